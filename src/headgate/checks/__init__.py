@@ -1,0 +1,1 @@
+"""What must hold to leave a stage or to end a flow."""

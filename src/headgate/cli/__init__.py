@@ -1,0 +1,1 @@
+"""The command line. Modules here are imported lazily, one per command."""

@@ -1,0 +1,1 @@
+"""Tasks, the store and the repository lock: everything that outlives one run."""

@@ -1,0 +1,77 @@
+"""Every error Headgate raises on purpose, named by who reacts.
+
+HeadgateError
+├─ ConfigError            the user fixes it: exit 2
+├─ ToolError              the model sees it as a tool result
+│  ├─ ToolDenied          a gate or a guard said no
+│  ├─ ToolArgsInvalid     the arguments do not fit the tool
+│  └─ ToolFailed          the tool tried and could not
+├─ ModelError             decide() sees it
+│  ├─ ModelUnavailable    wait and ask again
+│  ├─ ModelRefused        asking again cannot help: wrong key, unknown model, bad request
+│  ├─ ReplyInvalid        the reply cannot be used: tell the model and go on
+│  └─ ContextOverflow     compact, then ask again
+└─ StoreError             the operator fixes it: exit 3
+
+Limits, stuck and failed are data, never exceptions.
+"""
+
+
+class HeadgateError(Exception):
+    """The root. `str()` of any of these is one sentence fit for its audience."""
+
+
+class ConfigError(HeadgateError):
+    """A file, flag or environment variable is wrong; the message says which and what to write instead."""
+
+
+class ToolError(HeadgateError):
+    """A tool call that did not succeed; the message is written for the model."""
+
+    slug = "tool_error"
+
+
+class ToolDenied(ToolError):
+    """The call is not allowed here."""
+
+    slug = "denied"
+
+
+class ToolArgsInvalid(ToolError):
+    """The arguments cannot be used; the message says what the schema expects."""
+
+    slug = "invalid_arguments"
+
+
+class ToolFailed(ToolError):
+    """The tool ran and could not do what was asked."""
+
+    slug = "failed"
+
+
+class ModelError(HeadgateError):
+    """A request to a model that brought no usable reply."""
+
+
+class ModelUnavailable(ModelError):
+    """No answer for now: connection lost, timed out, overloaded. Worth asking again."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ModelRefused(ModelError):
+    """The server will not answer this request however often it is sent."""
+
+
+class ReplyInvalid(ModelError):
+    """The model answered, and the answer cannot be used."""
+
+
+class ContextOverflow(ModelError):
+    """The request does not fit the model's context window."""
+
+
+class StoreError(HeadgateError):
+    """The store cannot be read or written."""

@@ -1,0 +1,1 @@
+"""What touches the machine: files, processes, locks, git."""

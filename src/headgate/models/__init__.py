@@ -1,0 +1,1 @@
+"""Talking to models: one protocol, one module per wire format."""
