@@ -1,0 +1,116 @@
+"""What travels between the runtime and a model: plain, immutable and cheap to pass around."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Role = Literal["system", "user", "assistant", "tool"]
+Category = Literal["read", "write", "run", "reasoning", "control"]
+Finish = Literal["stop", "calls", "length", "filtered"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call in a reply. `arguments` is the JSON text as the model wrote it, broken or not."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of a transcript."""
+
+    role: Role
+    content: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    """Role `tool`: the call that this answers."""
+    failed: bool = False
+    """Role `tool`: the call did not succeed."""
+    reasoning: str = ""
+    """Role `assistant`: what the model thought before it answered, where the server tells."""
+    opaque: str = ""
+    """Role `assistant`: provider blocks (JSON) to be handed back unchanged, such as signed thinking."""
+    wire: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """The encoded forms by wire format. A message is encoded once, when it is first sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request, or a sum over many."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    """The part of `prompt` that the server had in its prefix cache."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.prompt + other.prompt, self.completion + other.completion, self.cached + other.cached
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToolSpec:
+    """A tool as a model is shown it. Compared by identity, so a tuple of specs is a cheap cache key."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    category: Category
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a model is asked: the messages it sees and the tools it may call."""
+
+    messages: Sequence[Message]
+    tools: tuple[ToolSpec, ...] = ()
+    temperature: float | None = None
+    """Overrides the model's own setting for this request."""
+    max_tokens: int | None = None
+    """Overrides the model's own setting for this request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered."""
+
+    message: Message
+    usage: Usage = Usage()
+    finish: Finish = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a reply while it streams, for people to watch; the loop uses whole replies only."""
+
+    text: str = ""
+    reasoning: str = ""
+    arguments: str = ""
+
+
+OnDelta = Callable[[Delta], None]
+
+
+class Model(Protocol):
+    """Anything that answers requests.
+
+    Raises ModelUnavailable, ModelRefused, ReplyInvalid or ContextOverflow; cancelling the task that awaits
+    `reply` drops the request at once.
+    """
+
+    name: str
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply: ...
+
+
+def clean_text(text: str) -> str:
+    """Text that can be encoded as UTF-8: lone surrogates (undecodable bytes) become U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in text)
+    return text

@@ -1,0 +1,138 @@
+"""The repository as tools see it: the types and the protocol. `disk.py` is the real one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, Protocol
+
+EntryKind = Literal["file", "dir", "symlink", "other"]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file's content as it was when it was read.
+
+    Paths are relative to the repository, with `/`, as `os.fsdecode` gives them (bytes that are not UTF-8
+    are surrogate escapes); `show_path` turns one into something that can be shown and given back.
+    """
+
+    path: str
+    data: bytes
+    mode: int
+
+    @cached_property
+    def text(self) -> str:
+        """Decoded as UTF-8; bytes that are not UTF-8 survive as surrogate escapes, so edits keep them."""
+        return self.data.decode("utf-8", "surrogateescape")
+
+    @cached_property
+    def is_binary(self) -> bool:
+        return b"\0" in self.data[:65536]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a directory listing."""
+
+    name: str
+    kind: EntryKind
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A planned change to one file: nothing is written until the workspace applies it.
+
+    `before` or `after` None means that the file does not exist on that side; a move is one deletion and
+    one creation. `mode` is for a new file; an existing one keeps its own.
+    """
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    mode: int = 0o644
+
+    @property
+    def before_hash(self) -> str | None:
+        return None if self.before is None else sha256(self.before).hexdigest()
+
+    @property
+    def after_hash(self) -> str | None:
+        return None if self.after is None else sha256(self.after).hexdigest()
+
+
+class Workspace(Protocol):
+    """Reads, and the one way to write. Methods block; call them in a thread from async code.
+
+    Every path argument is what a model wrote; every path returned is canonical. Each method raises ToolDenied
+    (outside the repository, or a guard objects) or ToolFailed (missing, a directory, too large, ...), with a
+    sentence for the model.
+    """
+
+    root: Path
+
+    def locate(self, path: str) -> str:
+        """The canonical form of a path, which need not exist. Follows symlinks that stay inside."""
+        ...
+
+    def read(self, path: str) -> File: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, path: str = "") -> list[Entry]:
+        """A directory's entries, sorted by name, ignored files included, `.git` and `.headgate` not."""
+        ...
+
+    def files(self, under: str = "") -> Iterator[str]:
+        """Every file below a directory, sorted, less what ignore files exclude and what may not be read."""
+        ...
+
+    def apply(self, changes: Sequence[FileChange]) -> None:
+        """Writes all of the changes or none. ToolFailed if a file is no longer as `before` says."""
+        ...
+
+
+def show_path(path: str) -> str:
+    """A path as text: itself, or quoted in C style where it has control characters, quotes or odd bytes."""
+    raw = path.encode("utf-8", "surrogateescape")
+    try:
+        plain = raw.decode()
+    except UnicodeDecodeError:
+        plain = ""
+    if plain and plain.isprintable() and not any(char in plain for char in '"\\') and plain == plain.strip():
+        return plain
+    return '"' + "".join(_quote(byte) for byte in raw) + '"'
+
+
+def parse_path(text: str) -> str:
+    """The inverse of `show_path`; text that is not such a quotation is the path itself."""
+    if len(text) < 2 or text[0] != '"' or text[-1] != '"':
+        return text
+    out = bytearray()
+    rest = text[1:-1].encode("utf-8", "surrogateescape")
+    index = 0
+    while index < len(rest):
+        byte = rest[index]
+        if byte != 0x5C:
+            out.append(byte)
+            index += 1
+        elif rest[index + 1 : index + 4].isdigit():
+            out.append(int(rest[index + 1 : index + 4], 8) & 0xFF)
+            index += 4
+        else:
+            out.append(_UNESCAPES.get(rest[index + 1 : index + 2], b"\\")[0])
+            index += 2
+    return out.decode("utf-8", "surrogateescape")
+
+
+_ESCAPES = {0x07: "\\a", 0x08: "\\b", 0x09: "\\t", 0x0A: "\\n", 0x0B: "\\v", 0x0C: "\\f", 0x0D: "\\r"}
+_ESCAPES |= {0x22: '\\"', 0x5C: "\\\\"}
+_UNESCAPES = {escape[1].encode(): bytes([byte]) for byte, escape in _ESCAPES.items()}
+
+
+def _quote(byte: int) -> str:
+    if byte in _ESCAPES:
+        return _ESCAPES[byte]
+    return chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}"
