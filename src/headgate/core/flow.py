@@ -1,0 +1,269 @@
+"""A flow: stages, and the five knobs of each. Everything here is data that a YAML file can hold."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from headgate.core.messages import Category, ToolSpec
+from headgate.core.names import unknown_name
+
+CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
+DONE_TOOL = "stage_done"
+Priority = Literal["low", "normal", "high", "critical"]
+_RANK: dict[Priority, int] = {"critical": 0, "high": 1, "normal": 2, "low": 3}
+
+TOOL_ALIASES = {
+    "file.list": "ls",
+    "file.read": "read_file",
+    "file.write": "write_file",
+    "file.edit": "edit_file",
+    "file.search": "search",
+    "file.find": "find_files",
+    "test.run": "run_tests",
+    "flow_stage_done": DONE_TOOL,
+}
+"""Dotted and longer names that flow files may use for tools."""
+
+
+class Data(BaseModel):
+    """Frozen, and strict about unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ToolScope(Data):
+    """Knob 1: what is visible. Entries are tool names or categories; `stage_done` is always there."""
+
+    allow: tuple[str, ...] | None = None
+    """Only these; absent means every tool."""
+    block: tuple[str, ...] = ()
+    """Never these, whatever `allow` says."""
+
+    @field_validator("allow", "block", mode="before")
+    @classmethod
+    def _resolve_aliases(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            return value
+        return tuple(TOOL_ALIASES.get(name, name) if isinstance(name, str) else name for name in value)
+
+    def admits(self, spec: ToolSpec) -> bool:
+        if spec.name == DONE_TOOL:
+            return True
+        names = {spec.name, spec.category}
+        return (self.allow is None or bool(names & set(self.allow))) and not names & set(self.block)
+
+
+class ViewPolicy(Data):
+    """Knob 2: what history the model sees. The transcript itself is never changed."""
+
+    transcript: Literal["own", "parent"] = "own"
+    """`own`: the stage starts a conversation of its own; `parent`: it continues the flow's."""
+    history: Literal["full", "tail"] = "full"
+    """`tail` drops the oldest exchanges at compaction points."""
+    notes_window: int = Field(3, ge=0)
+    """How many notes of earlier stages a stage with its own transcript is given."""
+    max_messages: int = Field(40, ge=2)
+    """With `tail`: how many messages are kept at most."""
+    keep_first: bool = True
+    """With `tail`: the stage's prompt is kept."""
+    strip_thinking: bool = True
+    """Drop reasoning from older messages."""
+    truncate_chars: int = Field(0, ge=0)
+    """Shorten older tool results to this many characters; 0 leaves them whole."""
+    truncate_keep_last: int = Field(3, ge=0)
+    """How many of the latest tool results stay whole."""
+
+
+class Checks(Data):
+    """Knob 3: what must hold to leave a stage, or, in a flow's own `checks`, to end the flow."""
+
+    files_read: int = Field(0, ge=0)
+    """At least this many different files were read in the stage."""
+    tool_calls: int = Field(0, ge=0)
+    """At least this many tool calls other than signals succeeded in the stage."""
+    plan_written: bool = False
+    """A plan was written in the stage."""
+    code_changed: bool = False
+    """The task has changed at least one file."""
+    verify: bool = False
+    """The project's verification steps pass. For a flow's own checks."""
+
+
+class Budget(Data):
+    """Knob 4: how often and how long, and what happens then."""
+
+    turns: int = Field(25, ge=1)
+    """Replies in one attempt at the stage."""
+    retries: int = Field(1, ge=0)
+    """How often the stage is attempted again when it did not complete."""
+    bad_replies: int = Field(3, ge=1)
+    """Replies in a row that bring nothing usable before the final turn is forced."""
+    waits: int = Field(5, ge=0)
+    """How often in a row an unavailable model is waited for."""
+    backoff: float = Field(1.0, ge=0)
+    """Seconds of the first such wait; each further one doubles, up to a minute."""
+    verify_loops: int = Field(12, ge=1)
+    """Failed verifications of the task before it ends STUCK."""
+    exhausted: Literal["final_turn", "advance", "skip", "fail", "stuck"] = "final_turn"
+    """What follows when turns and retries are used up; `final_turn` and `advance` first let the model conclude."""
+
+
+class Stage(Data):
+    """One prompt with five knobs: tools, view, checks, budget, model."""
+
+    id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")
+    label: str = ""
+    """What people see; the id in capitals if empty."""
+    prompt: str = ""
+    """What the model is told when the stage starts."""
+    system: str = ""
+    """Added to the system prompt of a stage that has its own transcript."""
+    model: str | None = None
+    """Knob 5: a name from `models` in agent.yaml, or a model such as `openai/qwen3-4b`."""
+    tools: ToolScope = ToolScope()
+    view: ViewPolicy = ViewPolicy()
+    checks: Checks = Checks()
+    budget: Budget = Budget()
+    advance: Literal["signal", "rules"] = "signal"
+    """`signal`: the model says that it is done; `rules`: the stage ends as soon as its checks hold."""
+    allow_missing_done: bool = False
+    """A reply without tool calls counts as the signal if the checks hold."""
+    required: bool = True
+    """The flow fails when this stage does; otherwise it goes on."""
+    needs: tuple[str, ...] = ()
+    """Stages that must have ended well before this one."""
+    priority: Priority = "normal"
+    """Which of several ready stages goes first; equal ones go in file order."""
+
+    @field_validator("checks", mode="before")
+    @classmethod
+    def _checks_from_list(cls, value: Any) -> Any:
+        return checks_from_list(value)
+
+    @property
+    def title(self) -> str:
+        return self.label or self.id.upper()
+
+
+class Flow(Data):
+    """How a task is carried out."""
+
+    name: str
+    description: str = ""
+    stages: tuple[Stage, ...] = Field(min_length=1)
+    checks: Checks = Checks()
+    """Run after the last stage."""
+    fix: str | None = None
+    """The stage that mends a failed check; by default the last one that may write."""
+
+    @field_validator("checks", mode="before")
+    @classmethod
+    def _checks_from_list(cls, value: Any) -> Any:
+        return checks_from_list(value)
+
+    def stage(self, stage_id: str) -> Stage:
+        return next(stage for stage in self.stages if stage.id == stage_id)
+
+    def fix_stage(self, tools: Iterable[ToolSpec]) -> Stage:
+        """Where a failed check is mended."""
+        if self.fix:
+            return self.stage(self.fix)
+        specs = list(tools)
+        for stage in reversed(self.stages):
+            if any(spec.category == "write" and stage.tools.admits(spec) for spec in specs):
+                return stage
+        return self.stages[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in a flow, and where: the path of keys and indexes to it."""
+
+    where: tuple[str | int, ...]
+    message: str
+
+
+def checks_from_list(value: Any) -> Any:
+    """Accepts `[verify, {files_read: 2}]` for `{verify: true, files_read: 2}`."""
+    if not isinstance(value, list | tuple):
+        return value
+    merged: dict[str, Any] = {}
+    for item in value:
+        if isinstance(item, str):
+            merged[item] = True
+        elif isinstance(item, Mapping):
+            merged.update(item)
+        else:
+            return value
+    for count in ("files_read", "tool_calls"):
+        if merged.get(count) is True:
+            merged[count] = 1
+    return merged
+
+
+def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterator[Problem]:
+    """What no single field can tell: doubled ids, unknown names, cycles."""
+    ids = [stage.id for stage in flow.stages]
+    known_tools = CATEGORIES | {spec.name for spec in tools} if tools is not None else None
+    for index, stage in enumerate(flow.stages):
+        if stage.id in ids[:index]:
+            yield Problem(("stages", index, "id"), f'there are two stages with the id "{stage.id}"')
+        for position, need in enumerate(stage.needs):
+            if need not in ids:
+                yield Problem(("stages", index, "needs", position), unknown_name("stage", need, ids))
+        if stage.checks.verify:
+            yield Problem(
+                ("stages", index, "checks"), "verify belongs in the flow's own checks, not in a stage's"
+            )
+        for key, names in (("allow", stage.tools.allow or ()), ("block", stage.tools.block)):
+            for position, name in enumerate(names):
+                if known_tools is not None and name not in known_tools:
+                    place = ("stages", index, "tools", key, position)
+                    yield Problem(place, unknown_name("tool or category", name, known_tools))
+    if flow.fix is not None and flow.fix not in ids:
+        yield Problem(("fix",), unknown_name("stage", flow.fix, ids))
+    cycle = find_cycle({stage.id: stage.needs for stage in flow.stages})
+    if cycle:
+        where = ("stages", ids.index(cycle[0]), "needs")
+        yield Problem(where, f"`needs` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
+
+
+def find_cycle(needs: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """One circle among the needs, from its first member round to its last; empty if there is none."""
+    done: set[str] = set()
+    for start in needs:
+        trail: list[str] = []
+        stack: list[tuple[str, Iterator[str]]] = []
+        if start in done:
+            continue
+        trail.append(start)
+        stack.append((start, iter(needs[start])))
+        while stack:
+            name, rest = stack[-1]
+            following = next(rest, None)
+            if following is None:
+                stack.pop()
+                trail.pop()
+                done.add(name)
+            elif following in trail:
+                return tuple(trail[trail.index(following) :])
+            elif following in needs and following not in done:
+                trail.append(following)
+                stack.append((following, iter(needs[following])))
+    return ()
+
+
+Ending = Literal["completed", "exhausted", "skipped", "failed"]
+
+
+def next_stage(flow: Flow, ended: Mapping[str, Ending]) -> Stage | None:
+    """The stage to run now: not ended, its needs met; by priority, then in file order."""
+    ready = [
+        stage
+        for stage in flow.stages
+        if stage.id not in ended
+        and all(ended.get(need) in ("completed", "exhausted") for need in stage.needs)
+    ]
+    return min(ready, key=lambda stage: _RANK[stage.priority], default=None)

@@ -1,0 +1,59 @@
+"""Settings that more than one package reads, as `agent.yaml` holds them."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+
+class Settings(BaseModel):
+    """Frozen, and strict about unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Timeouts(Settings):
+    """How long a model server may stay silent, in seconds."""
+
+    connect: float = Field(10, gt=0)
+    """Until the connection stands."""
+    first_token: float = Field(600, gt=0)
+    """Until the first piece of the reply: a local model reads the whole prompt first."""
+    idle: float = Field(120, gt=0)
+    """Between two pieces of a reply."""
+
+
+class ModelSettings(Settings):
+    """One model and how to reach it."""
+
+    model: str
+    """`openai/NAME` for any compatible server, `anthropic/NAME`, or `script:FILE`."""
+    base_url: str | None = None
+    """The server's address, such as `http://localhost:11434/v1`."""
+    api_key: SecretStr | None = None
+    """Better left to HEADGATE_API_KEY than written into a file."""
+    temperature: float | None = Field(None, ge=0)
+    """Sampling temperature; absent leaves it to the server."""
+    top_p: float | None = Field(None, gt=0, le=1)
+    """Nucleus sampling; absent leaves it to the server."""
+    max_tokens: int | None = Field(None, gt=0)
+    """The longest reply, in tokens; absent leaves it to the server."""
+    seed: int | None = None
+    """For servers that can sample repeatably."""
+    context_window: int | None = Field(None, gt=0)
+    """The model's context window in tokens; history is compacted before it is full."""
+    timeouts: Timeouts = Timeouts()
+    headers: dict[str, str] = {}
+    """Extra HTTP headers."""
+    extra_body: dict[str, Any] = {}
+    """Extra fields of the request's body, for options that only some servers know."""
+
+
+class VerifyStep(Settings):
+    """One command of the verification."""
+
+    name: str = Field(min_length=1)
+    """A short name, shown in reports."""
+    command: str = Field(min_length=1)
+    """Run by the shell in the repository's root."""
+    timeout: float = Field(600, gt=0)
+    """Seconds; a step that takes longer has failed."""
