@@ -107,7 +107,7 @@ class Budget(Data):
     verify_loops: int = Field(12, ge=1)
     """Failed verifications of the task before it ends STUCK."""
     exhausted: Literal["final_turn", "advance", "skip", "fail", "stuck"] = "final_turn"
-    """What follows when turns and retries are used up; `final_turn` and `advance` first let the model conclude."""
+    """When turns and retries are used up; `final_turn` and `advance` first let the model conclude."""
 
 
 class Stage(Data):

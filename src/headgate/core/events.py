@@ -1,0 +1,272 @@
+"""Everything that happens. Each event names its subject first and is in the past tense.
+
+Events are small and stay for ever. What a model wrote or read (prompts, replies, tool results) is an event's
+`content`, kept beside it while the task runs and deleted with the conversation; no fold needs it afterwards.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from headgate.core.flow import Ending, Flow
+from headgate.core.messages import Category
+from headgate.core.task import Constraints, TaskState
+
+
+class Body(BaseModel):
+    """What is particular to one kind of event."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Note(Body):
+    """What a stage leaves to the next ones."""
+
+    summary: str = ""
+    decisions: tuple[str, ...] = ()
+    next_actions: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()
+    files_read: tuple[str, ...] = ()
+    files_changed: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
+
+
+class PlanItem(Body):
+    """One step of the plan that the model wrote."""
+
+    id: str
+    description: str
+    goal: str = ""
+    status: Literal["pending", "in_progress", "completed", "failed", "skipped"] = "pending"
+    priority: Literal["low", "normal", "high", "critical"] = "normal"
+
+
+class TaskStarted(Body):
+    """The task left the queue. Pins what it runs with: later changes to files have no effect on it."""
+
+    kind: Literal["task_started"] = "task_started"
+    text: str
+    goal: str
+    constraints: Constraints
+    flow: Flow
+    model: str
+    tools: tuple[str, ...]
+    baseline: str
+    """The git tree, untracked files included, against which the task's diff is taken."""
+    config: dict[str, Any]
+    """The configuration as loaded, without secrets."""
+
+
+class StageStarted(Body):
+    """A stage was entered, or entered again."""
+
+    kind: Literal["stage_started"] = "stage_started"
+    stage: str
+    title: str
+    attempt: int
+    reason: Literal["next", "retry", "check_failed"]
+    tools: tuple[str, ...]
+    turns: int
+    """The turns it may take."""
+
+
+class MessageAdded(Body):
+    """The runtime put a message into a transcript. `slug` says which."""
+
+    kind: Literal["message_added"] = "message_added"
+    role: Literal["system", "user"]
+    slug: str
+
+
+class ReplyReceived(Body):
+    """The model answered."""
+
+    kind: Literal["reply_received"] = "reply_received"
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    finish: str
+    calls: tuple[str, ...]
+
+
+class ReplyFailed(Body):
+    """A request brought no usable reply."""
+
+    kind: Literal["reply_failed"] = "reply_failed"
+    error: Literal["unavailable", "refused", "invalid", "overflow"]
+    detail: str
+
+
+class FileHashes(Body):
+    """A file before and after a planned write; None where it does not exist."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+class ToolStarted(Body):
+    """A call is about to run. For a write, `changes` tells after a crash whether it was done."""
+
+    kind: Literal["tool_started"] = "tool_started"
+    call: str
+    name: str
+    category: Category | None
+    """None for a tool that does not exist."""
+    target: str
+    """The path, pattern or command, shortened, for people to read."""
+    changes: tuple[FileHashes, ...] = ()
+
+
+class ToolFinished(Body):
+    """A call was answered."""
+
+    kind: Literal["tool_finished"] = "tool_finished"
+    call: str
+    name: str
+    ok: bool
+    error: str = ""
+    """The slug of what went wrong: `denied`, `invalid_arguments`, `failed`, `unknown_tool`, ..."""
+    read: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+class PlanWritten(Body):
+    """The model wrote or changed its plan."""
+
+    kind: Literal["plan_written"] = "plan_written"
+    version: int
+    items: tuple[PlanItem, ...]
+
+
+class StageDoneSignalled(Body):
+    """The model said that the stage is done. Whether it is, the checks decide."""
+
+    kind: Literal["stage_done_signalled"] = "stage_done_signalled"
+    note: Note
+    implied: bool = False
+    """The model just stopped calling tools."""
+
+
+class CheckFinished(Body):
+    """A stage's or a flow's check was run."""
+
+    kind: Literal["check_finished"] = "check_finished"
+    check: str
+    verdict: Literal["pass", "fail", "broken"]
+    reason: str = ""
+
+
+class DecisionMade(Body):
+    """What the runtime did about it, where that was not simply to go on."""
+
+    kind: Literal["decision_made"] = "decision_made"
+    action: str
+    reason: str
+    detail: str = ""
+
+
+class ViewCompacted(Body):
+    """What the model sees of a transcript was cut down; the transcript itself was not."""
+
+    kind: Literal["view_compacted"] = "view_compacted"
+    reason: str
+    messages_before: int
+    messages_after: int
+    chars: int
+    """The size it was cut to."""
+
+
+class StepResult(Body):
+    """One verification step."""
+
+    name: str
+    passed: bool
+    exit_code: int | None
+    timed_out: bool
+    seconds: float
+
+
+class VerifyStarted(Body):
+    """The project's own checks were started by the runtime."""
+
+    kind: Literal["verify_started"] = "verify_started"
+    run_id: str
+    steps: tuple[str, ...]
+
+
+class VerifyFinished(Body):
+    """The project's own checks ended."""
+
+    kind: Literal["verify_finished"] = "verify_finished"
+    run_id: str
+    passed: bool
+    steps: tuple[StepResult, ...]
+    reason: str = ""
+
+
+class StageEnded(Body):
+    """A stage was left."""
+
+    kind: Literal["stage_ended"] = "stage_ended"
+    stage: str
+    ending: Ending
+    reason: str
+    note: Note
+
+
+class TaskEnded(Body):
+    """The task is over. The report is the last line of it all."""
+
+    kind: Literal["task_ended"] = "task_ended"
+    state: TaskState
+    verified: bool
+    reason: str
+    summary: str
+    files_changed: tuple[str, ...]
+    diff_stat: str = ""
+
+
+AnyBody = Annotated[
+    TaskStarted
+    | StageStarted
+    | MessageAdded
+    | ReplyReceived
+    | ReplyFailed
+    | ToolStarted
+    | ToolFinished
+    | PlanWritten
+    | StageDoneSignalled
+    | CheckFinished
+    | DecisionMade
+    | ViewCompacted
+    | VerifyStarted
+    | VerifyFinished
+    | StageEnded
+    | TaskEnded,
+    Field(discriminator="kind"),
+]
+BODY: TypeAdapter[AnyBody] = TypeAdapter(AnyBody)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry of the log. `path` names the stage and its attempt, such as `implement#2`."""
+
+    seq: int
+    task: str
+    path: str
+    turn: int
+    at: float
+    body: AnyBody
+
+    @property
+    def kind(self) -> str:
+        return self.body.kind
+
+    def as_json(self) -> dict[str, Any]:
+        """The event as `--json` prints it."""
+        body = self.body.model_dump(mode="json", exclude={"kind"})
+        head = {"seq": self.seq, "task": self.task, "path": self.path, "turn": self.turn, "at": self.at}
+        return {**head, "kind": self.kind, "body": body}

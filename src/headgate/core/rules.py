@@ -1,0 +1,142 @@
+"""What follows from what was counted: the one place where the loop's next step is decided."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from headgate.core.flow import Budget
+
+Action = Literal[
+    "continue", "advance", "retry", "final_turn", "compact", "wait", "skip", "fail", "stuck", "infra"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """The check holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """It does not; `reason` is a sentence for the model."""
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """It could not be found out: the environment is at fault, not the work."""
+
+    reason: str
+
+
+Verdict = Pass | Fail | Broken
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What has been counted in one attempt at a stage, or, for the last three, over the task."""
+
+    turns: int = 0
+    """Replies so far."""
+    attempts: int = 1
+    """Attempts at this stage, this one included, since it was last entered for a new reason."""
+    bad_replies: int = 0
+    """Replies in a row that brought nothing usable."""
+    done: bool = False
+    """The model gave the signal, or the stage's rules are satisfied."""
+    verdict: Verdict | None = None
+    """What the checks said to that."""
+    final: bool = False
+    """This turn was the final one."""
+    unavailable: int = 0
+    """Requests in a row that the server did not answer."""
+    refused: str = ""
+    """Why the server will not answer at all."""
+    overflow: bool = False
+    """The last request did not fit the context window, or the next one would not."""
+    compactions: int = 0
+    """Compactions in a row without a reply in between."""
+    ended_flow: bool = False
+    """The flow's stages are over; what follows concerns the flow's own checks."""
+    failed_stage: str = ""
+    """A required stage that did not complete."""
+    verify_loops: int = 0
+    """Failed verifications of the task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do next and why; `reason` is a slug."""
+
+    action: Action
+    reason: str
+    detail: str = ""
+
+
+CONTINUE = Decision("continue", "working")
+_AFTER_EXHAUSTION: dict[str, Action] = {
+    "final_turn": "fail",
+    "advance": "advance",
+    "skip": "skip",
+    "fail": "fail",
+    "stuck": "stuck",
+}
+
+
+def decide(tally: Tally, budget: Budget) -> Decision:
+    """The next step. Broken environments first, then the flow's checks, then the stage's."""
+    if tally.refused:
+        return Decision("infra", "model_refused", tally.refused)
+    if tally.unavailable > budget.waits:
+        return Decision("infra", "model_unavailable")
+    if tally.unavailable:
+        return Decision("wait", "model_unavailable")
+    if isinstance(tally.verdict, Broken):
+        return Decision("infra", "check_broken", tally.verdict.reason)
+    if tally.ended_flow:
+        return _after_last_stage(tally, budget)
+    if tally.done and isinstance(tally.verdict, Pass):
+        return Decision("advance", "done")
+    if tally.overflow and tally.compactions < 2:
+        return Decision("compact", "context")
+    if tally.final:
+        return _after_exhaustion(tally, budget)
+    if tally.overflow:
+        return _exhausted("context", tally, budget)
+    if tally.bad_replies >= budget.bad_replies:
+        return _exhausted("retry_exhaustion", tally, budget)
+    if tally.turns >= budget.turns:
+        return _exhausted("max_turns", tally, budget)
+    return CONTINUE
+
+
+def _after_last_stage(tally: Tally, budget: Budget) -> Decision:
+    if tally.failed_stage:
+        return Decision("stuck", "stage_failed", tally.failed_stage)
+    if not isinstance(tally.verdict, Fail):
+        return Decision("advance", "done")
+    if tally.verify_loops >= budget.verify_loops:
+        return Decision("stuck", "verify_loops", tally.verdict.reason)
+    return Decision("retry", tally.verdict.kind, tally.verdict.reason)
+
+
+def _exhausted(reason: str, tally: Tally, budget: Budget) -> Decision:
+    """Turns or patience are used up: the model may conclude, unless the budget says otherwise."""
+    if budget.exhausted in ("final_turn", "advance"):
+        return Decision("final_turn", reason)
+    return _after_exhaustion(tally, budget, reason)
+
+
+def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_spent") -> Decision:
+    missing = tally.verdict.reason if isinstance(tally.verdict, Fail) else ""
+    if tally.attempts <= budget.retries:
+        return Decision("retry", reason, missing)
+    return Decision(_AFTER_EXHAUSTION[budget.exhausted], reason, missing)
+
+
+def wait_seconds(unavailable: int, budget: Budget, retry_after: float | None) -> float:
+    """How long to wait before asking an unavailable model again: what it asked for, or doubling steps."""
+    if retry_after is not None:
+        return min(max(retry_after, 0.0), 300.0)
+    return min(budget.backoff * 2.0 ** (unavailable - 1), 60.0)

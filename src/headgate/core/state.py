@@ -1,0 +1,216 @@
+"""What is true now: a fold over events. The loop applies each new event; only a resume folds them all."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from headgate.core import events as ev
+from headgate.core.flow import Ending, Flow
+from headgate.core.messages import Usage
+from headgate.core.rules import Broken, Fail, Pass, Tally, Verdict
+from headgate.core.task import Constraints, TaskState
+
+UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done"})
+"""Errors of calls that could not even be tried: a turn with nothing else brought nothing."""
+
+
+@dataclass
+class StageState:
+    """One attempt at a stage."""
+
+    path: str
+    stage: str
+    title: str
+    attempt: int
+    tries: int
+    """Attempts since the stage was last entered for a new reason."""
+    turns_allowed: int
+    turns: int = 0
+    bad_replies: int = 0
+    usable: bool = True
+    """The latest reply led to at least one call that was tried."""
+    calls: Counter[str] = field(default_factory=Counter)
+    """Calls that succeeded, by tool; signals not counted."""
+    files_read: dict[str, None] = field(default_factory=dict)
+    plan_written: bool = False
+    done: ev.Note | None = None
+    verdict: Verdict | None = None
+    final_granted: bool = False
+    final_taken: bool = False
+    unavailable: int = 0
+    refused: str = ""
+    overflow: bool = False
+    compactions: int = 0
+    ending: Ending | None = None
+
+    def tally(self) -> Tally:
+        return Tally(
+            turns=self.turns,
+            attempts=self.tries,
+            bad_replies=0 if self.usable else self.bad_replies + 1,
+            done=self.done is not None,
+            verdict=self.verdict,
+            final=self.final_taken,
+            unavailable=self.unavailable,
+            refused=self.refused,
+            overflow=self.overflow,
+            compactions=self.compactions,
+        )
+
+
+@dataclass
+class State:
+    """A task as its events tell it."""
+
+    task: str = ""
+    text: str = ""
+    goal: str = ""
+    constraints: Constraints = field(default_factory=Constraints)
+    flow: Flow | None = None
+    model: str = ""
+    baseline: str = ""
+    status: TaskState = "QUEUED"
+    verified: bool = False
+    reason: str = ""
+    summary: str = ""
+    started_at: float = 0.0
+    last_at: float = 0.0
+    last_seq: int = 0
+    stages: dict[str, StageState] = field(default_factory=dict)
+    """Every attempt, by path, in the order in which they were entered."""
+    notes: dict[str, ev.Note] = field(default_factory=dict)
+    """The latest note of each stage, by stage id."""
+    plan: tuple[ev.PlanItem, ...] = ()
+    plan_version: int = 0
+    usage: Usage = field(default_factory=Usage)
+    requests: int = 0
+    tool_calls: Counter[str] = field(default_factory=Counter)
+    tool_errors: Counter[str] = field(default_factory=Counter)
+    feedback: Counter[str] = field(default_factory=Counter)
+    """Corrections sent to the model, by slug."""
+    files_read: dict[str, None] = field(default_factory=dict)
+    files_changed: dict[str, None] = field(default_factory=dict)
+    """While the task runs, what its tools wrote; at its end, what really differs."""
+    diff_stat: str = ""
+    retries_before_write: int = 0
+    run_ids: list[str] = field(default_factory=list)
+    passing_run: str = ""
+    """The run that verified the tree as it is, if there is one."""
+    failed_runs: int = 0
+    last_failure: str = ""
+
+    def apply(self, event: ev.Event) -> None:
+        self.task, self.last_at, self.last_seq = event.task, event.at, event.seq
+        stage = self.stages.get(event.path)
+        match event.body:
+            case ev.TaskStarted() as body:
+                self.text, self.goal, self.constraints = body.text, body.goal, body.constraints
+                self.flow, self.model, self.baseline = body.flow, body.model, body.baseline
+                self.status, self.started_at = "RUNNING", event.at
+            case ev.StageStarted() as body:
+                self._enter(event.path, body)
+            case ev.PlanWritten() as body:
+                self.plan, self.plan_version = body.items, body.version
+            case ev.VerifyStarted() as body:
+                self.run_ids.append(body.run_id)
+                self.passing_run = ""
+            case ev.VerifyFinished() as body:
+                self.passing_run = body.run_id if body.passed else ""
+                self.failed_runs += not body.passed
+                self.last_failure = body.reason
+            case ev.StageEnded() as body:
+                self.notes[body.stage] = body.note
+            case ev.TaskEnded() as body:
+                self.status, self.verified, self.reason = body.state, body.verified, body.reason
+                self.summary, self.diff_stat = body.summary, body.diff_stat
+                self.files_changed = dict.fromkeys(body.files_changed)
+            case ev.ReplyReceived() as body:
+                self.requests += 1
+                self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
+            case ev.ToolFinished() as body:
+                self._count_call(body)
+            case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
+                self.feedback[slug.removeprefix("correct_")] += 1
+            case _:
+                pass
+        if stage:
+            _apply_to_stage(stage, event.body)
+
+    def _enter(self, path: str, body: ev.StageStarted) -> None:
+        before = [stage for stage in self.stages.values() if stage.stage == body.stage]
+        tries = before[-1].tries + 1 if before and body.reason == "retry" else 1
+        if body.reason == "retry" and not self.files_changed:
+            self.retries_before_write += 1
+        self.stages[path] = StageState(path, body.stage, body.title, body.attempt, tries, body.turns)
+
+    def _count_call(self, body: ev.ToolFinished) -> None:
+        self.tool_calls[body.name] += 1
+        if not body.ok:
+            self.tool_errors[body.name] += 1
+        self.files_read.update(dict.fromkeys(body.read))
+        if body.changed:
+            self.files_changed.update(dict.fromkeys(body.changed))
+            self.passing_run = ""
+
+    def attempts_at(self, stage: str) -> int:
+        return sum(entered.stage == stage for entered in self.stages.values())
+
+    def endings(self) -> dict[str, Ending]:
+        """How each stage ended, by its latest attempt; stages still open are missing."""
+        latest = {entered.stage: entered.ending for entered in self.stages.values()}
+        return {stage: ending for stage, ending in latest.items() if ending is not None}
+
+
+def fold(events: Iterable[ev.Event]) -> State:
+    """The state after these events."""
+    state = State()
+    for event in events:
+        state.apply(event)
+    return state
+
+
+def _apply_to_stage(stage: StageState, body: ev.AnyBody) -> None:
+    match body:
+        case ev.ReplyReceived():
+            stage.bad_replies = 0 if stage.usable else stage.bad_replies + 1
+            stage.turns += 1
+            stage.usable = False
+            stage.final_taken = stage.final_granted
+            stage.unavailable = stage.compactions = 0
+            stage.verdict = None
+        case ev.ReplyFailed(error="unavailable"):
+            stage.unavailable += 1
+        case ev.ReplyFailed(error="refused"):
+            stage.refused = body.detail
+        case ev.ReplyFailed(error="overflow"):
+            stage.overflow = True
+        case ev.ReplyFailed(error="invalid"):
+            stage.bad_replies = 0 if stage.usable else stage.bad_replies + 1
+            stage.turns += 1
+            stage.usable = False
+            stage.final_taken = stage.final_granted
+            stage.unavailable = stage.compactions = 0
+        case ev.ToolFinished():
+            stage.usable = stage.usable or body.error not in UNUSABLE
+            if body.ok and body.name not in ("stage_done", "plan_tasks"):
+                stage.calls[body.name] += 1
+            stage.files_read.update(dict.fromkeys(body.read))
+        case ev.PlanWritten():
+            stage.plan_written = True
+        case ev.StageDoneSignalled():
+            stage.done = body.note
+        case ev.CheckFinished(verdict="pass"):
+            stage.verdict = Pass()
+        case ev.CheckFinished(verdict="fail"):
+            stage.verdict, stage.done = Fail(body.check, body.reason), None
+        case ev.CheckFinished(verdict="broken"):
+            stage.verdict = Broken(body.reason)
+        case ev.DecisionMade(action="final_turn"):
+            stage.final_granted = True
+        case ev.ViewCompacted():
+            stage.compactions += 1
+            stage.overflow = False
+        case ev.StageEnded():
+            stage.ending = body.ending
+        case _:
+            pass
