@@ -18,6 +18,7 @@ from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from headgate.core.events import PlanItem
 from headgate.core.messages import Category, ToolSpec
 from headgate.errors import ToolArgsInvalid
 from headgate.host.workspace import FileChange, Workspace
@@ -65,6 +66,8 @@ class ToolContext:
     """Seconds a command may take when the call names no time."""
     ripgrep: str | None = None
     """The `rg` executable, where there is one."""
+    plan: Callable[[], tuple[PlanItem, ...]] = tuple
+    """The plan as it stands."""
     on_output: Callable[[str], None] = lambda line: None
     """Hears each line that a running command prints, for people to watch."""
 
@@ -101,50 +104,49 @@ class Tool:
         )
 
 
-def tool(category: Category) -> Callable[[ToolFunction], Tool]:
+def tool(category: Category, args: type[Args] | None = None) -> Callable[[ToolFunction], Tool]:
     """Makes a Tool of a function: its name and docstring are what the model is shown."""
 
     def wrap(function: ToolFunction) -> Tool:
-        args: type[Args] = get_type_hints(function)["args"]
+        model: type[Args] = args or get_type_hints(function)["args"]
         spec = ToolSpec(
-            function.__name__, inspect.cleandoc(function.__doc__ or ""), parameters_of(args), category
+            function.__name__, inspect.cleandoc(function.__doc__ or ""), parameters_of(model), category
         )
-        return Tool(spec, args, function, inspect.iscoroutinefunction(function))
+        return Tool(spec, model, function, inspect.iscoroutinefunction(function))
 
     return wrap
 
 
 def parameters_of(args: type[BaseModel]) -> dict[str, Any]:
-    """A JSON schema as small as models need it: no titles, no references, no `anyOf` with null."""
+    """A JSON schema as small as models need it: every word of it is read before each reply."""
     schema = args.model_json_schema()
     definitions = schema.pop("$defs", {})
-    slim = _slim(schema, definitions)
-    assert isinstance(slim, dict)
-    slim.pop("description", None)
-    slim.setdefault("properties", {})
+    return {"properties": {}, **_slim(schema, definitions)}
+
+
+_NOISE = ("title", "description", "default", "additionalProperties")
+
+
+def _slim(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Without references, titles, defaults, null alternatives and the docstrings of nested classes."""
+    if "$ref" in schema:
+        return _slim(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions)
+    slim = {key: value for key, value in schema.items() if key not in (*_NOISE, "anyOf")}
+    options = [_slim(option, definitions) for option in schema.get("anyOf", []) if option != {"type": "null"}]
+    if len(options) == 1:
+        slim |= options[0]
+    elif options:
+        slim["anyOf"] = options
+    if "items" in slim:
+        slim["items"] = _slim(slim["items"], definitions)
+    if "properties" in slim:
+        slim["properties"] = {name: _field(value, definitions) for name, value in slim["properties"].items()}
     return slim
 
 
-def _slim(node: Any, definitions: Mapping[str, Any]) -> Any:
-    if isinstance(node, list):
-        return [_slim(item, definitions) for item in node]
-    if not isinstance(node, dict):
-        return node
-    if "$ref" in node:
-        return _slim(definitions[node["$ref"].rsplit("/", 1)[-1]], definitions)
-    options = [option for option in node.get("anyOf", []) if option != {"type": "null"}]
-    if len(options) == 1:
-        node = {
-            **options[0],
-            **{key: value for key, value in node.items() if key not in ("anyOf", "default")},
-        }
-    return {
-        key: {name: _slim(value, definitions) for name, value in item.items()}
-        if key == "properties"
-        else _slim(item, definitions)
-        for key, item in node.items()
-        if not (key == "title" and isinstance(item, str)) and not (key == "default" and item is None)
-    }
+def _field(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    described = {"description": schema["description"]} if "description" in schema else {}
+    return {**_slim(schema, definitions), **described}
 
 
 def describe(error: ValidationError) -> str:

@@ -1,0 +1,38 @@
+"""One process at a time works in a repository; the lock ends with the process that holds it."""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import IO
+
+
+class FileLock:
+    """An advisory lock on a file. The holder's process id stands in it, for people."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[bytes] | None = None
+
+    def try_acquire(self) -> bool:
+        """Takes the lock if nobody has it."""
+        file = self.path.open("a+b")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return False
+        file.truncate(0)
+        file.write(str(os.getpid()).encode())
+        file.flush()
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        if self._file:
+            self._file.truncate(0)
+            self._file.close()
+            self._file = None
+
+    def holder(self) -> str:
+        """The process id that the holder left, or nothing."""
+        return self.path.read_text(errors="replace").strip() if self.path.exists() else ""

@@ -1,0 +1,95 @@
+"""The tools by which a model talks to the loop: the plan, and the end of a stage."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+
+from headgate.core.events import PlanItem
+from headgate.errors import ToolFailed
+from headgate.tools.base import Args, Outcome, Signal, Tool, ToolContext, tool
+
+Priority = Literal["low", "normal", "high", "critical"]
+
+
+class PlanStep(BaseModel):
+    """One step as the model writes it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    id: str = Field(min_length=1, max_length=40)
+    description: str = Field(min_length=1)
+    goal: str = ""
+    priority: Priority = "normal"
+    status: Literal["pending", "in_progress", "completed", "failed", "skipped"] = "pending"
+
+
+class PlanTasks(Args):
+    """Arguments of plan_tasks."""
+
+    action: Literal["create", "update", "list"]
+    tasks: tuple[PlanStep, ...] = Field(default=(), max_length=50)
+
+
+@tool("control")
+def plan_tasks(ctx: ToolContext, args: PlanTasks) -> Outcome:
+    """Write the plan (create), change steps of it by id (update), or show it (list)."""
+    items = {item.id: item for item in ctx.plan()}
+    if args.action == "list":
+        return Outcome(render_plan(tuple(items.values())) or "There is no plan yet.")
+    if not args.tasks:
+        raise ToolFailed(f"plan_tasks: {args.action} needs at least one entry in `tasks`")
+    ids = [step.id for step in args.tasks]
+    if len(set(ids)) < len(ids):
+        raise ToolFailed("plan_tasks: each entry needs an id of its own")
+    if args.action == "create":
+        items = {}
+    unknown = [name for name in ids if args.action == "update" and name not in items]
+    if unknown:
+        raise ToolFailed(
+            f"plan_tasks: there is no step {', '.join(unknown)}; there are {', '.join(items) or 'none'}"
+        )
+    items |= {step.id: PlanItem(**step.model_dump()) for step in args.tasks}
+    plan = tuple(items.values())
+    return Outcome(f"Plan written:\n{render_plan(plan)}", signal=Signal("plan_written", {"items": plan}))
+
+
+def render_plan(items: tuple[PlanItem, ...]) -> str:
+    """The plan as a numbered list."""
+    marks = {"completed": "[x]", "in_progress": "[>]", "failed": "[!]", "skipped": "[-]", "pending": "[ ]"}
+    return "\n".join(f"{marks[item.status]} {item.id}. {item.description}" for item in items)
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Lines = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+"""A list of sentences; models often give just one."""
+
+
+class StageDone(Args):
+    """Arguments of stage_done; each stage has its own copy that names the stage."""
+
+    stage: str
+    summary: str = Field(description="What was found or done, in one to three sentences")
+    decisions: Lines = ()
+    next_actions: Lines = ()
+    risks: Lines = ()
+    files_read: Lines = ()
+    files_changed: Lines = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+def stage_done_tool(stage: str) -> Tool:
+    """The closing signal of one stage."""
+
+    def stage_done(ctx: ToolContext, args: StageDone) -> Outcome:
+        """Say that this stage is done. The runtime then checks whether it is."""
+        if args.stage != stage:
+            raise ToolFailed(f'stage_done: this is stage "{stage}", not "{args.stage}"')
+        return Outcome("ok", signal=Signal("stage_done", args.model_dump(exclude={"stage"})))
+
+    named = create_model(
+        "StageDone", __base__=StageDone, stage=(str, Field(json_schema_extra={"enum": [stage]}))
+    )
+    return tool("control", named)(stage_done)
