@@ -93,6 +93,10 @@ class Workspace(Protocol):
         """Writes all of the changes or none. ToolFailed if a file is no longer as `before` says."""
         ...
 
+    def check_run(self, command: str) -> None:
+        """ToolDenied if a guard objects to a shell command."""
+        ...
+
 
 def show_path(path: str) -> str:
     """A path as text: itself, or quoted in C style where it has control characters, quotes or odd bytes."""

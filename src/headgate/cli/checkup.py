@@ -1,0 +1,236 @@
+"""The checks of `headgate doctor`: each looks at one thing and says what it found, and how to mend it."""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from headgate.config.endpoint import show_address
+from headgate.config.flows import flow_from_config
+from headgate.config.load import Loaded
+from headgate.config.schema import Config, provider_of
+from headgate.core.messages import Delta, Message, Request
+from headgate.core.names import nearest
+from headgate.core.settings import ModelSettings, VerifyStep
+from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
+from headgate.host.commandline import split_commands
+from headgate.host.git import INTERNAL, GitFailed, git
+from headgate.models.base import open_model
+
+MIN_FREE_MEGABYTES = 100
+_PATIENCE = 120.0
+_SHELL_WORDS = """
+    . : [ [[ alias break case cd command continue declare done echo elif else esac eval exec exit export false fi
+    for function local popd printf pushd pwd read return set shift shopt source test trap true type ulimit umask
+    unset wait
+"""
+_BUILTINS = frozenset(_SHELL_WORDS.split())
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found."""
+
+    check: str
+    status: Literal["ok", "note", "fail"]
+    detail: str
+    fix: str = ""
+    """What to do about a failure."""
+    fault: Literal["", "configuration", "environment"] = ""
+    """Whose a failure is."""
+
+
+def configuration_fault(check: str, detail: str, fix: str = "") -> Finding:
+    """A failure that the user's files or flags cause."""
+    return Finding(check, "fail", detail, fix, "configuration")
+
+
+def environment_fault(check: str, detail: str, fix: str = "") -> Finding:
+    """A failure of something around Headgate."""
+    return Finding(check, "fail", detail, fix, "environment")
+
+
+def check_git(directory: Path) -> Finding:
+    """Whether git is there, and which."""
+    try:
+        version = git(directory, "version").decode("utf-8", "replace").strip()
+    except GitFailed as error:
+        return environment_fault("git", str(error), "Install git and put it on PATH.")
+    return Finding("git", "ok", version.removeprefix("git version "))
+
+
+def check_repository(repo: Path) -> Finding:
+    """The repository and its state."""
+    try:
+        out = git(repo, "status", "--porcelain=v2", "--branch", "-z").decode("utf-8", "replace")
+    except GitFailed as error:
+        return environment_fault("repository", f"{repo}: {error}", "Make `git status` work there.")
+    entries = [entry for entry in out.split("\0") if entry]
+    heads = dict(re.findall(r"# branch\.(oid|head) (.*)", "\n".join(entries)))
+    changes = sum(1 for entry in entries if re.match(r"(?:[12u] [A-Z.]{2} |\? )", entry))
+    state = "detached HEAD" if heads.get("head") == "(detached)" else f"on {heads.get('head', '?')}"
+    if heads.get("oid") == "(initial)":
+        state += ", no commits yet"
+    state += f", {changes} uncommitted change{'s' * (changes != 1)}" if changes else ", clean"
+    return Finding("repository", "ok", f"{repo}, {state}")
+
+
+def check_disk(repo: Path) -> Finding:
+    """Whether Headgate can store its data."""
+    folder = repo / INTERNAL if (repo / INTERNAL).is_dir() else repo
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"\0" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+        free = shutil.disk_usage(folder).free // 2**20
+    except OSError as error:
+        return environment_fault("disk", f"{folder} cannot be written: {error.strerror}", "Make it writable.")
+    if free < MIN_FREE_MEGABYTES:
+        return environment_fault("disk", f"only {free} MB are free in {folder}", "Make room.")
+    return Finding("disk", "ok", f"{folder} is writable")
+
+
+def check_config(loaded: Loaded) -> Iterator[Finding]:
+    """What the configuration was made of."""
+    used = ", ".join(loaded.sources) or "no file, environment variable or flag: defaults only"
+    yield Finding("configuration", "ok", used)
+    for note in loaded.notes:
+        yield Finding("API key", "note", note)
+
+
+def check_flow(loaded: Loaded, repo: Path) -> Finding:
+    """Whether the flow can be read, and its stages' models are known."""
+    try:
+        flow = flow_from_config(loaded.config, None, repo, documents=loaded.documents)
+        for stage in flow.stages:
+            if stage.model is not None and loaded.config.model:
+                loaded.config.model_settings(stage.model)
+    except ConfigError as error:
+        return configuration_fault("flow", str(error))
+    return Finding("flow", "ok", f"{flow.name}: {', '.join(stage.id for stage in flow.stages)}")
+
+
+async def check_model(config: Config, repo: Path) -> AsyncIterator[Finding]:
+    """Whether the default model is configured, reachable and streaming."""
+    try:
+        settings = config.model_settings()
+    except ConfigError as error:
+        yield configuration_fault("model", str(error))
+        return
+    where = f" at {show_address(settings.base_url)}" if settings.base_url else ""
+    yield Finding("model", "ok", f"{settings.model}{where}")
+    if provider_of(settings.model) == "script":
+        yield await _check_script(settings, repo)
+        return
+    async for finding in _check_server(settings):
+        yield finding
+
+
+async def _check_script(settings: ModelSettings, repo: Path) -> Finding:
+    try:
+        async with open_model(settings, repo):
+            return Finding("script", "ok", "it can be read")
+    except HeadgateError as error:
+        return configuration_fault("script", str(error))
+
+
+async def _check_server(settings: ModelSettings) -> AsyncIterator[Finding]:
+    # The HTTP client is slow to import, and most checks do without.
+    from headgate.models.http import list_models
+
+    waits = settings.timeouts.model_copy(
+        update={"first_token": min(settings.timeouts.first_token, _PATIENCE)}
+    )
+    settings = settings.model_copy(update={"timeouts": waits})
+    try:
+        offered = await list_models(settings)
+    except ModelError as error:
+        yield _model_fault("server", error)
+        return
+    told = "it does not list its models" if offered is None else f"{len(offered)} models"
+    yield Finding("server", "ok", f"reachable, {told}")
+    name = settings.model.partition("/")[2]
+    listed = offered is None or name in offered or f"{name}:latest" in offered
+    pieces: list[Delta] = []
+    question = Request([Message("user", "Count from one to five.")], max_tokens=64)
+    try:
+        async with open_model(settings) as model:
+            await model.reply(question, pieces.append)
+    except ModelError as error:
+        if listed or not isinstance(error, ModelRefused):
+            yield _model_fault("streaming", error)
+            return
+        close = nearest(name, offered or [])
+        fix = f"Did you mean {settings.model.partition('/')[0]}/{close}?" if close else ""
+        yield configuration_fault("model name", f'the server has no model "{name}": {error}', fix)
+        return
+    if not listed:
+        yield Finding("model name", "note", f'the server answers to "{name}", though it does not list it')
+    if len(pieces) > 1:
+        yield Finding("streaming", "ok", f"a reply came in {len(pieces)} pieces")
+    else:
+        yield Finding(
+            "streaming", "note", "a reply came in one piece: a task's progress will be less visible"
+        )
+
+
+def _model_fault(check: str, error: ModelError) -> Finding:
+    if isinstance(error, ModelRefused):
+        return configuration_fault(check, str(error), "Check `model`, `base_url` and HEADGATE_API_KEY.")
+    return environment_fault(check, str(error), "Start the model server, or correct `base_url`.")
+
+
+def check_verification(config: Config, repo: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether the programs that the verification needs are there. Nothing is run."""
+    if not config.verification.steps:
+        yield Finding(
+            "verification",
+            "note",
+            "there are no steps: results are reported as unverified; see `headgate init`",
+        )
+    for step in config.verification.steps:
+        yield _check_step(step, repo, environ.get("PATH", os.defpath))
+
+
+def _check_step(step: VerifyStep, repo: Path, path: str) -> Finding:
+    check = f"verification: {step.name}"
+    missing = missing_program(step.command, repo, path)
+    if missing is None:
+        return Finding(check, "ok", step.command)
+    fix = f'Install it, or correct the command of the step "{step.name}".'
+    return configuration_fault(check, f"`{missing}` is not found, which `{step.command}` needs", fix)
+
+
+def missing_program(command: str, repo: Path, path: str) -> str | None:
+    """The first program in a command line that is neither in the repository nor on the path.
+
+    Words that only a shell can expand are taken on trust, and so is everything behind `||`.
+    """
+    folder: Path | None = repo
+    for item in split_commands(command.partition("||")[0]):
+        program = item.program
+        if program == "cd" and item.arguments:
+            target = item.arguments[0]
+            folder = None if folder is None or re.search(r"[$*?~`]", target) else folder / target
+        if not program or program in _BUILTINS or re.search(r"[$*?~`={}]", program):
+            continue
+        if "/" not in program:
+            found = shutil.which(program, path=path) is not None
+        else:
+            found = folder is None or os.access(folder / program, os.X_OK)
+        if not found:
+            return program
+    return None
+
+
+def check_ripgrep(environ: Mapping[str, str]) -> Finding:
+    """ripgrep makes searching faster; it is not needed."""
+    found = shutil.which("rg", path=environ.get("PATH", os.defpath))
+    if found:
+        return Finding("ripgrep", "ok", found)
+    return Finding("ripgrep", "note", "not found: searching works without it, but is slower in large trees")

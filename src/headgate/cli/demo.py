@@ -1,0 +1,65 @@
+"""`headgate demo`: the real engine on a small repository, with a scripted model that makes real mistakes."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import click
+
+from headgate.cli.live import Progress, say
+from headgate.cli.run import EXIT_CODES, print_summary
+from headgate.config.load import load_config
+from headgate.core.report import Report
+from headgate.core.task import Constraints
+from headgate.engine.bus import Bus
+from headgate.engine.engine import Engine
+from headgate.errors import ConfigError
+from headgate.models.scripted import ScriptedModel
+
+TASK = "Fix the failing test of basket.total.\n\nConstraints:\n- Do not change the tests"
+
+
+@click.command("demo")
+@click.option("--into", type=click.Path(path_type=Path), metavar="DIR", help="Put the repository there.")
+def command(into: Path | None) -> None:
+    """Watch a task run without a model, in a throw-away repository."""
+    if into is not None and into.exists():
+        raise ConfigError(f"{into} is there already: name a folder that is not.")
+    target = into or Path(tempfile.mkdtemp(prefix="headgate-demo-")) / "basket"
+    say("The real engine on a small repository with a failing test. The model is a script that makes the")
+    say("mistakes that models make: it writes too early, and it says that it is done when it is not.\n")
+    say(f"$ cd {target}")
+    say(f"$ headgate run '{TASK.splitlines()[0]}' --keep 'Do not change the tests'\n")
+    sys.stdout.flush()
+    with as_file(files("headgate.cli").joinpath("sample")) as sample:
+        _make_repository(sample / "repo", target)
+        report = asyncio.run(_run(target, ScriptedModel.load(sample / "script.yaml")))
+    print_summary(report)
+    say(f"\nThe repository is in {target}: try git diff, or headgate show {report.task_id} --detail, there.")
+    sys.exit(EXIT_CODES[report.state])
+
+
+def _make_repository(source: Path, target: Path) -> None:
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(source, target, ignore=ignored)
+    (target / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")
+    who = ("-c", "user.name=Headgate", "-c", "user.email=demo@localhost", "-c", "commit.gpgsign=false")
+    for args in (("init", "-q"), ("add", "."), (*who, "commit", "-q", "-m", "A basket with a bug")):
+        subprocess.run(["git", "-C", str(target), *args], check=True, stdin=subprocess.DEVNULL)
+
+
+async def _run(repo: Path, model: ScriptedModel) -> Report:
+    progress = Progress()
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
+    loaded = load_config(repo, environ=environ, flags={})
+    engine = Engine.open(repo, loaded, Bus([progress.hear], [progress.feel]), {None: model})
+    try:
+        with progress:
+            return await engine.run(engine.submit(TASK, Constraints()))
+    finally:
+        engine.store.close()

@@ -1,0 +1,97 @@
+"""`headgate doctor`: is everything there that a task needs?"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from headgate.cli.checkup import (
+    Finding,
+    check_config,
+    check_disk,
+    check_flow,
+    check_git,
+    check_model,
+    check_repository,
+    check_ripgrep,
+    check_verification,
+    configuration_fault,
+)
+from headgate.cli.options import config_option, find_repo, model_options, repo_option
+from headgate.config.load import load_config
+from headgate.errors import ConfigError
+
+_MARKS = {"ok": "✓", "note": "·", "fail": "✗"}
+_PLAIN_MARKS = {"ok": "ok  ", "note": "note", "fail": "FAIL"}
+
+
+@click.command("doctor")
+@repo_option
+@config_option
+@model_options
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list.")
+def command(
+    repo: Path | None, config: Path | None, model: str | None, base_url: str | None, as_json: bool
+) -> int:
+    """Check git, the configuration and the model.
+
+    Asks the model one short question; runs none of the verification commands. Exits with 2 if the
+    configuration is at fault, with 3 if something around Headgate is, such as a model server that is down.
+    """
+    flags = {"model": model, "base_url": base_url}
+    return asyncio.run(_report(repo, config, flags, as_json))
+
+
+async def _report(repo: Path | None, config: Path | None, flags: dict[str, str | None], as_json: bool) -> int:
+    findings: list[Finding] = []
+    marks = _MARKS if _can_print(_MARKS) else _PLAIN_MARKS
+    async for finding in examine(repo, config, flags):
+        findings.append(finding)
+        if not as_json:
+            click.echo(f"{marks[finding.status]} {finding.check}: {finding.detail}")
+            if finding.fix:
+                click.echo(f"{' ' * len(marks['ok'])} {finding.fix}")
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    faults = {finding.fault for finding in findings}
+    return 2 if "configuration" in faults else 3 if "environment" in faults else 0
+
+
+async def examine(
+    repo: Path | None, config_file: Path | None, flags: dict[str, str | None]
+) -> AsyncIterator[Finding]:
+    """Every check, in an order in which each makes sense of the next; what cannot be checked is left out."""
+    yield check_git(Path.cwd())
+    try:
+        root = find_repo(repo)
+    except ConfigError as error:
+        yield configuration_fault("repository", str(error))
+        return
+    yield check_repository(root)
+    yield check_disk(root)
+    yield check_ripgrep(os.environ)
+    try:
+        loaded = load_config(root, config_file=config_file, environ=os.environ, flags=flags)
+    except ConfigError as error:
+        yield configuration_fault("configuration", str(error))
+        return
+    for finding in check_config(loaded):
+        yield finding
+    yield check_flow(loaded, root)
+    for finding in check_verification(loaded.config, root, os.environ):
+        yield finding
+    async for finding in check_model(loaded.config, root):
+        yield finding
+
+
+def _can_print(marks: dict[str, str]) -> bool:
+    try:
+        "".join(marks.values()).encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,131 @@
+"""What `run` and `watch` show: a line for each milestone and, on a terminal, a live footer."""
+
+import sys
+import time
+from collections import deque
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from headgate.core.events import Event, ReplyReceived, ToolStarted, VerifyStarted
+from headgate.core.report import milestone
+from headgate.core.state import State
+from headgate.engine.bus import Pulse
+
+STYLES = (
+    ("SUCCESS", "bold green"),
+    ("STUCK", "bold red"),
+    ("INFRA_ERROR", "bold red"),
+    ("CANCELLED", "yellow"),
+    ("Verification passed", "green"),
+    ("Verification failed", "yellow"),
+    ("Refused", "yellow"),
+    ("Model:", "yellow"),
+)
+FOOTER_LINES = 4
+
+
+def clock(seconds: float) -> str:
+    """`1:02:03`, or `02:03` below an hour."""
+    minutes, rest = divmod(max(int(seconds), 0), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
+
+
+def tokens(count: int) -> str:
+    """`950`, `12.3k`, `1.2M`."""
+    if count < 1_000:
+        return str(count)
+    return f"{count / 1_000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
+
+
+def printable(text: str) -> str:
+    """Text from a model or a command, without anything that could steer the terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+class Progress:
+    """Listens to events and pulses, and shows them on standard error."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        self.state = State()
+        self._live: Live | None = None
+        self._recent: deque[str] = deque(maxlen=FOOTER_LINES)
+        self._partial = ""
+        self._source = ""
+        self._spinner = Spinner("dots")
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            self._live = Live(self, console=self.console, refresh_per_second=8, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def hear(self, event: Event) -> None:
+        """Takes an event in and prints its milestone, if it is one."""
+        self.state.apply(event)
+        match event.body:
+            case ToolStarted() as body:
+                self._show_next("tool", f"{body.name} {body.target}".strip())
+            case ReplyReceived() | VerifyStarted():
+                self._show_next("", "")
+            case _:
+                pass
+        line = milestone(event, self.state)
+        if line:
+            at = event.at - self.state.started_at if self.state.started_at else 0
+            self.print_line(line, at)
+
+    def feel(self, pulse: Pulse) -> None:
+        """Takes a sign of life in; only the footer shows it."""
+        if self._live is None:
+            return
+        if pulse.source != self._source:
+            self._show_next(pulse.source, "")
+        *lines, self._partial = (self._partial + pulse.text).split("\n")
+        if pulse.source == "command":
+            lines, self._partial = [*lines, self._partial], ""
+        self._recent.extend(line for line in lines if line.strip())
+        self._partial = self._partial[-400:]
+
+    def print_line(self, line: str, at: float) -> None:
+        style = next((style for start, style in STYLES if line.startswith(start)), "")
+        text = Text.assemble((f"[{clock(at)}] ", "dim"), (printable(line), style))
+        self.console.print(text)
+
+    def _show_next(self, source: str, line: str) -> None:
+        self._recent.clear()
+        self._source, self._partial = source, ""
+        if line:
+            self._recent.append(line)
+
+    def __rich__(self) -> Group:
+        """The footer: where the task stands, and the last lines of what runs."""
+        stage = next(reversed(self.state.stages.values()), None)
+        usage = self.state.usage
+        elapsed = clock(time.time() - self.state.started_at) if self.state.started_at else "00:00"
+        where = f"{stage.title} turn {stage.turns + 1}/{stage.turns_allowed}" if stage else "starting"
+        self._spinner.text = Text(
+            f"{elapsed}  {where}  {tokens(usage.prompt)} tokens in, {tokens(usage.completion)} out",
+            style="cyan",
+        )
+        width = max(self.console.width - 4, 20)
+        recent = [*self._recent, self._partial] if self._partial.strip() else list(self._recent)
+        lines = [Text(f"  {printable(line)[:width]}", style="dim") for line in recent[-FOOTER_LINES:]]
+        return Group(self._spinner, *lines)
+
+
+def say(text: str = "") -> None:
+    """One line on standard output, whatever its characters."""
+    out = sys.stdout
+    out.write(
+        text.encode(out.encoding or "utf-8", "replace").decode(out.encoding or "utf-8", "replace") + "\n"
+    )

@@ -1,0 +1,245 @@
+"""The `headgate` command: which subcommands there are, and what an error looks like to a person.
+
+Only click is imported here; a command's module is imported when the command is used.
+"""
+
+import errno
+import os
+import sys
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import click
+
+from headgate import __version__
+from headgate.errors import ConfigError, HeadgateError
+
+EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 3, 130, 141
+PROGRAM = "headgate"
+_ENVIRONMENT_ERRNOS = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.EIO,
+    }
+)
+
+
+class Entry(NamedTuple):
+    """A subcommand: where it is, and its line in the list of commands."""
+
+    section: str
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "init": Entry("Set up", "headgate.cli.init", "Write agent.yaml for this repository."),
+    "doctor": Entry("Set up", "headgate.cli.doctor", "Check git, the configuration and the model."),
+    "demo": Entry(
+        "Set up", "headgate.cli.demo", "Watch a task run without a model, in a throw-away repository."
+    ),
+    "run": Entry("Work", "headgate.cli.run", "Run a task and wait for its end."),
+    "watch": Entry("Work", "headgate.cli.watch", "Follow a task while it runs."),
+    "show": Entry("Look back", "headgate.cli.show", "Show a task: its state, stages and changes."),
+    "report": Entry("Look back", "headgate.cli.report", "Print a task's report."),
+}
+
+EXIT_CODES = {
+    0: "success",
+    1: "stuck",
+    2: "usage or configuration",
+    3: "environment",
+    130: "cancelled",
+}
+
+ENVIRONMENT = {
+    "HEADGATE_MODEL": "The model, as `--model` takes it.",
+    "HEADGATE_BASE_URL": "The model server's address, as `--base-url` takes it.",
+    "HEADGATE_API_KEY": "The key for the model's server.",
+    "OPENAI_BASE_URL": "The server's address for `openai/` models, where HEADGATE_BASE_URL is not set.",
+    "OPENAI_API_KEY": "The key for `openai/` models, where HEADGATE_API_KEY is not set.",
+    "ANTHROPIC_API_KEY": "The key for `anthropic/` models, where HEADGATE_API_KEY is not set.",
+    "HEADGATE_DEBUG": "`1` shows the traceback of an error.",
+}
+
+EPILOG = f"""\b
+Examples:
+  headgate init
+  headgate doctor
+  headgate run "Make parse_date accept ISO weeks"
+  headgate run --model openai/qwen3-coder --base-url http://localhost:11434/v1 --file task.md
+
+\b
+Exit codes:
+  {"   ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items())}
+"""
+
+
+class LazyGroup(click.Group):
+    """Imports a command's module only when the command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(COMMANDS[cmd_name].module).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            from headgate.core.names import nearest
+
+            close = nearest(name, COMMANDS)
+            hint = f'did you mean "{close}"?' if close else f"there are {', '.join(COMMANDS)}."
+            raise click.UsageError(f'No such command "{name}": {hint}', ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, COMMANDS))
+        for section in dict.fromkeys(entry.section for entry in COMMANDS.values()):
+            rows = [
+                (name.ljust(width), entry.summary)
+                for name, entry in COMMANDS.items()
+                if entry.section == section
+            ]
+            with formatter.section(section):
+                formatter.write_dl(rows)
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
+def cli() -> None:
+    """Headgate runs coding tasks in a git repository with the model you have.
+
+    The runtime, not the model, decides what may be done, when work counts as done and when to stop.
+    """
+
+
+def main(argv: list[str] | None = None) -> NoReturn:
+    """Runs a command line and exits with its code. A command may return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    if instruction := os.environ.get("_HEADGATE_COMPLETE"):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(cli, {}, PROGRAM, "_HEADGATE_COMPLETE", instruction))
+    with ErrorPolicy():
+        result: Any = 0
+        with cli.make_context(PROGRAM, list(sys.argv[1:] if argv is None else argv)) as ctx:
+            result = cli.invoke(ctx)
+        sys.stdout.flush()
+        sys.exit(result if isinstance(result, int) else 0)
+    raise AssertionError("the policy lets nothing through")
+
+
+class ErrorPolicy:
+    """Turns whatever leaves the block into one line on stderr and an exit code, never a traceback."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Literal[False]:
+        if error is None or isinstance(error, SystemExit):
+            return False
+        if isinstance(error, click.exceptions.Exit):
+            _exit_quietly(error.exit_code)
+        if isinstance(error, BrokenPipeError):
+            _exit_quietly(EXIT_BROKEN_PIPE)
+        if isinstance(error, BaseExceptionGroup):
+            error = _leaf(error)
+        line, code = _describe(error)
+        if os.environ.get("HEADGATE_DEBUG") == "1":
+            from traceback import print_exception
+
+            print_exception(error)
+        try:
+            click.echo(line, err=True)
+        except BrokenPipeError:
+            _exit_quietly(code)
+        sys.exit(code)
+
+
+def _describe(error: BaseException) -> tuple[str, int]:
+    """The line that a person reads, and the exit code."""
+    match error:
+        case ConfigError():
+            return f"{PROGRAM}: {_one_line(error)}", EXIT_USAGE
+        case HeadgateError():
+            return f"{PROGRAM}: {_one_line(error)}", EXIT_ENVIRONMENT
+        case click.exceptions.NoArgsIsHelpError():
+            return error.format_message(), EXIT_USAGE
+        case click.UsageError():
+            path = error.ctx.command_path if error.ctx else PROGRAM
+            return f'{path}: {error.format_message()} (see "{path} --help")', error.exit_code
+        case click.ClickException():
+            return f"{PROGRAM}: {error.format_message()}", error.exit_code
+        case KeyboardInterrupt() | click.exceptions.Abort():
+            return f"{PROGRAM}: interrupted", EXIT_INTERRUPTED
+        case OSError() if error.errno in _ENVIRONMENT_ERRNOS:
+            where = f": {error.filename}" if error.filename else ""
+            return f"{PROGRAM}: {error.strerror}{where}", EXIT_ENVIRONMENT
+        case _:
+            what = f"{type(error).__name__}: {_one_line(error)}".removesuffix(": ")
+            return f"{PROGRAM}: this is a bug in Headgate: {what}. {_save_trace(error)}", EXIT_ENVIRONMENT
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _leaf(error: BaseException) -> BaseException:
+    """One error out of a group: one that Headgate raised on purpose, if there is one."""
+    leaves: list[BaseException] = []
+    open_groups: list[BaseException] = [error]
+    while open_groups:
+        item = open_groups.pop(0)
+        if isinstance(item, BaseExceptionGroup):
+            open_groups.extend(item.exceptions)
+        else:
+            leaves.append(item)
+    return next((leaf for leaf in leaves if isinstance(leaf, HeadgateError)), leaves[0])
+
+
+def _save_trace(error: BaseException) -> str:
+    """Writes the traceback to a file and says where; without a place for it, says how to see it."""
+    from tempfile import mkstemp
+    from traceback import format_exception
+
+    try:
+        handle, path = mkstemp(prefix="headgate-bug-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"headgate {__version__}, Python {sys.version}\n\n{''.join(format_exception(error))}")
+    except OSError:
+        return "Set HEADGATE_DEBUG=1 to see where."
+    return f"The traceback is in {path}."
+
+
+def _exit_quietly(code: int) -> NoReturn:
+    """Exits when the reader of our output may be gone: nothing more can be written."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffer goes nowhere, so that the interpreter's own flush does not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

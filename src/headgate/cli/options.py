@@ -1,0 +1,76 @@
+"""What several commands share: `--repo`, `--config`, and finding the repository."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from headgate.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FLOW_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def repo_option(function: F) -> F:
+    """Adds `--repo DIR`, passed on as `repo: Path | None` for `find_repo`."""
+    return click.option(
+        "--repo",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="The repository to work in.  [default: the git root of the working directory]",
+    )(function)
+
+
+def config_option(function: F) -> F:
+    """Adds `--config FILE`, passed on as `config: Path | None`."""
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A configuration file instead of the repository's agent.yaml.",
+    )(function)
+
+
+def model_options(function: F) -> F:
+    """Adds `--model M` and `--base-url U`, passed on as `model` and `base_url`."""
+    function = click.option(
+        "--base-url", metavar="URL", help="The model server's address, such as http://localhost:11434/v1."
+    )(function)
+    return click.option(
+        "--model", metavar="MODEL", help="openai/NAME, anthropic/NAME, script:FILE or a name from `models`."
+    )(function)
+
+
+def find_repo(directory: Path | None = None) -> Path:
+    """The root of the git repository around a directory (default: the working directory)."""
+    try:
+        start = (directory or Path()).resolve(strict=True)
+    except FileNotFoundError:
+        raise ConfigError(f"{directory or 'The working directory'} does not exist.") from None
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"{directory or 'The working directory'} cannot be opened: {error}.") from None
+    if not start.is_dir():
+        raise ConfigError(f"{directory} is not a directory: --repo takes the directory of a git repository.")
+    for folder in (start, *start.parents):
+        mark = folder / ".git"
+        if (mark / "HEAD").exists() or mark.is_file():
+            return folder
+        if _is_git_directory(folder):
+            raise ConfigError(
+                f"{folder} is a bare repository or the inside of one: Headgate needs a working tree, "
+                "such as `git clone` makes."
+            )
+    raise ConfigError(f'{start} is not in a git repository: run "git init" there, or name one with --repo.')
+
+
+def flow_argument(value: str | None) -> str | None:
+    """A `--flow` as the task keeps it: a file is named from the working directory, so it becomes absolute."""
+    if value and ("/" in value or value.endswith(_FLOW_SUFFIXES)) and Path(value).exists():
+        return str(Path(value).resolve())
+    return value
+
+
+def _is_git_directory(folder: Path) -> bool:
+    return all((folder / name).exists() for name in ("HEAD", "objects", "refs"))

@@ -1,0 +1,186 @@
+"""Which server the default model is on, and which key may go there."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from headgate.config.schema import provider_of
+from headgate.config.yamlfile import Document
+from headgate.errors import ConfigError
+
+PROVIDER_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+KEY_VARIABLES = frozenset({"HEADGATE_API_KEY", *PROVIDER_KEYS.values()})
+_VARIABLES = KEY_VARIABLES | {"HEADGATE_BASE_URL", "OPENAI_BASE_URL"}
+_OFFICIAL_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One configuration file."""
+
+    document: Document
+    by_repository: bool
+    """It came with the repository; nobody chose it."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where the default model is, and what else came out of finding that."""
+
+    base_url: str | None = None
+    api_key: str | None = None
+    sources: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A setting, what it was read from, and whether that was the repository."""
+
+    text: str
+    source: str
+    by_repository: bool = False
+
+
+def env_value(environ: Mapping[str, str], name: str) -> str | None:
+    """A variable's value; empty counts as unset."""
+    return environ.get(name, "").strip() or None
+
+
+def address_problem(text: str) -> str | None:
+    """Why a text cannot be the address of a server, to follow the setting's name; None if it can."""
+    parts = _split(text)
+    if (
+        parts
+        and parts.scheme in ("http", "https")
+        and parts.hostname
+        and text.isprintable()
+        and " " not in text
+    ):
+        return None
+    return f'must be an address such as "http://localhost:11434/v1", not "{show_address(text)}"'
+
+
+def show_address(text: str) -> str:
+    """An address without the name and password that it may hold."""
+    return re.sub(r"//[^/]*@", "//...@", text)
+
+
+def _split(text: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # raises if it is no number
+    except ValueError:
+        return None
+    return parts
+
+
+def choose_endpoint(
+    merged: Mapping[str, Any], layers: Sequence[Layer], environ: Mapping[str, str], flag: str | None
+) -> Endpoint:
+    """The address by flag, environment or file, in that order, and the strongest key that may go there."""
+    model = merged.get("model")
+    entry = merged.get("models", {}).get(model, {})
+    provider = provider_of(entry.get("model", model or ""))
+    if provider not in PROVIDER_KEYS:
+        return Endpoint()
+    address = _address(model, provider, layers, environ, flag)
+    base_url = address.text if address else None
+    sources = [address.source] if address and address.source in _VARIABLES else []
+    notes: list[str] = []
+    for key in _keys(model, provider, layers, environ, base_url):
+        if address is None or _may_go(key, provider, address):
+            sources += [key.source] if key.source in _VARIABLES else []
+            return Endpoint(base_url, key.text, tuple(sources), tuple(notes))
+        notes.append(
+            f"{_key_name(key)} is not sent to {show_address(address.text)}, which only the repository's "
+            f"{address.source} names: to confirm that server, set HEADGATE_BASE_URL or --base-url to it."
+        )
+    return Endpoint(base_url, None, tuple(sources), tuple(notes))
+
+
+def _address(
+    model: str | None, provider: str, layers: Sequence[Layer], environ: Mapping[str, str], flag: str | None
+) -> _Value | None:
+    own = _own_setting("base_url", model, layers)
+    general = env_value(environ, "OPENAI_BASE_URL") if provider == "openai" and not own else None
+    for source, text in (
+        ("--base-url", flag),
+        ("HEADGATE_BASE_URL", env_value(environ, "HEADGATE_BASE_URL")),
+        ("OPENAI_BASE_URL", general),
+    ):
+        if text:
+            if problem := address_problem(text):
+                raise ConfigError(f"{source} {problem}.")
+            return _Value(text, source)
+    return own or _shared_setting("base_url", provider, layers)
+
+
+def _keys(
+    model: str | None,
+    provider: str,
+    layers: Sequence[Layer],
+    environ: Mapping[str, str],
+    base_url: str | None,
+) -> Iterator[_Value]:
+    """Every key that could be meant, strongest first."""
+    for name in ("HEADGATE_API_KEY", PROVIDER_KEYS[provider]):
+        if text := env_value(environ, name):
+            yield _Value(text, name)
+    if own := _own_setting("api_key", model, layers):
+        yield own
+    own_address = _own_setting("base_url", model, layers)
+    shared_address = _shared_setting("base_url", provider, layers)
+    if own_address and shared_address and own_address.text == base_url != shared_address.text:
+        return  # the key at the top is for the server at the top
+    if shared := _shared_setting("api_key", provider, layers):
+        yield shared
+
+
+def _key_name(key: _Value) -> str:
+    return key.source if key.source in _VARIABLES else f"the api_key in {key.source}"
+
+
+def _may_go(key: _Value, provider: str, address: _Value) -> bool:
+    """Keys go to servers that the user chose; one meant for Headgate also to this machine."""
+    if not address.by_repository or key.by_repository:
+        return True
+    parts = _split(address.text)
+    host = (parts.hostname or "") if parts else ""
+    if parts and parts.scheme == "https" and host == _OFFICIAL_HOSTS[provider]:
+        return True
+    return key.source != PROVIDER_KEYS[provider] and _is_loopback(host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _own_setting(name: str, model: str | None, layers: Sequence[Layer]) -> _Value | None:
+    """What the model's entry in `models` says; the strongest file that has the entry counts."""
+    for layer in reversed(layers):
+        entry = layer.document.data.get("models", {}).get(model)
+        if entry is not None:
+            text = entry.get(name)
+            return _Value(text, layer.document.name, layer.by_repository) if text else None
+    return None
+
+
+def _shared_setting(name: str, provider: str, layers: Sequence[Layer]) -> _Value | None:
+    """What the files say at the top, unless it was said for a model of another provider."""
+    found: _Value | None = None
+    model, models = "", dict[str, Any]()
+    for layer in layers:
+        data = layer.document.data
+        model, models = data.get("model", model), models | data.get("models", {})
+        meant = provider_of(models.get(model, {}).get("model", model))
+        if data.get(name):
+            right = meant in ("", provider)
+            found = _Value(data[name], layer.document.name, layer.by_repository) if right else None
+    return found

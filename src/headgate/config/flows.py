@@ -1,0 +1,89 @@
+"""Finding and reading flows: built in, in a file, or written into agent.yaml."""
+
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path, PurePosixPath
+
+from pydantic import ValidationError
+
+from headgate.config.schema import Config, expand_stages
+from headgate.config.yamlfile import Document, explain, parse_yaml, read_yaml
+from headgate.core.flow import Checks, Flow, flow_problems
+from headgate.core.messages import ToolSpec
+from headgate.core.names import nearest
+from headgate.errors import ConfigError
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def builtin_flows() -> dict[str, Traversable]:
+    """The flows that ship with Headgate, by name."""
+    folder = resources.files("headgate.config") / "flows"
+    if not folder.is_dir():
+        return {}
+    files = [item for item in folder.iterdir() if item.name.endswith(".yaml")]
+    return {item.name.removesuffix(".yaml"): item for item in sorted(files, key=lambda item: item.name)}
+
+
+def load_flow(name_or_file: str, repo: Path, tools: Iterable[ToolSpec] | None = None) -> Flow:
+    """A built-in flow by name, or one in a file; a relative path starts at the repository.
+
+    With `tools`, the tools that stages name must be among them.
+    """
+    builtin = builtin_flows()
+    if name_or_file in builtin:
+        text = builtin[name_or_file].read_text("utf-8")
+        return _read_flow(parse_yaml(text, f"the built-in flow {name_or_file}"), name_or_file, tools)
+    path = repo / name_or_file
+    if "/" in name_or_file or name_or_file.endswith(_SUFFIXES):
+        if not path.exists():
+            raise ConfigError(f"There is no flow file {name_or_file}.")
+        return _read_flow(read_yaml(path, name_or_file), PurePosixPath(name_or_file).stem, tools)
+    close = nearest(name_or_file, builtin)
+    hint = f' did you mean "{close}"?' if close else ""
+    known = f"Built in: {', '.join(builtin) or 'none'}; or name a file that ends in .yaml."
+    raise ConfigError(f'unknown flow "{name_or_file}":{hint} {known}')
+
+
+def flow_from_config(
+    config: Config,
+    task_flow: str | None,
+    repo: Path,
+    tools: Iterable[ToolSpec] | None = None,
+    documents: Sequence[Document] = (),
+) -> Flow:
+    """The flow of a task: its own choice, else `flow`, else `task_flow_mode`.
+
+    Stages in agent.yaml gate nothing unless they say so, and the flow ends with the verification. `documents`
+    are the configuration's files, weakest first, for errors with line numbers.
+    """
+    chosen = task_flow or config.flow or config.task_flow_mode
+    if isinstance(chosen, str):
+        return load_flow(chosen, repo, tools)
+    written = next((item for item in reversed(documents) if "flow" in item.data), Document("agent.yaml", {}))
+    inner = Document(
+        written.name,
+        {"stages": written.data.get("flow", [])},
+        {("stages", *place[1:]): line for place, line in written.lines.items() if place[:1] == ("flow",)},
+    )
+    flow = Flow(name="custom", stages=chosen, checks=Checks(verify=True))
+    return _checked(flow, inner, tools)
+
+
+def _read_flow(document: Document, name: str, tools: Iterable[ToolSpec] | None) -> Flow:
+    data = {"name": name, **document.data}
+    if "stages" in data:
+        data["stages"] = expand_stages(data["stages"])
+    try:
+        flow = Flow.model_validate(data)
+    except ValidationError as error:
+        raise explain(error, Document(document.name, data, document.lines), Flow) from None
+    return _checked(flow, document, tools)
+
+
+def _checked(flow: Flow, document: Document, tools: Iterable[ToolSpec] | None) -> Flow:
+    problem = next(flow_problems(flow, tools), None)
+    if problem is not None:
+        raise document.error(problem.where, problem.message)
+    return flow

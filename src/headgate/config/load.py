@@ -1,0 +1,146 @@
+"""Putting the configuration together: defaults < user file < agent.yaml < environment < flags.
+
+The repository is not trusted: its `agent.yaml` may name a server, but a key of the user's own is not sent to
+one that only the repository names, and the file cannot hand the model's keys to the commands it runs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from pydantic import SecretStr, ValidationError
+
+from headgate.config.endpoint import KEY_VARIABLES, Layer, address_problem, choose_endpoint, env_value
+from headgate.config.places import Place
+from headgate.config.schema import Access, Config
+from headgate.config.yamlfile import Document, explain, read_yaml
+from headgate.errors import ConfigError
+
+CONFIG_NAME = "agent.yaml"
+FLAGS = {"model": "--model", "base_url": "--base-url", "flow": "--flow"}
+_KEYS = frozenset(Config.model_fields)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The configuration and where it came from."""
+
+    config: Config
+    sources: tuple[str, ...]
+    """Files, environment variables and flags that were used, weakest first."""
+    notes: tuple[str, ...] = ()
+    """What the user should know, such as a key that was withheld."""
+    documents: tuple[Document, ...] = ()
+    """The files as they were read, weakest first, for messages with line numbers."""
+
+
+def user_config_path() -> Path:
+    """Where the user's own configuration is."""
+    return platformdirs.user_config_path("headgate") / "config.yaml"
+
+
+def load_config(
+    repo: Path,
+    *,
+    config_file: Path | None = None,
+    environ: Mapping[str, str],
+    flags: Mapping[str, Any],
+    user_file: Path | None = None,
+) -> Loaded:
+    """The configuration for a repository. `config_file` takes the place of the repository's agent.yaml."""
+    layers = _read_layers(repo, config_file, user_file or user_config_path())
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged = merge(merged, layer.document.data)
+    sources = [layer.document.name for layer in layers]
+    if model := env_value(environ, "HEADGATE_MODEL"):
+        merged["model"] = model
+        sources.append("HEADGATE_MODEL")
+    given = {name: flags[name] for name in FLAGS if flags.get(name) is not None}
+    for name, value in given.items():
+        if not str(value).strip():
+            raise ConfigError(f"{FLAGS[name]} needs a value.")
+    merged |= given
+    endpoint = choose_endpoint(merged, layers, environ, given.get("base_url"))
+    sources += [source for source in endpoint.sources if source not in sources]
+    sources += [FLAGS[name] for name in given]
+    merged |= {"base_url": endpoint.base_url, "api_key": endpoint.api_key}
+    if merged.get("model") in merged.get("models", {}):
+        entry = {**merged["models"][merged["model"]]}
+        entry |= {"base_url": endpoint.base_url, "api_key": endpoint.api_key}
+        merged["models"] = {**merged["models"], merged["model"]: entry}
+    try:
+        config = Config.model_validate(merged)
+    except ValidationError as error:
+        raise explain(error, Document("the configuration", merged), Config) from None
+    documents = tuple(layer.document for layer in layers)
+    return Loaded(config.with_access(_access(environ)), tuple(sources), endpoint.notes, documents)
+
+
+def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
+    """Key by key, and model by model in `models`; everything else is replaced as a whole."""
+    merged = {**weaker, **stronger}
+    if isinstance(weaker.get("models"), Mapping) and isinstance(stronger.get("models"), Mapping):
+        merged["models"] = {**weaker["models"], **stronger["models"]}
+    return merged
+
+
+def _read_layers(repo: Path, config_file: Path | None, user_file: Path) -> list[Layer]:
+    layers: list[Layer] = []
+    if _present(user_file):
+        layers.append(Layer(_read(user_file, str(user_file)), by_repository=False))
+    found = repo / CONFIG_NAME
+    if config_file is not None:
+        layers.append(Layer(_read(config_file, str(config_file)), by_repository=False))
+    elif _present(found):
+        layer = Layer(_read(found, CONFIG_NAME), by_repository=True)
+        _check_shell_env(layer.document, user_file)
+        layers.append(layer)
+    return layers
+
+
+def _present(path: Path) -> bool:
+    """Whether there is something to read; what cannot be looked at is there, and reading it says why."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _read(path: Path, name: str) -> Document:
+    """One file, valid by itself. A key without a value counts as absent."""
+    document = read_yaml(path, name)
+    kept = {key: value for key, value in document.data.items() if value is not None or key not in _KEYS}
+    document = replace(document, data=kept)
+    try:
+        config = Config.model_validate(kept)
+    except ValidationError as error:
+        raise explain(error, document, Config) from None
+    addresses: dict[Place, str | None] = {("base_url",): config.base_url}
+    addresses |= {("models", name, "base_url"): entry.base_url for name, entry in config.models.items()}
+    for place, address in addresses.items():
+        if address is not None and (problem := address_problem(address)):
+            raise document.error(place, f'"base_url" {problem}')
+    return document
+
+
+def _check_shell_env(document: Document, user_file: Path) -> None:
+    for index, name in enumerate(document.data.get("shell_env", [])):
+        if name in KEY_VARIABLES:
+            raise document.error(
+                ("shell_env", index), f"a repository's file may not pass on {name}; name it in {user_file}."
+            )
+
+
+def _access(environ: Mapping[str, str]) -> dict[str, Access]:
+    """What the environment says about each provider, for models other than the default."""
+    openai, anthropic = env_value(environ, "OPENAI_API_KEY"), env_value(environ, "ANTHROPIC_API_KEY")
+    return {
+        "openai": Access(env_value(environ, "OPENAI_BASE_URL"), SecretStr(openai) if openai else None),
+        "anthropic": Access(None, SecretStr(anthropic) if anthropic else None),
+    }

@@ -1,0 +1,173 @@
+"""`agent.yaml`: every key it may have, and which model a stage gets."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, PrivateAttr, SecretStr, Tag
+
+from headgate.core.flow import Stage
+from headgate.core.names import unknown_name
+from headgate.core.settings import ModelSettings, Settings, VerifyStep
+from headgate.errors import ConfigError
+
+NO_MODEL = (
+    "No model is configured: set `model:` in agent.yaml, HEADGATE_MODEL or --model, for example "
+    "--model openai/qwen3-coder --base-url http://localhost:11434/v1."
+)
+_SLUG_CHARS = 30
+
+
+def expand_stages(value: Any) -> Any:
+    """A list of stages in which a plain string is a stage with that prompt, and an id derived from it."""
+    if not isinstance(value, list | tuple):
+        return value
+    taken = {item["id"] for item in value if isinstance(item, Mapping) and isinstance(item.get("id"), str)}
+    stages: list[Any] = []
+    for item in value:
+        if isinstance(item, str):
+            stage_id = _free(_slug(item), taken)
+            taken.add(stage_id)
+            stages.append({"id": stage_id, "prompt": item})
+        else:
+            stages.append(item)
+    return stages
+
+
+def provider_of(spec: str) -> str:
+    """`openai` of `openai/qwen3-coder`, `script` of `script:FILE`; empty if the text names no provider."""
+    found = re.match(r"(openai|anthropic)/.|(script):.", spec, re.DOTALL)
+    return (found[1] or found[2]) if found else ""
+
+
+class Access(NamedTuple):
+    """How a provider is reached when nothing else says so."""
+
+    base_url: str | None
+    api_key: SecretStr | None
+
+
+class Verification(Settings):
+    """How finished work is verified."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    steps: tuple[VerifyStep, ...] = ()
+    """Commands, run in this order; all of them must succeed."""
+
+
+def _flow_form(value: Any) -> str:
+    return "stages" if isinstance(value, list | tuple) else "name"
+
+
+FlowChoice = Annotated[
+    Annotated[str, Tag("name")] | Annotated[tuple[Stage, ...], Tag("stages")],
+    Discriminator(_flow_form),
+    BeforeValidator(expand_stages),
+]
+
+
+class Config(Settings):
+    """What `agent.yaml`, the user's own file, the environment and the flags say together."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    model: str | None = None
+    """The model to use: `openai/NAME`, `anthropic/NAME`, `script:FILE`, or a name from `models`."""
+    base_url: str | None = None
+    """The address of that model's server, such as `http://localhost:11434/v1`."""
+    api_key: SecretStr | None = None
+    """The key for that server; better left to HEADGATE_API_KEY than written into a file."""
+    models: dict[str, ModelSettings] = Field(default_factory=dict)
+    """Models by a name of your own, for `model` and for the stages of a flow."""
+    verification: Verification = Verification()
+    """The commands that decide whether work is done."""
+    task_flow_mode: Literal["staged", "flat"] = "staged"
+    """The built-in flow: `staged` goes through context, plan and implementation; `flat` is one stage."""
+    flow: FlowChoice | None = None
+    """A flow's name or file, or its stages; takes precedence over `task_flow_mode`."""
+    boundaries: tuple[str, ...] = ()
+    """Paths (globs) that no task may write."""
+    secret_files: tuple[str, ...] = ()
+    """Paths (globs) that the model may not read, besides those that are always kept from it."""
+    tool_result_chars: int = Field(16_000, ge=500)
+    """The longest tool result that a model is given, in characters; the rest is saved to a file."""
+    shell_timeout: float = Field(120, gt=0, allow_inf_nan=False)
+    """Seconds a command may take when the model names no time."""
+    shell_env: tuple[str, ...] = ()
+    """Environment variables that commands may see although their names look secret."""
+    keep_conversations: bool = False
+    """Keep what was said to and by the model after a task has ended."""
+    agents_md: bool = True
+    """Put the repository's AGENTS.md into the prompt."""
+
+    _access: dict[str, Access] = PrivateAttr(default_factory=dict)
+
+    def with_access(self, access: Mapping[str, Access]) -> Self:
+        """A copy that knows how each provider is reached when nothing else says so."""
+        copy = self.model_copy()
+        copy._access = dict(access)
+        return copy
+
+    def model_settings(self, name: str | None = None) -> ModelSettings:
+        """The default model (None), one from `models`, or one named by its spec.
+
+        A model of the default's provider that names no address of its own is on the default's server; a key
+        goes only to the server it was given for.
+        """
+        default = self._default_model()
+        if name is None or name == self.model:
+            return default
+        chosen = self._find_model(name)
+        provider = provider_of(chosen.model)
+        access = self._access.get(provider, Access(None, None))
+        if provider == provider_of(default.model) != "script":
+            access = Access(default.base_url, default.api_key)
+        base_url = chosen.base_url or access.base_url
+        return _complete(chosen, base_url, access.api_key if base_url == access.base_url else None)
+
+    def _default_model(self) -> ModelSettings:
+        if not self.model:
+            raise ConfigError(NO_MODEL)
+        chosen = self._find_model(self.model)
+        if provider_of(chosen.model) == "script":
+            return chosen
+        base_url = chosen.base_url or self.base_url
+        return _complete(chosen, base_url, self.api_key if self.base_url in (None, base_url) else None)
+
+    def _find_model(self, name: str) -> ModelSettings:
+        chosen = self.models.get(name) or ModelSettings(model=name)
+        if provider_of(chosen.model):
+            return chosen
+        if self.models:
+            message = unknown_name("model", chosen.model, self.models)
+        else:
+            message = f'unknown model "{chosen.model}": did you mean "openai/{chosen.model}"?'
+        raise ConfigError(
+            f"{message} A model is openai/NAME, anthropic/NAME, script:FILE or a name in `models`."
+        )
+
+
+def _complete(settings: ModelSettings, base_url: str | None, api_key: SecretStr | None) -> ModelSettings:
+    update = {"base_url": base_url, "api_key": settings.api_key or api_key}
+    return settings.model_copy(update=update)
+
+
+def _slug(prompt: str) -> str:
+    words = re.findall(r"[a-z0-9]+", prompt.lower())
+    slug = ""
+    for word in words:
+        longer = f"{slug}-{word}" if slug else word
+        if len(longer) > _SLUG_CHARS:
+            break
+        slug = longer
+    slug = slug or "stage"
+    return slug if slug[0].isalpha() else f"stage-{slug}"
+
+
+def _free(wanted: str, taken: set[str]) -> str:
+    number, name = 1, wanted
+    while name in taken:
+        number += 1
+        name = f"{wanted}-{number}"
+    return name

@@ -1,0 +1,204 @@
+"""The engine: takes tasks in, carries them out one at a time, and leaves a record whatever happens."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headgate.config.flows import flow_from_config
+from headgate.config.load import Loaded
+from headgate.core.events import TaskEnded, TaskStarted
+from headgate.core.flow import Flow
+from headgate.core.messages import Model
+from headgate.core.report import Report, build_report, write_summary
+from headgate.core.rules import Decision
+from headgate.core.settings import ModelSettings
+from headgate.core.task import Constraints, Task, TaskState, parse_task_text
+from headgate.engine.bus import Bus
+from headgate.engine.folder import Folder
+from headgate.engine.log import TaskLog
+from headgate.engine.outfit import TOOLS, build_context, build_verifier
+from headgate.engine.store import Store
+from headgate.errors import ConfigError, HeadgateError
+from headgate.host.git import Snapshots
+from headgate.host.lock import FileLock
+from headgate.host.workspace import show_path
+from headgate.models.base import open_model
+from headgate.models.scripted import ScriptedModel
+from headgate.run.flow import run_flow
+from headgate.run.job import Job
+from headgate.tools.guards import redactor
+
+ENDINGS: dict[str, TaskState] = {"advance": "SUCCESS", "stuck": "STUCK", "infra": "INFRA_ERROR"}
+SPECS = tuple(tool.spec for tool in TOOLS)
+
+
+@dataclass
+class Engine:
+    """One repository's engine. Models, clock and sleep can be handed in; by default they are real."""
+
+    repo: Path
+    loaded: Loaded
+    store: Store
+    folder: Folder
+    bus: Bus = field(default_factory=Bus)
+    models: Mapping[str | None, Model] = field(default_factory=dict)
+    """Models to use instead of those that the configuration names."""
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    @classmethod
+    def open(
+        cls,
+        repo: Path,
+        loaded: Loaded,
+        bus: Bus | None = None,
+        models: Mapping[str | None, Model] | None = None,
+    ) -> "Engine":
+        folder = Folder(repo)
+        folder.create()
+        return cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {})
+
+    def submit(self, text: str, constraints: Constraints, flow: str | None = None) -> Task:
+        """Takes a task in. What is wrong with its flow or its model is said now, not later."""
+        goal, stated = parse_task_text(text)
+        if not goal:
+            raise ConfigError("The task is empty: say in plain words what is to be done.")
+        chosen = self._flow(flow)
+        for name in self._model_names(chosen):
+            if name not in self.models:
+                self.loaded.config.model_settings(name)
+        return self.store.add_task(
+            lambda task_id: Task(
+                id=task_id, text=text, goal=goal, constraints=stated + constraints, flow=flow
+            ),
+            self.now(),
+        )
+
+    async def run(self, task: Task, on_wait: Callable[[str], None] = lambda holder: None) -> Report:
+        """Carries a task out, when nobody else is working in the repository, and returns its report."""
+        lock = FileLock(self.folder.lock)
+        told = False
+        while not await asyncio.to_thread(lock.try_acquire):
+            if not told:
+                on_wait(lock.holder())
+                told = True
+            await asyncio.sleep(0.2)
+        try:
+            return await self._run_locked(task)
+        finally:
+            lock.release()
+
+    async def _run_locked(self, task: Task) -> Report:
+        log = TaskLog(self.store, self.bus, task.id, self.now)
+        snapshots = Snapshots(self.repo)
+        try:
+            decision = await self._carry_out(task, log, snapshots)
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current:
+                current.uncancel()
+            return await self._end(log, snapshots, "CANCELLED", Decision("fail", "cancelled"))
+        except (HeadgateError, OSError) as error:
+            return await self._end(
+                log, snapshots, "INFRA_ERROR", Decision("infra", "environment", str(error))
+            )
+        except BaseException as error:
+            detail = f"Headgate itself failed: {type(error).__name__}: {error}"
+            await self._end(log, snapshots, "INFRA_ERROR", Decision("infra", "crash", detail))
+            raise
+        return await self._end(log, snapshots, ENDINGS[decision.action], decision)
+
+    async def _carry_out(self, task: Task, log: TaskLog, snapshots: Snapshots) -> Decision:
+        config = self.loaded.config
+        flow = self._flow(task.flow)
+        async with AsyncExitStack() as stack:
+            models, settings = await self._open_models(stack, flow)
+            baseline = await asyncio.to_thread(snapshots.take)
+            context = build_context(self.folder, config, task, self.bus, lambda: log.state.plan)
+            started = TaskStarted(
+                text=task.text,
+                goal=task.goal,
+                constraints=task.constraints,
+                flow=flow,
+                model=models[None].name,
+                tools=tuple(tool.name for tool in TOOLS),
+                baseline=baseline,
+                config=config.model_dump(mode="json", exclude_defaults=True),
+            )
+            log.record("", 0, started)
+            await log.commit_state("RUNNING")
+
+            async def changed_files() -> tuple[str, ...]:
+                return await asyncio.to_thread(lambda: snapshots.changed_files(baseline, snapshots.take()))
+
+            job = Job(
+                task=task,
+                flow=flow,
+                log=log,
+                models=models,
+                model_settings=settings,
+                tools={tool.name: tool for tool in TOOLS},
+                context=context,
+                verifier=build_verifier(self.folder, config, self.bus),
+                changed_files=changed_files,
+                redact=redactor(self.repo, config.secret_files),
+                now=self.now,
+                sleep=self.sleep,
+                pulse=self.bus.pulse,
+                agents_md=config.agents_md,
+            )
+            decision = await run_flow(job)
+            for model in models.values():
+                if isinstance(model, ScriptedModel) and decision.action != "infra":
+                    model.check_finished()
+            return decision
+
+    async def _end(self, log: TaskLog, snapshots: Snapshots, ending: TaskState, why: Decision) -> Report:
+        """Records how it ended, with what really differs in the tree, and writes the report."""
+        files, stat = await asyncio.to_thread(_measure, snapshots, log.state.baseline)
+        verified = ending == "SUCCESS" and bool(log.state.passing_run)
+        summary = write_summary(log.state, ending, why.reason, why.detail, files)
+        ended = TaskEnded(
+            state=ending,
+            verified=verified,
+            reason=why.reason,
+            summary=summary,
+            files_changed=files,
+            diff_stat=stat,
+        )
+        log.record("", 0, ended)
+        await log.commit_state(ending, keep_bodies=self.loaded.config.keep_conversations)
+        report = build_report(log.state)
+        self.folder.write_report(report, log.state.notes)
+        return report
+
+    async def _open_models(
+        self, stack: AsyncExitStack, flow: Flow
+    ) -> tuple[dict[str | None, Model], dict[str | None, ModelSettings]]:
+        models: dict[str | None, Model] = {}
+        settings: dict[str | None, ModelSettings] = {}
+        for name in self._model_names(flow):
+            given = self.models.get(name)
+            if given is not None:
+                models[name], settings[name] = given, ModelSettings(model=given.name)
+            else:
+                settings[name] = self.loaded.config.model_settings(name)
+                models[name] = await stack.enter_async_context(open_model(settings[name], self.repo))
+        return models, settings
+
+    def _flow(self, name: str | None) -> Flow:
+        return flow_from_config(self.loaded.config, name, self.repo, SPECS, self.loaded.documents)
+
+    def _model_names(self, flow: Flow) -> tuple[str | None, ...]:
+        return tuple(dict.fromkeys((None, *(stage.model for stage in flow.stages))))
+
+
+def _measure(snapshots: Snapshots, baseline: str) -> tuple[tuple[str, ...], str]:
+    if not baseline:
+        return (), ""
+    now = snapshots.take()
+    files = tuple(map(show_path, snapshots.changed_files(baseline, now)))
+    return files, snapshots.diff_stat(baseline, now)

@@ -1,0 +1,57 @@
+"""`.headgate/` in a repository: what is kept there and under which names."""
+
+import re
+from pathlib import Path
+
+from headgate.core.events import Note
+from headgate.core.report import Report, render_markdown
+from headgate.host.git import INTERNAL, exclude_internal
+
+
+class Folder:
+    """Headgate's own files in a repository, kept out of git."""
+
+    def __init__(self, repo: Path) -> None:
+        self.path = repo / INTERNAL
+        self.database = self.path / "headgate.db"
+        self.lock = self.path / "lock"
+        self.runs = self.path / "runs"
+        self.outputs = self.path / "outputs"
+        self.reports = self.path / "task_reports.jsonl"
+        self.repo = repo
+
+    def create(self) -> None:
+        """Makes the folder and tells git to leave it alone."""
+        if not self.path.is_dir():
+            self.path.mkdir(parents=True, exist_ok=True)
+        exclude_internal(self.repo)
+
+    def save_output(self, task: str, text: str) -> str:
+        """Keeps a text that was too long for the model; returns its path for `read_file`."""
+        folder = self.outputs / task
+        folder.mkdir(parents=True, exist_ok=True)
+        number = sum(1 for _ in folder.iterdir()) + 1
+        path = folder / f"{number:04}.txt"
+        path.write_text(text, encoding="utf-8", errors="replace")
+        return path.relative_to(self.repo).as_posix()
+
+    def write_report(self, report: Report, notes: dict[str, Note]) -> Path | None:
+        """Appends the line to task_reports.jsonl and writes the page that goes with the ending."""
+        if report.state not in ("SUCCESS", "STUCK", "INFRA_ERROR"):
+            return None
+        with self.reports.open("a", encoding="utf-8") as lines:
+            lines.write(report.model_dump_json() + "\n")
+        page = (
+            self._next_context()
+            if report.state == "SUCCESS"
+            else self.path / "stuck" / f"{report.task_id}.md"
+        )
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(render_markdown(report, notes), encoding="utf-8")
+        return page
+
+    def _next_context(self) -> Path:
+        folder = self.path / "context"
+        taken = [re.fullmatch(r"context_(\d+)\.md", path.name) for path in folder.glob("context_*.md")]
+        number = max((int(match[1]) for match in taken if match), default=0) + 1
+        return folder / f"context_{number:03}.md"

@@ -1,0 +1,202 @@
+"""Path patterns exactly as git's ignore files mean them, one entry at a time.
+
+A pattern with a slash is anchored where it was written, one without matches a name at any depth; `*` and `?`
+stop at a slash, `**` does not; a trailing slash asks for a directory; `!` takes back; the last match wins.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+_POSIX = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": " \\t",
+    "cntrl": "\\x00-\\x1f\\x7f",
+    "digit": "0-9",
+    "graph": "\\x21-\\x7e",
+    "lower": "a-z",
+    "print": "\\x20-\\x7e",
+    "punct": "\\x21-\\x2f\\x3a-\\x40\\x5b-\\x60\\x7b-\\x7e",
+    "space": "\\s",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+_NEVER = "(?!)"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One pattern. `by_name` rules look at the last component only."""
+
+    regex: re.Pattern[str]
+    negated: bool
+    dirs_only: bool
+    by_name: bool
+
+
+class Rules:
+    """The patterns of one ignore file, or of one list in the configuration."""
+
+    def __init__(self, lines: Iterable[str], *, ignore_case: bool = False) -> None:
+        self._fold = ignore_case
+        rules = [rule for line in lines if (rule := parse_rule(fold(line) if ignore_case else line))]
+        self._rules = tuple(reversed(rules))
+        # Most entries match nothing: one alternation each says so before the rules are tried one by one.
+        self._any_name = _alternation(rule for rule in rules if rule.by_name)
+        self._any_path = _alternation(rule for rule in rules if not rule.by_name)
+        self._below = lru_cache(maxsize=8192)(self._directory_verdict)
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
+
+    def verdict(self, path: str, *, is_dir: bool) -> bool | None:
+        """True where the last rule to match says yes, False where it takes back, None where none matches."""
+        if self._fold:
+            path = fold(path)
+        return self._verdict(path, is_dir)
+
+    def covers(self, path: str) -> bool:
+        """Whether a file is meant: by its own path, or else by the nearest directory above it that is."""
+        if self._fold:
+            path = fold(path)
+        own = self._verdict(path, False)
+        return bool(self._below(path.rpartition("/")[0]) if own is None else own)
+
+    def _verdict(self, path: str, is_dir: bool) -> bool | None:
+        name = path[path.rfind("/") + 1 :]
+        by_name = self._any_name is not None and self._any_name.fullmatch(name) is not None
+        by_path = self._any_path is not None and self._any_path.fullmatch(path) is not None
+        if not by_name and not by_path:
+            return None
+        for rule in self._rules:
+            if (is_dir or not rule.dirs_only) and rule.regex.fullmatch(name if rule.by_name else path):
+                return not rule.negated
+        return None
+
+    def _directory_verdict(self, path: str) -> bool | None:
+        if not path:
+            return None
+        own = self._verdict(path, True)
+        return self._below(path.rpartition("/")[0]) if own is None else own
+
+
+def fold(path: str) -> str:
+    """The form in which spellings that some file systems take for one file are equal."""
+    return unicodedata.normalize("NFC", path).casefold()
+
+
+def parse_rule(line: str) -> Rule | None:
+    """A line of an ignore file as a rule; None for blank lines and comments."""
+    line = line.removesuffix("\n").removesuffix("\r")
+    if line.startswith("#"):
+        return None
+    line = _trim_spaces(line)
+    negated = line.startswith("!")
+    pattern = line[1:] if negated else line
+    dirs_only = pattern.endswith("/")
+    if dirs_only:
+        pattern = pattern[:-1]
+    if not pattern:
+        return None
+    by_name = "/" not in pattern
+    regex = _translate(pattern if by_name else pattern.removeprefix("/"))
+    return Rule(re.compile(regex, re.DOTALL), negated, dirs_only, by_name)
+
+
+def expand_braces(pattern: str, limit: int = 64) -> list[str]:
+    """`*.{ts,tsx}` as `*.ts` and `*.tsx`: shells and ripgrep know braces, git's patterns do not."""
+    done: list[str] = []
+    pending = [pattern]
+    while pending and len(done) + len(pending) <= limit:
+        text = pending.pop(0)
+        group = re.search(r"\{([^{}]*,[^{}]*)\}", text)
+        if group is None:
+            done.append(text)
+        else:
+            pending += [text[: group.start()] + part + text[group.end() :] for part in group[1].split(",")]
+    return done + pending
+
+
+def _trim_spaces(line: str) -> str:
+    trimmed = line.rstrip(" ")
+    backslashes = len(trimmed) - len(trimmed.rstrip("\\"))
+    return trimmed + " " if backslashes % 2 and len(trimmed) < len(line) else trimmed
+
+
+def _alternation(rules: Iterable[Rule]) -> re.Pattern[str] | None:
+    parts = [f"(?:{rule.regex.pattern})" for rule in rules]
+    return re.compile("|".join(parts), re.DOTALL) if parts else None
+
+
+def _translate(pattern: str) -> str:
+    out: list[str] = []
+    index = 0
+    while index < len(pattern):
+        char = pattern[index]
+        index += 1
+        if char == "*":
+            start = index - 1
+            while index < len(pattern) and pattern[index] == "*":
+                index += 1
+            after_slash = start == 0 or pattern[start - 1] == "/"
+            if index - start == 2 and after_slash and pattern[index : index + 1] == "/":
+                out.append("(?:.*/)?")
+                index += 1
+            elif index - start == 2 and after_slash and index == len(pattern):
+                out.append(".*")
+            else:
+                out.append("[^/]*")
+        elif char == "?":
+            out.append("[^/]")
+        elif char == "[":
+            text, index = _translate_class(pattern, index)
+            out.append(text)
+        elif char == "\\":
+            if index == len(pattern):
+                return _NEVER
+            out.append(re.escape(pattern[index]))
+            index += 1
+        else:
+            out.append(re.escape(char))
+    return "".join(out)
+
+
+def _translate_class(pattern: str, index: int) -> tuple[str, int]:
+    """The class that starts behind `[`, and where it ends. One never closed matches nothing, as in git."""
+    negated = pattern[index : index + 1] in ("!", "^")
+    index += negated
+    items: list[str] = []
+    first = True
+    while index < len(pattern):
+        char = pattern[index]
+        if char == "]" and not first:
+            body = "".join(items)
+            if negated:
+                return f"[^/{body}]", index + 1
+            return (f"(?!/)[{body}]" if body else _NEVER), index + 1
+        first = False
+        if char == "[" and pattern[index + 1 : index + 2] == ":":
+            end = pattern.find(":]", index + 2)
+            name = pattern[index + 2 : end]
+            if end < 0 or name not in _POSIX:
+                return _NEVER, len(pattern)
+            items.append(_POSIX[name])
+            index = end + 2
+            continue
+        low, index = _class_char(pattern, index)
+        if pattern[index : index + 1] == "-" and pattern[index + 1 : index + 2] not in ("", "]"):
+            high, index = _class_char(pattern, index + 1)
+            if low <= high:
+                items.append(f"{re.escape(low)}-{re.escape(high)}")
+        else:
+            items.append(re.escape(low))
+    return _NEVER, len(pattern)
+
+
+def _class_char(pattern: str, index: int) -> tuple[str, int]:
+    if pattern[index] == "\\" and index + 1 < len(pattern):
+        return pattern[index + 1], index + 2
+    return pattern[index], index + 1

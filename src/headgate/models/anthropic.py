@@ -1,0 +1,173 @@
+"""Models behind the Messages API."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from headgate.core.messages import Message, OnDelta, Reply, Request, ToolSpec, clean_text
+from headgate.errors import ConfigError
+from headgate.models.anthropic_reply import MessagesAssembly
+from headgate.models.base import ModelSettings
+from headgate.models.callids import CallIds
+from headgate.models.exchange import exchange
+from headgate.models.http import HttpClient
+from headgate.models.jsontext import decode_json, encode_json, parse_arguments
+from headgate.models.openai import encode_head, safe_name
+
+WIRE = "anthropic"
+DEFAULT_MAX_TOKENS = 16384
+_MAX_CACHED_TOOL_LISTS = 64
+_BREAKPOINT = b',"cache_control":{"type":"ephemeral"}}'
+_TOOL_RESULT = b'{"type":"tool_result"'
+_BAD_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
+_THINKING = ("thinking", "redacted_thinking")
+
+
+@dataclass(slots=True)
+class _Group:
+    """Neighbouring messages of one side: the API wants the two sides to alternate."""
+
+    role: Literal["user", "assistant"]
+    blocks: list[bytes] = field(default_factory=list)
+
+
+class AnthropicModel:
+    """Asks `{base_url}/v1/messages`, streaming, with its prompt cache in use."""
+
+    def __init__(self, settings: ModelSettings, client: HttpClient) -> None:
+        if settings.seed is not None:
+            raise ConfigError("seed: the Messages API has none; remove it from the settings of this model.")
+        self.name = settings.model
+        self._settings = settings
+        self._client = client
+        self._tools: dict[tuple[ToolSpec, ...], bytes] = {}
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        """One reply."""
+        assembly = MessagesAssembly(on_delta)
+        await exchange(self._client, "/messages", self._encode(request), assembly)
+        return assembly.reply(CallIds(request.messages))
+
+    def _encode(self, request: Request) -> bytes:
+        system, rest = _split_system(request.messages)
+        groups = list(_group(rest))
+        # The last breakpoint writes the cache; the one before it is where the last turn wrote.
+        marked = [index for index, group in enumerate(groups) if group.role == "user"][-2:]
+        parts = [self._encode_head(request)]
+        for index, group in enumerate(groups):
+            # Results come first: the API wants them right after the calls that they answer.
+            blocks = sorted(group.blocks, key=lambda block: not block.startswith(_TOOL_RESULT))
+            if index in marked:
+                blocks[-1] = blocks[-1][:-1] + _BREAKPOINT
+            parts += (b"," if index else b"", b'{"role":"', group.role.encode(), b'","content":[')
+            parts += (b",".join(blocks), b"]}")
+        parts.append(b"]")
+        if system:
+            blocks = [_wire(message) for message in system]
+            parts += (b',"system":[', b",".join(blocks)[:-1], _BREAKPOINT, b"]")
+        parts += (self._encode_tools(request.tools), b"}")
+        return b"".join(parts)
+
+    def _encode_head(self, request: Request) -> bytes:
+        settings = self._settings
+        temperature = settings.temperature if request.temperature is None else request.temperature
+        head: dict[str, Any] = {
+            "stream": True,
+            "model": self._client.endpoint.model,
+            "max_tokens": request.max_tokens or settings.max_tokens or DEFAULT_MAX_TOKENS,
+        }
+        optional = {"temperature": temperature, "top_p": settings.top_p}
+        head |= {name: value for name, value in optional.items() if value is not None}
+        return encode_head(head, settings.extra_body)
+
+    def _encode_tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
+        if not tools:
+            return b""
+        data = self._tools.get(tools)
+        if data is None:
+            if len(self._tools) >= _MAX_CACHED_TOOL_LISTS:
+                self._tools.clear()
+            described = b",".join(encode_json(_describe_tool(tool)) for tool in tools)
+            data = self._tools[tools] = b',"tools":[' + described[:-1] + _BREAKPOINT + b"]"
+        return data
+
+
+def _split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+    """The leading system messages, and all others."""
+    count = 0
+    while count < len(messages) and messages[count].role == "system":
+        count += 1
+    return [message for message in messages[:count] if message.content.strip()], messages[count:]
+
+
+def _group(messages: Sequence[Message]) -> Iterator[_Group]:
+    group: _Group | None = None
+    for message in messages:
+        role: Literal["user", "assistant"] = "assistant" if message.role == "assistant" else "user"
+        if group is None and role == "assistant":
+            yield _Group("user", [_text_block("(The conversation goes on.)")])
+        if group is None or group.role != role:
+            if group is not None:
+                yield group
+            group = _Group(role)
+        group.blocks.append(_wire(message))
+    if group is not None:
+        yield group
+
+
+def _wire(message: Message) -> bytes:
+    """A message's content blocks without their brackets, encoded once. A breakpoint is spliced in later."""
+    data = message.wire.get(WIRE)
+    if data is None:
+        data = message.wire[WIRE] = b",".join(_encode_blocks(message))
+    return data
+
+
+def _encode_blocks(message: Message) -> list[bytes]:
+    if message.role == "tool":
+        block: dict[str, Any] = {"type": "tool_result", "tool_use_id": _safe_id(message.call_id)}
+        block["content"] = clean_text(message.content)
+        return [encode_json(block | ({"is_error": True} if message.failed else {}))]
+    if message.role != "assistant":
+        return [_text_block(message.content)]
+    kept = _kept_blocks(message)
+    if _same_content(kept, message):
+        return [encode_json(block) for block in kept if not _is_blank(block)]
+    blocks = [encode_json(block) for block in kept if block.get("type") in _THINKING]
+    if message.content.strip() or not message.calls:
+        blocks.append(_text_block(message.content))
+    for call in message.calls:
+        use = {"type": "tool_use", "id": _safe_id(call.id), "name": safe_name(call.name)}
+        blocks.append(encode_json(use | {"input": parse_arguments(call.arguments)}))
+    return blocks
+
+
+def _kept_blocks(message: Message) -> list[dict[str, Any]]:
+    """The blocks of the reply as they came, where this API wrote it."""
+    blocks = decode_json(message.opaque) if message.opaque else None
+    return blocks if isinstance(blocks, list) else []
+
+
+def _same_content(blocks: Sequence[dict[str, Any]], message: Message) -> bool:
+    """Whether the kept blocks still say what the message says: a shortened message is built anew."""
+    text = "".join(block.get("text", "") for block in blocks if block.get("type") == "text")
+    ids = [block.get("id") for block in blocks if block.get("type") == "tool_use"]
+    return bool(blocks) and text == message.content and ids == [_safe_id(call.id) for call in message.calls]
+
+
+def _is_blank(block: dict[str, Any]) -> bool:
+    return block.get("type") == "text" and not block.get("text", "").strip()
+
+
+def _text_block(text: str) -> bytes:
+    # The API refuses a text block that is blank.
+    return encode_json({"type": "text", "text": clean_text(text) if text.strip() else "(empty)"})
+
+
+def _safe_id(id: str) -> str:
+    return _BAD_ID_CHARS.sub("_", id) or "call"
+
+
+def _describe_tool(tool: ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}

@@ -1,0 +1,126 @@
+"""Which model to ask and how to reach it; nothing here touches the network."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from headgate.core.messages import Model
+from headgate.core.settings import ModelSettings, Timeouts
+from headgate.errors import ConfigError
+
+__all__ = ["Endpoint", "ModelSettings", "Timeouts", "find_endpoint", "open_model", "split_model"]
+
+Provider = Literal["openai", "anthropic", "script"]
+
+FORMS = "openai/NAME (any compatible server), anthropic/NAME or script:FILE"
+DEFAULT_URLS: Mapping[Provider, str] = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+}
+ANTHROPIC_VERSION = "2023-06-01"
+_OWN_FIELDS = {"messages", "model", "stream", "system", "tools"}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where requests go and what they carry."""
+
+    provider: Provider
+    model: str
+    """The model's name as the server knows it."""
+    root: str
+    """The address that paths such as `/models` are appended to."""
+    headers: Mapping[str, str]
+    secrets: tuple[str, ...]
+    """What no error text may show."""
+
+
+def split_model(model: str) -> tuple[Provider, str]:
+    """`openai/qwen/qwen3:30b` -> ("openai", "qwen/qwen3:30b"); ConfigError where the form is unknown."""
+    prefixes: tuple[tuple[str, Provider], ...] = (
+        ("openai/", "openai"),
+        ("anthropic/", "anthropic"),
+        ("script:", "script"),
+    )
+    for prefix, provider in prefixes:
+        name = model.removeprefix(prefix).strip()
+        if model.startswith(prefix) and name:
+            return provider, name
+    raise ConfigError(f'Unknown model "{model}": write {FORMS}.')
+
+
+def find_endpoint(settings: ModelSettings) -> Endpoint:
+    """The address and the headers for a model over the network; ConfigError where they cannot be right."""
+    provider, name = split_model(settings.model)
+    if provider == "script":
+        raise ConfigError(f'"{settings.model}" is a script and has no address.')
+    root = _check_url((settings.base_url or "").strip().rstrip("/") or DEFAULT_URLS[provider])
+    key = settings.api_key.get_secret_value().strip() if settings.api_key else ""
+    if not key.isprintable():
+        raise ConfigError("The API key holds a line break or another character that no key has.")
+    if owned := sorted(_OWN_FIELDS & set(settings.extra_body)):
+        raise ConfigError(f"extra_body must not set {', '.join(owned)}.")
+    headers: dict[str, str] = {}
+    if provider == "anthropic":
+        # The Messages API has one version; a base_url with it and one without mean the same.
+        root = root if root.endswith("/v1") else f"{root}/v1"
+        headers["anthropic-version"] = ANTHROPIC_VERSION
+        headers |= {"x-api-key": key} if key else {}
+    elif key:
+        headers["Authorization"] = f"Bearer {key}"
+    headers |= _check_headers(settings.headers)
+    secrets = (key, *settings.headers.values())
+    return Endpoint(provider, name, root, headers, tuple(secret for secret in secrets if len(secret) >= 6))
+
+
+def _check_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    # What is wrong with it may be a secret, so none of these repeats the address.
+    if not sound:
+        raise ConfigError("base_url must look like http://localhost:8080/v1.")
+    if parts.username or parts.password:
+        raise ConfigError("base_url must hold no user name or password; use api_key or headers.")
+    if parts.query or parts.fragment:
+        raise ConfigError("base_url must end with its path, without ? or #.")
+    return url
+
+
+def _check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in headers.items():
+        if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
+            raise ConfigError(f'headers: "{name}" is not the name of a header.')
+        if not value.replace("\t", " ").isprintable():
+            raise ConfigError(f"headers: {name} holds a line break or a control character.")
+    return headers
+
+
+@asynccontextmanager
+async def open_model(settings: ModelSettings, script_root: Path | None = None) -> AsyncIterator[Model]:
+    """A model that is ready to be asked, closed on leaving. A script's path is relative to `script_root`."""
+    # Imported here because the HTTP client takes longer to load than all the rest of the program, and most
+    # commands never ask a model.
+    provider, name = split_model(settings.model)
+    if provider == "script":
+        from headgate.models.scripted import ScriptedModel
+
+        yield ScriptedModel.load((script_root or Path()) / name)
+        return
+    from headgate.models.http import HttpClient
+
+    endpoint = find_endpoint(settings)
+    async with HttpClient(endpoint, settings.timeouts) as client:
+        if provider == "openai":
+            from headgate.models.openai import OpenAIModel
+
+            yield OpenAIModel(settings, client)
+        else:
+            from headgate.models.anthropic import AnthropicModel
+
+            yield AnthropicModel(settings, client)

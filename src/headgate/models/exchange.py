@@ -1,0 +1,106 @@
+"""One request and its reply, streamed or whole: what all wire formats over HTTP have in common."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from headgate.errors import ModelRefused, ModelUnavailable
+from headgate.models.failures import explain_event, show_address
+from headgate.models.http import Answer, HttpClient
+from headgate.models.jsontext import decode_json
+from headgate.models.sse import BOM, SseParser, is_event_stream
+
+_STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+class Assembly(Protocol):
+    """A reply in the making."""
+
+    started: bool
+    """A token has come."""
+    ended: bool
+    """The reply is complete; what follows can add usage, and nothing else."""
+    done: bool
+    """Nothing more is to come."""
+
+    def add(self, chunk: Mapping[str, Any]) -> None:
+        """Takes one event of a stream."""
+        ...
+
+    def load(self, body: Mapping[str, Any]) -> None:
+        """Takes a whole reply. ValueError where the body is none."""
+        ...
+
+
+async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly) -> None:
+    """Posts the body and puts the answer into the assembly; any failure is one of the model errors."""
+    async with client.post(path, body) as answer:
+        if is_event_stream(answer.content_type):
+            await _read_stream(answer, assembly)
+            return
+        start = await answer.chunk()
+        answer.started = True
+        whole = await answer.body(start)
+        if whole.removeprefix(BOM).lstrip().startswith(_STREAM_STARTS):
+            _feed(answer, SseParser(), whole, assembly)
+            _require_end(answer, assembly)
+        else:
+            _read_whole(answer, whole, assembly)
+
+
+async def _read_stream(answer: Answer, assembly: Assembly) -> None:
+    parser = SseParser()
+    while not assembly.done:
+        try:
+            chunk = await answer.chunk()
+        except ModelUnavailable:
+            if assembly.ended:
+                return  # the reply is complete; only counts of tokens can be missing
+            raise
+        if not chunk:
+            break
+        _feed(answer, parser, chunk, assembly)
+        answer.started = assembly.started
+    _require_end(answer, assembly)
+
+
+def _require_end(answer: Answer, assembly: Assembly) -> None:
+    if not assembly.ended:
+        server = show_address(answer.endpoint)
+        raise ModelUnavailable(f"{server} closed the connection in the middle of a reply.")
+
+
+def _feed(answer: Answer, parser: SseParser, chunk: bytes, assembly: Assembly) -> None:
+    for event in parser.feed(chunk):
+        data = event.data.strip()
+        if data == "[DONE]":
+            assembly.ended = assembly.done = True
+        if assembly.done:
+            return
+        if not data:
+            continue
+        try:
+            payload = decode_json(data)
+        except ValueError:
+            payload = None
+        if not isinstance(payload, Mapping):
+            server = show_address(answer.endpoint)
+            raise ModelUnavailable(f"{server} sent an event that is no part of a reply.")
+        # Some servers report a reached limit as an error although the reply is complete.
+        if payload.get("error") and not assembly.ended:
+            raise explain_event(answer.endpoint, payload)
+        assembly.add(payload)
+
+
+def _read_whole(answer: Answer, body: bytes, assembly: Assembly) -> None:
+    payload = answer.decode(body)
+    if isinstance(payload, Mapping):
+        if payload.get("error"):
+            raise explain_event(answer.endpoint, payload)
+        try:
+            assembly.load(payload)
+        except ValueError as error:
+            raise ModelRefused(
+                f"{show_address(answer.endpoint)} does not answer like a model API: {error}. Check base_url."
+            ) from error
+        return
+    raise ModelRefused(f"{show_address(answer.endpoint)} does not answer like a model API. Check base_url.")

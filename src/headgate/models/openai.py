@@ -1,0 +1,153 @@
+"""Models behind a chat-completions server: OpenAI and the many servers that speak its language."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headgate.core.messages import Message, OnDelta, Reply, Request, ToolSpec, clean_text
+from headgate.errors import ConfigError
+from headgate.models.base import ModelSettings
+from headgate.models.callids import CallIds
+from headgate.models.chat_reply import REASONING_FIELDS, ChatAssembly
+from headgate.models.exchange import exchange
+from headgate.models.failures import RequestRejected
+from headgate.models.http import HttpClient
+from headgate.models.jsontext import UNPARSED, decode_json, encode_json, parse_arguments
+
+WIRE = "openai"
+_MAX_CACHED_TOOL_LISTS = 64
+_BAD_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What a server turned out not to understand. It is learned from refusals and kept."""
+
+    counts_in_stream: bool = True
+    limit_field: str = "max_tokens"
+
+    def adapt(self, complaint: str) -> "Dialect | None":
+        """The dialect to try after a complaint, or None where the complaint is about something else."""
+        if self.counts_in_stream and ("stream_options" in complaint or "include_usage" in complaint):
+            return replace(self, counts_in_stream=False)
+        if self.limit_field == "max_tokens" and "max_completion_tokens" in complaint:
+            return replace(self, limit_field="max_completion_tokens")
+        return None
+
+
+class OpenAIModel:
+    """Asks `{base_url}/chat/completions`, streaming."""
+
+    def __init__(self, settings: ModelSettings, client: HttpClient) -> None:
+        self.name = settings.model
+        self._settings = settings
+        self._client = client
+        self._dialect = Dialect()
+        self._tools: dict[tuple[ToolSpec, ...], bytes] = {}
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        """One reply. A server that objects to an optional field is asked again, once, without it."""
+        dialect = self._dialect
+        while True:
+            assembly = ChatAssembly(on_delta)
+            try:
+                await exchange(self._client, "/chat/completions", self._encode(request, dialect), assembly)
+                return assembly.reply(CallIds(request.messages))
+            except RequestRejected as rejected:
+                adapted = dialect.adapt(rejected.detail)
+                if adapted is None:
+                    raise
+                self._dialect = dialect = adapted
+
+    def _encode(self, request: Request, dialect: Dialect) -> bytes:
+        """The body: settings, then the messages, then the tools, so that each turn only adds bytes."""
+        parts = [self._encode_head(request, dialect)]
+        separator = b""
+        for message in request.messages:
+            data = message.wire.get(WIRE)
+            if data is None:
+                data = message.wire[WIRE] = encode_message(message)
+            parts += (separator, data)
+            separator = b","
+        parts += (b"]", self._encode_tools(request.tools), b"}")
+        return b"".join(parts)
+
+    def _encode_head(self, request: Request, dialect: Dialect) -> bytes:
+        settings = self._settings
+        limit = request.max_tokens or settings.max_tokens
+        temperature = settings.temperature if request.temperature is None else request.temperature
+        optional = {
+            "stream_options": {"include_usage": True} if dialect.counts_in_stream else None,
+            "temperature": temperature,
+            "top_p": settings.top_p,
+            dialect.limit_field: limit,
+            "seed": settings.seed,
+        }
+        head = {"stream": True, "model": self._client.endpoint.model}
+        head |= {name: value for name, value in optional.items() if value is not None}
+        return encode_head(head, settings.extra_body)
+
+    def _encode_tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
+        if not tools:
+            return b""
+        data = self._tools.get(tools)
+        if data is None:
+            if len(self._tools) >= _MAX_CACHED_TOOL_LISTS:
+                self._tools.clear()
+            data = self._tools[tools] = b',"tools":' + encode_json([_describe_tool(tool) for tool in tools])
+        return data
+
+
+def encode_head(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
+    """The beginning of a request's body, up to the first message."""
+    try:
+        return encode_json({**fields, **extra})[:-1] + b',"messages":['
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"extra_body cannot be sent as JSON: {error}") from error
+
+
+def encode_message(message: Message) -> bytes:
+    """A message as this wire format has it."""
+    fields: dict[str, Any] = {"role": message.role}
+    if message.role == "tool":
+        fields["tool_call_id"] = message.call_id
+    # Never null: chat templates print it as the word None.
+    fields["content"] = clean_text(message.content)
+    if message.role == "assistant":
+        if message.reasoning:
+            fields[_reasoning_field(message)] = clean_text(message.reasoning)
+        if message.calls:
+            fields["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": safe_name(call.name), "arguments": _safe_arguments(call.arguments)},
+                }
+                for call in message.calls
+            ]
+    return encode_json(fields)
+
+
+def safe_name(name: str) -> str:
+    """A tool's name that providers accept in a past call, also where the model invented it."""
+    return _BAD_NAME_CHARS.sub("_", name)[:64] or "unnamed"
+
+
+def _safe_arguments(arguments: str) -> str:
+    parsed = parse_arguments(arguments)
+    return encode_json(parsed).decode() if UNPARSED in parsed else arguments
+
+
+def _reasoning_field(message: Message) -> str:
+    """The field in which this server told the reasoning: it may not know the other."""
+    if message.opaque:
+        known = decode_json(message.opaque)
+        if isinstance(known, dict) and known.get("reasoning_field") in REASONING_FIELDS:
+            return str(known["reasoning_field"])
+    return REASONING_FIELDS[0]
+
+
+def _describe_tool(tool: ToolSpec) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}

@@ -1,0 +1,151 @@
+"""One tool call: scope, arguments, run, record. Whatever goes wrong becomes an answer to the model."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import json_repair
+import orjson
+
+from headgate.core.events import FileHashes, PlanWritten, ToolFinished, ToolStarted
+from headgate.core.flow import TOOL_ALIASES
+from headgate.core.messages import Message, ToolCall, clean_text
+from headgate.core.names import nearest
+from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError
+from headgate.host.workspace import show_path
+from headgate.run.exits import answer_done
+from headgate.run.guides import nested_guides
+from headgate.run.job import StageRun
+from headgate.tools.base import Args, Outcome, Tool
+from headgate.tools.output import cap
+
+
+class UnknownTool(ToolError):
+    """The model called something that does not exist."""
+
+    slug = "unknown_tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call is answered with, and what the log keeps of it."""
+
+    text: str
+    error: str = ""
+    read: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
+    """Runs one call, or says why not, and adds the result to the transcript."""
+    try:
+        answer = await _perform(run, call, cut_off)
+    except ToolError as error:
+        answer = Answer(str(error), error.slug)
+    name = TOOL_ALIASES.get(call.name, call.name)
+    text = cap(
+        run.job.redact(clean_text(answer.text)), run.job.context.result_chars, run.job.context.save_output
+    )
+    run.record(
+        ToolFinished(
+            call=call.id,
+            name=clean_text(name)[:80],
+            ok=not answer.error,
+            error=answer.error,
+            read=tuple(map(show_path, answer.read)),
+            changed=tuple(map(show_path, answer.changed)),
+        ),
+        text,
+    )
+    run.transcript.add(Message("tool", text, call_id=call.id, failed=bool(answer.error)))
+
+
+async def _perform(run: StageRun, call: ToolCall, cut_off: bool) -> Answer:
+    tool = _admitted(run, TOOL_ALIASES.get(call.name, call.name))
+    args = tool.parse(parse_arguments(call.arguments, cut_off))
+    outcome = await _run_tool(run, call, tool, args)
+    if outcome.signal and outcome.signal.kind == "stage_done":
+        verdict, text = await answer_done(run, outcome.signal.data)
+        return Answer(text, "" if verdict else "not_done")
+    if outcome.signal and outcome.signal.kind == "plan_written":
+        version = run.job.state.plan_version + 1
+        run.record(PlanWritten(version=version, items=outcome.signal.data["items"]))
+    text = outcome.text
+    if run.job.agents_md and outcome.read:
+        text += await asyncio.to_thread(
+            nested_guides, run.job.context.workspace, run.transcript, outcome.read
+        )
+    return Answer(text, read=outcome.read, changed=tuple(change.path for change in outcome.changes))
+
+
+def _admitted(run: StageRun, name: str) -> Tool:
+    """The tool, if it exists and this stage has it. The gate: nothing past it depends on what was shown."""
+    tool = run.tool(name)
+    here = ", ".join(spec.name for spec in run.visible)
+    if tool is None:
+        close = nearest(name, (spec.name for spec in run.visible))
+        hint = f' Did you mean "{close}"?' if close else ""
+        raise UnknownTool(f'There is no tool "{name[:80]}".{hint} Tools here: {here}.')
+    if tool.spec in run.visible:
+        return tool
+    if run.state.final_granted:
+        raise ToolDenied(f"{name} was not run: this is the final turn, and only {here} can be called.")
+    stages = [stage.id for stage in run.job.flow.stages if stage.tools.admits(tool.spec)]
+    where = f"it is allowed in stage {' and '.join(stages)}" if stages else "no stage of this flow allows it"
+    raise ToolDenied(
+        f'{name} was not run: it is not available in stage "{run.stage.id}"; {where}. Tools here: {here}.'
+    )
+
+
+async def _run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> Outcome:
+    """Runs a tool. Whatever leaves a mark outside is recorded, durably, before it happens."""
+    context = run.job.context
+    started = ToolStarted(call=call.id, name=tool.name, category=tool.spec.category, target=_target(args))
+    if tool.is_async:
+        run.record(started)
+        await run.job.log.commit()
+        return await cast("Awaitable[Outcome]", tool.function(context, args))
+    outcome = await asyncio.to_thread(tool.function, context, args)
+    assert isinstance(outcome, Outcome)
+    hashes = tuple(
+        FileHashes(path=show_path(change.path), before=change.before_hash, after=change.after_hash)
+        for change in outcome.changes
+    )
+    run.record(started.model_copy(update={"changes": hashes}))
+    if outcome.changes:
+        await run.job.log.commit()
+        await asyncio.to_thread(context.workspace.apply, outcome.changes)
+    return outcome
+
+
+def parse_arguments(text: str, cut_off: bool = False) -> dict[str, Any]:
+    """A call's arguments. What is slightly broken is mended; what was cut off is not guessed."""
+    stripped = text.strip()
+    if not stripped:
+        return {}
+    try:
+        value = orjson.loads(stripped)
+    except orjson.JSONDecodeError as error:
+        if cut_off or not stripped.endswith(("}", "}```")):
+            raise ToolArgsInvalid(
+                "The arguments end in the middle, so the call was not run. Call again with shorter content."
+            ) from None
+        value = json_repair.loads(stripped, skip_json_loads=True)
+        if not isinstance(value, dict) or not value:
+            raise ToolArgsInvalid(f"The arguments are not a JSON object: {error}.") from None
+    if isinstance(value, str):
+        return parse_arguments(value, cut_off)
+    if not isinstance(value, dict):
+        raise ToolArgsInvalid("The arguments must be a JSON object.")
+    return value
+
+
+def _target(args: Args) -> str:
+    """What a call is about, in a few words, for people who watch."""
+    for name in ("command", "path", "pattern", "glob", "paths", "action", "stage"):
+        value = getattr(args, name, None)
+        if value:
+            text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            return clean_text(" ".join(text.split()))[:120]
+    return ""

@@ -1,0 +1,49 @@
+"""Leaving a stage: the model's signal, or a satisfied rule, and what the checks say to it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from headgate.checks.activity import check_activity
+from headgate.config.texts import fill
+from headgate.core.events import CheckFinished, Note, StageDoneSignalled
+from headgate.core.messages import clean_text
+from headgate.core.rules import Fail, Pass
+from headgate.run.job import StageRun
+
+
+async def answer_done(run: StageRun, data: Mapping[str, Any]) -> tuple[bool, str]:
+    """The model's closing signal: whether it is accepted, and the answer to it."""
+    note = Note.model_validate({key: _clean(run, value) for key, value in data.items()})
+    missing = await try_exit(run, note)
+    return (False, fill("not_done", stage=run.stage.id, reason=missing)) if missing else (True, "ok")
+
+
+async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: bool = False) -> str:
+    """Runs the stage's checks; returns what is missing, or nothing if the stage may be left.
+
+    `quiet` records only success: for rules that are tried after every turn.
+    """
+    await run.job.log.commit()
+    needs_diff = run.stage.checks.code_changed
+    changed = bool(await run.job.changed_files()) if needs_diff else False
+    verdict = check_activity(run.stage.checks, run.state, changed)
+    if isinstance(verdict, Pass):
+        run.record(StageDoneSignalled(note=note, implied=implied))
+        run.record(CheckFinished(check="exit", verdict="pass"))
+    elif isinstance(verdict, Fail) and not quiet:
+        run.record(CheckFinished(check=verdict.kind, verdict="fail", reason=verdict.reason))
+    await run.job.log.commit()
+    return "" if isinstance(verdict, Pass) else verdict.reason
+
+
+def _clean(run: StageRun, value: Any) -> Any:
+    """Text from the model may hold secrets it has seen and characters that cannot be stored."""
+    match value:
+        case str():
+            return run.job.redact(clean_text(value))
+        case list() | tuple():
+            return [_clean(run, item) for item in value]
+        case dict():
+            return {_clean(run, key): _clean(run, item) for key, item in value.items()}
+        case _:
+            return value

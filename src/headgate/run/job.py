@@ -1,0 +1,109 @@
+"""What one task's run needs, in one place: ports are filled by the engine, fakes by tests."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol
+
+from headgate.checks.verify import Verifier
+from headgate.core.events import AnyBody
+from headgate.core.flow import DONE_TOOL, Flow, Stage
+from headgate.core.messages import Model, ToolSpec
+from headgate.core.settings import ModelSettings
+from headgate.core.state import StageState, State
+from headgate.core.task import Task
+from headgate.run.transcript import Transcript
+from headgate.tools.base import Tool, ToolContext
+from headgate.tools.signals import stage_done_tool
+
+
+class Log(Protocol):
+    """Where everything is recorded. `state` is what follows from the events committed so far."""
+
+    state: State
+
+    def record(self, path: str, turn: int, body: AnyBody, content: str | None = None) -> None:
+        """Adds an event to the next commit."""
+        ...
+
+    async def commit(self) -> None:
+        """Makes everything recorded durable, applies it to `state` and tells whoever listens."""
+        ...
+
+
+@dataclass
+class Job:
+    """One task being carried out."""
+
+    task: Task
+    flow: Flow
+    log: Log
+    models: Mapping[str | None, Model]
+    """By the name that a stage gives; None is the default."""
+    model_settings: Mapping[str | None, ModelSettings]
+    tools: Mapping[str, Tool]
+    context: ToolContext
+    verifier: Verifier | None
+    """None where no steps are configured."""
+    changed_files: Callable[[], Awaitable[tuple[str, ...]]]
+    """The paths in which the tree now differs from the task's start."""
+    redact: Callable[[str], str]
+    """Replaces secrets in any text that is about to reach the model or the log."""
+    now: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+    pulse: Callable[[str, str], None]
+    agents_md: bool = True
+    transcripts: dict[str, Transcript] = field(default_factory=dict)
+
+    @property
+    def state(self) -> State:
+        return self.log.state
+
+    def transcript_of(self, stage: Stage) -> Transcript:
+        """The stage's own transcript, or the one that the flow's stages share."""
+        key = stage.id if stage.view.transcript == "own" else ""
+        return self.transcripts.setdefault(key, Transcript())
+
+
+@dataclass
+class StageRun:
+    """One attempt at a stage."""
+
+    job: Job
+    stage: Stage
+    path: str
+    transcript: Transcript
+    retry_after: float | None = None
+    """What an unavailable model asked for, in seconds."""
+
+    @property
+    def state(self) -> StageState:
+        return self.job.state.stages[self.path]
+
+    @property
+    def turn(self) -> int:
+        return self.state.turns
+
+    @cached_property
+    def done_tool(self) -> Tool:
+        return stage_done_tool(self.stage.id)
+
+    @cached_property
+    def all_specs(self) -> tuple[ToolSpec, ...]:
+        admitted = (tool.spec for tool in self.job.tools.values() if self.stage.tools.admits(tool.spec))
+        return (*admitted, self.done_tool.spec)
+
+    @cached_property
+    def final_specs(self) -> tuple[ToolSpec, ...]:
+        return (self.done_tool.spec,)
+
+    @property
+    def visible(self) -> tuple[ToolSpec, ...]:
+        """What the model may call now. The same tuple from turn to turn, so that it is encoded once."""
+        return self.final_specs if self.state.final_granted else self.all_specs
+
+    def tool(self, name: str) -> Tool | None:
+        return self.done_tool if name == DONE_TOOL else self.job.tools.get(name)
+
+    def record(self, body: AnyBody, content: str | None = None) -> None:
+        self.job.log.record(self.path, self.turn, body, content)

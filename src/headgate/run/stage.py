@@ -1,0 +1,143 @@
+"""One attempt at a stage: ask, act, judge, decide, until something other than going on is decided."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from headgate.config.texts import fill
+from headgate.core.events import DecisionMade, MessageAdded, Note, StageEnded, StageStarted, ViewCompacted
+from headgate.core.flow import Ending, Stage
+from headgate.core.messages import Message
+from headgate.core.report import last_words
+from headgate.core.rules import Action, Decision, decide, wait_seconds
+from headgate.run.job import Job, StageRun
+from headgate.run.opening import opening_message, system_message
+from headgate.run.turn import say, take_turn
+from headgate.tools.signals import render_plan
+
+Reason = Literal["next", "retry", "check_failed"]
+COMPACT_AT, COMPACT_TO = 0.8, 0.5
+_ENDINGS: dict[Action, Ending] = {"advance": "completed", "skip": "skipped"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Why a stage is entered, and what the model is told about it."""
+
+    reason: Reason = "next"
+    message: str = ""
+
+
+async def run_stage(job: Job, stage: Stage, entry: Entry) -> Decision:
+    """Enters the stage, loops, leaves it; returns the decision that ended it."""
+    run = await _enter(job, stage, entry)
+    while True:
+        await _make_room(run)
+        await take_turn(run)
+        decision = decide(run.state.tally(), stage.budget)
+        match decision.action:
+            case "continue":
+                continue
+            case "wait":
+                await _wait(run, decision)
+            case "compact":
+                await _compact(run, decision.reason, run.transcript.view_chars * COMPACT_TO)
+            case "final_turn":
+                await _grant_final_turn(run, decision)
+            case _:
+                await _leave(run, decision)
+                return decision
+
+
+async def _enter(job: Job, stage: Stage, entry: Entry) -> StageRun:
+    attempt = job.state.attempts_at(stage.id) + 1
+    path = stage.id if attempt == 1 else f"{stage.id}#{attempt}"
+    run = StageRun(job, stage, path, job.transcript_of(stage))
+    tools = tuple(spec.name for spec in run.all_specs)
+    job.log.record(
+        path,
+        0,
+        StageStarted(
+            stage=stage.id,
+            title=stage.title,
+            attempt=attempt,
+            reason=entry.reason,
+            tools=tools,
+            turns=stage.budget.turns,
+        ),
+    )
+    await job.log.commit()
+    if not run.transcript.messages:
+        system = system_message(job, stage)
+        run.record(MessageAdded(role="system", slug="system"), system)
+        run.transcript.add(Message("system", system))
+        await say(run, "task", opening_message(job, stage))
+    elif entry.reason == "next":
+        await say(run, "stage", f"Stage: {stage.title}\n{stage.prompt}".strip())
+    if entry.message:
+        await say(run, entry.reason, entry.message)
+    if entry.reason == "next":
+        run.transcript.rebuild(stage.view)
+    return run
+
+
+async def _make_room(run: StageRun) -> None:
+    """Cuts the view before the context window is full, by a lot at once, so that the prefix then stays."""
+    window = run.job.model_settings[run.stage.model].context_window
+    tokens = run.transcript.tokens()
+    if window and tokens > COMPACT_AT * window:
+        await _compact(run, "window", run.transcript.view_chars * COMPACT_TO * window / tokens)
+
+
+async def _compact(run: StageRun, reason: str, chars: float) -> None:
+    transcript, state = run.transcript, run.job.state
+    before = len(transcript.view)
+    transcript.rebuild(run.stage.view, int(chars))
+    run.record(
+        ViewCompacted(
+            reason=reason,
+            messages_before=before,
+            messages_after=len(transcript.view),
+            chars=transcript.view_chars,
+        )
+    )
+    plan = f"\nThe plan:\n{render_plan(state.plan)}" if state.plan else ""
+    files_read = ", ".join(list(state.files_read)[-30:]) or "none"
+    changed = ", ".join(state.files_changed) or "none"
+    await say(run, "compacted", fill("compacted", files_read=files_read, files_changed=changed, plan=plan))
+
+
+async def _wait(run: StageRun, decision: Decision) -> None:
+    seconds = wait_seconds(run.state.unavailable, run.stage.budget, run.retry_after)
+    detail = f"asking again in {seconds:g} s ({run.state.unavailable} of {run.stage.budget.waits})"
+    run.record(DecisionMade(action="wait", reason=decision.reason, detail=detail))
+    await run.job.log.commit()
+    await run.job.sleep(seconds)
+
+
+async def _grant_final_turn(run: StageRun, decision: Decision) -> None:
+    run.record(DecisionMade(action="final_turn", reason=decision.reason, detail=decision.detail))
+    await run.job.log.commit()
+    await say(run, "final_turn", fill("final_turn", stage=run.stage.id, reason=decision.reason))
+
+
+async def _leave(run: StageRun, decision: Decision) -> None:
+    """Stores what the stage leaves to the next ones: the model's note, or what the runtime itself knows."""
+    ending = _ENDINGS.get(decision.action, "failed")
+    if decision.action == "advance" and decision.reason != "done":
+        ending = "exhausted"
+    note = run.state.done or _own_note(run, decision)
+    if decision.action not in ("advance", "infra"):
+        run.record(DecisionMade(action=decision.action, reason=decision.reason, detail=decision.detail))
+    run.record(StageEnded(stage=run.stage.id, ending=ending, reason=decision.reason, note=note))
+    await run.job.log.commit()
+
+
+def _own_note(run: StageRun, decision: Decision) -> Note:
+    said = last_words(run.job.state)
+    missing = f"; {decision.detail}" if decision.detail else ""
+    return Note(
+        summary=f"Ended without a closing signal ({decision.reason}{missing})."
+        + (f" Before: {said}" if said else ""),
+        files_read=tuple(run.state.files_read),
+        files_changed=tuple(run.job.state.files_changed),
+    )

@@ -1,0 +1,110 @@
+"""One turn: a request, the reply, and the calls in it."""
+
+from dataclasses import replace
+
+from headgate.config.texts import fill
+from headgate.core.events import MessageAdded, Note, ReplyFailed, ReplyReceived
+from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
+from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, clean_text
+from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
+from headgate.run.calls import answer_call
+from headgate.run.exits import try_exit
+from headgate.run.job import StageRun
+from headgate.run.transcript import reply_content
+
+
+async def take_turn(run: StageRun) -> None:
+    """Asks the model once and carries out what it answers. Everything that happens is recorded."""
+    reply = await _ask(run)
+    if reply is None:
+        return
+    message = reply.message
+    run.record(
+        ReplyReceived(
+            prompt_tokens=reply.usage.prompt,
+            completion_tokens=reply.usage.completion,
+            cached_tokens=reply.usage.cached,
+            finish=reply.finish,
+            calls=tuple(clean_text(call.name)[:80] for call in message.calls),
+        ),
+        reply_content(message),
+    )
+    run.transcript.add(message)
+    await run.job.log.commit()
+    cut_off = reply.finish == "length"
+    # The closing signal is judged last, when the other calls of the same reply have run.
+    for call in sorted(message.calls, key=lambda call: TOOL_ALIASES.get(call.name, call.name) == DONE_TOOL):
+        await answer_call(run, call, cut_off)
+    await run.job.log.commit()
+    if not message.calls:
+        await _answer_text(run, message, cut_off)
+    if run.stage.advance == "rules" and run.state.done is None:
+        await try_exit(run, Note(), implied=True, quiet=True)
+
+
+async def say(run: StageRun, slug: str, text: str) -> None:
+    """Puts a message of the runtime into the transcript."""
+    text = run.job.redact(clean_text(text))
+    run.record(MessageAdded(role="user", slug=slug), text)
+    run.transcript.add(Message("user", text))
+    await run.job.log.commit()
+
+
+async def _ask(run: StageRun) -> Reply | None:
+    """The model's reply, fit for the transcript; None if there is none, with the reason in the log."""
+    name = run.stage.model
+    request = Request(run.transcript.view, run.visible)
+    try:
+        reply = await run.job.models[name].reply(request, lambda delta: _pulse(run, delta))
+    except ModelUnavailable as error:
+        run.retry_after = error.retry_after
+        run.record(ReplyFailed(error="unavailable", detail=str(error)))
+    except ModelRefused as error:
+        run.record(ReplyFailed(error="refused", detail=str(error)))
+    except ContextOverflow as error:
+        run.record(ReplyFailed(error="overflow", detail=str(error)))
+    except ReplyInvalid as error:
+        run.record(ReplyFailed(error="invalid", detail=str(error)))
+        await say(run, "correct_bad_reply", fill("bad_reply", reason=error))
+    except ModelError as error:
+        run.record(ReplyFailed(error="refused", detail=str(error)))
+    else:
+        run.retry_after = None
+        if reply.usage.prompt:
+            run.transcript.measured(reply.usage.prompt)
+        return replace(reply, message=_presentable(run, reply.message))
+    await run.job.log.commit()
+    return None
+
+
+def _presentable(run: StageRun, message: Message) -> Message:
+    """The reply with call ids that are unique in the transcript and text that can be encoded."""
+    calls: dict[str, ToolCall] = {}
+    for number, call in enumerate(message.calls):
+        call_id = call.id or f"call_{run.turn}_{number}"
+        while call_id in calls or call_id in run.transcript.call_ids:
+            call_id += "x"
+        calls[call_id] = replace(call, id=call_id)
+    return replace(message, content=clean_text(message.content), calls=tuple(calls.values()))
+
+
+async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
+    """A reply without calls: the end of the stage where that is allowed and true, otherwise a correction."""
+    if run.state.final_granted and not run.stage.allow_missing_done:
+        return
+    if cut_off:
+        await say(run, "correct_cut_off", fill("cut_off"))
+        return
+    if run.stage.allow_missing_done and message.content.strip():
+        summary = run.job.redact(message.content.strip())[:2_000]
+        missing = await try_exit(run, Note(summary=summary), implied=True)
+        if missing and not run.state.final_granted:
+            await say(run, "correct_not_done", fill("not_done", stage=run.stage.id, reason=missing))
+        return
+    await say(run, "correct_text_only", fill("text_only", stage=run.stage.id))
+
+
+def _pulse(run: StageRun, delta: Delta) -> None:
+    for source, text in (("text", delta.text), ("thinking", delta.reasoning), ("call", delta.arguments)):
+        if text:
+            run.job.pulse(source, text)

@@ -1,0 +1,130 @@
+"""Hiding the values of a repository's secrets wherever they turn up."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from threading import Lock
+
+from headgate.host.globs import Rules
+from headgate.tools.secret_files import DEFAULT_SECRETS
+
+MIN_LENGTH = 8
+_MAX_FILE = 256_000
+_MAX_DIRECTORIES = 20_000
+_SKIPPED = frozenset(
+    {".git", ".headgate", "node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"}
+)
+_PAIR = re.compile(r"""^\s*(?:export\s+)?["']?([\w./:-]+?)["']?\s*[=:]\s*(.+?)\s*,?\s*$""", re.MULTILINE)
+_PEM_LINE = re.compile(r"^[A-Za-z0-9+/=]{24,}$", re.MULTILINE)
+_NETRC = re.compile(r"\bpassword\s+(\S+)")
+_PGPASS = re.compile(r"^[^#:\n]+:[^:\n]*:[^:\n]*:[^:\n]*:(.+)$", re.MULTILINE)
+_URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
+_SECRET_KEY = re.compile(
+    r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH|DSN|SALT|PRIVATE|CERT|SIGN|WEBHOOK", re.IGNORECASE
+)
+_PLAIN = re.compile(r"[a-z]+|[A-Z]+|[\d.,:]+|true|false|(?:https?://)?[\w.-]+(?::\d+)?/?|[./~][\w./-]*")
+_DUMMIES = frozenset(
+    {"changeme", "password", "postgres", "postgresql", "localhost", "username", "your-key-here"}
+)
+
+Fingerprint = tuple[tuple[str, int, int], ...]
+
+
+def redactor(root: Path, patterns: Sequence[str] = DEFAULT_SECRETS) -> Callable[[str], str]:
+    """A function that replaces each secret value found in the repository's secret files by `[redacted]`.
+
+    The files are read again when one of them, or a directory on the way, has changed.
+    """
+    return _Redactor(root, Rules(patterns, ignore_case=True)).redact
+
+
+class _Redactor:
+    def __init__(self, root: Path, rules: Rules) -> None:
+        self._root = root
+        self._rules = rules
+        self._watched: list[str] | None = None
+        self._seen: Fingerprint = ()
+        self._values: re.Pattern[str] | None = None
+        self._lock = Lock()
+
+    def redact(self, text: str) -> str:
+        with self._lock:
+            if self._watched is None or _look(self._watched) != self._seen:
+                self._collect()
+            values = self._values
+        return text if values is None else values.sub("[redacted]", text)
+
+    def _collect(self) -> None:
+        folders, files = _find(self._root, self._rules)
+        self._watched = folders + files
+        self._seen = _look(self._watched)
+        found = {value for file in files for value in _values_in(Path(file))}
+        longest_first = sorted(found, key=lambda value: (-len(value), value))
+        self._values = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+
+def _look(paths: Sequence[str]) -> Fingerprint:
+    seen = []
+    for path in paths:
+        try:
+            status = os.lstat(path)
+        except OSError:
+            continue  # gone, which is a change as well
+        seen.append((path, status.st_mtime_ns, status.st_ino))
+    return tuple(seen)
+
+
+def _find(root: Path, rules: Rules) -> tuple[list[str], list[str]]:
+    """The directories looked through and the secret files in them, ignored ones included."""
+    folders: list[str] = []
+    files: list[str] = []
+    pending = [""]
+    while pending and len(folders) < _MAX_DIRECTORIES:
+        path = pending.pop()
+        prefix = path + "/" if path else ""
+        folders.append(str(root / path))
+        try:
+            with os.scandir(root / path) as scan:
+                for entry in scan:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name not in _SKIPPED:
+                            pending.append(prefix + entry.name)
+                    elif entry.is_file(follow_symlinks=False) and rules.covers(prefix + entry.name):
+                        files.append(entry.path)
+        except OSError:
+            continue  # what Headgate cannot list its tools cannot read either
+    return folders, files
+
+
+def _values_in(file: Path) -> Iterator[str]:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_FILE)
+    except OSError:
+        return  # unreadable here, so unreadable for the tools
+    if b"\0" in data:
+        return
+    text = data.decode(errors="replace")
+    for key, quoted in _PAIR.findall(text):
+        value = _unquote(quoted)
+        if _is_secret(key, value):
+            yield value
+    for pattern in (_PEM_LINE, _NETRC, _PGPASS, _URL_PASSWORD):
+        for value in pattern.findall(text):
+            if len(value) >= MIN_LENGTH and value.lower() not in _DUMMIES:
+                yield value
+
+
+def _unquote(value: str) -> str:
+    if value[:1] in ("'", '"'):
+        end = value.find(value[0], 1)
+        return value[1:end] if end > 0 else value[1:]
+    return value.partition(" #")[0].rstrip()
+
+
+def _is_secret(key: str, value: str) -> bool:
+    """Whether hiding a value is worth it: `localhost` and `production` would only blind the model."""
+    if len(value) < MIN_LENGTH or value.lower() in _DUMMIES or value.startswith(("${", "$(", "<", "-----")):
+        return False
+    return bool(_SECRET_KEY.search(key)) or not _PLAIN.fullmatch(value)

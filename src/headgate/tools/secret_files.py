@@ -1,0 +1,85 @@
+"""Files that hold secrets: which they are, and the guard that keeps tools away from them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from headgate.core.access import Access, Denial
+from headgate.host.commandline import split_commands
+from headgate.host.globs import Rules
+from headgate.host.workspace import show_path
+
+DEFAULT_SECRETS: tuple[str, ...] = (
+    *(".env", ".env.*", "*.env", ".envrc"),
+    *("!.env.example", "!.env.*.example", "!.env.sample", "!.env.template", "!.env.dist", "!.env.defaults"),
+    *("!example.env", "!sample.env", "!template.env"),
+    *("*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx", "*.kdb"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".ssh/**", "!*.pub"),
+    *(".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc", ".htpasswd", ".git-credentials"),
+    *("credentials.json", "client_secret*.json", "service-account*.json", "service_account*.json"),
+    *("secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml", ".vault-token", ".vault_pass*"),
+    *(".aws/credentials", "**/.aws/credentials", ".docker/config.json", "**/.docker/config.json"),
+    *(
+        ".kube/config",
+        "**/.kube/config",
+        "**/.config/gcloud/**",
+        "**/.azure/**",
+        "**/.gnupg/**",
+        "**/.ssh/**",
+    ),
+)
+"""Patterns as in .gitignore; one that starts with `!` makes an exception from those before it."""
+
+_NOT_IN_PATHS = re.compile(r"""[\s'"`$(){}\[\]<>|;&,=:@*?!#%^\\]+""")
+
+
+class SecretFiles:
+    """Denies reading and writing files that hold secrets, and commands whose words name one.
+
+    `root` lets it tell a word that happens to look like one (`self.key`) from a file that is there.
+    """
+
+    def __init__(self, patterns: Sequence[str] = DEFAULT_SECRETS, root: Path | None = None) -> None:
+        self._rules = Rules(patterns, ignore_case=True)
+        self._root = root
+
+    def __call__(self, access: Access, /) -> Denial | None:
+        if access.act == "run":
+            return self._judge(access.target)
+        if self._rules.covers(access.target):
+            return Denial(f"{show_path(access.target)} may hold secrets: tools do not read or write it.")
+        return None
+
+    def _judge(self, command: str) -> Denial | None:
+        words = list(dict.fromkeys(_named(command)))
+        suspects = [word for word in words if self._rules.covers(word.strip("/"))]
+        for word in suspects:
+            if word.rpartition("/")[2].startswith(".") or self._is_there(word, words):
+                return Denial(f"The command names {show_path(word)}, which may hold secrets: leave it alone.")
+        return None
+
+    def _is_there(self, word: str, words: Sequence[str]) -> bool:
+        """Whether the file exists, seen from the root or from a directory that the command names too."""
+        if self._root is None:
+            return True
+        try:
+            return (self._root / word).exists() or any(
+                (self._root / folder / word).exists() for folder in words[:50] if folder != word
+            )
+        except (OSError, ValueError):
+            return False  # too long or too odd to be a file's name
+
+
+def _named(command: str) -> Iterator[str]:
+    """Everything in a command that could be a path: its words as a shell would see them, and their parts."""
+    for simple in split_commands(command):
+        for word in (*simple.words, *simple.written, *simple.read):
+            yield from _paths_in(word)
+    yield from _paths_in(command)
+
+
+def _paths_in(text: str) -> Iterator[str]:
+    for part in _NOT_IN_PATHS.split(text):
+        normal = "/".join(piece for piece in part.split("/") if piece not in ("", "."))
+        if normal and normal != "..":
+            yield normal

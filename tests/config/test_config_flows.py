@@ -1,0 +1,155 @@
+"""Flows: built in, from files, from agent.yaml; and where each mistake is."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from headgate.config.flows import builtin_flows, flow_from_config, load_flow
+from headgate.config.load import load_config
+from headgate.config.schema import Config, expand_stages
+from headgate.core.flow import Checks, Flow, Stage, ToolScope, flow_problems
+from headgate.core.messages import ToolSpec
+from headgate.errors import ConfigError
+
+TOOLS = [ToolSpec("read_file", "", {}, "read"), ToolSpec("edit_file", "", {}, "write")]
+
+
+def failure(repo: Path, text: str) -> str:
+    (repo / "my.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_flow("my.yaml", repo, TOOLS)
+    return str(caught.value)
+
+
+def test_every_built_in_flow_is_sound(tmp_path: Path) -> None:
+    flows = {name: load_flow(name, tmp_path) for name in builtin_flows()}
+    assert {"staged", "flat"} <= set(flows)
+    assert [flow.name for flow in flows.values()] == list(flows)
+
+
+def test_a_file(tmp_path: Path) -> None:
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "two.yaml").write_text("""
+description: Two steps.
+stages:
+  - Look around.
+  - id: change
+    prompt: Change it.
+    tools: {allow: [file.read, write]}
+    needs: [look-around]
+    checks: [code_changed, {files_read: 2}]
+checks: [verify]
+""")
+    expected = Flow(
+        name="two",
+        description="Two steps.",
+        stages=(
+            Stage(id="look-around", prompt="Look around."),
+            Stage(
+                id="change",
+                prompt="Change it.",
+                tools=ToolScope(allow=("read_file", "write")),
+                needs=("look-around",),
+                checks=Checks(code_changed=True, files_read=2),
+            ),
+        ),
+        checks=Checks(verify=True),
+    )
+    assert load_flow("flows/two.yaml", tmp_path, TOOLS) == expected
+    assert load_flow(str(tmp_path / "flows" / "two.yaml"), Path("/"), TOOLS) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", 'my.yaml: "stages" is missing'),
+        ("stages: []\n", 'my.yaml, line 1: "stages" must not be empty'),
+        ("stages: all\n", 'my.yaml, line 1: "stages" must be a list'),
+        ("stages: [a]\nchecks: [verfy]\n", 'my.yaml, line 2: unknown key "verfy": did you mean "verify"?'),
+        (
+            "stages:\n- id: a\n  budget:\n    turn: 3\n",
+            'my.yaml, line 4: unknown key "turn": did you mean "turns"?',
+        ),
+        (
+            "stages:\n- id: a\n  budget: {turns: 0}\n",
+            'my.yaml, line 3: "stages[0].budget.turns" must be greater',
+        ),
+        ("stages:\n- id: a\n- id: a\n", 'my.yaml, line 3: there are two stages with the id "a"'),
+        (
+            "stages:\n- id: implement\n- id: b\n  needs:\n  - implment\n",
+            'my.yaml, line 5: unknown stage "implment"',
+        ),
+        (
+            "stages:\n- id: a\n  needs: [b]\n- id: b\n  needs: [a]\n",
+            "my.yaml, line 3: `needs` goes in a circle: a -> b -> a",
+        ),
+        (
+            "stages:\n- id: a\n  tools:\n    allow: [read]\n    block: [edit_fil]\n",
+            'my.yaml, line 5: unknown tool or category "edit_fil": did you mean "edit_file"?',
+        ),
+        ("stages:\n- id: a\nfix: b\n", 'my.yaml, line 3: unknown stage "b"'),
+        ("stages:\n- 5\n", 'my.yaml, line 2: "stages[0]" must be a mapping'),
+    ],
+)
+def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, message: str) -> None:
+    assert failure(tmp_path, text).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("stagd", 'unknown flow "stagd": did you mean "staged"? Built in: '),
+        ("xyzzy", 'unknown flow "xyzzy": Built in: '),
+        ("nowhere.yaml", "There is no flow file nowhere.yaml."),
+        ("folder/", "folder/ is a directory, where a file was expected."),
+    ],
+)
+def test_unknown_flows(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ConfigError) as caught:
+        load_flow(name, tmp_path)
+    assert str(caught.value).startswith(message)
+
+
+def test_which_flow_a_task_gets(tmp_path: Path) -> None:
+    inline = Config(flow=["Do it."], task_flow_mode="flat")
+    assert flow_from_config(inline, "staged", tmp_path).name == "staged"
+    assert flow_from_config(inline, None, tmp_path) == Flow(
+        name="custom", stages=(Stage(id="do-it", prompt="Do it."),), checks=Checks(verify=True)
+    )
+    assert flow_from_config(Config(flow="flat"), None, tmp_path).name == "flat"
+    assert flow_from_config(Config(task_flow_mode="flat"), None, tmp_path).name == "flat"
+    assert flow_from_config(Config(), None, tmp_path).name == "staged"
+
+
+def test_a_mistake_in_agent_yaml_has_its_line(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_text("model: openai/x\nflow:\n- First.\n- id: b\n  needs: [frst]\n")
+    loaded = load_config(
+        tmp_path, config_file=None, environ={}, flags={}, user_file=tmp_path / "no-user-file.yaml"
+    )
+    with pytest.raises(ConfigError) as caught:
+        flow_from_config(loaded.config, None, tmp_path, TOOLS, loaded.documents)
+    assert str(caught.value) == 'agent.yaml, line 5: unknown stage "frst": did you mean "first"?'
+
+
+def test_ids_of_plain_stages() -> None:
+    prompts = ["Plan", "Plan", {"id": "plan-2"}, "42 is the answer", "!!!", "Größe prüfen", "x" * 90]
+    assert [stage["id"] for stage in expand_stages(prompts)] == [
+        "plan",
+        "plan-3",
+        "plan-2",
+        "stage-42-is-the-answer",
+        "stage",
+        "gr-e-pr-fen",
+        "stage-2",
+    ]
+
+
+@given(st.lists(st.text(max_size=80), min_size=1, max_size=6))
+def test_plain_stages_always_make_a_flow(prompts: list[str]) -> None:
+    stages = TypeAdapter(tuple[Stage, ...]).validate_python(expand_stages(prompts))
+    assert [stage.prompt for stage in stages] == prompts
+    assert list(flow_problems(Flow(name="f", stages=stages))) == []

@@ -1,0 +1,411 @@
+"""Where the configuration comes from, which model it means, and where keys may go."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from headgate.config.load import Loaded, load_config, merge
+from headgate.config.schema import NO_MODEL, Config
+from headgate.core.flow import Stage
+from headgate.core.settings import ModelSettings, VerifyStep
+from headgate.errors import ConfigError
+
+LOCAL = "http://localhost:11434/v1"
+REMOTE = "https://models.example/v1"
+
+
+class Setup:
+    """A user's file, a repository with its file, and the call."""
+
+    def __init__(self, folder: Path) -> None:
+        self.repo = folder / "repo"
+        self.repo.mkdir()
+        self.user_file = folder / "user.yaml"
+
+    def load(
+        self,
+        agent: str | None = None,
+        user: str | None = None,
+        environ: Mapping[str, str] | None = None,
+        config_file: Path | None = None,
+        **flags: Any,
+    ) -> Loaded:
+        if agent is not None:
+            (self.repo / "agent.yaml").write_text(agent)
+        if user is not None:
+            self.user_file.write_text(user)
+        return load_config(
+            self.repo, config_file=config_file, environ=environ or {}, flags=flags, user_file=self.user_file
+        )
+
+    def failure(self, agent: str | None = None, **more: Any) -> str:
+        with pytest.raises(ConfigError) as caught:
+            self.load(agent, **more)
+        return str(caught.value)
+
+    def endpoint(
+        self, agent: str | None = None, name: str | None = None, **more: Any
+    ) -> tuple[str | None, ...]:
+        """Model, address and key of a model."""
+        return shown(self.load(agent, **more).config.model_settings(name))
+
+
+def shown(settings: ModelSettings) -> tuple[str | None, ...]:
+    key = settings.api_key.get_secret_value() if settings.api_key else None
+    return settings.model, settings.base_url, key
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Setup:
+    return Setup(tmp_path)
+
+
+def test_without_any_file_there_are_the_defaults(setup: Setup) -> None:
+    loaded = setup.load()
+    assert loaded.sources == ()
+    assert loaded.config.model_dump() == Config().model_dump()
+
+
+def test_the_order(setup: Setup) -> None:
+    user = "model: openai/user\nshell_timeout: 1\nkeep_conversations: true\n"
+    agent = "model: openai/agent\nshell_timeout: 2\n"
+    environ = {"HEADGATE_MODEL": "openai/environment"}
+    assert setup.load(user=user).config.model == "openai/user"
+    config = setup.load(agent).config
+    assert (config.model, config.shell_timeout, config.keep_conversations) == ("openai/agent", 2, True)
+    assert setup.load(environ=environ).config.model == "openai/environment"
+    loaded = setup.load(environ=environ, model="openai/flag", flow="flat")
+    assert (loaded.config.model, loaded.config.flow) == ("openai/flag", "flat")
+    assert loaded.sources == (str(setup.user_file), "agent.yaml", "HEADGATE_MODEL", "--model", "--flow")
+
+
+def test_another_file_takes_the_place_of_agent_yaml(setup: Setup, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text("model: openai/other\n")
+    loaded = setup.load("model: openai/agent\nshell_timeout: 7\n", config_file=other)
+    assert (loaded.config.model, loaded.config.shell_timeout) == ("openai/other", 120)
+    assert loaded.sources == (str(other),)
+
+
+def test_models_merge_by_name_and_lists_replace(setup: Setup) -> None:
+    user = "models: {a: {model: openai/a, api_key: secret}, b: {model: openai/b}}\nboundaries: [x, y]\n"
+    config = setup.load("models: {a: {model: openai/other}}\nboundaries: [z]\n", user=user).config
+    assert config.models == {"a": ModelSettings(model="openai/other"), "b": ModelSettings(model="openai/b")}
+    assert config.boundaries == ("z",)
+
+
+def test_every_key_is_read(setup: Setup) -> None:
+    config = setup.load("""
+model: openai/m
+verification:
+  steps:
+    - {name: tests, command: pytest -q, timeout: 300}
+task_flow_mode: flat
+flow:
+  - Look around, then stop.
+  - {id: write, prompt: Make the change., tools: {block: [run]}}
+boundaries: ["migrations/**"]
+secret_files: ["*.key"]
+tool_result_chars: 1000
+shell_timeout: 1.5
+shell_env: [CI_TOKEN]
+keep_conversations: true
+agents_md: false
+""").config
+    assert config.model_dump(exclude={"base_url", "api_key", "models"}) == Config(
+        model="openai/m",
+        verification={"steps": [VerifyStep(name="tests", command="pytest -q", timeout=300)]},
+        task_flow_mode="flat",
+        flow=[
+            Stage(id="look-around-then-stop", prompt="Look around, then stop."),
+            Stage(id="write", prompt="Make the change.", tools={"block": ["run"]}),
+        ],
+        boundaries=["migrations/**"],
+        secret_files=["*.key"],
+        tool_result_chars=1000,
+        shell_timeout=1.5,
+        shell_env=["CI_TOKEN"],
+        keep_conversations=True,
+        agents_md=False,
+    ).model_dump(exclude={"base_url", "api_key", "models"})
+
+
+def test_keys_without_a_value_count_as_absent(setup: Setup) -> None:
+    assert setup.load("model:\nverification:\nflow:\n").config == setup.load("").config
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [
+        ("x: 1\ny: 2\nmodle: a\n", 'agent.yaml, line 1: unknown key "x": known are '),
+        ("\n\nmodle: a\n", 'agent.yaml, line 3: unknown key "modle": did you mean "model"?'),
+        ("modle:\n", 'agent.yaml, line 1: unknown key "modle": did you mean "model"?'),
+        ("model: [a]\n", 'agent.yaml, line 1: "model" must be text'),
+        ("model: 5\n", 'agent.yaml, line 1: "model" must be text'),
+        ("agents_md: 7\n", 'agent.yaml, line 1: "agents_md" must be true or false'),
+        ("boundaries: x\n", 'agent.yaml, line 1: "boundaries" must be a list'),
+        ("models: [a]\n", 'agent.yaml, line 1: "models" must be a mapping of "key: value" lines'),
+        (
+            "models:\n  a: openai/x\n",
+            'agent.yaml, line 2: "models.a" must be a mapping of "key: value" lines',
+        ),
+        ("models:\n  a:\n    modell: x\n", 'agent.yaml, line 3: unknown key "modell": did you mean "model"?'),
+        ("models:\n  a:\n    seed: 1\n", 'agent.yaml, line 2: "model" is missing'),
+        (
+            "models:\n  a:\n    model: x\n    temprature: 1\n",
+            'agent.yaml, line 4: unknown key "temprature": did you mean "temperature"?',
+        ),
+        (
+            "models:\n  a:\n    model: x\n    timeouts:\n      conect: 1\n",
+            'agent.yaml, line 5: unknown key "conect": did you mean "connect"?',
+        ),
+        (
+            "verification:\n  steps:\n    - name: a\n      comand: b\n",
+            'agent.yaml, line 4: unknown key "comand": did you mean "command"?',
+        ),
+        (
+            "verification:\n  steps:\n    - name: a\n      command: ''\n",
+            'agent.yaml, line 4: "verification.steps[0].command" must not be empty',
+        ),
+        ("verification:\n  step: []\n", 'agent.yaml, line 2: unknown key "step": did you mean "steps"?'),
+        (
+            "task_flow_mode: stagd\n",
+            "agent.yaml, line 1: \"task_flow_mode\" must be 'staged' or 'flat': did you mean \"staged\"?",
+        ),
+        ("shell_timeout: 0\n", 'agent.yaml, line 1: "shell_timeout" must be greater than 0'),
+        ("shell_timeout: 1e999\n", 'agent.yaml, line 1: "shell_timeout" must be a finite number'),
+        ("tool_result_chars: 1.5\n", 'agent.yaml, line 1: "tool_result_chars" must be a whole number'),
+        ("flow: 5\n", 'agent.yaml, line 1: "flow" must be text'),
+        (
+            "flow:\n- id: a\n- id: b\n  promt: x\n",
+            'agent.yaml, line 4: unknown key "promt": did you mean "prompt"?',
+        ),
+        ("flow:\n- id: 9bad\n", 'agent.yaml, line 2: "flow[0].id" '),
+        ("flow:\n- prompt: x\n", 'agent.yaml, line 2: "id" is missing'),
+        ("base_url: localhost:8080\n", 'agent.yaml, line 1: "base_url" must be an address such as '),
+        (
+            "models:\n  a:\n    model: openai/x\n    base_url: http://u:secret@\n",
+            'agent.yaml, line 4: "base_url" must be an address such as "http://localhost:11434/v1", '
+            'not "http://...@"',
+        ),
+        (
+            "shell_env:\n- A\n- HEADGATE_API_KEY\n",
+            "agent.yaml, line 3: a repository's file may not pass on HEADGATE_API_KEY; name it in ",
+        ),
+        ("a: [\n", "agent.yaml, line 2: this is not valid YAML: "),
+    ],
+)
+def test_what_is_wrong_in_agent_yaml(setup: Setup, agent: str, message: str) -> None:
+    assert setup.failure(agent).startswith(message)
+
+
+def test_what_is_wrong_outside_agent_yaml(setup: Setup, tmp_path: Path) -> None:
+    missing = tmp_path / "missing.yaml"
+    assert setup.failure(config_file=missing) == f"{missing} does not exist."
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert setup.failure(config_file=folder) == f"{folder} is a directory, where a file was expected."
+    assert setup.failure(model=" ") == "--model needs a value."
+    bad = {"HEADGATE_BASE_URL": "localhost"}
+    assert setup.failure(environ=bad, model="openai/x").startswith("HEADGATE_BASE_URL must be an address")
+    assert setup.failure(base_url="ftp://x", model="openai/x").startswith("--base-url must be an address")
+    assert setup.failure(user="modell: x\n").startswith(f"{setup.user_file}, line 1: unknown key")
+
+
+def test_a_file_that_may_not_be_read(setup: Setup) -> None:
+    (setup.repo / "agent.yaml").write_text("model: openai/x\n")
+    (setup.repo / "agent.yaml").chmod(0)
+    if os.access(setup.repo / "agent.yaml", os.R_OK):
+        pytest.skip("permissions do not bind this user")
+    assert setup.failure() == "agent.yaml cannot be read: Permission denied."
+
+
+def test_agent_yaml_that_is_no_file(setup: Setup) -> None:
+    (setup.repo / "agent.yaml").mkdir()
+    assert setup.failure() == "agent.yaml is a directory, where a file was expected."
+
+
+def test_a_secret_is_not_in_a_message(setup: Setup) -> None:
+    assert "hunter2" not in setup.failure("api_key: [hunter2]\n")
+    assert "hunter2" not in repr(setup.load("api_key: hunter2\nmodel: openai/x\n").config)
+
+
+class TestModels:
+    def test_none_configured(self, setup: Setup) -> None:
+        with pytest.raises(ConfigError) as caught:
+            setup.load().config.model_settings()
+        assert str(caught.value) == NO_MODEL
+
+    @pytest.mark.parametrize(
+        ("agent", "name", "message"),
+        [
+            ("model: qwen3", None, 'unknown model "qwen3": did you mean "openai/qwen3"?'),
+            (
+                "model: chep\nmodels: {cheap: {model: openai/x}}",
+                None,
+                'unknown model "chep": did you mean "cheap"?',
+            ),
+            (
+                "model: openai/x\nmodels: {cheap: {model: openai/x}}",
+                "chaep",
+                'unknown model "chaep": did you',
+            ),
+            ("model: openai/", None, 'unknown model "openai/"'),
+            ("model: a\nmodels: {a: {model: b}}", None, 'unknown model "b"'),
+        ],
+    )
+    def test_unknown_names(self, setup: Setup, agent: str, name: str | None, message: str) -> None:
+        config = setup.load(agent).config
+        with pytest.raises(ConfigError) as caught:
+            config.model_settings(name)
+        assert str(caught.value).startswith(message)
+
+    def test_the_default(self, setup: Setup) -> None:
+        agent = f"model: openai/a\nbase_url: {LOCAL}\napi_key: k\n"
+        assert setup.endpoint(agent) == ("openai/a", LOCAL, "k")
+
+    def test_the_default_by_name(self, setup: Setup) -> None:
+        agent = f"model: big\nbase_url: {LOCAL}\napi_key: k\nmodels: {{big: {{model: openai/a, seed: 3}}}}\n"
+        settings = setup.load(agent).config.model_settings()
+        assert settings == ModelSettings(model="openai/a", base_url=LOCAL, api_key=SecretStr("k"), seed=3)
+
+    def test_an_entry_knows_its_own_server_best(self, setup: Setup) -> None:
+        models = f"models: {{big: {{model: openai/a, base_url: {REMOTE}}}}}\n"
+        agent = f"base_url: {LOCAL}\napi_key: k\nmodel: big\n{models}"
+        assert setup.endpoint(agent) == ("openai/a", REMOTE, None)
+
+    def test_a_flag_wins_over_an_entry(self, setup: Setup) -> None:
+        agent = f"model: big\nmodels: {{big: {{model: openai/a, base_url: {REMOTE}}}}}\n"
+        assert setup.endpoint(agent, base_url=LOCAL) == ("openai/a", LOCAL, None)
+        assert setup.endpoint(agent, environ={"HEADGATE_BASE_URL": LOCAL}) == ("openai/a", LOCAL, None)
+
+    def test_others_of_the_provider_are_on_the_same_server(self, setup: Setup) -> None:
+        agent = f"model: openai/a\nbase_url: {LOCAL}\napi_key: k\nmodels: {{cheap: {{model: openai/b}}}}\n"
+        assert setup.endpoint(agent, "cheap") == ("openai/b", LOCAL, "k")
+        assert setup.endpoint(agent, "openai/c") == ("openai/c", LOCAL, "k")
+
+    def test_a_key_stays_with_its_server_and_provider(self, setup: Setup) -> None:
+        models = f"models: {{far: {{model: openai/b, base_url: {REMOTE}}}}}\n"
+        agent = f"model: openai/a\nbase_url: {LOCAL}\napi_key: k\n{models}"
+        assert setup.endpoint(agent, "far") == ("openai/b", REMOTE, None)
+        assert setup.endpoint(agent, "anthropic/c") == ("anthropic/c", None, None)
+        environ = {"ANTHROPIC_API_KEY": "ak", "OPENAI_API_KEY": "ok"}
+        assert setup.endpoint(agent, "anthropic/c", environ=environ) == ("anthropic/c", None, "ak")
+
+    def test_a_script_has_neither_address_nor_key(self, setup: Setup) -> None:
+        environ = {"HEADGATE_API_KEY": "k", "HEADGATE_BASE_URL": LOCAL}
+        assert setup.endpoint(model="script:s.yaml", environ=environ) == ("script:s.yaml", None, None)
+
+    @pytest.mark.parametrize(
+        ("model", "expected"),
+        [
+            ("openai/a", ("openai/a", "http://openai.example/v1", "ok")),
+            ("anthropic/b", ("anthropic/b", None, "ak")),
+        ],
+    )
+    def test_general_variables_are_for_their_provider(
+        self, setup: Setup, model: str, expected: tuple[str | None, ...]
+    ) -> None:
+        environ = {
+            "OPENAI_API_KEY": "ok\n",
+            "OPENAI_BASE_URL": "http://openai.example/v1",
+            "ANTHROPIC_API_KEY": "ak",
+            "HEADGATE_API_KEY": " ",
+        }
+        assert setup.endpoint(model=model, environ=environ) == expected
+
+    def test_own_variables_win_over_general_ones(self, setup: Setup) -> None:
+        environ = {"OPENAI_API_KEY": "ok", "OPENAI_BASE_URL": REMOTE}
+        own = {"HEADGATE_API_KEY": "hk", "HEADGATE_BASE_URL": LOCAL}
+        loaded = setup.load("model: openai/a\n", environ=environ | own)
+        assert shown(loaded.config.model_settings()) == ("openai/a", LOCAL, "hk")
+        assert loaded.sources == ("agent.yaml", "HEADGATE_BASE_URL", "HEADGATE_API_KEY")
+
+    def test_an_address_is_for_the_provider_it_was_written_for(self, setup: Setup) -> None:
+        user = f"model: openai/a\nbase_url: {LOCAL}\napi_key: k\n"
+        assert setup.endpoint(user=user, model="anthropic/c") == ("anthropic/c", None, None)
+        assert setup.endpoint(user=user, model="openai/c") == ("openai/c", LOCAL, "k")
+
+
+class TestKeysAndTheRepository:
+    """A repository's agent.yaml may name a server; it does not get the user's keys by that."""
+
+    EVIL = f"model: openai/a\nbase_url: {REMOTE}\n"
+
+    @pytest.mark.parametrize("name", ["HEADGATE_API_KEY", "OPENAI_API_KEY"])
+    def test_a_key_of_the_users_is_withheld(self, setup: Setup, name: str) -> None:
+        loaded = setup.load(self.EVIL, environ={name: "secret"})
+        assert shown(loaded.config.model_settings()) == ("openai/a", REMOTE, None)
+        assert loaded.notes == (
+            f"{name} is not sent to {REMOTE}, which only the repository's agent.yaml names: "
+            "to confirm that server, set HEADGATE_BASE_URL or --base-url to it.",
+        )
+
+    def test_so_is_the_one_in_the_users_file(self, setup: Setup) -> None:
+        models = "models: {big: {model: openai/b, api_key: s2}}\n"
+        user = f"model: openai/a\nbase_url: {LOCAL}\napi_key: secret\n{models}"
+        assert setup.endpoint(self.EVIL, user=user) == ("openai/a", REMOTE, None)
+        assert setup.endpoint(f"model: big\nbase_url: {REMOTE}\n", user=user) == ("openai/b", REMOTE, None)
+        evil_entry = f"model: big\nmodels: {{big: {{model: openai/b, base_url: {REMOTE}}}}}\n"
+        assert setup.endpoint(evil_entry, user=user, environ={"HEADGATE_API_KEY": "s3"})[1:] == (REMOTE, None)
+
+    def test_the_user_may_confirm_the_server(self, setup: Setup) -> None:
+        environ = {"HEADGATE_API_KEY": "secret"}
+        assert setup.endpoint(self.EVIL, environ=environ, base_url=REMOTE) == ("openai/a", REMOTE, "secret")
+        assert setup.endpoint(self.EVIL, environ=environ | {"HEADGATE_BASE_URL": REMOTE})[2] == "secret"
+        assert setup.endpoint(self.EVIL, environ={"OPENAI_API_KEY": "s", "OPENAI_BASE_URL": REMOTE})[2] == "s"
+
+    def test_a_file_that_the_user_names_is_the_users(self, setup: Setup, tmp_path: Path) -> None:
+        chosen = tmp_path / "chosen.yaml"
+        chosen.write_text(self.EVIL)
+        assert setup.endpoint(config_file=chosen, environ={"HEADGATE_API_KEY": "s"})[2] == "s"
+
+    def test_the_repositorys_own_key_is_its_own(self, setup: Setup) -> None:
+        assert setup.endpoint(self.EVIL + "api_key: own\n", environ={"OPENAI_API_KEY": "s"})[2] == "own"
+
+    @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+    def test_this_machine_gets_the_key_that_is_meant_for_headgate(self, setup: Setup, host: str) -> None:
+        agent = f"model: openai/a\nbase_url: http://{host}:8080/v1\n"
+        environ = {"HEADGATE_API_KEY": "hk", "OPENAI_API_KEY": "ok"}
+        assert setup.endpoint(agent, environ=environ)[2] == "hk"
+        assert setup.endpoint(agent, environ={"OPENAI_API_KEY": "ok"})[2] is None
+
+    @pytest.mark.parametrize(
+        ("address", "key"),
+        [
+            ("https://api.openai.com/v1", "ok"),
+            ("http://api.openai.com/v1", None),
+            ("https://api.openai.com.evil.example/v1", None),
+            ("https://api.openai.com@evil.example/v1", None),
+            ("http://localhost.evil.example/v1", None),
+        ],
+    )
+    def test_the_provider_itself_gets_its_key(self, setup: Setup, address: str, key: str | None) -> None:
+        agent = f"model: openai/a\nbase_url: {address}\n"
+        assert setup.endpoint(agent, environ={"OPENAI_API_KEY": "ok"})[2] == key
+
+    def test_a_stages_model_does_not_get_it_either(self, setup: Setup) -> None:
+        agent = f"model: anthropic/a\nmodels: {{evil: {{model: openai/b, base_url: {REMOTE}}}}}\n"
+        environ = {"OPENAI_API_KEY": "s", "ANTHROPIC_API_KEY": "s2", "HEADGATE_API_KEY": "s3"}
+        assert setup.endpoint(agent, "evil", environ=environ) == ("openai/b", REMOTE, None)
+
+
+names = st.sampled_from(["model", "flow", "boundaries", "base_url"])
+layers = st.dictionaries(names, st.integers(), max_size=3)
+model_layers = st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=3)
+
+
+@given(st.lists(st.tuples(layers, model_layers), min_size=3, max_size=3))
+def test_merging_is_associative_and_the_stronger_wins(
+    parts: list[tuple[dict[str, int], dict[str, int]]],
+) -> None:
+    a, b, c = ({**layer, "models": models} for layer, models in parts)
+    assert merge(merge(a, b), c) == merge(a, merge(b, c))
+    assert merge(a, b) | {"models": None} == {**a, **b, "models": None}
+    assert merge(a, b)["models"] == {**a["models"], **b["models"]}

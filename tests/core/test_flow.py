@@ -1,0 +1,137 @@
+"""Flows: scopes, order, and what is wrong with them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core.flow import (
+    Checks,
+    Flow,
+    Problem,
+    Stage,
+    ToolScope,
+    checks_from_list,
+    find_cycle,
+    flow_problems,
+    next_stage,
+)
+from headgate.core.messages import Category, ToolSpec
+
+
+def spec(name: str, category: Category) -> ToolSpec:
+    return ToolSpec(name, "", {}, category)
+
+
+READ, WRITE, DONE = spec("read_file", "read"), spec("edit_file", "write"), spec("stage_done", "control")
+
+
+@pytest.mark.parametrize(
+    ("scope", "admitted"),
+    [
+        (ToolScope(), [READ, WRITE, DONE]),
+        (ToolScope(allow=("read",)), [READ, DONE]),
+        (ToolScope(allow=("edit_file",)), [WRITE, DONE]),
+        (ToolScope(allow=()), [DONE]),
+        (ToolScope(block=("write",)), [READ, DONE]),
+        (ToolScope(allow=("read", "write"), block=("read_file",)), [WRITE, DONE]),
+        (ToolScope(block=("stage_done", "control")), [READ, WRITE, DONE]),
+        (ToolScope.model_validate({"allow": ["file.read"]}), [READ, DONE]),
+    ],
+)
+def test_scope(scope: ToolScope, admitted: list[ToolSpec]) -> None:
+    assert [tool for tool in (READ, WRITE, DONE) if scope.admits(tool)] == admitted
+
+
+def flow_of(*stages: Stage, **fields: object) -> Flow:
+    return Flow.model_validate({"name": "test", "stages": stages, **fields})
+
+
+def test_checks_can_be_a_list() -> None:
+    assert checks_from_list(["verify", {"files_read": 2}]) == {"verify": True, "files_read": 2}
+    stage = Stage.model_validate({"id": "a", "checks": ["files_read", "plan_written"]})
+    assert stage.checks == Checks(files_read=1, plan_written=True)
+
+
+@pytest.mark.parametrize(
+    ("flow", "problem"),
+    [
+        (
+            flow_of(Stage(id="a"), Stage(id="a")),
+            Problem(("stages", 1, "id"), 'there are two stages with the id "a"'),
+        ),
+        (
+            flow_of(Stage(id="explore"), Stage(id="b", needs=("explor",))),
+            Problem(("stages", 1, "needs", 0), 'unknown stage "explor": did you mean "explore"?'),
+        ),
+        (
+            flow_of(Stage(id="a", needs=("b",)), Stage(id="b", needs=("a",))),
+            Problem(("stages", 0, "needs"), "`needs` goes in a circle: a -> b -> a"),
+        ),
+        (
+            flow_of(Stage(id="a", needs=("a",))),
+            Problem(("stages", 0, "needs"), "`needs` goes in a circle: a -> a"),
+        ),
+        (
+            flow_of(Stage(id="work"), fix="wrok"),
+            Problem(("fix",), 'unknown stage "wrok": did you mean "work"?'),
+        ),
+        (
+            flow_of(Stage(id="a", tools=ToolScope(allow=("read_fil",)))),
+            Problem(
+                ("stages", 0, "tools", "allow", 0),
+                'unknown tool or category "read_fil": did you mean "read_file"?',
+            ),
+        ),
+        (
+            flow_of(Stage(id="a", checks=Checks(verify=True))),
+            Problem(("stages", 0, "checks"), "verify belongs in the flow's own checks, not in a stage's"),
+        ),
+    ],
+)
+def test_problems(flow: Flow, problem: Problem) -> None:
+    assert list(flow_problems(flow, (READ, WRITE, DONE))) == [problem]
+
+
+def test_a_sound_flow_has_no_problems() -> None:
+    assert list(flow_problems(flow_of(Stage(id="a"), Stage(id="b", needs=("a",))), (READ,))) == []
+
+
+def test_order_follows_needs_then_priority_then_the_file() -> None:
+    flow = flow_of(
+        Stage(id="late", needs=("first",)),
+        Stage(id="low", priority="low"),
+        Stage(id="first"),
+        Stage(id="urgent", priority="critical"),
+    )
+    order = []
+    while stage := next_stage(flow, dict.fromkeys(order, "completed")):
+        order.append(stage.id)
+    assert order == ["urgent", "first", "late", "low"]
+
+
+def test_a_stage_whose_needs_failed_is_never_ready() -> None:
+    flow = flow_of(Stage(id="a"), Stage(id="b", needs=("a",)))
+    assert next_stage(flow, {"a": "failed"}) is None
+    assert next_stage(flow, {"a": "exhausted"}) == flow.stage("b")
+
+
+def test_the_stage_that_mends_is_the_last_that_may_write() -> None:
+    read_only = ToolScope(allow=("read",))
+    flow = flow_of(Stage(id="edit"), Stage(id="check", tools=read_only))
+    assert flow.fix_stage((READ, WRITE)).id == "edit"
+    assert flow_of(Stage(id="look", tools=read_only)).fix_stage((READ, WRITE)).id == "look"
+
+
+names = st.sampled_from("abcdefgh")
+
+
+@given(st.dictionaries(names, st.lists(names, max_size=3), max_size=8))
+def test_a_cycle_is_found_exactly_when_there_is_one(needs: dict[str, list[str]]) -> None:
+    cycle = find_cycle(needs)
+    for name, following in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True):
+        assert following in needs[name]
+    remaining = dict(needs)
+    while free := [name for name, wants in remaining.items() if not any(want in remaining for want in wants)]:
+        for name in free:
+            del remaining[name]
+    assert bool(cycle) == bool(remaining)

@@ -1,0 +1,207 @@
+"""Every branch of `decide`, as a table."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core.flow import Budget
+from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, decide, wait_seconds
+
+BUDGET = Budget(turns=5, retries=1, bad_replies=3, waits=2, verify_loops=4)
+NOT_YET = Fail("files_read", "read at least 1 file first")
+RED = Fail("verify_failed", "step tests failed")
+
+
+@pytest.mark.parametrize(
+    ("tally", "budget", "decision"),
+    [
+        pytest.param(Tally(turns=1), BUDGET, Decision("continue", "working"), id="go on"),
+        pytest.param(
+            Tally(turns=1, verdict=NOT_YET), BUDGET, Decision("continue", "working"), id="signalled too early"
+        ),
+        pytest.param(
+            Tally(turns=1, done=True, verdict=Pass()), BUDGET, Decision("advance", "done"), id="done"
+        ),
+        pytest.param(
+            Tally(turns=5, done=True, verdict=Pass(), final=True),
+            BUDGET,
+            Decision("advance", "done"),
+            id="done in the final turn",
+        ),
+        pytest.param(Tally(turns=5), BUDGET, Decision("final_turn", "max_turns"), id="turns used up"),
+        pytest.param(Tally(turns=4), BUDGET, Decision("continue", "working"), id="one turn left"),
+        pytest.param(
+            Tally(turns=3, bad_replies=3),
+            BUDGET,
+            Decision("final_turn", "retry_exhaustion"),
+            id="bad replies",
+        ),
+        pytest.param(
+            Tally(turns=2, bad_replies=2), BUDGET, Decision("continue", "working"), id="some bad replies"
+        ),
+        pytest.param(
+            Tally(turns=6, final=True),
+            BUDGET,
+            Decision("retry", "final_turn_spent"),
+            id="final turn spent, retry",
+        ),
+        pytest.param(
+            Tally(turns=6, final=True, attempts=2, verdict=NOT_YET),
+            BUDGET,
+            Decision("fail", "final_turn_spent", NOT_YET.reason),
+            id="final turn spent, no retries left",
+        ),
+        pytest.param(
+            Tally(turns=6, final=True, attempts=2),
+            Budget(exhausted="advance"),
+            Decision("advance", "final_turn_spent"),
+            id="goes on without it",
+        ),
+        pytest.param(
+            Tally(turns=5, attempts=2),
+            Budget(turns=5, exhausted="skip"),
+            Decision("skip", "max_turns"),
+            id="skip needs no final turn",
+        ),
+        pytest.param(
+            Tally(turns=5),
+            Budget(turns=5, exhausted="fail"),
+            Decision("retry", "max_turns"),
+            id="a retry comes before failing",
+        ),
+        pytest.param(
+            Tally(turns=5, attempts=2),
+            Budget(turns=5, exhausted="fail"),
+            Decision("fail", "max_turns"),
+            id="fail needs no final turn",
+        ),
+        pytest.param(
+            Tally(turns=5, attempts=2),
+            Budget(turns=5, exhausted="stuck"),
+            Decision("stuck", "max_turns"),
+            id="stuck needs no final turn",
+        ),
+        pytest.param(Tally(overflow=True), BUDGET, Decision("compact", "context"), id="overflow"),
+        pytest.param(
+            Tally(overflow=True, compactions=1), BUDGET, Decision("compact", "context"), id="overflow again"
+        ),
+        pytest.param(
+            Tally(overflow=True, compactions=2),
+            BUDGET,
+            Decision("final_turn", "context"),
+            id="overflow for good",
+        ),
+        pytest.param(
+            Tally(overflow=True, compactions=2, final=True, attempts=2),
+            BUDGET,
+            Decision("fail", "final_turn_spent"),
+            id="overflow in the final turn",
+        ),
+        pytest.param(Tally(unavailable=1), BUDGET, Decision("wait", "model_unavailable"), id="unavailable"),
+        pytest.param(
+            Tally(unavailable=2), BUDGET, Decision("wait", "model_unavailable"), id="still unavailable"
+        ),
+        pytest.param(
+            Tally(unavailable=3), BUDGET, Decision("infra", "model_unavailable"), id="unavailable for good"
+        ),
+        pytest.param(
+            Tally(refused="wrong key"), BUDGET, Decision("infra", "model_refused", "wrong key"), id="refused"
+        ),
+        pytest.param(
+            Tally(verdict=Broken("no shell")),
+            BUDGET,
+            Decision("infra", "check_broken", "no shell"),
+            id="broken",
+        ),
+        pytest.param(
+            Tally(ended_flow=True, verdict=Pass()), BUDGET, Decision("advance", "done"), id="verified"
+        ),
+        pytest.param(Tally(ended_flow=True), BUDGET, Decision("advance", "done"), id="nothing to verify"),
+        pytest.param(
+            Tally(ended_flow=True, verdict=RED, verify_loops=1),
+            BUDGET,
+            Decision("retry", "verify_failed", RED.reason),
+            id="verification failed",
+        ),
+        pytest.param(
+            Tally(ended_flow=True, verdict=RED, verify_loops=4),
+            BUDGET,
+            Decision("stuck", "verify_loops", RED.reason),
+            id="verification failed too often",
+        ),
+        pytest.param(
+            Tally(ended_flow=True, verdict=Broken("pytest is not installed"), verify_loops=4),
+            BUDGET,
+            Decision("infra", "check_broken", "pytest is not installed"),
+            id="a broken verification burns no loop",
+        ),
+        pytest.param(
+            Tally(ended_flow=True, failed_stage="plan failed"),
+            BUDGET,
+            Decision("stuck", "stage_failed", "plan failed"),
+            id="a required stage failed",
+        ),
+    ],
+)
+def test_decide(tally: Tally, budget: Budget, decision: Decision) -> None:
+    assert decide(tally, budget) == decision
+
+
+verdicts = st.one_of(
+    st.none(),
+    st.just(Pass()),
+    st.builds(Fail, st.text(max_size=3), st.text(max_size=3)),
+    st.builds(Broken, st.text()),
+)
+tallies = st.builds(
+    Tally,
+    turns=st.integers(0, 60),
+    attempts=st.integers(1, 5),
+    bad_replies=st.integers(0, 10),
+    done=st.booleans(),
+    verdict=verdicts,
+    final=st.booleans(),
+    unavailable=st.integers(0, 10),
+    overflow=st.booleans(),
+    compactions=st.integers(0, 4),
+)
+budgets = st.builds(
+    Budget,
+    turns=st.integers(1, 50),
+    retries=st.integers(0, 3),
+    bad_replies=st.integers(1, 5),
+    waits=st.integers(0, 5),
+    exhausted=st.sampled_from(["final_turn", "advance", "skip", "fail", "stuck"]),
+)
+
+
+@given(tallies, budgets)
+def test_a_stage_never_goes_on_past_its_budget(tally: Tally, budget: Budget) -> None:
+    decision = decide(tally, budget)
+    if tally.final or tally.turns >= budget.turns or tally.bad_replies >= budget.bad_replies:
+        assert decision.action != "continue"
+    if tally.final:
+        assert decision.action != "final_turn"
+
+
+@given(tallies, budgets)
+def test_nothing_but_done_and_passed_completes_a_stage(tally: Tally, budget: Budget) -> None:
+    if decide(tally, budget) == Decision("advance", "done"):
+        assert tally.done
+        assert tally.verdict == Pass()
+
+
+@pytest.mark.parametrize(
+    ("unavailable", "retry_after", "seconds"),
+    [
+        (1, None, 1.0),
+        (2, None, 2.0),
+        (4, None, 8.0),
+        (20, None, 60.0),
+        (3, 7.5, 7.5),
+        (1, 9_999.0, 300.0),
+        (1, -3.0, 0),
+    ],
+)
+def test_waiting(unavailable: int, retry_after: float | None, seconds: float) -> None:
+    assert wait_seconds(unavailable, Budget(), retry_after) == seconds

@@ -1,0 +1,137 @@
+"""Settings, model names and addresses."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from headgate.errors import ConfigError
+from headgate.models.base import Endpoint, ModelSettings, find_endpoint, open_model, split_model
+from headgate.models.http import find_proxy, is_loopback, list_models
+from headgate.models.scripted import ScriptedModel
+
+
+@pytest.mark.parametrize(
+    ("model", "parts"),
+    [
+        ("openai/qwen3-coder", ("openai", "qwen3-coder")),
+        ("openai/qwen/qwen3-coder:30b", ("openai", "qwen/qwen3-coder:30b")),
+        ("anthropic/claude-sonnet-4-5", ("anthropic", "claude-sonnet-4-5")),
+        ("script:demo/a.yaml", ("script", "demo/a.yaml")),
+    ],
+)
+def test_model_names(model: str, parts: tuple[str, str]) -> None:
+    assert split_model(model) == parts
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "openai/", "anthropic", "ollama/qwen", "script:", ""])
+def test_unknown_forms_name_the_valid_ones(model: str) -> None:
+    with pytest.raises(ConfigError, match=r"openai/NAME .* anthropic/NAME or script:FILE"):
+        split_model(model)
+
+
+def test_endpoints() -> None:
+    assert find_endpoint(ModelSettings(model="openai/m")) == Endpoint(
+        "openai", "m", "https://api.openai.com/v1", {}, ()
+    )
+    key = SecretStr("sk-secret")
+    local = ModelSettings(model="openai/m", base_url="http://h:1/v1/", api_key=key, headers={"X-A": "b"})
+    assert find_endpoint(local) == Endpoint(
+        "openai", "m", "http://h:1/v1", {"Authorization": "Bearer sk-secret", "X-A": "b"}, ("sk-secret",)
+    )
+    headers = {"anthropic-version": "2023-06-01", "x-api-key": "sk-secret"}
+    for base_url in (None, "https://api.anthropic.com", "https://api.anthropic.com/v1/"):
+        settings = ModelSettings(model="anthropic/m", base_url=base_url, api_key=key)
+        expected = Endpoint("anthropic", "m", "https://api.anthropic.com/v1", headers, ("sk-secret",))
+        assert find_endpoint(settings) == expected
+
+
+def test_blank_values_count_as_unset_and_a_key_is_trimmed() -> None:
+    plain = find_endpoint(ModelSettings(model="openai/m"))
+    assert find_endpoint(ModelSettings(model="openai/m", base_url=" ", api_key=SecretStr(""))) == plain
+    keyed = find_endpoint(ModelSettings(model="openai/m", api_key=SecretStr("sk-1\n")))
+    assert keyed.headers == {"Authorization": "Bearer sk-1"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"base_url": "localhost:8080"}, "must look like"),
+        ({"base_url": "ftp://host"}, "must look like"),
+        ({"base_url": "http://host:99999/v1"}, "must look like"),
+        ({"base_url": "http://user:sk-a@host/v1"}, "no user name"),
+        ({"base_url": "http://host/v1?key=sk-a"}, "without ?"),
+        ({"api_key": "sk-a\nb"}, "API key"),
+        ({"headers": {"X Y": "sk-a"}}, '"X Y"'),
+        ({"headers": {"X": "sk-a\r\nY: b"}}, "line break"),
+        ({"extra_body": {"messages": [], "tools": []}}, "must not set messages, tools"),
+    ],
+)
+def test_settings_that_cannot_be_right(fields: dict[str, object], fault: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        find_endpoint(ModelSettings.model_validate({"model": "openai/m", **fields}))
+    assert fault in str(caught.value)
+    assert "sk-a" not in str(caught.value)
+
+
+def test_a_script_has_no_address() -> None:
+    with pytest.raises(ConfigError, match="has no address"):
+        find_endpoint(ModelSettings(model="script:a.yaml"))
+
+
+async def test_open_model_takes_a_script_from_its_root(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("- text: hi\n")
+    async with open_model(ModelSettings(model="script:a.yaml"), tmp_path) as model:
+        assert isinstance(model, ScriptedModel)
+        assert model.name == "script:a.yaml"
+    assert await list_models(ModelSettings(model="script:a.yaml")) is None
+
+
+async def test_open_model_refuses_what_a_provider_lacks() -> None:
+    with pytest.raises(ConfigError, match="seed"):
+        async with open_model(ModelSettings(model="anthropic/m", seed=1)):
+            pass
+    with pytest.raises(ConfigError, match="Unknown model"):
+        async with open_model(ModelSettings(model="m")):
+            pass
+
+
+def test_importing_the_settings_loads_no_http_client() -> None:
+    code = "import sys, headgate.models.base; sys.exit('aiohttp' in sys.modules or 'yaml' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_proxies_come_from_the_environment_save_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in (
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "ALL_PROXY",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    assert find_proxy("https://api.example.com/v1") is None
+    monkeypatch.setenv("HTTPS_PROXY", "proxy.example.com:3128")
+    monkeypatch.setenv("HTTP_PROXY", "socks5://proxy.example.com")
+    monkeypatch.setenv("NO_PROXY", "internal.example.com")
+    assert find_proxy("https://api.example.com/v1") == "http://proxy.example.com:3128"
+    assert find_proxy("https://internal.example.com/v1") is None
+    for host in ("localhost", "127.0.0.1", "127.3.2.1", "[::1]", "0.0.0.0", "box.localhost"):
+        assert find_proxy(f"https://{host}:8080/v1") is None
+    with pytest.raises(ConfigError, match="HTTP_PROXY"):
+        find_proxy("http://api.example.com/v1")
+
+
+def test_loopback() -> None:
+    assert [is_loopback(host) for host in ("localhost", "::1", "10.0.0.1", "localhost.example.com")] == [
+        True,
+        True,
+        False,
+        False,
+    ]

@@ -1,0 +1,87 @@
+"""The event-stream parser against what browsers deliver, in every way the bytes can be split."""
+
+import base64
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cases import case_path
+from headgate.models.sse import SseEvent, SseParser, is_event_stream
+
+
+def parse(*chunks: bytes) -> list[SseEvent]:
+    parser = SseParser()
+    return [event for chunk in chunks for event in parser.feed(chunk)]
+
+
+def browser_cases() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in case_path("sse", "cases.jsonl").read_text().splitlines()]
+
+
+def test_browser_cases_whole_bytewise_and_at_every_split() -> None:
+    cases = browser_cases()
+    assert len(cases) == 28
+    refused = 0
+    for case in cases:
+        body = base64.b64decode(str(case["body_b64"]))
+        assert is_event_stream(str(case["mime"])) == case["accepted"], case["id"]
+        if not case["accepted"]:
+            refused += 1
+            continue
+        expected = [SseEvent(e["data"], e["type"], e["lastEventId"]) for e in case["events"]]
+        assert parse(body) == expected, case["id"]
+        assert parse(*(body[i : i + 1] for i in range(len(body)))) == expected, case["id"]
+        for split in range(0, len(body) + 1, max(1, len(body) // 200)):
+            assert parse(body[:split], body[split:]) == expected, (case["id"], split)
+    assert refused == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "events"),
+    [
+        (b"\xef\xbb\xbfdata: a\n\n", [SseEvent("a")]),
+        (b"data: a\r\rdata: b\r\n\r\n", [SseEvent("a"), SseEvent("b")]),
+        (b"data: \xff\xe2\x82\n\n", [SseEvent("\ufffd\ufffd")]),
+        (b"data: cut", []),
+        (b"data: cut\n", []),
+        (b"event: x\n\ndata: a\n\n", [SseEvent("a")]),
+        (b": ping\n\n:\n\ndata: a\n\n", [SseEvent("a")]),
+        (b"id: 7\n\ndata: a\n\n", [SseEvent("a", id="7")]),
+        (b"id: 7\nid: a\0b\ndata: a\n\n", [SseEvent("a", id="7")]),
+        (b"data:  two spaces\n\n", [SseEvent(" two spaces")]),
+        (b"data: a\n: in between\ndata: b\n\n", [SseEvent("a\nb")]),
+    ],
+)
+def test_rules_of_the_standard(body: bytes, events: list[SseEvent]) -> None:
+    assert parse(body) == events
+    assert parse(*(body[i : i + 1] for i in range(len(body)))) == events
+
+
+def test_retry_takes_digits_only() -> None:
+    parser = SseParser()
+    parser.feed("retry: 1500\nretry: 12x\nretry: -1\nretry: ٣\n\n".encode())
+    assert parser.retry == 1500
+
+
+def test_an_event_is_delivered_as_soon_as_its_blank_line_is_there() -> None:
+    parser = SseParser()
+    assert parser.feed(b"data: a\r") == []
+    assert parser.feed(b"\r") == [SseEvent("a")]
+    assert parser.feed(b"\n") == []
+    assert parser.feed(b"data: b\n\n") == [SseEvent("b")]
+
+
+PIECES = st.sampled_from(
+    [b"data: x", b"data", b":c", b"event: e", b"id: 1", b"\r", b"\n", b"\r\n", b"\xe2\x82\xac", b"\xff"]
+)
+
+
+@given(st.lists(PIECES, max_size=20).map(b"".join), st.lists(st.integers(0, 80), max_size=6))
+def test_splitting_changes_nothing(body: bytes, cuts: list[int]) -> None:
+    edges = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
+    chunks = [body[a:b] for a, b in pairwise(edges)]
+    assert parse(*chunks) == parse(body)

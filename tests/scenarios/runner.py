@@ -1,0 +1,148 @@
+"""Runs a scenario folder: a whole task, from its text to the tree and the report it leaves.
+
+task.txt          what the person typed
+agent.yaml        the configuration (optional)
+repo/             the repository's files (optional)
+setup.sh          makes what files cannot hold: odd names, symlinks, untracked files (optional)
+after.sh          run after the first commit (optional)
+script.yaml       what the model answers, and what it must have been shown
+expected/
+  outcome.yaml    what must hold afterwards; see Outcome
+  tree/           files that must be there, byte for byte
+"""
+
+import asyncio
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from headgate.cli.run import EXIT_CODES
+from headgate.config.load import load_config
+from headgate.core.events import Event
+from headgate.core.report import Report
+from headgate.core.task import Constraints
+from headgate.engine.engine import Engine
+from headgate.errors import ConfigError
+from headgate.models.scripted import ScriptedModel
+
+
+class Outcome(BaseModel):
+    """What a scenario asserts. Absent keys assert nothing, but `exit` is always there."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    exit: int
+    error: str | None = None
+    """A part of the sentence that a configuration error must have."""
+    report: dict[str, Any] = {}
+    """Fields of the report that must be equal."""
+    summary: list[str] = []
+    """Parts of the summary."""
+    events: list[str] = []
+    """Events that must occur in this order, others between: `kind`, or `kind field=value field=value`."""
+    no_events: list[str] = []
+    """Events that must not occur."""
+    absent: list[str] = []
+    """Paths that must not exist."""
+    waits: list[float] | None = None
+    """The seconds that the runtime waited, each time."""
+    requests: int | None = None
+    """How often the model was asked."""
+
+
+@dataclass
+class Run:
+    """What came of a scenario."""
+
+    repo: Path
+    exit: int
+    error: str
+    report: Report | None
+    events: list[Event]
+    waits: list[float]
+    model: ScriptedModel
+
+
+def run_scenario(folder: Path, place: Path) -> Run:
+    repo = make_repo(folder, place / "repo")
+    model = ScriptedModel.load(folder / "script.yaml")
+    events: list[Event] = []
+    waits: list[float] = []
+
+    async def no_sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def run() -> Report:
+        loaded = load_config(repo, environ={}, flags={}, user_file=place / "no-user-config.yaml")
+        engine = Engine.open(repo, loaded, models={None: model})
+        engine.bus.on_event.append(events.append)
+        engine.sleep = no_sleep
+        try:
+            task = engine.submit((folder / "task.txt").read_text(encoding="utf-8"), Constraints())
+            return await engine.run(task)
+        finally:
+            engine.store.close()
+
+    try:
+        report = asyncio.run(run())
+    except ConfigError as error:
+        return Run(repo, 2, str(error), None, events, waits, model)
+    return Run(repo, EXIT_CODES[report.state], "", report, events, waits, model)
+
+
+def make_repo(folder: Path, repo: Path) -> Path:
+    repo.mkdir()
+    if (folder / "repo").is_dir():
+        shutil.copytree(folder / "repo", repo, dirs_exist_ok=True, symlinks=True)
+    if (folder / "agent.yaml").exists():
+        shutil.copy(folder / "agent.yaml", repo / "agent.yaml")
+    if (folder / "setup.sh").exists():
+        _sh(repo, "sh", "-eu", str(folder / "setup.sh"))
+    _sh(repo, "git", "init", "-q", "-b", "main")
+    if not (folder / "no_commits").exists():
+        _sh(repo, "git", "add", "-A")
+        who = ("-c", "user.name=Tests", "-c", "user.email=tests@localhost", "-c", "commit.gpgsign=false")
+        _sh(repo, "git", *who, "commit", "-q", "--allow-empty", "-m", "start")
+    if (folder / "after.sh").exists():
+        _sh(repo, "sh", "-eu", str(folder / "after.sh"))
+    return repo
+
+
+def read_outcome(folder: Path) -> Outcome:
+    return Outcome.model_validate(
+        yaml.safe_load((folder / "expected" / "outcome.yaml").read_text(encoding="utf-8"))
+    )
+
+
+def describe(event: Event) -> dict[str, str]:
+    """An event's fields as text, for `events` in outcome.yaml."""
+    fields = event.as_json()
+    flat = {"kind": fields["kind"], "path": fields["path"], **fields["body"]}
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in flat.items()}
+
+
+def matches(pattern: str, event: dict[str, str]) -> bool:
+    kind, *fields = pattern.split()
+    wanted = [field.partition("=") for field in fields]
+    return event["kind"] == kind and all(event.get(key) == value for key, _, value in wanted)
+
+
+def find_in_order(patterns: list[str], events: list[dict[str, str]]) -> str | None:
+    """The first pattern that has no event after the event of the one before."""
+    position = 0
+    for pattern in patterns:
+        while position < len(events) and not matches(pattern, events[position]):
+            position += 1
+        if position == len(events):
+            return pattern
+        position += 1
+    return None
+
+
+def _sh(repo: Path, *command: str) -> None:
+    subprocess.run(command, cwd=repo, check=True, stdin=subprocess.DEVNULL)
