@@ -123,15 +123,16 @@ def answer(
         if content_type != "":
             head.append(f"Content-Type: {content_type or kind}")
         head.append("Transfer-Encoding: chunked")
-        await wire.send("\r\n".join(head).encode() + b"\r\n\r\n")
+        parts = ["\r\n".join(head).encode() + b"\r\n\r\n"]
         size = pieces or max(1, len(data))
         for start in range(0, len(data), size):
             piece = data[start : start + size]
-            await wire.send(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+            parts.append(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+        if not cut:
+            parts.append(b"0\r\n\r\n")
+        await wire.send(*(parts if pieces else [b"".join(parts)]))
         if cut:
             wire.writer.close()
-        else:
-            await wire.send(b"0\r\n\r\n")
 
     return respond
 

@@ -51,13 +51,13 @@ async def test_refusals_in_the_words_of_each_server(case: dict[str, Any]) -> Non
     assert isinstance(caught, KINDS[case["kind"]])
 
 
-@pytest.mark.parametrize("case", [case for case in REFUSALS if case["kind"] != "refused"])
+@pytest.mark.parametrize(
+    "case", [case for case in REFUSALS if case["kind"] != "refused" and not isinstance(case["body"], str)]
+)
 async def test_refusals_inside_a_stream(case: dict[str, Any]) -> None:
     body = case["body"]
     if isinstance(body, list):
         body = body[0]
-    if isinstance(body, str):
-        return
     event = body if "error" in body else {"error": body}
     assert isinstance(await failure(answer(HALF + stream(event))), KINDS[case["kind"]])
 

@@ -16,6 +16,7 @@ from headgate.config.schema import Config, provider_of
 from headgate.core.messages import Delta, Message, Request
 from headgate.core.names import nearest
 from headgate.core.settings import ModelSettings, VerifyStep
+from headgate.engine.engine import SPECS
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
 from headgate.host.commandline import split_commands
 from headgate.host.git import INTERNAL, GitFailed, git
@@ -104,9 +105,9 @@ def check_config(loaded: Loaded) -> Iterator[Finding]:
 
 
 def check_flow(loaded: Loaded, repo: Path) -> Finding:
-    """Whether the flow can be read, and its stages' models are known."""
+    """Whether the flow can be read, and its stages' tools and models are known."""
     try:
-        flow = flow_from_config(loaded.config, None, repo, documents=loaded.documents)
+        flow = flow_from_config(loaded.config, None, repo, SPECS, loaded.documents)
         for stage in flow.stages:
             if stage.model is not None and loaded.config.model:
                 loaded.config.model_settings(stage.model)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -47,10 +47,12 @@ def command(
     return asyncio.run(_report(repo, config, flags, as_json))
 
 
-async def _report(repo: Path | None, config: Path | None, flags: dict[str, str | None], as_json: bool) -> int:
+async def _report(
+    repo: Path | None, config: Path | None, flags: Mapping[str, str | None], as_json: bool
+) -> int:
     findings: list[Finding] = []
     marks = _MARKS if _can_print(_MARKS) else _PLAIN_MARKS
-    async for finding in examine(repo, config, flags):
+    async for finding in examine(repo, config, flags, os.environ):
         findings.append(finding)
         if not as_json:
             click.echo(f"{marks[finding.status]} {finding.check}: {finding.detail}")
@@ -63,7 +65,7 @@ async def _report(repo: Path | None, config: Path | None, flags: dict[str, str |
 
 
 async def examine(
-    repo: Path | None, config_file: Path | None, flags: dict[str, str | None]
+    repo: Path | None, config_file: Path | None, flags: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> AsyncIterator[Finding]:
     """Every check, in an order in which each makes sense of the next; what cannot be checked is left out."""
     yield check_git(Path.cwd())
@@ -74,16 +76,16 @@ async def examine(
         return
     yield check_repository(root)
     yield check_disk(root)
-    yield check_ripgrep(os.environ)
+    yield check_ripgrep(environ)
     try:
-        loaded = load_config(root, config_file=config_file, environ=os.environ, flags=flags)
+        loaded = load_config(root, config_file=config_file, environ=environ, flags=flags)
     except ConfigError as error:
         yield configuration_fault("configuration", str(error))
         return
     for finding in check_config(loaded):
         yield finding
     yield check_flow(loaded, root)
-    for finding in check_verification(loaded.config, root, os.environ):
+    for finding in check_verification(loaded.config, root, environ):
         yield finding
     async for finding in check_model(loaded.config, root):
         yield finding

@@ -196,8 +196,10 @@ def milestone(event: ev.Event, state: State) -> str | None:
             return "Verification passed"
         case ev.VerifyFinished() as body:
             return f"Verification failed: {body.reason}"
+        case ev.TaskEnded(state="SUCCESS", verified=False):
+            return "SUCCESS (not verified)"
         case ev.TaskEnded() as body:
-            return f"{body.state}" + ("" if body.verified or body.state != "SUCCESS" else " (not verified)")
+            return f"{body.state}" + ("" if body.reason in ("done", "cancelled") else f": {body.reason}")
         case _:
             return None
 

@@ -92,7 +92,7 @@ class Engine:
             lock.release()
 
     async def _run_locked(self, task: Task) -> Report:
-        log = TaskLog(self.store, self.bus, task.id, self.now)
+        log = TaskLog(self.store, self.bus, task, self.now)
         snapshots = Snapshots(self.repo)
         try:
             decision = await self._carry_out(task, log, snapshots)

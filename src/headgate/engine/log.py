@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from headgate.core.events import AnyBody, Event
 from headgate.core.state import State
-from headgate.core.task import TaskState
+from headgate.core.task import Task, TaskState
 from headgate.engine.bus import Bus
 from headgate.engine.store import Entry, Store
 
@@ -12,9 +12,11 @@ from headgate.engine.store import Entry, Store
 class TaskLog:
     """Implements the loop's Log port on the store."""
 
-    def __init__(self, store: Store, bus: Bus, task: str, now: Callable[[], float]) -> None:
-        self.state = State(task=task)
-        self._store, self._bus, self._task, self._now = store, bus, task, now
+    def __init__(self, store: Store, bus: Bus, task: Task, now: Callable[[], float]) -> None:
+        self.state = State(
+            task=task.id, text=task.text, goal=task.goal, constraints=task.constraints
+        )
+        self._store, self._bus, self._task, self._now = store, bus, task.id, now
         self._pending: list[Entry] = []
 
     def record(self, path: str, turn: int, body: AnyBody, content: str | None = None) -> None:

@@ -98,7 +98,7 @@ class DiskWorkspace:
             with self._writing, ExitStack() as open_spots, batch:
                 seen: set[str] = set()
                 for change in changes:
-                    spot = open_spots.enter_context(self._tree.find(change.path))
+                    spot = open_spots.enter_context(self._tree.find(show_path(change.path)))
                     self._permit("write", spot)
                     if spot.path in seen:
                         raise ToolFailed(f"{spot.shown} is changed twice at once; nothing was written.")

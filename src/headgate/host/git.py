@@ -5,7 +5,7 @@ Snapshots are git trees in an object folder of our own: the user's index, refs a
 
 import os
 import subprocess
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from headgate.errors import HeadgateError
@@ -24,13 +24,14 @@ class GitFailed(HeadgateError):
     """git did not do what was asked."""
 
 
-def git(repo: Path, *args: str, env: dict[str, str] | None = None) -> bytes:
-    """Runs git and returns what it printed."""
+def git(repo: Path, *args: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> bytes:
+    """Runs git and returns what it printed. GIT_DIR and the like, set by a hook around us, do not count."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
             ["git", *_QUIET, "-C", str(repo), *args],
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})},
-            stdin=subprocess.DEVNULL,
+            env={**inherited, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})},
+            input=stdin,
             capture_output=True,
             check=False,
         )
@@ -42,69 +43,74 @@ def git(repo: Path, *args: str, env: dict[str, str] | None = None) -> bytes:
     return done.stdout
 
 
-@dataclass(frozen=True, slots=True)
 class Snapshots:
     """Trees of a repository, untracked files included, ignored ones not."""
 
-    repo: Path
+    def __init__(self, repo: Path) -> None:
+        self.repo = repo
 
     def take(self) -> str:
         """Records the working tree as it is and returns the tree's name."""
-        env = self._environment()
-        index = Path(env["GIT_INDEX_FILE"])
-        if not index.exists():
-            self._copy_index(index)
-        everything = ("--", ".", f":(exclude){INTERNAL}")
+        if not self._index.exists():
+            self._copy_index()
         try:
-            git(self.repo, "add", "--all", "--ignore-errors", *everything, env=env)
+            self._git("add", "--all", "--", ".")
         except GitFailed:
             # A file that cannot be read, or a nested repository without commits, must not stop the task.
-            skipped = self._unreadable(env)
-            git(
-                self.repo,
-                "add",
-                "--all",
-                *everything,
-                *(f":(exclude,literal){path}" for path in skipped),
-                env=env,
-            )
-        return git(self.repo, "write-tree", env=env).decode().strip()
+            self._add_readable()
+        # A `.gitignore` of the repository could undo our own exclusion.
+        self._git("rm", "-r", "-q", "--cached", "--ignore-unmatch", "--", INTERNAL)
+        return self._git("write-tree").decode().strip()
 
     def changed_files(self, before: str, after: str) -> tuple[str, ...]:
         """Paths that differ between two trees."""
-        out = git(self.repo, "diff-tree", "-r", "-z", "--name-only", before, after, env=self._environment())
+        out = self._git("diff-tree", "-r", "-z", "--name-only", before, after)
         return tuple(os.fsdecode(path) for path in out.split(b"\0") if path)
-
-    def diff(self, before: str, after: str) -> bytes:
-        """A git-style unified diff between two trees."""
-        flags = ("--patch", "--binary", "--no-color", "--no-ext-diff", "--no-textconv", "-r", "-M")
-        return git(self.repo, "diff-tree", *flags, before, after, env=self._environment())
 
     def diff_stat(self, before: str, after: str) -> str:
         """`2 files changed, 5 insertions(+), 1 deletion(-)`, or nothing."""
-        out = git(self.repo, "diff-tree", "-r", "--shortstat", before, after, env=self._environment())
-        return out.decode().strip()
+        return self._git("diff-tree", "-r", "--shortstat", before, after).decode().strip()
 
+    @cached_property
+    def _index(self) -> Path:
+        return self.repo / INTERNAL / "snapshot.index"
+
+    @cached_property
     def _environment(self) -> dict[str, str]:
-        own = self.repo / INTERNAL / "objects"
-        own.mkdir(parents=True, exist_ok=True)
+        """An index and an object folder of our own, which falls back on the repository's."""
+        objects = self.repo / INTERNAL / "objects"
         shared = (self.repo / git_path(self.repo, "objects")).resolve()
-        return {
-            "GIT_INDEX_FILE": str(self.repo / INTERNAL / "snapshot.index"),
-            "GIT_OBJECT_DIRECTORY": str(own),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(shared),
-        }
+        (objects / "info").mkdir(parents=True, exist_ok=True)
+        (objects / "info" / "alternates").write_bytes(os.fsencode(shared) + b"\n")
+        return {"GIT_INDEX_FILE": str(self._index), "GIT_OBJECT_DIRECTORY": str(objects)}
 
-    def _copy_index(self, target: Path) -> None:
+    def _git(self, *args: str, stdin: bytes = b"") -> bytes:
+        return git(self.repo, *args, env=self._environment, stdin=stdin)
+
+    def _copy_index(self) -> None:
         """Starting from the user's index spares git from reading files that have not changed."""
         source = self.repo / git_path(self.repo, "index")
         if source.is_file():
-            target.write_bytes(source.read_bytes())
+            self._index.parent.mkdir(parents=True, exist_ok=True)
+            self._index.write_bytes(source.read_bytes())
 
-    def _unreadable(self, env: dict[str, str]) -> list[str]:
-        out = git(self.repo, "ls-files", "-z", "--others", "--modified", "--exclude-standard", env=env)
-        paths = [os.fsdecode(path) for path in out.split(b"\0") if path]
-        return [path for path in paths if path.endswith("/") or not os.access(self.repo / path, os.R_OK)]
+    def _add_readable(self) -> None:
+        listed = self._git("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
+        paths = {path for path in listed.split(b"\0") if path and not path.endswith(b"/")}
+        readable = [path for path in sorted(paths) if _addable(self.repo / os.fsdecode(path))]
+        flags = ("--all", "--pathspec-from-file=-", "--pathspec-file-nul")
+        git(
+            self.repo,
+            "add",
+            *flags,
+            env={**self._environment, "GIT_LITERAL_PATHSPECS": "1"},
+            stdin=b"\0".join(readable),
+        )
+
+
+def _addable(path: Path) -> bool:
+    """A link, a file that can be read, or nothing at all any more."""
+    return path.is_symlink() or not path.exists() or (path.is_file() and os.access(path, os.R_OK))
 
 
 def git_path(repo: Path, name: str) -> str:

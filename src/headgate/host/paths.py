@@ -250,7 +250,9 @@ class _Walk:
         ahead.extendleft(reversed(parts))
 
     def _shown(self) -> str:
-        return show_path(self.wanted) if self.wanted else "the repository's root"
+        if not self.wanted:
+            return "the repository's root"
+        return self.wanted if self.wanted.isprintable() else show_path(self.wanted)
 
 
 def _normal(parts: list[str]) -> str:

@@ -73,6 +73,7 @@ def edit_file(ctx: ToolContext, args: EditFile) -> Outcome:
 
 
 def _create(ctx: ToolContext, args: EditFile) -> Outcome:
+    require_text(args.new, "new")
     before, mode = None, 0o644
     path = ctx.workspace.locate(args.path)
     name = show_path(path)

@@ -1,6 +1,6 @@
 """What tools may touch. Each guard is a small callable that says no, or has no objection.
 
-`InternalFiles` is part of every DiskWorkspace; the engine adds the others from the configuration and the task.
+`InternalFiles` is part of every DiskWorkspace; the engine adds the others, from configuration and task.
 """
 
 from collections.abc import Sequence

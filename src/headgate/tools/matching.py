@@ -21,6 +21,7 @@ Reindent = Callable[[str], str | None]
 """Turns the indentation of a wanted line into the text's own; None where it cannot be told."""
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
+_WORDS = re.compile(r"\w+")
 _CONFUSABLES = str.maketrans(
     dict.fromkeys("‘’‚‛′", "'")
     | dict.fromkeys("“”„‟″", '"')
@@ -186,14 +187,13 @@ class LineIndex:
     def _resembling(self, keys: Sequence[str]) -> int | None:
         """Where the block would begin if its most telling line were the line most like it."""
         folded, _ = self._fold(TYPOGRAPHY)
+        vocabulary = [set(_WORDS.findall(line[:300])) for line in folded[:_FUZZY_LINES]]
         best: tuple[float, int] = (0.6, -1)
         for key in nlargest(3, keys, key=len):
-            words = set(re.findall(r"\w+", key[:300]))
+            words = set(_WORDS.findall(key[:300]))
             scored = (
                 (len(words & other) / len(words | other), -index)
-                for index, other in enumerate(
-                    set(re.findall(r"\w+", line[:300])) for line in folded[:_FUZZY_LINES]
-                )
+                for index, other in enumerate(vocabulary)
                 if words | other
             )
             for _, negative in nlargest(20, scored):
@@ -306,8 +306,11 @@ def show_difference(wanted: Sequence[str], bodies: Sequence[str], start: int, en
         if tag == "equal":
             out += [f"  {start + begin + index + 1}: {_fit(theirs[index])}" for index in range(c, d)]
         else:
-            out += [f"- {_fit(line)}" for line in mine[a:b]]
-            out += [f"+ {start + begin + index + 1}: {_fit(theirs[index])}" for index in range(c, d)]
+            # Side by side, so that cutting a long difference leaves both sides of its beginning.
+            for offset in range(max(b - a, d - c)):
+                out += [f"- {_fit(mine[a + offset])}"] if a + offset < b else []
+                line = c + offset
+                out += [f"+ {start + begin + line + 1}: {_fit(theirs[line])}"] if line < d else []
     if len(out) > _SHOWN_LINES:
         out = [*out[:_SHOWN_LINES], "..."]
     return "\n".join(out)

@@ -47,9 +47,9 @@ def apply_patch(ctx: ToolContext, args: ApplyPatch) -> Outcome:
     *** Delete File: old.txt
     *** End Patch
 
-    In a hunk each line begins with a space (unchanged), - (removed) or + (added). Give up to 3 unchanged lines
-    around a change; `@@ line` names a line above it, to tell equal places apart. `*** Move to: path` below
-    Update File renames the file.
+    In a hunk each line begins with a space (unchanged), - (removed) or + (added). Give up to 3 unchanged
+    lines around a change; `@@ line` names a line above it, to tell equal places apart. `*** Move to: path`
+    below Update File renames the file.
     """
     require_text(args.patch, "patch")
     plan = _Plan(ctx.workspace)
@@ -153,8 +153,11 @@ class _Plan:
     def _existing(self, path: str) -> tuple[str, _Planned]:
         path, file = self._file(path)
         if file.after is None:
-            gone = "is gone by an earlier part of this patch" if file.before is not None else "does not exist"
-            raise ToolFailed(f"{show_path(path)} {gone}. Nothing was changed.")
+            if file.before is None:
+                self.workspace.read(path)
+            raise ToolFailed(
+                f"{show_path(path)} is gone by an earlier part of the patch. Nothing was changed."
+            )
         return path, file
 
 
@@ -187,8 +190,8 @@ def patch_text(text: str, hunks: Sequence[Hunk], name: str = "the file") -> Patc
     position = 0
     for hunk in hunks:
         match = search.place(hunk)
-        result.bodies += lines.bodies[position : match.start]
-        result.endings += lines.endings[position : match.start]
+        result.bodies.extend(lines.bodies[position : match.start])
+        result.endings.extend(lines.endings[position : match.start])
         position = match.start
         first = len(result.bodies) + 1
         for sign, line in hunk.lines:
@@ -201,7 +204,7 @@ def patch_text(text: str, hunks: Sequence[Hunk], name: str = "the file") -> Patc
                     result.endings.append(lines.endings[position])
                 position += 1
         places.append((first, max(len(result.bodies), first), match.level.label))
-        if hunk.no_final_newline and position == len(lines.bodies) and result.endings:
+        if hunk.no_final_newline and hunk.lines[-1][0] == "+" and position == len(lines.bodies):
             result.endings[-1] = ""
     result.bodies.extend(lines.bodies[position:])
     result.endings.extend(lines.endings[position:])
@@ -331,7 +334,7 @@ class _Search:
         after = f" below hunk {self.hunk - 1}" if self.hunk > 1 else ""
         raise self._failed(
             f"{what} can be at {list_places([place + 1 for place in places])}{after}. "
-            "Add unchanged lines around the change, or a line `@@ ` with the line above it that tells them apart."
+            "Add unchanged lines around the change, or `@@ ` and a line above it that tells them apart."
         )
 
     def _explain_missing(self, hunk: Hunk) -> str:

@@ -228,7 +228,7 @@ class _Marked(_Reader):
                 blank = 0
             elif not line.strip():
                 blank += 1
-            elif line.strip() != _END_OF_FILE:
+            elif line.rstrip() != _END_OF_FILE:
                 raise self.wrong("each line of an added file begins with `+`.")
         return "".join(line + "\n" for line in added)
 
@@ -254,7 +254,7 @@ class _Marked(_Reader):
     def _body(self) -> _Body:
         body = _Body()
         while self.more and not self._ends_section() and not self.peek().startswith("@@"):
-            if self.peek().strip() == _END_OF_FILE and not self.peek().startswith(("+", "-")):
+            if self.peek().rstrip() == _END_OF_FILE:
                 self.take()
                 body.at_end = True
                 break
@@ -265,7 +265,7 @@ class _Marked(_Reader):
         """Whether the next line is a marker. An indented end marker counts only as the last of the patch."""
         line = self.peek()
         if line.startswith("*** "):
-            return line.strip() != _END_OF_FILE
+            return line.rstrip() != _END_OF_FILE
         return line.strip() == _END and not any(rest.strip() for rest in self.lines[self.at + 1 :])
 
 

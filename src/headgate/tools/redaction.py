@@ -23,7 +23,9 @@ _URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 _SECRET_KEY = re.compile(
     r"KEY|TOKEN|SECRET|PASS|PWD|CRED|AUTH|DSN|SALT|PRIVATE|CERT|SIGN|WEBHOOK", re.IGNORECASE
 )
-_PLAIN = re.compile(r"[a-z]+|[A-Z]+|[\d.,:]+|true|false|(?:https?://)?[\w.-]+(?::\d+)?/?|[./~][\w./-]*")
+_PLAIN = re.compile(
+    r"(?:https?://)?[A-Za-z]+(?:[ ._-][A-Za-z]+)*(?::\d+)?(?:/[A-Za-z./_-]*)?|[\d.,:]+|[./~][\w./-]*"
+)
 _DUMMIES = frozenset(
     {"changeme", "password", "postgres", "postgresql", "localhost", "username", "your-key-here"}
 )

@@ -36,11 +36,13 @@ _NOT_IN_PATHS = re.compile(r"""[\s'"`$(){}\[\]<>|;&,=:@*?!#%^\\]+""")
 class SecretFiles:
     """Denies reading and writing files that hold secrets, and commands whose words name one.
 
-    `root` lets it tell a word that happens to look like one (`self.key`) from a file that is there.
+    With `root` it can tell a word that merely ends like one (`self.key`) from a file that is there.
     """
 
     def __init__(self, patterns: Sequence[str] = DEFAULT_SECRETS, root: Path | None = None) -> None:
         self._rules = Rules(patterns, ignore_case=True)
+        # An ending alone says little in a command: `jq .key`, `process.env`.
+        self._certain = Rules((text for text in patterns if not text.startswith("*.")), ignore_case=True)
         self._root = root
 
     def __call__(self, access: Access, /) -> Denial | None:
@@ -54,7 +56,7 @@ class SecretFiles:
         words = list(dict.fromkeys(_named(command)))
         suspects = [word for word in words if self._rules.covers(word.strip("/"))]
         for word in suspects:
-            if word.rpartition("/")[2].startswith(".") or self._is_there(word, words):
+            if self._certain.covers(word) or self._is_there(word, words):
                 return Denial(f"The command names {show_path(word)}, which may hold secrets: leave it alone.")
         return None
 

@@ -1,0 +1,193 @@
+"""Looking at files and writing whole ones: ls, read_file, read_files, find_files, write_file."""
+
+from pydantic import Field
+
+from headgate.core.messages import clean_text
+from headgate.errors import ToolArgsInvalid, ToolError, ToolFailed
+from headgate.host.globs import Rules, expand_braces
+from headgate.host.workspace import Entry, File, FileChange, show_path
+from headgate.tools.base import Args, Outcome, ToolContext, tool
+from headgate.tools.excerpt import count_lines, excerpt, share_out, size_of
+from headgate.tools.syntax import describe_new_errors
+
+_BOM = b"\xef\xbb\xbf"
+_MIN_SHARE = 300
+
+
+class Ls(Args):
+    """Arguments of ls."""
+
+    path: str = Field(default="", description="Directory; the root if left out")
+
+
+class ReadFile(Args):
+    """Arguments of read_file."""
+
+    path: str
+    start_line: int | None = None
+    end_line: int | None = None
+
+
+class ReadFiles(Args):
+    """Arguments of read_files."""
+
+    paths: list[str]
+
+
+class FindFiles(Args):
+    """Arguments of find_files."""
+
+    glob: str = Field(description="Such as *.py or src/**/test_*")
+
+
+class WriteFile(Args):
+    """Arguments of write_file."""
+
+    path: str
+    content: str = Field(description="The whole content")
+
+
+@tool("read")
+def ls(ctx: ToolContext, args: Ls) -> Outcome:
+    """List a directory."""
+    path = ctx.workspace.locate(args.path)
+    entries = ctx.workspace.list(args.path)
+    shown = show_path(path) + "/" if path else "./"
+    if not entries:
+        return Outcome(clean_text(f"{shown} is empty."))
+    lines = [_entry_line(entry) for entry in entries]
+    return Outcome(_listing(f"{shown} ({len(lines):,} entries)", lines, ctx.result_chars))
+
+
+@tool("read")
+def read_file(ctx: ToolContext, args: ReadFile) -> Outcome:
+    """Read a file, or some of its lines."""
+    file = ctx.workspace.read(args.path)
+    text = excerpt(file, ctx.result_chars, args.start_line, args.end_line)
+    return Outcome(text, read=(file.path,))
+
+
+@tool("read")
+def read_files(ctx: ToolContext, args: ReadFiles) -> Outcome:
+    """Read several files at once."""
+    if not args.paths:
+        raise ToolArgsInvalid("read_files: `paths` is empty.")
+    paths = args.paths[: max(1, ctx.result_chars // _MIN_SHARE)]
+    rest = "" if len(paths) == len(args.paths) else f"\n\n[{len(args.paths) - len(paths)} more were not read]"
+    found: list[File | str] = []
+    for path in paths:
+        try:
+            found.append(ctx.workspace.read(path))
+        except ToolError as error:
+            found.append(clean_text(str(error))[:_MIN_SHARE])
+    room = ctx.result_chars - len(rest) - 2 * len(found)
+    shares = share_out([len(item) if isinstance(item, str) else size_of(item) for item in found], room)
+    texts = [
+        item[:share] if isinstance(item, str) else excerpt(item, share)
+        for item, share in zip(found, shares, strict=True)
+    ]
+    read = tuple(dict.fromkeys(item.path for item in found if isinstance(item, File)))
+    if not read:
+        raise ToolFailed("\n\n".join(texts))
+    return Outcome("\n\n".join(texts) + rest, read=read)
+
+
+@tool("read")
+def find_files(ctx: ToolContext, args: FindFiles) -> Outcome:
+    """Find files by name; * matches within a name, ** across directories. Ignored files are left out."""
+    rules = glob_rules(args.glob, str(ctx.workspace.root))
+    looked_at = 0
+    found = []
+    for path in ctx.workspace.files():
+        looked_at += 1
+        if rules.covers(path):
+            found.append(show_path(path))
+    if not found:
+        return Outcome(clean_text(f"No file matches {args.glob} ({looked_at:,} files looked at)."))
+    count = "1 file" if len(found) == 1 else f"{len(found):,} files"
+    return Outcome(_listing(f"{count} found", found, ctx.result_chars))
+
+
+@tool("write")
+def write_file(ctx: ToolContext, args: WriteFile) -> Outcome:
+    """Create a file, or replace its whole content."""
+    if args.path.rstrip().endswith("/"):
+        raise ToolFailed(f"{args.path} names a directory; give the path of a file.")
+    path = ctx.workspace.locate(args.path)
+    if not path:
+        raise ToolFailed("The path names the repository's root; give the path of a file.")
+    before = ctx.workspace.read(args.path) if ctx.workspace.exists(args.path) else None
+    try:
+        after = args.content.encode()
+    except UnicodeEncodeError:
+        raise ToolFailed("The content has characters that cannot be encoded as UTF-8.") from None
+    notes = ""
+    if before is not None:
+        after = _keep_form(before, after)
+        notes = _conversion_note(before)
+    shown = clean_text(show_path(path))
+    if before is not None and before.data == after:
+        return Outcome(f"Nothing changed: {shown} has this content already.")
+    change = FileChange(path, None if before is None else before.data, after)
+    now = count_lines(after)
+    if before is None:
+        text = f"Created {shown} ({now})."
+    else:
+        text = f"Overwrote {shown} (was {count_lines(before.data)}, is {now}).{notes}"
+    problems = describe_new_errors([change])
+    return Outcome(f"{text}\n{problems}" if problems else text, changes=(change,))
+
+
+def glob_rules(glob: str, root: str) -> Rules:
+    """A glob as models write it: braces, a leading `./` or the repository's own absolute path are fine."""
+    text = glob.strip().removeprefix(root).removeprefix("./")
+    if not text.strip("/"):
+        raise ToolArgsInvalid("`glob` is empty; give a pattern such as *.py")
+    lines = expand_braces(text)
+    return Rules("\\" + line if line[:1] in ("!", "#") else line for line in lines)
+
+
+def _entry_line(entry: Entry) -> str:
+    name = show_path(entry.name)
+    match entry.kind:
+        case "dir":
+            return name + "/"
+        case "file":
+            return f"{name} ({entry.size:,} bytes)"
+        case "symlink":
+            return f"{name} (symbolic link)"
+        case _:
+            return f"{name} (special file)"
+
+
+def _listing(header: str, lines: list[str], limit: int) -> str:
+    """As many lines as fit; the last says how many do not."""
+    room = limit - len(header) - 60
+    shown = 0
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        shown += 1
+    text = "\n".join([header + ":", *lines[:shown]])
+    if shown < len(lines):
+        text += f"\n[... {len(lines) - shown:,} more; narrow it down]"
+    return clean_text(text)[:limit]
+
+
+def _keep_form(before: File, after: bytes) -> bytes:
+    """The new content with the old one's line endings and byte order mark."""
+    crlf = before.data.count(b"\r\n")
+    if crlf and crlf == before.data.count(b"\n") and b"\r\n" not in after:
+        after = after.replace(b"\n", b"\r\n")
+    if before.data.startswith(_BOM) and not after.startswith(_BOM):
+        after = _BOM + after
+    return after
+
+
+def _conversion_note(before: File) -> str:
+    try:
+        before.data.decode()
+    except UnicodeDecodeError:
+        return " It was not UTF-8 before; it is now."
+    return ""

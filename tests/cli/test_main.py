@@ -1,0 +1,198 @@
+"""The command line's frame: help, errors as one line, exit codes."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from headgate import __version__
+from headgate.cli.main import COMMANDS, ErrorPolicy, main
+from headgate.errors import ConfigError, HeadgateError, ModelUnavailable, StoreError
+
+HEAVY = ("pydantic", "yaml", "rich", "aiohttp", "asyncio", "orjson", "sqlite3")
+
+
+def leave(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int | str | None, str, str]:
+    """Exit code, standard output and standard error of a command line."""
+    with pytest.raises(SystemExit) as caught:
+        main(list(argv))
+    out, err = capsys.readouterr()
+    return caught.value.code, out, err
+
+
+def end(capsys: pytest.CaptureFixture[str], error: BaseException) -> tuple[int | str | None, str]:
+    """Exit code and standard error of a command that ends with an error."""
+    with pytest.raises(SystemExit) as caught, ErrorPolicy():
+        raise error
+    return caught.value.code, capsys.readouterr().err
+
+
+def run(*argv: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *argv],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **(env or {})},
+    )
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = leave(capsys, "--help")
+    assert (code, err) == (0, "")
+    positions = [out.index(f"  {name} ") for name in COMMANDS]
+    assert positions == sorted(positions)
+    assert "Examples:" in out
+    assert "Exit codes:" in out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert leave(capsys, "--version") == (0, f"headgate {__version__}\n", "")
+
+
+def test_help_and_version_import_nothing_heavy() -> None:
+    program = (
+        "import atexit, sys\n"
+        f"atexit.register(lambda: sys.stderr.write(repr([m for m in {HEAVY!r} if m in sys.modules])))\n"
+        "from headgate.cli.main import main\n"
+        "main(sys.argv[1:])"
+    )
+    assert [run("-c", program, flag).stderr for flag in ("--help", "--version")] == ["[]", "[]"]
+
+
+def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = leave(capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: headgate ")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["rnu"], 'headgate: No such command "rnu": did you mean "run"? (see "headgate --help")\n'),
+        (["xyzzy"], 'headgate: No such command "xyzzy": there are init, doctor, '),
+        (["--frobnicate"], "headgate: No such option"),
+        (["init", "--frobnicate"], "headgate init: No such option"),
+        (["init", "surplus"], "headgate init: Got unexpected extra argument (surplus)"),
+    ],
+)
+def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], argv: list[str], message: str) -> None:
+    code, out, err = leave(capsys, *argv)
+    assert (code, out) == (2, "")
+    assert err.startswith(message)
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ConfigError("a\n  b"), (2, "headgate: a b\n")),
+        (StoreError("the store is locked"), (3, "headgate: the store is locked\n")),
+        (ModelUnavailable("down"), (3, "headgate: down\n")),
+        (HeadgateError("other"), (3, "headgate: other\n")),
+        (KeyboardInterrupt(), (130, "headgate: interrupted\n")),
+        (click.exceptions.Abort(), (130, "headgate: interrupted\n")),
+        (click.ClickException("odd"), (1, "headgate: odd\n")),
+        (click.exceptions.Exit(7), (7, "")),
+        (BrokenPipeError(), (141, "")),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/x"),
+            (3, "headgate: No space left on device: /x\n"),
+        ),
+        (
+            ExceptionGroup("g", [ValueError("x"), ExceptionGroup("h", [ConfigError("c")])]),
+            (2, "headgate: c\n"),
+        ),
+        (SystemExit(5), (5, "")),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_errors(capsys: pytest.CaptureFixture[str], error: BaseException, expected: tuple[int, str]) -> None:
+    assert end(capsys, error) == expected
+
+
+def test_a_bug_leaves_its_traceback_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    code, err = end(capsys, KeyError("lost"))
+    start = "headgate: this is a bug in Headgate: KeyError: 'lost'. The traceback is in "
+    assert (code, err[: len(start)], err.count("\n")) == (3, start, 1)
+    path = Path(err[len(start) :].strip().removesuffix("."))
+    text = path.read_text()
+    path.unlink()
+    assert "Traceback (most recent call last)" in text
+    assert "KeyError: 'lost'" in text
+
+
+def test_a_bug_is_shown_on_demand(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADGATE_DEBUG", "1")
+    code, err = end(capsys, ConfigError("wrong"))
+    assert code == 2
+    assert "Traceback (most recent call last)" in err
+    assert err.endswith("headgate: wrong\n")
+
+
+def test_a_reader_that_has_gone_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "headgate", "--help"], stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_completion(tmp_path: Path) -> None:
+    env = {"_HEADGATE_COMPLETE": "bash_complete", "COMP_WORDS": "headgate in", "COMP_CWORD": "1"}
+    assert run("-m", "headgate", env=env).stdout == "plain,init\n"
+
+
+def git_init(folder: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("agent", "argv", "code", "message"),
+    [
+        (None, ["--config", "absent.yaml"], 2, "absent.yaml does not exist."),
+        (None, ["--config", "folder"], 2, "folder is a directory, where a file was expected."),
+        ("modle: x\n", [], 2, 'agent.yaml, line 1: unknown key "modle": did you mean "model"?'),
+        ("model: [\n", [], 2, "agent.yaml, line 2: this is not valid YAML"),
+        (None, [], 2, "No model is configured: set `model:` in agent.yaml, HEADGATE_MODEL or --model"),
+        (None, ["--repo", "absent"], 2, "absent does not exist."),
+        (None, ["--repo", "file"], 2, "file is not a directory"),
+        (
+            None,
+            ["--repo", "/"],
+            2,
+            '/ is not in a git repository: run "git init" there, or name one with --repo.',
+        ),
+        (None, ["--model", "qwen"], 2, 'unknown model "qwen": did you mean "openai/qwen"?'),
+        (None, ["--model", "openai/x", "--base-url", "nowhere"], 2, "--base-url must be an address"),
+    ],
+)
+def test_bad_input(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    agent: str | None,
+    argv: list[str],
+    code: int,
+    message: str,
+) -> None:
+    git_init(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    if agent is not None:
+        (tmp_path / "agent.yaml").write_text(agent)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "folder"))
+    for name in ("HEADGATE_MODEL", "HEADGATE_BASE_URL", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    found, out, err = leave(capsys, "doctor", *argv)
+    assert (found, err) == (code, "")
+    assert message in out.splitlines()[-1]
