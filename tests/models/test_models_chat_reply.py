@@ -7,17 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_server import HELLO, answer, chunk, serve, stream, talk_to
+from model_server import HELLO, answer, chunk, stream, talk_to
 
 from cases import case_path
-from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, ToolSpec, Usage
+from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, Usage
 from headgate.errors import ModelUnavailable, ReplyInvalid
-from headgate.models.base import ModelSettings, open_model
 from headgate.models.callids import CallIds
 from headgate.models.chat_reply import ChatAssembly
 from headgate.models.openai import encode_message
 
-LS = ToolSpec("ls", "List a folder.", {"type": "object", "properties": {}}, "read")
 TALK = (
     Message("system", "Be brief."),
     Message("user", "Häuser?"),
@@ -26,11 +24,9 @@ TALK = (
 )
 
 
-async def ask(*bodies: Any, messages: tuple[Message, ...] = TALK, **fields: Any) -> Reply:
-    async with serve(*(answer(body) for body in bodies)) as server:
-        settings = ModelSettings(model="openai/m", base_url=server.url, **fields)
-        async with open_model(settings) as model:
-            return await model.reply(Request(messages))
+async def ask(body: Any) -> Reply:
+    async with talk_to(answer(body)) as (_, model):
+        return await model.reply(Request(TALK))
 
 
 def call_chunk(*fragments: Mapping[str, Any]) -> dict[str, Any]:

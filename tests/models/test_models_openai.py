@@ -24,13 +24,6 @@ TALK = (
 )
 
 
-async def ask(*bodies: Any, messages: tuple[Message, ...] = TALK, **fields: Any) -> Reply:
-    async with serve(*(answer(body) for body in bodies)) as server:
-        settings = ModelSettings(model="openai/m", base_url=server.url, **fields)
-        async with open_model(settings) as model:
-            return await model.reply(Request(messages))
-
-
 async def test_the_whole_request() -> None:
     async with serve(answer(HELLO)) as server:
         settings = ModelSettings(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from cases import CASES, case_path
 
+from cases import CASES, case_path
 from headgate.errors import ToolFailed
 from headgate.tools.edit import edit_text
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from cases import CASES, case_path
 from memory_workspace import MemoryWorkspace, call
 
+from cases import CASES, case_path
 from headgate.errors import ToolFailed
 from headgate.tools.patch import apply_patch
 

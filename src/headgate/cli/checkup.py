@@ -25,9 +25,9 @@ from headgate.models.base import open_model
 MIN_FREE_MEGABYTES = 100
 _PATIENCE = 120.0
 _SHELL_WORDS = """
-    . : [ [[ alias break case cd command continue declare done echo elif else esac eval exec exit export false fi
-    for function local popd printf pushd pwd read return set shift shopt source test trap true type ulimit umask
-    unset wait
+    . : [ [[ alias break case cd command continue declare done echo elif else esac eval exec exit export
+    false fi for function local popd printf pushd pwd read return set shift shopt source test trap true type
+    ulimit umask unset wait
 """
 _BUILTINS = frozenset(_SHELL_WORDS.split())
 

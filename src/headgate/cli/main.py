@@ -123,7 +123,7 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     epilog=EPILOG,
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
 def cli() -> None:
@@ -144,11 +144,21 @@ def main(argv: list[str] | None = None) -> NoReturn:
         sys.exit(shell_complete(cli, {}, PROGRAM, "_HEADGATE_COMPLETE", instruction))
     with ErrorPolicy():
         result: Any = 0
-        with cli.make_context(PROGRAM, list(sys.argv[1:] if argv is None else argv)) as ctx:
+        args = list(sys.argv[1:] if argv is None else argv)
+        with cli.make_context(PROGRAM, args, terminal_width=help_width()) as ctx:
             result = cli.invoke(ctx)
         sys.stdout.flush()
         sys.exit(result if isinstance(result, int) else 0)
     raise AssertionError("the policy lets nothing through")
+
+
+def help_width() -> int:
+    """How wide help is printed. click would import a good deal more to find out."""
+    try:
+        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stdout.fileno()).columns)
+    except (ValueError, OSError):
+        columns = 80
+    return max(50, min(columns, 100) - 2)
 
 
 class ErrorPolicy:

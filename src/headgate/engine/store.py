@@ -31,12 +31,13 @@ def _first_schema(db: sqlite3.Connection) -> None:
         " turn INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL)"
     )
     db.execute("CREATE INDEX events_of_task ON events (task, seq)")
-    db.execute("CREATE TABLE bodies (seq INTEGER PRIMARY KEY, task TEXT NOT NULL, content TEXT NOT NULL)")
-    db.execute("CREATE INDEX bodies_of_task ON bodies (task)")
+    db.execute("CREATE TABLE bodies (seq INTEGER PRIMARY KEY, content TEXT NOT NULL)")
 
 
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_first_schema]
 """Append only: the number of functions applied is the file's schema version."""
+
+_OF_TASK = "(SELECT seq FROM events WHERE task = ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,9 @@ class Store:
     def contents(self, task: str) -> dict[int, str]:
         """What models wrote and read, by the event's sequence number. Gone when the task has ended."""
         with _store_errors(self.path):
-            rows = self._db.execute("SELECT seq, content FROM bodies WHERE task = ?", (task,)).fetchall()
+            rows = self._db.execute(
+                f"SELECT seq, content FROM bodies WHERE seq IN {_OF_TASK}", (task,)
+            ).fetchall()
         return dict(rows)
 
     async def follow(
@@ -203,12 +206,12 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
         ).lastrowid
         assert seq is not None
         if entry.content is not None:
-            db.execute("INSERT INTO bodies VALUES (?, ?, ?)", (seq, write.task, entry.content))
+            db.execute("INSERT INTO bodies VALUES (?, ?)", (seq, entry.content))
         events.append(Event(seq, write.task, entry.path, entry.turn, entry.at, entry.body))
     if write.state:
         db.execute("UPDATE tasks SET state = ? WHERE n = ?", (write.state, int(write.task.removeprefix("t"))))
     if write.state in FINAL_STATES and not write.keep_bodies:
-        db.execute("DELETE FROM bodies WHERE task = ?", (write.task,))
+        db.execute(f"DELETE FROM bodies WHERE seq IN {_OF_TASK}", (write.task,))
     return events
 
 

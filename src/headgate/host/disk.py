@@ -194,12 +194,16 @@ class DiskWorkspace:
         folder = spot.path.rpartition("/")[0]
         by_name: dict[str, list[str]] = {}
         beside: dict[str, str] = {}
+        known: set[str] = set()
         for path in islice(walk_files(self._tree, "", self._may_read), _SUGGESTION_FILES):
-            own_folder, _, own = path.rpartition("/")
-            by_name.setdefault(own.casefold(), []).append(path)
-            if own_folder == folder:
-                beside[own.casefold()] = path
-        near = [beside[match] for match in difflib.get_close_matches(name, beside, 2, 0.7)]
+            while path and path not in known:  # the file, then the directories it is in
+                known.add(path)
+                own_folder, _, own = path.rpartition("/")
+                by_name.setdefault(own.casefold(), []).append(path)
+                if own_folder == folder:
+                    beside[own.casefold()] = path
+                path = own_folder
+        near = [beside[match] for match in difflib.get_close_matches(name, beside, 2, 0.6)]
         near += by_name.get(name, [])
         if not near:
             near = [by_name[match][0] for match in difflib.get_close_matches(name, by_name, 2, 0.8)]

@@ -117,7 +117,7 @@ def expand_braces(pattern: str, limit: int = 64) -> list[str]:
             done.append(text)
         else:
             pending += [text[: group.start()] + part + text[group.end() :] for part in group[1].split(",")]
-    return done + pending
+    return list(dict.fromkeys(done + pending))
 
 
 def _trim_spaces(line: str) -> str:
@@ -191,8 +191,7 @@ def _translate_class(pattern: str, index: int) -> tuple[str, int]:
             high, index = _class_char(pattern, index + 1)
             if low <= high:
                 items.append(f"{re.escape(low)}-{re.escape(high)}")
-        else:
-            items.append(re.escape(low))
+        items.append(re.escape(low))  # git compares a range's start by itself: [b-a] matches b
     return _NEVER, len(pattern)
 
 

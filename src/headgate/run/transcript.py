@@ -23,7 +23,6 @@ class Transcript:
     """What the server counted in the last request, tools included."""
     known_chars: int = 0
     """The view's size in that request."""
-    call_ids: set[str] = field(default_factory=set)
     guides_given: set[str] = field(default_factory=set)
     """The nested AGENTS.md files that this conversation has been given."""
 
@@ -31,7 +30,6 @@ class Transcript:
         self.messages.append(message)
         self.view.append(message)
         self.view_chars += size_of((message,))
-        self.call_ids.update(call.id for call in message.calls)
 
     def measured(self, tokens: int) -> None:
         """Takes note of the server's own count of the view as it was just sent."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from headgate.config.texts import fill
 from headgate.core.events import MessageAdded, Note, ReplyFailed, ReplyReceived
 from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
-from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, clean_text
+from headgate.core.messages import Delta, Message, Reply, Request, clean_text
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.run.calls import answer_call
 from headgate.run.exits import try_exit
@@ -30,7 +30,6 @@ async def take_turn(run: StageRun) -> None:
         reply_content(message),
     )
     run.transcript.add(message)
-    await run.job.log.commit()
     cut_off = reply.finish == "length"
     # The closing signal is judged last, when the other calls of the same reply have run.
     for call in sorted(message.calls, key=lambda call: TOOL_ALIASES.get(call.name, call.name) == DONE_TOOL):
@@ -72,20 +71,9 @@ async def _ask(run: StageRun) -> Reply | None:
         run.retry_after = None
         if reply.usage.prompt:
             run.transcript.measured(reply.usage.prompt)
-        return replace(reply, message=_presentable(run, reply.message))
+        return replace(reply, message=replace(reply.message, content=clean_text(reply.message.content)))
     await run.job.log.commit()
     return None
-
-
-def _presentable(run: StageRun, message: Message) -> Message:
-    """The reply with call ids that are unique in the transcript and text that can be encoded."""
-    calls: dict[str, ToolCall] = {}
-    for number, call in enumerate(message.calls):
-        call_id = call.id or f"call_{run.turn}_{number}"
-        while call_id in calls or call_id in run.transcript.call_ids:
-            call_id += "x"
-        calls[call_id] = replace(call, id=call_id)
-    return replace(message, content=clean_text(message.content), calls=tuple(calls.values()))
 
 
 async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
