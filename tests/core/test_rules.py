@@ -102,10 +102,16 @@ RED = Fail("verify_failed", "step tests failed")
             Tally(unavailable=2), BUDGET, Decision("wait", "model_unavailable"), id="still unavailable"
         ),
         pytest.param(
-            Tally(unavailable=3), BUDGET, Decision("infra", "model_unavailable"), id="unavailable for good"
+            Tally(unavailable=3, trouble="no answer"),
+            BUDGET,
+            Decision("infra", "model_unavailable", "no answer"),
+            id="unavailable for good",
         ),
         pytest.param(
-            Tally(refused="wrong key"), BUDGET, Decision("infra", "model_refused", "wrong key"), id="refused"
+            Tally(refused=True, trouble="wrong key"),
+            BUDGET,
+            Decision("infra", "model_refused", "wrong key"),
+            id="refused",
         ),
         pytest.param(
             Tally(verdict=Broken("no shell")),

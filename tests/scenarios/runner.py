@@ -2,8 +2,10 @@
 
 task.txt          what the person typed
 agent.yaml        the configuration (optional)
+flags.yaml        what else was given, and how the model behaves; see Flags (optional)
 repo/             the repository's files (optional)
-setup.sh          makes what files cannot hold: odd names, symlinks, untracked files (optional)
+setup.sh          makes what files cannot hold: odd names, symlinks, secrets (optional)
+no_commits        an empty file: nothing is committed (optional)
 after.sh          run after the first commit (optional)
 script.yaml       what the model answers, and what it must have been shown
 expected/
@@ -12,9 +14,12 @@ expected/
 """
 
 import asyncio
+import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +29,7 @@ from pydantic import BaseModel, ConfigDict
 from headgate.cli.run import EXIT_CODES
 from headgate.config.load import load_config
 from headgate.core.events import Event
+from headgate.core.messages import OnDelta, Reply, Request
 from headgate.core.report import Report
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
@@ -31,28 +37,53 @@ from headgate.errors import ConfigError
 from headgate.models.scripted import ScriptedModel
 
 
+class Flags(BaseModel):
+    """What a person adds on the command line, and what no script can say."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    keep: tuple[str, ...] = ()
+    non_goal: tuple[str, ...] = ()
+    boundary: tuple[str, ...] = ()
+    flow: str | None = None
+    environ: dict[str, str] = {}
+    """Variables in Headgate's own environment."""
+    same_call_ids: bool = False
+    """The server gives every call the same id."""
+
+
 class Outcome(BaseModel):
-    """What a scenario asserts. Absent keys assert nothing, but `exit` is always there."""
+    """What a scenario asserts. Absent keys assert nothing, but `exit` and `script` always do."""
 
     model_config = ConfigDict(extra="forbid")
 
     exit: int
     error: str | None = None
     """A part of the sentence that a configuration error must have."""
+    script: str | None = None
+    """A part of what is wrong with the script itself; absent: it must fit, to its last entry."""
     report: dict[str, Any] = {}
     """Fields of the report that must be equal."""
     summary: list[str] = []
     """Parts of the summary."""
+    first_line: str | None = None
+    """The beginning of the summary."""
     events: list[str] = []
     """Events that must occur in this order, others between: `kind`, or `kind field=value field=value`."""
     no_events: list[str] = []
     """Events that must not occur."""
+    present: list[str] = []
+    """Globs, each of which something in the repository must match."""
     absent: list[str] = []
     """Paths that must not exist."""
     waits: list[float] | None = None
     """The seconds that the runtime waited, each time."""
     requests: int | None = None
     """How often the model was asked."""
+    runs: int | None = None
+    """How many verification runs the report names; each has an id, a manifest and a log of its own."""
+    told: dict[str, int] = {}
+    """How often a text occurs in the messages of the last request."""
 
 
 @dataclass
@@ -68,9 +99,20 @@ class Run:
     model: ScriptedModel
 
 
+class SameCallIds(ScriptedModel):
+    """A server that gives every call the same id."""
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        reply = await super().reply(request, on_delta)
+        calls = tuple(replace(call, id="call_0") for call in reply.message.calls)
+        return replace(reply, message=replace(reply.message, calls=calls))
+
+
 def run_scenario(folder: Path, place: Path) -> Run:
     repo = make_repo(folder, place / "repo")
-    model = ScriptedModel.load(folder / "script.yaml")
+    flags = Flags.model_validate(_read_yaml(folder / "flags.yaml"))
+    model = (SameCallIds if flags.same_call_ids else ScriptedModel).load(folder / "script.yaml")
+    constraints = Constraints(keep=flags.keep, non_goals=flags.non_goal, boundaries=flags.boundary)
     events: list[Event] = []
     waits: list[float] = []
 
@@ -78,21 +120,38 @@ def run_scenario(folder: Path, place: Path) -> Run:
         waits.append(seconds)
 
     async def run() -> Report:
-        loaded = load_config(repo, environ={}, flags={}, user_file=place / "no-user-config.yaml")
+        given = {"flow": flags.flow}
+        loaded = load_config(repo, environ={}, flags=given, user_file=place / "no-user-config.yaml")
         engine = Engine.open(repo, loaded, models={None: model})
         engine.bus.on_event.append(events.append)
         engine.sleep = no_sleep
         try:
-            task = engine.submit((folder / "task.txt").read_text(encoding="utf-8"), Constraints())
+            task = engine.submit((folder / "task.txt").read_text(encoding="utf-8"), constraints)
             return await engine.run(task)
         finally:
             engine.store.close()
 
     try:
-        report = asyncio.run(run())
+        with environment(flags.environ):
+            report = asyncio.run(run())
     except ConfigError as error:
         return Run(repo, 2, str(error), None, events, waits, model)
     return Run(repo, EXIT_CODES[report.state], "", report, events, waits, model)
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables of this process for a while: what commands are given is taken from there."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def make_repo(folder: Path, repo: Path) -> Path:
@@ -114,9 +173,7 @@ def make_repo(folder: Path, repo: Path) -> Path:
 
 
 def read_outcome(folder: Path) -> Outcome:
-    return Outcome.model_validate(
-        yaml.safe_load((folder / "expected" / "outcome.yaml").read_text(encoding="utf-8"))
-    )
+    return Outcome.model_validate(_read_yaml(folder / "expected" / "outcome.yaml"))
 
 
 def describe(event: Event) -> dict[str, str]:
@@ -142,6 +199,14 @@ def find_in_order(patterns: list[str], events: list[dict[str, str]]) -> str | No
             return pattern
         position += 1
     return None
+
+
+def count_told(text: str, run: Run) -> int:
+    return sum(message.content.count(text) for message in run.model.requests[-1].messages)
+
+
+def _read_yaml(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def _sh(repo: Path, *command: str) -> None:

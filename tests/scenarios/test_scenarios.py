@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.runner import describe, find_in_order, matches, read_outcome, run_scenario
+from scenarios.runner import (
+    Outcome,
+    Run,
+    count_told,
+    describe,
+    find_in_order,
+    matches,
+    read_outcome,
+    run_scenario,
+)
 
 HERE = Path(__file__).parent
 FOLDERS = sorted(path.parent for path in HERE.glob("*/task.txt"))
@@ -20,7 +29,7 @@ def test_there_are_scenarios() -> None:
 def test_scenario(folder: Path, tmp_path: Path) -> None:
     expected = read_outcome(folder)
     run = run_scenario(folder, tmp_path)
-    story = [describe(event) for event in run.events]
+    check_script(expected, run)
     told = run.report.summary if run.report else run.error
     assert run.exit == expected.exit, told
     if expected.error is not None:
@@ -28,20 +37,51 @@ def test_scenario(folder: Path, tmp_path: Path) -> None:
     if run.report is None:
         assert expected.error is not None, f"ended before it began: {run.error}"
     else:
-        report = run.report.model_dump(mode="json")
-        assert {key: report[key] for key in expected.report} == expected.report
-        assert [part for part in expected.summary if part not in run.report.summary] == [], run.report.summary
-        lines = (run.repo / ".headgate" / "task_reports.jsonl").read_text().splitlines()
-        assert len(lines) == 1
-    assert find_in_order(expected.events, story) is None, "\n".join(map(str, story))
-    unwanted = [pattern for pattern in expected.no_events if any(matches(pattern, event) for event in story)]
-    assert unwanted == []
+        check_report(expected, run)
+    check_events(expected, run)
     if expected.waits is not None:
         assert run.waits == expected.waits
     if expected.requests is not None:
         assert len(run.model.requests) == expected.requests
+    assert {text: count_told(text, run) for text in expected.told} == expected.told
     check_tree(folder / "expected" / "tree", run.repo)
+    assert [glob for glob in expected.present if not any(run.repo.glob(glob))] == []
     assert [path for path in expected.absent if os.path.lexists(run.repo / path)] == []
+
+
+def check_script(expected: Outcome, run: Run) -> None:
+    """An expectation that failed ends the run too, so it must not pass for the ending that was wanted."""
+    fault = str(run.model.error) if run.model.error else ""
+    if expected.script is not None:
+        assert expected.script in fault
+    else:
+        assert fault == ""
+        assert run.model.leftover() == []
+
+
+def check_report(expected: Outcome, run: Run) -> None:
+    assert run.report is not None
+    report = run.report.model_dump(mode="json")
+    assert {key: report[key] for key in expected.report} == expected.report
+    assert [part for part in expected.summary if part not in run.report.summary] == [], run.report.summary
+    if expected.first_line is not None:
+        assert run.report.summary.splitlines()[0] == expected.first_line
+    if expected.runs is not None:
+        assert len(set(run.report.run_ids)) == len(run.report.run_ids) == expected.runs
+        runs = run.repo / ".headgate" / "runs"
+        found = sorted(path.name for path in runs.iterdir()) if runs.exists() else []
+        assert found == sorted(run.report.run_ids)
+        assert all((runs / name / "manifest.json").exists() for name in found)
+        assert all((runs / name / "combined.log").exists() for name in found)
+    lines = (run.repo / ".headgate" / "task_reports.jsonl").read_text().splitlines()
+    assert len(lines) == 1
+
+
+def check_events(expected: Outcome, run: Run) -> None:
+    story = [describe(event) for event in run.events]
+    assert find_in_order(expected.events, story) is None, "\n".join(map(str, story))
+    unwanted = [pattern for pattern in expected.no_events if any(matches(pattern, event) for event in story)]
+    assert unwanted == []
 
 
 def check_tree(expected: Path, repo: Path) -> None:

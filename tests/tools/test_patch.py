@@ -3,7 +3,7 @@
 from difflib import SequenceMatcher, unified_diff
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from memory_workspace import MemoryWorkspace, call
 from test_patch_format import GARBAGE
@@ -82,11 +82,18 @@ class TestPlace:
 
     def test_hunks_out_of_order_are_refused(self) -> None:
         told = refusal(CODE, "@@\n-class B:\n+class C:", "@@\n-        return 0\n+        return 1")
-        assert "hunk 2 of 2: its lines are at line 7, not below hunk 1. Put hunks in the file's order." in told
+        assert (
+            "hunk 2 of 2: its lines are at line 7, not below hunk 1. Put hunks in the file's order." in told
+        )
 
     def test_one_header_for_two_hunks(self) -> None:
-        first, second = "@@ class A:\n-        x = 1\n+        x = 2", "@@ class A:\n-        return 0\n+        return 1"
-        assert patched(CODE, first, second) == CODE.replace("x = 1", "x = 2", 1).replace("return 0", "return 1")
+        first, second = (
+            "@@ class A:\n-        x = 1\n+        x = 2",
+            "@@ class A:\n-        return 0\n+        return 1",
+        )
+        assert patched(CODE, first, second) == CODE.replace("x = 1", "x = 2", 1).replace(
+            "return 0", "return 1"
+        )
 
     def test_end_of_file(self) -> None:
         hunk = "@@\n-        x = 1\n+        x = 2\n         return x\n*** End of File"
@@ -101,7 +108,9 @@ class TestPlace:
         assert "lines 3 and 12" in refusal(CODE, hunk.format(8))
 
     def test_a_wrong_line_number_does_no_harm(self) -> None:
-        assert patched(CODE, "@@ -900,1 +900,1 @@\n-        return 0\n+        return 1") == CODE.replace(" 0", " 1")
+        assert patched(CODE, "@@ -900,1 +900,1 @@\n-        return 0\n+        return 1") == CODE.replace(
+            " 0", " 1"
+        )
 
 
 class TestAddedLines:
@@ -120,9 +129,9 @@ class TestAddedLines:
 
 class TestTolerance:
     def test_blank_context_without_its_space(self) -> None:
-        assert patched(CODE, "@@\n         return x\n\n-    def stop(self):\n+    def halt(self):") == CODE.replace(
-            "stop", "halt"
-        )
+        assert patched(
+            CODE, "@@\n         return x\n\n-    def stop(self):\n+    def halt(self):"
+        ) == CODE.replace("stop", "halt")
 
     def test_trailing_whitespace(self) -> None:
         assert patched("a  \nb\t\nc\n", "@@\n a\n-b\n+B\n c") == "a  \nB\nc\n"
@@ -192,7 +201,12 @@ class TestTool:
             "*** Add File: c.txt\n+1\n+2\n"
             "*** Delete File: d.txt"
         )
-        files: dict[str, bytes | str] = {"a.py": "x = 1\n", "b.txt": "one\ntwo\n", "run.sh": "a\n", "d.txt": b"\0"}
+        files: dict[str, bytes | str] = {
+            "a.py": "x = 1\n",
+            "b.txt": "one\ntwo\n",
+            "run.sh": "a\n",
+            "d.txt": b"\0",
+        }
         text, workspace = run(files, patch)
         assert text == (
             "Updated a.py at line 1.\n"
@@ -255,7 +269,11 @@ class TestTool:
 
     def test_a_diff_does_not_create_what_is_there(self) -> None:
         with pytest.raises(ToolFailed, match="a exists already"):
-            call(apply_patch, MemoryWorkspace({"a": "1\n"}), patch="--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+x\n")
+            call(
+                apply_patch,
+                MemoryWorkspace({"a": "1\n"}),
+                patch="--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+x\n",
+            )
 
     def test_half_a_surrogate_pair_is_refused(self) -> None:
         with pytest.raises(ToolArgsInvalid, match="surrogate"):
@@ -264,11 +282,17 @@ class TestTool:
     def test_the_description_shows_the_format(self) -> None:
         description = apply_patch.spec.description
         example = description[description.index("*** Begin") : description.index("*** End Patch") + 13]
-        assert [operation.path for operation in parse_patch(example)] == ["src/app.py", "notes.txt", "old.txt"]
+        assert [operation.path for operation in parse_patch(example)] == [
+            "src/app.py",
+            "notes.txt",
+            "old.txt",
+        ]
         assert apply_patch.spec.category == "write"
 
 
-FILES = st.lists(st.sampled_from(["a", "b", "  a", "", "    b", "c", "def f():", "-x", "+y", "@@"]), max_size=14)
+FILES = st.lists(
+    st.sampled_from(["a", "b", "  a", "", "    b", "c", "def f():", "-x", "+y", "@@"]), max_size=14
+)
 
 
 def write_patch(old: list[str], new: list[str], context: int) -> str:
@@ -310,6 +334,7 @@ def test_a_generated_diff_applies_exactly(old: list[str], new: list[str], contex
     assert workspace.data == {"f": "".join(after).encode()}
 
 
+@settings(max_examples=400)
 @given(GARBAGE, st.sampled_from(["", "a\n", "a\nb\na\n", "x\n\n\ufeff"]))
 def test_garbage_is_applied_or_refused(patch: str, text: str) -> None:
     workspace = MemoryWorkspace({"a": text, "c": text})

@@ -30,7 +30,7 @@ def command(into: Path | None) -> None:
     """Watch a task run without a model, in a throw-away repository."""
     if into is not None and into.exists():
         raise ConfigError(f"{into} is there already: name a folder that is not.")
-    target = into or Path(tempfile.mkdtemp(prefix="headgate-demo-")) / "basket"
+    target = into.resolve() if into else Path(tempfile.mkdtemp(prefix="headgate-demo-")) / "basket"
     say("The real engine on a small repository with a failing test. The model is a script that makes the")
     say("mistakes that models make: it writes too early, and it says that it is done when it is not.\n")
     say(f"$ cd {target}")

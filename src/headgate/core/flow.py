@@ -30,7 +30,7 @@ TOOL_ALIASES = {
 class Data(BaseModel):
     """Frozen, and strict about unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class ToolScope(Data):
@@ -100,7 +100,7 @@ class Budget(Data):
     """How often the stage is attempted again when it did not complete."""
     bad_replies: int = Field(3, ge=1)
     """Replies in a row that bring nothing usable before the final turn is forced."""
-    waits: int = Field(5, ge=0)
+    waits: int = Field(4, ge=0)
     """How often in a row an unavailable model is waited for."""
     backoff: float = Field(1.0, ge=0)
     """Seconds of the first such wait; each further one doubles, up to a minute."""

@@ -51,8 +51,10 @@ class Tally:
     """This turn was the final one."""
     unavailable: int = 0
     """Requests in a row that the server did not answer."""
-    refused: str = ""
-    """Why the server will not answer at all."""
+    refused: bool = False
+    """The server will not answer however often it is asked."""
+    trouble: str = ""
+    """What the last failed request said."""
     overflow: bool = False
     """The last request did not fit the context window, or the next one would not."""
     compactions: int = 0
@@ -87,9 +89,9 @@ _AFTER_EXHAUSTION: dict[str, Action] = {
 def decide(tally: Tally, budget: Budget) -> Decision:
     """The next step. Broken environments first, then the flow's checks, then the stage's."""
     if tally.refused:
-        return Decision("infra", "model_refused", tally.refused)
+        return Decision("infra", "model_refused", tally.trouble)
     if tally.unavailable > budget.waits:
-        return Decision("infra", "model_unavailable")
+        return Decision("infra", "model_unavailable", tally.trouble)
     if tally.unavailable:
         return Decision("wait", "model_unavailable")
     if isinstance(tally.verdict, Broken):

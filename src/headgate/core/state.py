@@ -38,7 +38,8 @@ class StageState:
     final_granted: bool = False
     final_taken: bool = False
     unavailable: int = 0
-    refused: str = ""
+    refused: bool = False
+    trouble: str = ""
     overflow: bool = False
     compactions: int = 0
     ending: Ending | None = None
@@ -53,6 +54,7 @@ class StageState:
             final=self.final_taken,
             unavailable=self.unavailable,
             refused=self.refused,
+            trouble=self.trouble,
             overflow=self.overflow,
             compactions=self.compactions,
         )
@@ -180,8 +182,10 @@ def _apply_to_stage(stage: StageState, body: ev.AnyBody) -> None:
             stage.verdict = None
         case ev.ReplyFailed(error="unavailable"):
             stage.unavailable += 1
+            stage.trouble = body.detail
         case ev.ReplyFailed(error="refused"):
-            stage.refused = body.detail
+            stage.refused = True
+            stage.trouble = body.detail
         case ev.ReplyFailed(error="overflow"):
             stage.overflow = True
         case ev.ReplyFailed(error="invalid"):

@@ -25,7 +25,7 @@ from headgate.errors import ConfigError, HeadgateError
 from headgate.host.git import Snapshots
 from headgate.host.lock import FileLock
 from headgate.host.workspace import show_path
-from headgate.models.base import open_model
+from headgate.models.base import check_model, open_model
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
@@ -57,6 +57,7 @@ class Engine:
         bus: Bus | None = None,
         models: Mapping[str | None, Model] | None = None,
     ) -> "Engine":
+        repo = repo.resolve()
         folder = Folder(repo)
         folder.create()
         return cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {})
@@ -69,7 +70,7 @@ class Engine:
         chosen = self._flow(flow)
         for name in self._model_names(chosen):
             if name not in self.models:
-                self.loaded.config.model_settings(name)
+                check_model(self.loaded.config.model_settings(name), self.repo)
         return self.store.add_task(
             lambda task_id: Task(
                 id=task_id, text=text, goal=goal, constraints=stated + constraints, flow=flow

@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-_GRACE_SECONDS = 0.5
+_GRACE_SECONDS = 1.0
 _KILL_ROUNDS = 200
 _PAUSE = 0.01
 _PROC = Path("/proc")
@@ -17,7 +17,7 @@ def end_processes(process: "subprocess.Popen[bytes]", marker: str) -> None:
     """Terminates, and shortly after kills, a command's group and all that carry its marker; then reaps it.
 
     The command itself must not have been reaped yet on Linux: as long as it is not, no other group can have
-    its number. Blocks for half a second at most where processes end when they are asked to.
+    its number. Blocks until they are gone, for about a second where they do not listen.
     """
     deadline = time.monotonic() + _GRACE_SECONDS
     if _signal_all(process, marker, signal.SIGTERM):

@@ -101,6 +101,17 @@ def _check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     return headers
 
 
+def check_model(settings: ModelSettings, script_root: Path | None = None) -> None:
+    """ConfigError if the model cannot even be tried: an unknown form, a bad address, a missing script."""
+    provider, name = split_model(settings.model)
+    if provider == "script":
+        from headgate.models.scripted import ScriptedModel
+
+        ScriptedModel.load((script_root or Path()) / name)
+    else:
+        find_endpoint(settings)
+
+
 @asynccontextmanager
 async def open_model(settings: ModelSettings, script_root: Path | None = None) -> AsyncIterator[Model]:
     """A model that is ready to be asked, closed on leaving. A script's path is relative to `script_root`."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pydantic import Field
 
@@ -305,7 +306,7 @@ class _Search:
             inner: list[tuple[int, int]] = []
             for start, end in scopes:
                 inside = [place for place in places if start <= place < end]
-                inner += zip(inside, [*inside[1:], end], strict=True)
+                inner += pairwise([*inside, end])
             if not inner:
                 wanted = [header]
                 region = self.index.nearest(wanted)

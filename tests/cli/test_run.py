@@ -1,0 +1,241 @@
+"""`headgate run` and the commands that look back, as real processes on real repositories."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from headgate.host.lock import FileLock
+
+SCRIPT = """
+- calls: [{write_file: {path: new.txt, content: "hello\\n"}}]
+- text: Wrote new.txt.
+"""
+QUICK = """
+flow:
+  - {id: work, prompt: Do it., budget: {waits: 1, backoff: 0}}
+"""
+
+
+def headgate(repo: Path, *args: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "headgate", *args],
+        cwd=repo,
+        env=environment(repo, **env),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def environment(repo: Path, **env: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    return {**kept, "HOME": str(repo.parent), "XDG_CONFIG_HOME": str(repo.parent / "config"), **env}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    path = tmp_path / "repo"
+    path.mkdir()
+    subprocess.run(["git", "init", "-q", str(path)], check=True)
+    (path / "script.yaml").write_text(SCRIPT)
+    (path / "agent.yaml").write_text("task_flow_mode: flat\nmodel: script:script.yaml\n")
+    return path
+
+
+def test_a_task_from_its_text_to_its_report(repo: Path) -> None:
+    run = headgate(repo, "run", "Write new.txt")
+    assert run.returncode == 0, run.stderr
+    assert "SUCCESS (not verified)" in run.stderr
+    assert run.stdout.strip().splitlines()[:3] == [
+        "Not verified: no verification steps are configured.",
+        "The model says: Wrote new.txt.",
+        "Changed: new.txt.",
+    ]
+    assert (repo / "new.txt").read_text() == "hello\n"
+    assert (
+        ".headgate"
+        not in subprocess.run(
+            ["git", "-C", str(repo), "status", "--porcelain"], capture_output=True, text=True, check=True
+        ).stdout
+    )
+    report = json.loads(headgate(repo, "report", "t1", "--json").stdout)
+    assert (report["task_id"], report["state"], report["files_changed"]) == ("t1", "SUCCESS", ["new.txt"])
+    shown = json.loads(headgate(repo, "show", "t1", "--json").stdout)
+    assert (shown["id"], shown["state"], shown["events"][0]["kind"]) == ("t1", "SUCCESS", "task_started")
+    detail = headgate(repo, "show", "t1", "--detail").stdout
+    assert "write_file new.txt" in detail
+    assert "SUCCESS (not verified)" in headgate(repo, "watch", "t1").stderr
+    unknown = headgate(repo, "show", "t9")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert 'There is no task "t9": the latest is t1.' in unknown.stderr
+
+
+def test_json_is_events_and_the_report_last(repo: Path) -> None:
+    run = headgate(repo, "run", "--json", "Write new.txt")
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    assert run.returncode == 0
+    assert [line["kind"] for line in lines[:2]] == ["task_started", "stage_started"]
+    assert [line["seq"] for line in lines[:-1]] == list(range(1, len(lines)))
+    assert lines[-2]["kind"] == "task_ended"
+    assert (lines[-1]["kind"], lines[-1]["status"]) == ("report", "completed")
+    assert "SUCCESS" in run.stderr
+
+
+def test_text_from_standard_input_and_from_a_file(repo: Path) -> None:
+    assert headgate(repo, "run", "-", stdin="Write new.txt\n\nNon-goals:\n- more").returncode == 0
+    (repo / "task.md").write_text("Write it again")
+    (repo / "new.txt").unlink()
+    assert headgate(repo, "run", "--file", "task.md", "--keep", "the rest").returncode == 0
+    second = json.loads(headgate(repo, "report", "t2", "--json").stdout)
+    assert second["constraints"] == {"keep": ["the rest"], "non_goals": [], "boundaries": []}
+    first = json.loads(headgate(repo, "report", "t1", "--json").stdout)
+    assert first["constraints"]["non_goals"] == ["more"]
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (("run",), "Say what is to be done, once"),
+        (("run", "x", "--file", "task.md"), "Say what is to be done, once"),
+        (("run", "  "), "The task is empty"),
+        (("run", "--file", "missing.md"), "Cannot read missing.md: No such file or directory."),
+        (("run", "--file", ".git"), "Cannot read .git: Is a directory."),
+        (("run", "x", "--flow", "stagd"), 'did you mean "staged"?'),
+        (("run", "x", "--config", "missing.yaml"), "missing.yaml"),
+        (("run", "x", "--model", "qwen"), "openai/qwen"),
+        (("run", "x", "--repo", "nowhere"), "nowhere does not exist."),
+        (("report", "t1"), "has had no task yet"),
+        (("run", "x", "--model", "script:missing.yaml"), "missing.yaml"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(repo: Path, args: tuple[str, ...], sentence: str) -> None:
+    run = headgate(repo, *args)
+    assert (run.returncode, run.stdout) == (2, ""), run.stderr
+    assert sentence in run.stderr
+    assert "Traceback" not in run.stderr
+    assert len(run.stderr.strip().splitlines()) == 1
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A server that knows no key."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = (
+            b'{"error": {"message": "Incorrect API key provided: sk-topsecret", "code": "invalid_api_key"}}'
+        )
+        self.send_response(401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Silent: the tests' output is for failures."""
+
+
+@pytest.fixture
+def refusing_server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_wrong_key_is_said_once_and_never_shown(repo: Path, refusing_server: str) -> None:
+    args = ("run", "x", "--model", "openai/m", "--base-url", refusing_server)
+    run = headgate(repo, *args, HEADGATE_API_KEY="sk-topsecret")
+    assert run.returncode == 3
+    assert "HEADGATE_API_KEY" in run.stdout
+    assert "sk-topsecret" not in run.stdout + run.stderr
+    assert "Traceback" not in run.stderr
+    database = b"".join(path.read_bytes() for path in (repo / ".headgate").rglob("*") if path.is_file())
+    assert b"sk-topsecret" not in database
+
+
+def test_a_server_that_is_down(repo: Path) -> None:
+    (repo / "agent.yaml").write_text(QUICK)
+    run = headgate(repo, "run", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9/v1")
+    assert run.returncode == 3
+    assert "INFRA_ERROR: model_unavailable" in run.stderr
+    assert "127.0.0.1:9" in run.stdout
+    assert "Traceback" not in run.stderr
+    report = json.loads(headgate(repo, "report", "t1", "--json").stdout)
+    assert (report["state"], report["verify_loops"]) == ("INFRA_ERROR", 0)
+
+
+async def test_ctrl_c_cancels_and_keeps_what_was_done(repo: Path) -> None:
+    (repo / "script.yaml").write_text(
+        "- calls: [{write_file: {path: new.txt, content: x}}]\n- {text: late, delay: 60}\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate", "run", "--json", "Write new.txt"),
+        cwd=repo,
+        env=environment(repo),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    while json.loads(await process.stdout.readline())["kind"] != "tool_finished":
+        pass
+    process.send_signal(signal.SIGINT)
+    out, err = await process.communicate()
+    assert process.returncode == 130, err
+    assert b"Traceback" not in err
+    assert json.loads(out.splitlines()[-1])["state"] == "CANCELLED"
+    assert (repo / "new.txt").read_text() == "x"
+    assert json.loads(headgate(repo, "show", "t1", "--json").stdout)["state"] == "CANCELLED"
+    assert not (repo / ".headgate" / "task_reports.jsonl").exists()
+
+
+async def test_a_second_run_waits_for_the_first(repo: Path) -> None:
+    (repo / ".headgate").mkdir()
+    lock = FileLock(repo / ".headgate" / "lock")
+    assert lock.try_acquire()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate", "run", "two"),
+        cwd=repo,
+        env=environment(repo),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    assert f"process {os.getpid()} works in this repository" in (await process.stderr.readline()).decode()
+    assert not (repo / "new.txt").exists()
+    lock.release()
+    await process.communicate()
+    assert process.returncode == 0
+    assert (repo / "new.txt").exists()
+
+
+def test_the_demo_is_real(tmp_path: Path) -> None:
+    run = headgate(tmp_path, "demo", "--into", "demo")
+    assert run.returncode == 0, run.stderr
+    order = [
+        "Refused: edit_file in EXPLORE",
+        "Verification failed",
+        "Attempt 2/12",
+        "Verification passed",
+        "SUCCESS",
+    ]
+    positions = [run.stderr.index(line) for line in order]
+    assert positions == sorted(positions)
+    assert "Verified by run_" in run.stdout
+    tests = subprocess.run(
+        [sys.executable, "-m", "unittest", "-q"], cwd=tmp_path / "demo", capture_output=True, check=False
+    )
+    assert tests.returncode == 0
+    again = headgate(tmp_path, "demo", "--into", "demo")
+    assert (again.returncode, "is there already" in again.stderr) == (2, True)
