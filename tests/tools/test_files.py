@@ -76,7 +76,7 @@ class TestLs:
 
     def test_below_and_empty(self, repo: Path) -> None:
         (repo / "empty").mkdir()
-        assert call(ls, repo, path="src/").text == "src/ (1 entries):\na.py (26 bytes)"
+        assert call(ls, repo, path="src/").text == "src/ (1 entry):\na.py (26 bytes)"
         assert call(ls, repo, path="empty").text == "empty/ is empty."
 
     def test_long(self, repo: Path) -> None:

@@ -89,7 +89,7 @@ class Verifier:
         if passed:
             return result, Pass(), ""
         missing = self._missing_program(step.command) if done.exit_code == 127 else None
-        if missing:
+        if missing and "not found" in done.output:
             reason = f'verification step "{step.name}": the program {missing} is not installed'
             return result, Broken(reason), ""
         how = (

@@ -59,7 +59,7 @@ class Snapshots:
             # A file that cannot be read, or a nested repository without commits, must not stop the task.
             self._add_readable()
         # A `.gitignore` of the repository could undo our own exclusion.
-        self._git("rm", "-r", "-q", "--cached", "--ignore-unmatch", "--", INTERNAL)
+        self._git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", INTERNAL)
         return self._git("write-tree").decode().strip()
 
     def changed_files(self, before: str, after: str) -> tuple[str, ...]:

@@ -56,7 +56,8 @@ def ls(ctx: ToolContext, args: Ls) -> Outcome:
     if not entries:
         return Outcome(clean_text(f"{shown} is empty."))
     lines = [_entry_line(entry) for entry in entries]
-    return Outcome(_listing(f"{shown} ({len(lines):,} entries)", lines, ctx.result_chars))
+    count = "1 entry" if len(lines) == 1 else f"{len(lines):,} entries"
+    return Outcome(_listing(f"{shown} ({count})", lines, ctx.result_chars))
 
 
 @tool("read")

@@ -1,0 +1,113 @@
+"""The shell tool, with real commands."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
+from headgate.host.disk import DiskWorkspace
+from headgate.host.process import filtered_environment
+from headgate.tools.base import Outcome, ToolContext
+from headgate.tools.guards import SecretFiles
+from headgate.tools.shell import shell
+
+
+class Runner:
+    """Runs the tool in a directory, and keeps what it hands out."""
+
+    def __init__(self, root: Path, **settings: Any) -> None:
+        self.saved: list[str] = []
+        self.heard: list[str] = []
+        self.context = ToolContext(
+            DiskWorkspace(root, [SecretFiles(root=root)]),
+            self.save,
+            environment=filtered_environment(os.environ),
+            on_output=self.heard.append,
+            **settings,
+        )
+
+    def save(self, text: str) -> str:
+        self.saved.append(text)
+        return f".headgate/outputs/{len(self.saved)}.txt"
+
+    async def __call__(self, command: str, **arguments: Any) -> str:
+        answer = shell.function(self.context, shell.parse({"command": command, **arguments}))
+        assert not isinstance(answer, Outcome)
+        outcome = await answer
+        assert len(outcome.text) <= self.context.result_chars
+        return outcome.text
+
+
+def test_what_it_is() -> None:
+    assert (shell.name, shell.spec.category, shell.usage(), shell.is_async) == (
+        "shell",
+        "run",
+        "command, timeout?",
+        True,
+    )
+
+
+async def test_output_and_exit_code(tmp_path: Path) -> None:
+    run = Runner(tmp_path)
+    assert await run("echo hi; echo oops >&2") == "hi\noops\nexit code 0"
+    assert await run("exit 3") == "(no output)\nexit code 3"
+    assert await run("pwd") == f"{tmp_path}\nexit code 0"
+    assert await run("no-such-program-here 2>/dev/null") == "(no output)\nexit code 127"
+    assert run.heard == ["hi", "oops", str(tmp_path)]
+
+
+async def test_colours_and_progress_are_left_out(tmp_path: Path) -> None:
+    assert (
+        await Runner(tmp_path)(r"printf '\033[31mred\033[0m\n10%%\r100%%\n\377'")
+        == "red\n100%\n\ufffd\nexit code 0"
+    )
+
+
+async def test_long_output_is_saved(tmp_path: Path) -> None:
+    run = Runner(tmp_path, result_chars=1000)
+    text = await run("seq 1 3000; exit 1")
+    assert run.saved == ["\n".join(str(number) for number in range(1, 3001))]
+    assert ".headgate/outputs/1.txt" in text
+    assert text.startswith("1\n2\n")
+    assert text.endswith("2999\n3000\nexit code 1")
+
+
+async def test_timeout(tmp_path: Path) -> None:
+    text = await Runner(tmp_path)("echo before; sleep 60", timeout=0.3)
+    assert text == "before\ntimed out after 0.3 s; the command and its children were killed"
+    text = await Runner(tmp_path, shell_timeout=0.3)("sleep 60")
+    assert text == "(no output)\ntimed out after 0.3 s; the command and its children were killed"
+
+
+async def test_cancellation(tmp_path: Path) -> None:
+    run = Runner(tmp_path)
+    task = asyncio.create_task(run("echo up; sleep 60"))
+    while run.heard != ["up"]:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_refusals(tmp_path: Path) -> None:
+    run = Runner(tmp_path)
+    with pytest.raises(ToolArgsInvalid, match="empty"):
+        await run("  ")
+    with pytest.raises(ToolArgsInvalid, match="more than 0"):
+        await run("true", timeout=0)
+    with pytest.raises(ToolDenied, match=r"names \.env"):
+        await run("cat .env")
+    with pytest.raises(ToolDenied, match=r"change \.git"):
+        await run("rm -rf .git")
+    with pytest.raises(ToolFailed, match="NUL"):
+        await run("echo \0")
+
+
+async def test_environment_has_no_secrets(tmp_path: Path) -> None:
+    run = Runner(tmp_path)
+    names = [line.partition("=")[0] for line in (await run("env")).splitlines()]
+    assert not [name for name in names if name.startswith("HEADGATE") or name.endswith("API_KEY")]
+    assert (await run("echo $PAGER $TERM $GIT_TERMINAL_PROMPT")).startswith("cat dumb 0\n")
