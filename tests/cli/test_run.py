@@ -12,44 +12,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from command import environment, headgate
 
 from headgate.host.lock import FileLock
 
-SCRIPT = """
-- calls: [{write_file: {path: new.txt, content: "hello\\n"}}]
-- text: Wrote new.txt.
-"""
 QUICK = """
 flow:
   - {id: work, prompt: Do it., budget: {waits: 1, backoff: 0}}
 """
-
-
-def headgate(repo: Path, *args: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "headgate", *args],
-        cwd=repo,
-        env=environment(repo, **env),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def environment(repo: Path, **env: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
-    return {**kept, "HOME": str(repo.parent), "XDG_CONFIG_HOME": str(repo.parent / "config"), **env}
-
-
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
-    path = tmp_path / "repo"
-    path.mkdir()
-    subprocess.run(["git", "init", "-q", str(path)], check=True)
-    (path / "script.yaml").write_text(SCRIPT)
-    (path / "agent.yaml").write_text("task_flow_mode: flat\nmodel: script:script.yaml\n")
-    return path
 
 
 def test_a_task_from_its_text_to_its_report(repo: Path) -> None:
@@ -200,7 +170,8 @@ async def test_ctrl_c_cancels_and_keeps_what_was_done(repo: Path) -> None:
     assert not (repo / ".headgate" / "task_reports.jsonl").exists()
 
 
-async def test_a_second_run_waits_for_the_first(repo: Path) -> None:
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_second_run_waits_for_the_first(repo: Path, cancelled: bool) -> None:
     (repo / ".headgate").mkdir()
     lock = FileLock(repo / ".headgate" / "lock")
     assert lock.try_acquire()
@@ -214,10 +185,17 @@ async def test_a_second_run_waits_for_the_first(repo: Path) -> None:
     assert process.stderr is not None
     assert f"process {os.getpid()} works in this repository" in (await process.stderr.readline()).decode()
     assert not (repo / "new.txt").exists()
-    lock.release()
-    await process.communicate()
-    assert process.returncode == 0
-    assert (repo / "new.txt").exists()
+    if cancelled:
+        process.send_signal(signal.SIGINT)
+        await process.communicate()
+        lock.release()
+        assert process.returncode == 130
+        assert 'There is no task "t1"' in headgate(repo, "show", "t1").stderr
+    else:
+        lock.release()
+        await process.communicate()
+        assert process.returncode == 0
+        assert (repo / "new.txt").exists()
 
 
 def test_the_demo_is_real(tmp_path: Path) -> None:

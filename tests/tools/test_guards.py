@@ -11,17 +11,19 @@ from headgate.core.access import Access, Denial
 from headgate.host.commandline import split_commands
 from headgate.tools.guards import DEFAULT_SECRETS, Boundaries, InternalFiles, SecretFiles, redactor
 
-SECRET = """
-.env .env.local .env.production config/.env .ENV prod.env .envrc server.pem tls/private.key id_rsa keys/id_ed25519
-id_rsa.bak .netrc .pgpass .npmrc .pypirc credentials.json db.kdbx cert.p12 cert.pfx app.keystore app.jks
-.aws/credentials home/.aws/credentials .ssh/config .ssh/known_hosts home/.ssh/x .docker/config.json
-service-account.json service-account-prod.json secrets.yaml Server.PEM .git-credentials
-""".split()
-OPEN = """
-.env.example .env.sample .env.template .env.dist .env.production.example id_rsa.pub keys/id_ed25519.pub .ssh/id_rsa.pub
-environment.py src/env.py key.py keys/__init__.py pem.md config.json docker/config.json credentials.py secrets.py .aws/config
-package.json aws/credentials.md
-""".split()
+SECRET = [
+    *(".env", ".env.local", ".env.production", "config/.env", ".ENV", "prod.env", ".envrc", "server.pem"),
+    *("tls/private.key", "id_rsa", "keys/id_ed25519", "id_rsa.bak", ".netrc", ".pgpass", ".npmrc", ".pypirc"),
+    *("credentials.json", "db.kdbx", "cert.p12", "cert.pfx", "app.keystore", "app.jks", ".aws/credentials"),
+    *("home/.aws/credentials", ".ssh/config", ".ssh/known_hosts", "home/.ssh/x", ".docker/config.json"),
+    *("service-account.json", "service-account-prod.json", "secrets.yaml", "Server.PEM", ".git-credentials"),
+]
+OPEN = [
+    *(".env.example", ".env.sample", ".env.template", ".env.dist", ".env.production.example", "id_rsa.pub"),
+    *("keys/id_ed25519.pub", ".ssh/id_rsa.pub", "environment.py", "src/env.py", "key.py", "keys/__init__.py"),
+    *("pem.md", "config.json", "docker/config.json", "credentials.py", "secrets.py", ".aws/config"),
+    *("package.json", "aws/credentials.md"),
+]
 
 
 @pytest.mark.parametrize("act", ["read", "write"])
@@ -191,13 +193,13 @@ class TestRedactor:
         (tmp_path / ".netrc").write_text("machine x login me password netrcpass1\n")
         redact = redactor(tmp_path)
         text = (
-            "key abcdef0123456789, hunter22 and more, localhost, production, 8000.9000, s3cr3tpass, Zx81kk29dQ,"
-            " MIIEvQIBADANBgkqhkiG9w0BAQEFAASC, GOCSPX-12345678, netrcpass1, BEGIN PRIVATE KEY, abc"
+            "key abcdef0123456789, hunter22 and more, localhost, production, 8000.9000, s3cr3tpass,"
+            " Zx81kk29dQ, MIIEvQIBADANBgkqhkiG9w0BAQEFAASC, GOCSPX-12345678, netrcpass1, BEGIN PRIVATE KEY"
         )
         hidden = "[redacted]"
         assert redact(text) == (
             f"key {hidden}, {hidden}, localhost, production, 8000.9000, {hidden}, {hidden},"
-            f" {hidden}, {hidden}, {hidden}, BEGIN PRIVATE KEY, abc"
+            f" {hidden}, {hidden}, {hidden}, BEGIN PRIVATE KEY"
         )
 
     def test_files_that_come_change_and_go(self, tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ def refusal(text: str, *hunks: str) -> str:
 class TestPlace:
     def test_an_ambiguous_hunk_is_refused(self) -> None:
         assert refusal(CODE, "@@\n-        x = 1\n+        x = 2") == (
-            "the file, hunk 1 of 1: its lines can be at lines 3 and 12. Add unchanged lines around the change, "
-            "or `@@ ` and a line above it that tells them apart.\nNothing was changed."
+            "the file, hunk 1 of 1: its lines can be at lines 3 and 12. Add unchanged lines around the "
+            "change, or `@@ ` and a line above it that tells them apart.\nNothing was changed."
         )
 
     def test_a_header_tells_the_place(self) -> None:

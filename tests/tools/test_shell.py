@@ -21,13 +21,18 @@ class Runner:
     def __init__(self, root: Path, **settings: Any) -> None:
         self.saved: list[str] = []
         self.heard: list[str] = []
+        self.up = asyncio.Event()
         self.context = ToolContext(
             DiskWorkspace(root, [SecretFiles(root=root)]),
             self.save,
             environment=filtered_environment(os.environ),
-            on_output=self.heard.append,
+            on_output=self.hear,
             **settings,
         )
+
+    def hear(self, line: str) -> None:
+        self.heard.append(line)
+        self.up.set()
 
     def save(self, text: str) -> str:
         self.saved.append(text)
@@ -85,8 +90,7 @@ async def test_timeout(tmp_path: Path) -> None:
 async def test_cancellation(tmp_path: Path) -> None:
     run = Runner(tmp_path)
     task = asyncio.create_task(run("echo up; sleep 60"))
-    while run.heard != ["up"]:
-        await asyncio.sleep(0.01)
+    await run.up.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -81,16 +81,22 @@ class Engine:
     async def run(self, task: Task, on_wait: Callable[[str], None] = lambda holder: None) -> Report:
         """Carries a task out, when nobody else is working in the repository, and returns its report."""
         lock = FileLock(self.folder.lock)
-        told = False
-        while not await asyncio.to_thread(lock.try_acquire):
-            if not told:
-                on_wait(lock.holder())
-                told = True
-            await asyncio.sleep(0.2)
+        try:
+            await self._acquire(lock, on_wait)
+        except asyncio.CancelledError:
+            self.store.forget(task)
+            raise
         try:
             return await self._run_locked(task)
         finally:
             lock.release()
+
+    async def _acquire(self, lock: FileLock, on_wait: Callable[[str], None]) -> None:
+        if lock.try_acquire():
+            return
+        on_wait(lock.holder())
+        while not lock.try_acquire():
+            await asyncio.sleep(0.2)
 
     async def _run_locked(self, task: Task) -> Report:
         log = TaskLog(self.store, self.bus, task, self.now)

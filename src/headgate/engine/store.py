@@ -99,6 +99,11 @@ class Store:
             self._db.execute("UPDATE tasks SET spec = ? WHERE n = ?", (task.model_dump_json(), row[0]))
         return task
 
+    def forget(self, task: Task) -> None:
+        """Removes a task that has not started, as if it had never been submitted."""
+        with _store_errors(self.path):
+            self._db.execute("DELETE FROM tasks WHERE n = ? AND state = 'QUEUED'", (_number(task.id),))
+
     def task(self, task_id: str) -> TaskRow | None:
         number = task_id.removeprefix("t")
         if not (number.isascii() and number.isdigit()) or len(number) > 18:
@@ -209,10 +214,14 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
             db.execute("INSERT INTO bodies VALUES (?, ?)", (seq, entry.content))
         events.append(Event(seq, write.task, entry.path, entry.turn, entry.at, entry.body))
     if write.state:
-        db.execute("UPDATE tasks SET state = ? WHERE n = ?", (write.state, int(write.task.removeprefix("t"))))
+        db.execute("UPDATE tasks SET state = ? WHERE n = ?", (write.state, _number(write.task)))
     if write.state in FINAL_STATES and not write.keep_bodies:
         db.execute(f"DELETE FROM bodies WHERE seq IN {_OF_TASK}", (write.task,))
     return events
+
+
+def _number(task_id: str) -> int:
+    return int(task_id.removeprefix("t"))
 
 
 def _event(row: tuple[Any, ...]) -> Event:

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import Field
 
 from headgate.core.messages import clean_text
-from headgate.errors import ToolArgsInvalid
+from headgate.errors import ToolArgsInvalid, ToolFailed
 from headgate.host.disk import DiskWorkspace
 from headgate.host.workspace import Workspace, show_path
 from headgate.tools.base import Args, Outcome, ToolContext, tool
@@ -65,9 +65,11 @@ def _paths(workspace: Workspace, args: Search) -> list[str]:
 def _is_file(workspace: Workspace, path: str) -> bool:
     if not workspace.exists(show_path(path)):
         return False
-    folder, _, name = path.rpartition("/")
-    listed = workspace.list(show_path(folder) if folder else "")
-    return any(entry.name == name and entry.kind == "file" for entry in listed)
+    try:
+        workspace.list(show_path(path))
+    except ToolFailed:
+        return True
+    return False
 
 
 def _worth_searching(ctx: ToolContext, pattern: str, literally: bool, paths: Sequence[str]) -> Sequence[str]:

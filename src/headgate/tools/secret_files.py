@@ -14,19 +14,12 @@ DEFAULT_SECRETS: tuple[str, ...] = (
     *("!.env.example", "!.env.*.example", "!.env.sample", "!.env.template", "!.env.dist", "!.env.defaults"),
     *("!example.env", "!sample.env", "!template.env"),
     *("*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.kdbx", "*.kdb"),
-    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".ssh/**", "!*.pub"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "**/.ssh/**", "!*.pub"),
     *(".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".pypirc", ".htpasswd", ".git-credentials"),
     *("credentials.json", "client_secret*.json", "service-account*.json", "service_account*.json"),
     *("secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml", ".vault-token", ".vault_pass*"),
-    *(".aws/credentials", "**/.aws/credentials", ".docker/config.json", "**/.docker/config.json"),
-    *(
-        ".kube/config",
-        "**/.kube/config",
-        "**/.config/gcloud/**",
-        "**/.azure/**",
-        "**/.gnupg/**",
-        "**/.ssh/**",
-    ),
+    *("**/.aws/credentials", "**/.docker/config.json", "**/.kube/config", "**/.config/gcloud/**"),
+    *("**/.azure/**", "**/.gnupg/**"),
 )
 """Patterns as in .gitignore; one that starts with `!` makes an exception from those before it."""
 

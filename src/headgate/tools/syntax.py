@@ -111,8 +111,9 @@ def _python_error(data: bytes) -> str | None:
 
 
 def _json_error(data: bytes) -> str | None:
+    text = data.decode("utf-8-sig")
     try:
-        json.loads(data.decode("utf-8-sig"))
+        json.loads(text)
     except json.JSONDecodeError as error:
         return f"line {error.lineno}: {error.msg}"
     except ValueError:

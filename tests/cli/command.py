@@ -1,0 +1,23 @@
+"""The `headgate` command as a real process, away from the user's own configuration."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def headgate(repo: Path, *args: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "headgate", *args],
+        cwd=repo,
+        env=environment(repo, **env),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def environment(repo: Path, **env: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    return {**kept, "HOME": str(repo.parent), "XDG_CONFIG_HOME": str(repo.parent / "config"), **env}

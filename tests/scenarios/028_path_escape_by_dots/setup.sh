@@ -1,0 +1,1 @@
+printf 'OUTSIDE TEXT\n' > ../outside.txt

@@ -1,0 +1,2 @@
+ln -s docs/real.txt alias.txt
+ln -s docs folder

@@ -1,0 +1,1 @@
+echo "using $(cut -d= -f2 ./.e*)"

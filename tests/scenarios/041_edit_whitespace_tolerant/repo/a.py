@@ -1,0 +1,4 @@
+class A:
+    def one(self):
+        if self:
+            return 1

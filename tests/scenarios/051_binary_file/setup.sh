@@ -1,0 +1,1 @@
+printf 'ab\000cd' > picture.bin
