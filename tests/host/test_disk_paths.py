@@ -214,7 +214,7 @@ class TestAnswers:
             workspace.read("x" * 5000)
         with pytest.raises(ToolFailed, match="no file name can have"):
             workspace.read("a\ud800")
-        with pytest.raises(ToolFailed, match="not a valid quoted path"):
+        with pytest.raises(ToolFailed, match="does not exist"):
             workspace.read('"\\999"')
 
     def test_too_large(self, repo: Path) -> None:

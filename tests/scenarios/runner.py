@@ -2,7 +2,7 @@
 
 task.txt          what the person typed
 agent.yaml        the configuration (optional)
-flags.yaml        what else was given, and how the model behaves; see Flags (optional)
+flags.yaml        what else was given; see Flags (optional)
 repo/             the repository's files (optional)
 setup.sh          makes what files cannot hold: odd names, symlinks, secrets (optional)
 no_commits        an empty file: nothing is committed (optional)
@@ -19,7 +19,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ from pydantic import BaseModel, ConfigDict
 from headgate.cli.run import EXIT_CODES
 from headgate.config.load import load_config
 from headgate.core.events import Event
-from headgate.core.messages import OnDelta, Reply, Request
 from headgate.core.report import Report
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
@@ -38,7 +37,7 @@ from headgate.models.scripted import ScriptedModel
 
 
 class Flags(BaseModel):
-    """What a person adds on the command line, and what no script can say."""
+    """What a person gives besides the text: options, and the environment."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -48,8 +47,6 @@ class Flags(BaseModel):
     flow: str | None = None
     environ: dict[str, str] = {}
     """Variables in Headgate's own environment."""
-    same_call_ids: bool = False
-    """The server gives every call the same id."""
 
 
 class Outcome(BaseModel):
@@ -99,19 +96,10 @@ class Run:
     model: ScriptedModel
 
 
-class SameCallIds(ScriptedModel):
-    """A server that gives every call the same id."""
-
-    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        reply = await super().reply(request, on_delta)
-        calls = tuple(replace(call, id="call_0") for call in reply.message.calls)
-        return replace(reply, message=replace(reply.message, calls=calls))
-
-
 def run_scenario(folder: Path, place: Path) -> Run:
     repo = make_repo(folder, place / "repo")
     flags = Flags.model_validate(_read_yaml(folder / "flags.yaml"))
-    model = (SameCallIds if flags.same_call_ids else ScriptedModel).load(folder / "script.yaml")
+    model = ScriptedModel.load(folder / "script.yaml")
     constraints = Constraints(keep=flags.keep, non_goals=flags.non_goal, boundaries=flags.boundary)
     events: list[Event] = []
     waits: list[float] = []

@@ -204,7 +204,7 @@ class TestRedactor:
 
     def test_files_that_come_change_and_go(self, tmp_path: Path) -> None:
         (tmp_path / "a" / "b").mkdir(parents=True)
-        redact = redactor(tmp_path)
+        redact = redactor(tmp_path, clock=lambda: 0.0)
         text = "first-value-1 second-value-2"
         assert redact(text) == text
         secret = tmp_path / "a" / "b" / ".env"

@@ -19,7 +19,7 @@ from headgate.core.task import Constraints, Task, TaskState, parse_task_text
 from headgate.engine.bus import Bus
 from headgate.engine.folder import Folder
 from headgate.engine.log import TaskLog
-from headgate.engine.outfit import TOOLS, build_context, build_verifier
+from headgate.engine.outfit import TOOLS, build_context, build_verifier, secret_patterns
 from headgate.engine.store import Store
 from headgate.errors import ConfigError, HeadgateError
 from headgate.host.git import Snapshots
@@ -151,7 +151,7 @@ class Engine:
                 context=context,
                 verifier=build_verifier(self.folder, config, self.bus),
                 changed_files=changed_files,
-                redact=redactor(self.repo, config.secret_files),
+                redact=redactor(self.repo, secret_patterns(config)),
                 now=self.now,
                 sleep=self.sleep,
                 pulse=self.bus.pulse,

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from headgate.checks.verify import Verifier
 from headgate.config.schema import Config
@@ -16,7 +17,7 @@ from headgate.host.process import filtered_environment
 from headgate.tools.base import Tool, ToolContext
 from headgate.tools.edit import edit_file
 from headgate.tools.files import find_files, ls, read_file, read_files, write_file
-from headgate.tools.guards import Boundaries, InternalFiles, SecretFiles
+from headgate.tools.guards import DEFAULT_SECRETS, Boundaries, SecretFiles
 from headgate.tools.patch import apply_patch
 from headgate.tools.reasoning import think
 from headgate.tools.search import search
@@ -45,9 +46,13 @@ def command_environment(config: Config, environ: Mapping[str, str]) -> dict[str,
     return {**filtered_environment(environ), **passed}
 
 
-def guards_for(config: Config, task: Task) -> tuple[Guard, ...]:
+def secret_patterns(config: Config) -> tuple[str, ...]:
+    return (*DEFAULT_SECRETS, *config.secret_files)
+
+
+def guards_for(root: Path, config: Config, task: Task) -> tuple[Guard, ...]:
     boundaries = (*config.boundaries, *task.constraints.boundaries)
-    return (InternalFiles(), SecretFiles(config.secret_files), Boundaries(boundaries))
+    return (SecretFiles(secret_patterns(config), root), Boundaries(boundaries))
 
 
 def build_context(
@@ -58,7 +63,7 @@ def build_context(
     plan: Callable[[], tuple[PlanItem, ...]],
 ) -> ToolContext:
     return ToolContext(
-        workspace=DiskWorkspace(folder.repo, guards_for(config, task)),
+        workspace=DiskWorkspace(folder.repo, guards_for(folder.repo, config, task)),
         save_output=lambda text: folder.save_output(task.id, text),
         environment=command_environment(config, os.environ),
         result_chars=config.tool_result_chars,

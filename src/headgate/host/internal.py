@@ -36,8 +36,10 @@ class InternalFiles:
 
 def internal_name(path: str) -> str | None:
     """The component that makes a path internal, in its plain spelling."""
-    if path.isascii() and "." not in path:
-        return None
+    if path.isascii():
+        lowered = path.lower()  # every file of every walk comes by here
+        if ".git" not in lowered and ".headgate" not in lowered:
+            return None
     for part in path.split("/"):
         plain = fold(part).translate(_IGNORABLE)
         if plain in INTERNAL:

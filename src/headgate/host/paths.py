@@ -125,10 +125,7 @@ class Tree:
 
     def parts(self, path: str) -> list[str]:
         """The components of a path as a model wrote it."""
-        try:
-            plain = parse_path(path)
-        except ValueError:
-            raise ToolFailed(f"{path} is not a valid quoted path.") from None
+        plain = parse_path(path)
         if "\0" in plain:
             raise ToolFailed("A path cannot contain a NUL character.")
         try:

@@ -50,7 +50,7 @@ async def run_command(
     *,
     cwd: Path,
     env: Mapping[str, str],
-    timeout: float | None,  # noqa: ASYNC109 - what is timed is a process, which has to be killed
+    timeout: float | None,
     max_output: int,
     on_line: Callable[[str], None] | None = None,
     log: Path | None = None,

@@ -14,7 +14,11 @@ LIMIT = 8_000
 def read_guide(workspace: Workspace, path: str) -> str:
     """The text of one such file, shortened if it is long; nothing if it is not there or cannot be read."""
     try:
-        text = clean_text(workspace.read(path).text).strip() if workspace.exists(path) else ""
+        text = (
+            clean_text(workspace.read(show_path(path)).text).strip()
+            if workspace.exists(show_path(path))
+            else ""
+        )
     except ToolError:
         return ""
     return text if len(text) <= LIMIT else f"{text[:LIMIT]}\n[the rest of {show_path(path)} is cut]"
@@ -28,10 +32,10 @@ def nested_guides(workspace: Workspace, transcript: Transcript, read: tuple[str,
             guide = str(folder / NAME)
             if str(folder) == "." or guide == path:
                 break
-            if workspace.exists(guide):
-                if guide not in transcript.guides_given:
-                    transcript.guides_given.add(guide)
-                    if text := read_guide(workspace, guide):
-                        parts.append(f"\n\n[{show_path(guide)}, which applies to this file]\n{text}")
+            if guide in transcript.guides_given:
+                break
+            if text := read_guide(workspace, guide):
+                transcript.guides_given.add(guide)
+                parts.append(f"\n\n[{show_path(guide)}, which applies to this file]\n{text}")
                 break
     return "".join(parts)

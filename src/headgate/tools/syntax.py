@@ -27,6 +27,8 @@ _MOST_TOLD = 10
 _YAML_LOADER: type[yaml.SafeLoader] | type[yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _YAML_MOST_BYTES = _MOST_BYTES if yaml.__with_libyaml__ else 50_000
 """The parser written in Python reads some ten thousand bytes a second."""
+_YAML_MOST_DEPTH = 200
+"""The time that the C parser takes grows with the square of the depth."""
 _JSON_WITH_COMMENTS = (
     "tsconfig*.json",
     "jsconfig*.json",
@@ -141,8 +143,15 @@ def _yaml_error(data: bytes) -> str | None:
     if len(data) > _YAML_MOST_BYTES:
         return None
     anchors: set[str] = set()
+    depth = 0
     try:
         for event in yaml.parse(data.decode("utf-8-sig"), Loader=_YAML_LOADER):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > _YAML_MOST_DEPTH:
+                return None
             if isinstance(event, yaml.DocumentStartEvent):
                 anchors.clear()
             elif isinstance(event, yaml.AliasEvent):

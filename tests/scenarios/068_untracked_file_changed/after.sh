@@ -1,0 +1,2 @@
+echo old > notes.txt
+echo other > other.txt

@@ -1,0 +1,1 @@
+cat ./.e*; test -e ready

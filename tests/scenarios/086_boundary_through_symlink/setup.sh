@@ -1,0 +1,2 @@
+ln -s vendor lib
+ln -s vendor/a.txt a.txt

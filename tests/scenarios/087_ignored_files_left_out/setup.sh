@@ -1,0 +1,2 @@
+mkdir build
+echo 'needle in the build' > build/b.txt

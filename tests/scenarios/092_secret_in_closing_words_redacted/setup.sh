@@ -1,0 +1,1 @@
+printf 'API_TOKEN=not-a-real-token-4711\n' > .env

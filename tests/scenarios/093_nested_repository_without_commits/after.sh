@@ -1,0 +1,2 @@
+git init -q nested
+echo inner > nested/a.txt
