@@ -124,6 +124,32 @@ RED = Fail("verify_failed", "step tests failed")
         ),
         pytest.param(Tally(ended_flow=True), BUDGET, Decision("advance", "done"), id="nothing to verify"),
         pytest.param(
+            Tally(ended_flow=True, unfinished=True),
+            BUDGET,
+            Decision("stuck", "unfinished", "The model never said that it was done, and changed nothing."),
+            id="silence is not success",
+        ),
+        pytest.param(
+            Tally(ended_flow=True, unfinished=True, verdict=Pass()),
+            BUDGET,
+            Decision("stuck", "unfinished", "The model never said that it was done, and changed nothing."),
+            id="tests that passed before prove nothing",
+        ),
+        pytest.param(
+            Tally(ended_flow=True, unfinished=True, changed=True),
+            BUDGET,
+            Decision(
+                "stuck", "unfinished", "The model never said that it was done, and nothing verifies it."
+            ),
+            id="changes that nobody vouches for",
+        ),
+        pytest.param(
+            Tally(ended_flow=True, unfinished=True, changed=True, verdict=Pass()),
+            BUDGET,
+            Decision("advance", "done"),
+            id="verified changes need no words",
+        ),
+        pytest.param(
             Tally(ended_flow=True, verdict=RED, verify_loops=1),
             BUDGET,
             Decision("retry", "verify_failed", RED.reason),

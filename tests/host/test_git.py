@@ -39,7 +39,6 @@ def test_a_snapshot_sees_untracked_modified_and_deleted_files(repo: Path) -> Non
     snapshots = Snapshots(repo)
     after = snapshots.take()
     assert snapshots.changed_files(before, after) == ("deleted", "modified", "untracked")
-    assert snapshots.diff_stat(before, after) == "3 files changed, 2 insertions(+), 2 deletions(-)"
     assert snapshots.take() == after
 
 

@@ -225,7 +225,6 @@ class TaskEnded(Body):
     reason: str
     summary: str
     files_changed: tuple[str, ...]
-    diff_stat: str = ""
 
 
 AnyBody = Annotated[

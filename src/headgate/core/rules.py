@@ -35,7 +35,7 @@ Verdict = Pass | Fail | Broken
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What has been counted in one attempt at a stage, or, for the last three, over the task."""
+    """What has been counted in one attempt at a stage; from `ended_flow` on, over the task."""
 
     turns: int = 0
     """Replies so far."""
@@ -65,6 +65,10 @@ class Tally:
     """A required stage that did not complete."""
     verify_loops: int = 0
     """Failed verifications of the task."""
+    unfinished: bool = False
+    """The stage that does the work ended without saying that it is done."""
+    changed: bool = False
+    """The task changed at least one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +121,21 @@ def _after_last_stage(tally: Tally, budget: Budget) -> Decision:
     if tally.failed_stage:
         return Decision("stuck", "stage_failed", tally.failed_stage)
     if not isinstance(tally.verdict, Fail):
-        return Decision("advance", "done")
+        return _judge_work(tally)
     if tally.verify_loops >= budget.verify_loops:
         return Decision("stuck", "verify_loops", tally.verdict.reason)
     return Decision("retry", tally.verdict.kind, tally.verdict.reason)
+
+
+def _judge_work(tally: Tally) -> Decision:
+    """Work that was never declared done counts only if there is some, and verification says that it is right."""
+    if tally.unfinished and not tally.changed:
+        return Decision("stuck", "unfinished", "The model never said that it was done, and changed nothing.")
+    if tally.unfinished and tally.verdict is None:
+        return Decision(
+            "stuck", "unfinished", "The model never said that it was done, and nothing verifies it."
+        )
+    return Decision("advance", "done")
 
 
 def _exhausted(reason: str, tally: Tally, budget: Budget) -> Decision:

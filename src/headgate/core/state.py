@@ -93,7 +93,6 @@ class State:
     files_read: dict[str, None] = field(default_factory=dict)
     files_changed: dict[str, None] = field(default_factory=dict)
     """While the task runs, what its tools wrote; at its end, what really differs."""
-    diff_stat: str = ""
     retries_before_write: int = 0
     run_ids: list[str] = field(default_factory=list)
     passing_run: str = ""
@@ -124,7 +123,7 @@ class State:
                 self.notes[body.stage] = body.note
             case ev.TaskEnded() as body:
                 self.status, self.verified, self.reason = body.state, body.verified, body.reason
-                self.summary, self.diff_stat = body.summary, body.diff_stat
+                self.summary = body.summary
                 self.files_changed = dict.fromkeys(body.files_changed)
             case ev.ReplyReceived() as body:
                 self.requests += 1
@@ -188,6 +187,7 @@ def _apply_to_stage(stage: StageState, body: ev.AnyBody) -> None:
             stage.trouble = body.detail
         case ev.ReplyFailed(error="overflow"):
             stage.overflow = True
+            stage.final_taken = stage.final_granted
         case ev.ReplyFailed(error="invalid"):
             stage.bad_replies = 0 if stage.usable else stage.bad_replies + 1
             stage.turns += 1

@@ -21,10 +21,10 @@ from headgate.engine.folder import Folder
 from headgate.engine.log import TaskLog
 from headgate.engine.outfit import TOOLS, build_context, build_verifier, secret_patterns
 from headgate.engine.store import Store
+from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError, HeadgateError
 from headgate.host.git import Snapshots
 from headgate.host.lock import FileLock
-from headgate.host.workspace import show_path
 from headgate.models.base import check_model, open_model
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
@@ -100,30 +100,27 @@ class Engine:
 
     async def _run_locked(self, task: Task) -> Report:
         log = TaskLog(self.store, self.bus, task, self.now)
-        snapshots = Snapshots(self.repo)
+        tree = TaskTree(Snapshots(self.repo), lambda: log.state.files_changed)
         try:
-            decision = await self._carry_out(task, log, snapshots)
+            decision = await self._carry_out(task, log, tree)
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current:
                 current.uncancel()
-            return await self._end(log, snapshots, "CANCELLED", Decision("fail", "cancelled"))
+            return await self._end(log, tree, "CANCELLED", Decision("fail", "cancelled"))
         except (HeadgateError, OSError) as error:
-            return await self._end(
-                log, snapshots, "INFRA_ERROR", Decision("infra", "environment", str(error))
-            )
+            return await self._end(log, tree, "INFRA_ERROR", Decision("infra", "environment", str(error)))
         except BaseException as error:
             detail = f"Headgate itself failed: {type(error).__name__}: {error}"
-            await self._end(log, snapshots, "INFRA_ERROR", Decision("infra", "crash", detail))
+            await self._end(log, tree, "INFRA_ERROR", Decision("infra", "crash", detail))
             raise
-        return await self._end(log, snapshots, ENDINGS[decision.action], decision)
+        return await self._end(log, tree, ENDINGS[decision.action], decision)
 
-    async def _carry_out(self, task: Task, log: TaskLog, snapshots: Snapshots) -> Decision:
+    async def _carry_out(self, task: Task, log: TaskLog, tree: TaskTree) -> Decision:
         config = self.loaded.config
         flow = self._flow(task.flow)
         async with AsyncExitStack() as stack:
             models, settings = await self._open_models(stack, flow)
-            baseline = await asyncio.to_thread(snapshots.take)
             context = build_context(self.folder, config, task, self.bus, lambda: log.state.plan)
             started = TaskStarted(
                 text=task.text,
@@ -132,15 +129,11 @@ class Engine:
                 flow=flow,
                 model=models[None].name,
                 tools=tuple(tool.name for tool in TOOLS),
-                baseline=baseline,
+                baseline=await tree.begin(),
                 config=config.model_dump(mode="json", exclude_defaults=True),
             )
             log.record("", 0, started)
             await log.commit_state("RUNNING")
-
-            async def changed_files() -> tuple[str, ...]:
-                return await asyncio.to_thread(lambda: snapshots.changed_files(baseline, snapshots.take()))
-
             job = Job(
                 task=task,
                 flow=flow,
@@ -150,7 +143,7 @@ class Engine:
                 tools={tool.name: tool for tool in TOOLS},
                 context=context,
                 verifier=build_verifier(self.folder, config, self.bus),
-                changed_files=changed_files,
+                tree=tree,
                 redact=redactor(self.repo, secret_patterns(config)),
                 now=self.now,
                 sleep=self.sleep,
@@ -163,9 +156,9 @@ class Engine:
                     model.check_finished()
             return decision
 
-    async def _end(self, log: TaskLog, snapshots: Snapshots, ending: TaskState, why: Decision) -> Report:
+    async def _end(self, log: TaskLog, tree: TaskTree, ending: TaskState, why: Decision) -> Report:
         """Records how it ended, with what really differs in the tree, and writes the report."""
-        files, stat = await asyncio.to_thread(_measure, snapshots, log.state.baseline)
+        files = await tree.final_changes()
         verified = ending == "SUCCESS" and bool(log.state.passing_run)
         summary = write_summary(log.state, ending, why.reason, why.detail, files)
         ended = TaskEnded(
@@ -174,7 +167,6 @@ class Engine:
             reason=why.reason,
             summary=summary,
             files_changed=files,
-            diff_stat=stat,
         )
         log.record("", 0, ended)
         await log.commit_state(ending, keep_bodies=self.loaded.config.keep_conversations)
@@ -201,11 +193,3 @@ class Engine:
 
     def _model_names(self, flow: Flow) -> tuple[str | None, ...]:
         return tuple(dict.fromkeys((None, *(stage.model for stage in flow.stages))))
-
-
-def _measure(snapshots: Snapshots, baseline: str) -> tuple[tuple[str, ...], str]:
-    if not baseline:
-        return (), ""
-    now = snapshots.take()
-    files = tuple(map(show_path, snapshots.changed_files(baseline, now)))
-    return files, snapshots.diff_stat(baseline, now)

@@ -67,10 +67,6 @@ class Snapshots:
         out = self._git("diff-tree", "-r", "-z", "--name-only", before, after)
         return tuple(os.fsdecode(path) for path in out.split(b"\0") if path)
 
-    def diff_stat(self, before: str, after: str) -> str:
-        """`2 files changed, 5 insertions(+), 1 deletion(-)`, or nothing."""
-        return self._git("diff-tree", "-r", "--shortstat", before, after).decode().strip()
-
     @cached_property
     def _index(self) -> Path:
         return self.repo / INTERNAL / "snapshot.index"
@@ -98,6 +94,8 @@ class Snapshots:
         listed = self._git("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
         paths = {path for path in listed.split(b"\0") if path and not path.endswith(b"/")}
         readable = [path for path in sorted(paths) if _addable(self.repo / os.fsdecode(path))]
+        if not readable:
+            return
         flags = ("--all", "--pathspec-from-file=-", "--pathspec-file-nul")
         git(
             self.repo,

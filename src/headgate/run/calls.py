@@ -1,12 +1,12 @@
 """One tool call: scope, arguments, run, record. Whatever goes wrong becomes an answer to the model."""
 
 import asyncio
+import json
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, cast
 
 import json_repair
-import orjson
 
 from headgate.core.events import FileHashes, PlanWritten, ToolFinished, ToolStarted
 from headgate.core.flow import TOOL_ALIASES
@@ -125,13 +125,14 @@ def parse_arguments(text: str, cut_off: bool = False) -> dict[str, Any]:
     if not stripped:
         return {}
     try:
-        value = orjson.loads(stripped)
-    except orjson.JSONDecodeError as error:
+        # Not strict: line breaks inside strings are the most common fault, and nothing is lost by taking them.
+        value = json.loads(stripped, strict=False)
+    except ValueError as error:
         if cut_off or not stripped.endswith(("}", "}```")):
             raise ToolArgsInvalid(
                 "The arguments end in the middle, so the call was not run. Call again with shorter content."
             ) from None
-        value = json_repair.loads(stripped, skip_json_loads=True)
+        value = json_repair.loads(stripped, skip_json_loads=True, stream_stable=True)
         if not isinstance(value, dict) or not value:
             raise ToolArgsInvalid(f"The arguments are not a JSON object: {error}.") from None
     if isinstance(value, str):

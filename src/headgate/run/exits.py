@@ -25,7 +25,7 @@ async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: b
     """
     await run.job.log.commit()
     needs_diff = run.stage.checks.code_changed
-    changed = bool(await run.job.changed_files()) if needs_diff else False
+    changed = bool(await run.job.tree.changed_files()) if needs_diff else False
     verdict = check_activity(run.stage.checks, run.state, changed)
     if isinstance(verdict, Pass):
         run.record(StageDoneSignalled(note=note, implied=implied))

@@ -17,8 +17,7 @@ async def run_flow(job: Job) -> Decision:
     fix = job.flow.fix_stage(tool.spec for tool in job.tools.values())
     while True:
         verdict, message = await _check_flow(job)
-        tally = Tally(ended_flow=True, verdict=verdict, verify_loops=job.state.failed_runs)
-        decision = decide(tally, fix.budget)
+        decision = decide(await _tally(job, fix, verdict), fix.budget)
         if decision.action != "retry":
             return decision
         failed = await _complete(job, fix, Entry("check_failed", message))
@@ -63,14 +62,26 @@ def _why(stage: Stage, decision: Decision) -> str:
     return f'Stage "{stage.id}" did not complete: {decision.detail or decision.reason}.'
 
 
-async def _check_flow(job: Job) -> tuple[Verdict, str]:
+async def _tally(job: Job, fix: Stage, verdict: Verdict | None) -> Tally:
+    unfinished = job.state.endings().get(fix.id) == "exhausted"
+    return Tally(
+        ended_flow=True,
+        verdict=verdict,
+        verify_loops=job.state.failed_runs,
+        unfinished=unfinished,
+        changed=unfinished and bool(await job.tree.changed_files()),
+    )
+
+
+async def _check_flow(job: Job) -> tuple[Verdict | None, str]:
     """The flow's own checks, and the message for the stage that has to mend what they found."""
     if not job.flow.checks.verify or job.verifier is None:
-        return Pass(), ""
+        return None, ""
     run_id = new_run_id(job.now())
     job.log.record("", 0, VerifyStarted(run_id=run_id, steps=tuple(step.name for step in job.verifier.steps)))
     await job.log.commit()
-    found = await job.verifier.run(run_id)
+    async with job.tree.during_verification():
+        found = await job.verifier.run(run_id)
     reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)
     if isinstance(found.verdict, Broken):
         job.log.record("", 0, CheckFinished(check="verify", verdict="broken", reason=reason))

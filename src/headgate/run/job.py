@@ -1,6 +1,7 @@
 """What one task's run needs, in one place: ports are filled by the engine, fakes by tests."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -31,6 +32,18 @@ class Log(Protocol):
         ...
 
 
+class Tree(Protocol):
+    """The working tree, compared with the task's start."""
+
+    async def changed_files(self) -> tuple[str, ...]:
+        """The files that the task has changed so far."""
+        ...
+
+    def during_verification(self) -> AbstractAsyncContextManager[None]:
+        """What changes in here is not the task's doing."""
+        ...
+
+
 @dataclass
 class Job:
     """One task being carried out."""
@@ -45,8 +58,7 @@ class Job:
     context: ToolContext
     verifier: Verifier | None
     """None where no steps are configured."""
-    changed_files: Callable[[], Awaitable[tuple[str, ...]]]
-    """The paths in which the tree now differs from the task's start."""
+    tree: Tree
     redact: Callable[[str], str]
     """Replaces secrets in any text that is about to reach the model or the log."""
     now: Callable[[], float]
