@@ -128,7 +128,7 @@ def _after_last_stage(tally: Tally, budget: Budget) -> Decision:
 
 
 def _judge_work(tally: Tally) -> Decision:
-    """Work that was never declared done counts only if there is some, and verification says that it is right."""
+    """Work that was never declared done counts only if there is some, and verification approves of it."""
     if tally.unfinished and not tally.changed:
         return Decision("stuck", "unfinished", "The model never said that it was done, and changed nothing.")
     if tally.unfinished and tally.verdict is None:

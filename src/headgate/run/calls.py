@@ -125,7 +125,7 @@ def parse_arguments(text: str, cut_off: bool = False) -> dict[str, Any]:
     if not stripped:
         return {}
     try:
-        # Not strict: line breaks inside strings are the most common fault, and nothing is lost by taking them.
+        # Not strict: line breaks inside strings are the most common fault, and taking them loses nothing.
         value = json.loads(stripped, strict=False)
     except ValueError as error:
         if cut_off or not stripped.endswith(("}", "}```")):
