@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import ToolArgsInvalid
-from headgate.run.calls import parse_arguments
+from headgate.run.arguments import parse_arguments
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,8 @@ from headgate.run.calls import parse_arguments
         ('{"path": "a.py",}', {"path": "a.py"}),
         ("{'path': 'a.py'}", {"path": "a.py"}),
         ('{path: "a.py"}', {"path": "a.py"}),
+        ('{"content": "C:\\\\dir\\\\",}', {"content": "C:\\dir\\"}),
+        ('{"content": "a,]", "list": [1, 2,],}', {"content": "a,]", "list": [1, 2]}),
         ('{"content": "one\ntwo"}', {"content": "one\ntwo"}),
         ('"{\\"path\\": \\"a.py\\"}"', {"path": "a.py"}),
         ('```json\n{"path": "a.py"}```', {"path": "a.py"}),

@@ -63,6 +63,8 @@ class Outcome(BaseModel):
     """Fields of the report that must be equal."""
     summary: list[str] = []
     """Parts of the summary."""
+    unsaid: list[str] = []
+    """What must not be in the summary."""
     first_line: str | None = None
     """The beginning of the summary."""
     events: list[str] = []

@@ -64,6 +64,7 @@ def check_report(expected: Outcome, run: Run) -> None:
     report = run.report.model_dump(mode="json")
     assert {key: report[key] for key in expected.report} == expected.report
     assert [part for part in expected.summary if part not in run.report.summary] == [], run.report.summary
+    assert [part for part in expected.unsaid if part in run.report.summary] == [], run.report.summary
     if expected.first_line is not None:
         assert run.report.summary.splitlines()[0] == expected.first_line
     if expected.runs is not None:

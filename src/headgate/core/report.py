@@ -106,14 +106,9 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
 
 
 def last_words(state: State) -> str:
-    """The latest summary that the model gave of its own work."""
-    for stage in reversed(state.stages.values()):
-        if stage.done and stage.done.summary:
-            return " ".join(stage.done.summary.split())
-        note = state.notes.get(stage.stage)
-        if note and note.summary:
-            return " ".join(note.summary.split())
-    return ""
+    """The latest summary that the model itself gave of its work."""
+    said = (stage.done.summary for stage in reversed(state.stages.values()) if stage.done)
+    return next((" ".join(summary.split()) for summary in said if summary), "")
 
 
 def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:

@@ -1,19 +1,17 @@
 """One tool call: scope, arguments, run, record. Whatever goes wrong becomes an answer to the model."""
 
 import asyncio
-import json
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any, cast
-
-import json_repair
+from typing import cast
 
 from headgate.core.events import FileHashes, PlanWritten, ToolFinished, ToolStarted
 from headgate.core.flow import TOOL_ALIASES
 from headgate.core.messages import Message, ToolCall, clean_text
 from headgate.core.names import nearest
-from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError
+from headgate.errors import ToolDenied, ToolError
 from headgate.host.workspace import show_path
+from headgate.run.arguments import parse_arguments
 from headgate.run.exits import answer_done
 from headgate.run.guides import nested_guides
 from headgate.run.job import StageRun
@@ -117,29 +115,6 @@ async def _run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> Ou
         await run.job.log.commit()
         await asyncio.to_thread(context.workspace.apply, outcome.changes)
     return outcome
-
-
-def parse_arguments(text: str, cut_off: bool = False) -> dict[str, Any]:
-    """A call's arguments. What is slightly broken is mended; what was cut off is not guessed."""
-    stripped = text.strip()
-    if not stripped:
-        return {}
-    try:
-        # Not strict: line breaks inside strings are the most common fault, and taking them loses nothing.
-        value = json.loads(stripped, strict=False)
-    except ValueError as error:
-        if cut_off or not stripped.endswith(("}", "}```")):
-            raise ToolArgsInvalid(
-                "The arguments end in the middle, so the call was not run. Call again with shorter content."
-            ) from None
-        value = json_repair.loads(stripped, skip_json_loads=True, stream_stable=True)
-        if not isinstance(value, dict) or not value:
-            raise ToolArgsInvalid(f"The arguments are not a JSON object: {error}.") from None
-    if isinstance(value, str):
-        return parse_arguments(value, cut_off)
-    if not isinstance(value, dict):
-        raise ToolArgsInvalid("The arguments must be a JSON object.")
-    return value
 
 
 def _target(args: Args) -> str:

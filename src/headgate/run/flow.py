@@ -31,12 +31,19 @@ async def _run_stages(job: Job) -> Decision | None:
         failed = await _complete(job, stage, Entry())
         if failed:
             return failed
-    for stage in job.flow.stages:
-        if stage.id not in job.state.endings():
-            note = Note(summary="Not run: a stage that it needs did not complete.")
-            ended = StageEnded(stage=stage.id, ending="skipped", reason="needs_not_met", note=note)
-            job.log.record(stage.id, 0, ended)
+    not_run = [stage for stage in job.flow.stages if stage.id not in job.state.endings()]
+    for stage in not_run:
+        note = Note(summary="Not run: a stage that it needs did not complete.")
+        job.log.record(
+            stage.id, 0, StageEnded(stage=stage.id, ending="skipped", reason="needs_not_met", note=note)
+        )
     await job.log.commit()
+    missing = next((stage for stage in not_run if stage.required), None)
+    if missing:
+        tally = Tally(
+            ended_flow=True, failed_stage=f'Stage "{missing.id}" could not run: what it needs failed.'
+        )
+        return decide(tally, missing.budget)
     return None
 
 

@@ -9,18 +9,19 @@ from headgate.errors import ToolFailed
 from headgate.tools.base import Args, Outcome, Signal, Tool, ToolContext, tool
 
 Priority = Literal["low", "normal", "high", "critical"]
+Status = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 
 
 class PlanStep(BaseModel):
-    """One step as the model writes it."""
+    """One step as the model writes it. To change one, its id and what is new are enough."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
     id: str = Field(min_length=1, max_length=40)
-    description: str = Field(min_length=1)
-    goal: str = ""
-    priority: Priority = "normal"
-    status: Literal["pending", "in_progress", "completed", "failed", "skipped"] = "pending"
+    description: str | None = None
+    goal: str | None = None
+    priority: Priority | None = None
+    status: Status | None = None
 
 
 class PlanTasks(Args):
@@ -43,12 +44,17 @@ def plan_tasks(ctx: ToolContext, args: PlanTasks) -> Outcome:
         raise ToolFailed("plan_tasks: each entry needs an id of its own")
     if args.action == "create":
         items = {}
+        nameless = [step.id for step in args.tasks if not (step.description or "").strip()]
+        if nameless:
+            raise ToolFailed(f"plan_tasks: step {', '.join(nameless)} needs a description")
     unknown = [name for name in ids if args.action == "update" and name not in items]
     if unknown:
         raise ToolFailed(
             f"plan_tasks: there is no step {', '.join(unknown)}; there are {', '.join(items) or 'none'}"
         )
-    items |= {step.id: PlanItem(**step.model_dump()) for step in args.tasks}
+    for step in args.tasks:
+        old = items[step.id].model_dump() if step.id in items else {}
+        items[step.id] = PlanItem(**{**old, **step.model_dump(exclude_none=True)})
     plan = tuple(items.values())
     return Outcome(f"Plan written:\n{render_plan(plan)}", signal=Signal("plan_written", {"items": plan}))
 

@@ -29,6 +29,12 @@ _YAML_MOST_BYTES = _MOST_BYTES if yaml.__with_libyaml__ else 50_000
 """The parser written in Python reads some ten thousand bytes a second."""
 _YAML_MOST_DEPTH = 200
 """The time that the C parser takes grows with the square of the depth."""
+_PYTHON_MOST_BYTES = 300_000
+_PYTHON_WIDEST = 20_000
+"""The time that an f-string takes grows with the square of its length in some interpreters."""
+_TOML_MOST_BYTES = 200_000
+_TOML_MOST_DOTS = 100
+"""In one line: the memory that a dotted key takes grows with the square of its parts."""
 _JSON_WITH_COMMENTS = (
     "tsconfig*.json",
     "jsconfig*.json",
@@ -98,6 +104,8 @@ def _first_error(parser: Parser, data: bytes) -> str | None:
 
 
 def _python_error(data: bytes) -> str | None:
+    if len(data) > _PYTHON_MOST_BYTES or any(len(line) > _PYTHON_WIDEST for line in data.split(b"\n")):
+        return None
     if b"\0" in data:
         line = data[: data.index(b"\0")].count(b"\n") + 1
         return f"line {line}: NUL byte"
@@ -125,6 +133,8 @@ def _json_error(data: bytes) -> str | None:
 
 
 def _toml_error(data: bytes) -> str | None:
+    if len(data) > _TOML_MOST_BYTES or any(line.count(b".") > _TOML_MOST_DOTS for line in data.split(b"\n")):
+        return None
     text = data.decode()
     try:
         tomllib.loads(text)
