@@ -1,0 +1,166 @@
+"""The loop with fakes passed in: windows, per-stage models, and how much of the prompt stays the same."""
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from headgate.core.flow import Budget, Flow, Stage, ViewPolicy
+from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
+from headgate.core.rules import Decision
+from headgate.core.settings import ModelSettings
+from headgate.core.task import Constraints, Task
+from headgate.engine.bus import Bus
+from headgate.engine.log import TaskLog
+from headgate.engine.store import Store
+from headgate.host.disk import DiskWorkspace
+from headgate.models.scripted import ScriptedModel
+from headgate.run.flow import run_flow
+from headgate.run.job import Job
+from headgate.tools.base import ToolContext
+from headgate.tools.files import ls, read_file
+
+TASK = Task(id="t1", text="Look.", goal="Look.", constraints=Constraints(keep=("the API",)))
+
+
+class UnchangedTree:
+    """A tree in which nothing happens."""
+
+    async def changed_files(self) -> tuple[str, ...]:
+        return ()
+
+    @asynccontextmanager
+    async def during_verification(self) -> AsyncIterator[None]:
+        yield
+
+
+@dataclass
+class Reader:
+    """A model that reads the same large file again and again, then stops."""
+
+    reads: int
+    name: str = "reader"
+
+    def __post_init__(self) -> None:
+        self.requests: list[tuple[Message, ...]] = []
+
+    async def reply(self, request: Request, on_delta: object = None) -> Reply:
+        self.requests.append(tuple(request.messages))
+        size = sum(len(message.content) for message in request.messages)
+        usage = Usage(prompt=size // 4, completion=10)
+        if len(self.requests) > self.reads:
+            return Reply(Message("assistant", "Seen."), usage)
+        call = ToolCall(f"c{len(self.requests)}", "read_file", '{"path": "big.txt"}')
+        return Reply(Message("assistant", "", (call,)), usage, "calls")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "headgate.db")
+    opened.add_task(lambda task_id: TASK, 0.0)
+    yield opened
+    opened.close()
+
+
+def make_job(store: Store, flow: Flow, models: dict[str | None, Model], window: int | None = None) -> Job:
+    bus = Bus()
+    repo = store.path.parent / "repo"
+    repo.mkdir()
+    (repo / "big.txt").write_text("a line of text\n" * 200)
+
+    async def no_sleep(seconds: float) -> None:
+        raise AssertionError(f"waited {seconds} s")
+
+    return Job(
+        task=TASK,
+        flow=flow,
+        log=TaskLog(store, bus, TASK, time.time),
+        models=models,
+        model_settings={
+            name: ModelSettings(model=f"openai/{model.name}", context_window=window)
+            for name, model in models.items()
+        },
+        tools={tool.name: tool for tool in (ls, read_file)},
+        context=ToolContext(workspace=DiskWorkspace(repo), save_output=lambda text: "saved"),
+        verifier=None,
+        tree=UnchangedTree(),
+        redact=lambda text: text,
+        now=time.time,
+        sleep=no_sleep,
+        pulse=bus.pulse,
+    )
+
+
+def work(**fields: object) -> Flow:
+    stage = {"id": "work", "allow_missing_done": True, "budget": Budget(turns=60), **fields}
+    return Flow(name="test", stages=(Stage.model_validate(stage),))
+
+
+async def test_the_view_is_cut_before_the_window_is_full_and_then_stays(store: Store) -> None:
+    model = Reader(reads=40)
+    window = 6_000
+    job = make_job(store, work(), {None: model}, window)
+    assert await run_flow(job) == Decision("advance", "done")
+    sizes = [sum(len(message.content) for message in request) // 4 for request in model.requests]
+    assert max(sizes) < window
+    assert all("the API" in request[1].content for request in model.requests)
+    cuts = sum(not same_start(*pair) for pair in zip(model.requests, model.requests[1:], strict=False))
+    assert 3 <= cuts <= 14
+
+
+def same_start(earlier: tuple[Message, ...], later: tuple[Message, ...]) -> bool:
+    return later[: len(earlier)] == earlier
+
+
+async def test_without_a_known_window_every_request_extends_the_one_before(store: Store) -> None:
+    model = Reader(reads=20)
+    job = make_job(store, work(), {None: model})
+    await run_flow(job)
+    assert all(same_start(*pair) for pair in zip(model.requests, model.requests[1:], strict=False))
+    assert all(
+        mine is theirs
+        for earlier, later in zip(model.requests, model.requests[1:], strict=False)
+        for mine, theirs in zip(earlier, later, strict=False)
+    )
+
+
+async def test_a_tail_is_cut_when_a_stage_is_entered(store: Store) -> None:
+    shared = ViewPolicy(transcript="parent")
+    tail = ViewPolicy(transcript="parent", history="tail", max_messages=6)
+    flow = Flow(
+        name="test",
+        stages=(
+            Stage(id="look", view=shared, allow_missing_done=True),
+            Stage(id="think", view=tail, allow_missing_done=True, prompt="Now think."),
+        ),
+    )
+    model = Reader(reads=10)
+    await run_flow(make_job(store, flow, {None: model}))
+    assert len(model.requests[10]) == 22
+    last = model.requests[11]
+    assert len(last) == 6
+    assert (last[0].role, last[1].content.startswith("Task:"), last[-1].content) == (
+        "system",
+        True,
+        "Stage: THINK\nNow think.",
+    )
+
+
+async def test_a_stage_may_have_its_own_model(store: Store) -> None:
+    flow = Flow(
+        name="test",
+        stages=(
+            Stage(id="a", allow_missing_done=True),
+            Stage(id="b", model="cheap", allow_missing_done=True),
+        ),
+    )
+    first = ScriptedModel([Reply(Message("assistant", "One."))])
+    second = ScriptedModel([Reply(Message("assistant", "Two."))])
+    job = make_job(store, flow, {None: first, "cheap": second})
+    await run_flow(job)
+    assert (len(first.requests), len(second.requests)) == (1, 1)
+    assert "- a: One." in second.requests[0].messages[1].content
+    assert {stage: note.summary for stage, note in job.state.notes.items()} == {"a": "One.", "b": "Two."}
