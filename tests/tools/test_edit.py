@@ -61,6 +61,10 @@ class TestExact:
     def test_overlapping_places_are_several(self) -> None:
         assert "occurs 2 times" in refusal("aaa\n", "aa", "b")
 
+    def test_counting_is_bounded(self) -> None:
+        assert "occurs at least 1000 times" in refusal("a" * 2000, "a", "b")
+        assert edit("a" * 2000, "a", "b", replace_all=True) == "b" * 2000
+
     def test_replace_all(self) -> None:
         edited = edit_text("a b a\nc\na\n", "a", "x\ny", replace_all=True)
         assert edited == Edited("x\ny b x\ny\nc\nx\ny\n", ((1, 1), (1, 1), (3, 3)), 1, 2)
@@ -161,6 +165,9 @@ class TestTolerance:
         told = refusal(text, "\ta(1)\n\tb()\n", "\tc()\n", replace_all=True)
         assert "They are not alike" in told
 
+    def test_a_text_of_equal_lines(self) -> None:
+        assert "Too many places look like this" in refusal("x\n" * 3000, "  x\n  x\n", "  y\n")
+
     def test_replace_all_of_alike_places(self) -> None:
         edited = edit("  a()\n  b()\nx\n  a()\n  b()\n", "a()\nb()\n", "a()\nc()\n", replace_all=True)
         assert edited == "  a()\n  c()\nx\n  a()\n  c()\n"
@@ -181,6 +188,10 @@ class TestLineNumbers:
 
     def test_prefixes_in_both(self) -> None:
         assert edit("a\nb\n", "1: a\n2: b\n", "1: a\n2: c\n") == "a\nc\n"
+
+    @pytest.mark.parametrize("old", ["8080: web", "1: web", "1: a\n5: b\n", "1: a\nb\n"])
+    def test_other_numbers_are_no_line_numbers(self, old: str) -> None:
+        assert "is not in the file" in refusal("website: 1\na\nb\n", old, "x")
 
     def test_text_that_has_numbers_is_left_alone(self) -> None:
         assert edit("1: one\n2: two\n", "2: two", "2: three") == "1: one\n2: three\n"

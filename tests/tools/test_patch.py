@@ -122,6 +122,10 @@ class TestAddedLines:
         assert patched("a\nb\nc\n", "@@ b\n+x") == "a\nb\nx\nc\n"
         assert "its `@@` line can be at lines 1 and 3" in refusal("b\na\nb\n", "@@ b\n+x")
 
+    def test_a_blank_line_is_no_place(self) -> None:
+        assert "its unchanged lines are all blank" in refusal("a\n\nb\n", "@@\n\n+x")
+        assert patched("a\n\nb\n", "@@ a\n\n+x") == "a\n\nx\nb\n"
+
     def test_a_line_number_alone_is_no_place(self) -> None:
         assert "it has only added lines" in refusal("a\nb\n", "@@ -1,0 +2 @@\n+x")
         assert patched("", "@@ -0,0 +1 @@\n+x") == "x\n"
@@ -302,7 +306,7 @@ def write_patch(old: list[str], new: list[str], context: int) -> str:
         start, end = group[0][1], group[-1][2]
         block = old[start:end]
         places = [at for at in range(cursor, len(old) - len(block) + 1) if old[at : at + len(block)] == block]
-        if not block or len(places) != 1:
+        if not any(block) or len(places) != 1:
             return "@@\n" + "".join([f"-{line}\n" for line in old] + [f"+{line}\n" for line in new])
         cursor = end
         hunks.append("@@\n")

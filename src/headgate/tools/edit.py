@@ -28,7 +28,8 @@ from headgate.tools.matching import (
 from headgate.tools.syntax import describe_new_errors
 
 BOM = "\ufeff"
-_NUMBERED = re.compile(r"[ \t]*\d{1,7}(?::|[ \t]?\||\t|→)")
+_MOST_COUNTED = 1000
+_NUMBERED = re.compile(r"^[ \t]*(\d{1,7})(?::|[ \t]?\||\t|→)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +178,9 @@ class _Place:
         starts = list(accumulate((len(body) + 1 for body in self.lines.bodies[:-1]), initial=0))
         numbers = [bisect_right(starts, start) for start in spans]
         if len(spans) > 1 and not self.replace_all:
+            count = f"{len(spans)}" if len(spans) < _MOST_COUNTED else f"at least {_MOST_COUNTED}"
             raise ToolFailed(
-                f"`old` occurs {len(spans)} times in {self.name}: {list_places(numbers)}. "
+                f"`old` occurs {count} times in {self.name}: {list_places(numbers)}. "
                 "Add surrounding lines so that it occurs once, or set replace_all."
             )
         result = Lines(list(self.lines.bodies), list(self.lines.endings))
@@ -222,15 +224,17 @@ class _Place:
         return Edited(result.join(), replaced, first, first + len(wished) - 1, how)
 
     def edit_numbered(self, old: str, new: str) -> Edited | None:
-        """Tries again without line numbers, where every line of `old` begins with one."""
+        """Tries again without line numbers, where the lines of `old` are numbered in sequence."""
+        numbers = _line_numbers(old)
+        if not numbers or (len(numbers) == 1 and numbers[0] > len(self.lines.bodies)):
+            return None
         for spaces in (1, 0):
-            bare_old, bare_new = _without_numbers(old, spaces), _without_numbers(new, spaces)
-            bare_new = new if bare_new is None else bare_new
+            bare_old = _without_numbers(old, spaces)
+            bare_new = _without_numbers(new, spaces) if _line_numbers(new, in_sequence=False) else new
             if not bare_old or bare_old == bare_new:
                 continue
-            # No looser level here: how many spaces belong to the number is already a guess.
-            edited = self.edit_exactly(bare_old, bare_new)
-            edited = edited or self.edit_lines(bare_old, bare_new, (EXACT, TRAILING))
+            # No looser level, and whole lines only: what belongs to the number is already a guess.
+            edited = self.edit_lines(bare_old, bare_new, (EXACT, TRAILING))
             if edited:
                 return replace(edited, how=" and ".join(filter(None, ["line numbers", edited.how])))
         return None
@@ -304,8 +308,10 @@ class _Place:
 
 
 def _occurrences(text: str, part: str, *, overlapping: bool) -> list[int]:
-    places, start = [], text.find(part)
-    while start >= 0:
+    """Where a part begins. Overlapping ones are only counted up to a limit: they are never replaced."""
+    places: list[int] = []
+    start = text.find(part)
+    while start >= 0 and not (overlapping and len(places) >= _MOST_COUNTED):
         places.append(start)
         start = text.find(part, start + (1 if overlapping else len(part)))
     return places
@@ -331,16 +337,19 @@ def _inner_breaks(text: str) -> int:
     return text.removesuffix("\n").count("\n")
 
 
-def _without_numbers(text: str, spaces: int) -> str | None:
-    """The text less the line number on each line; None where a line has none."""
-    bare = []
-    for line in text.removesuffix("\n").split("\n"):
-        match = _NUMBERED.match(line)
-        if match is None:
-            return None
-        rest = line[match.end() :]
-        bare.append(rest[1:] if spaces and rest.startswith(" ") else rest)
-    return "\n".join(bare) + ("\n" if text.endswith("\n") else "")
+def _line_numbers(text: str, *, in_sequence: bool = True) -> list[int]:
+    """The number at the beginning of each line; none at all where a line has none or they do not follow."""
+    matches = [_NUMBERED.match(line) for line in text.removesuffix("\n").split("\n")]
+    numbers = [int(match[1]) for match in matches if match]
+    follow = all(after == before + 1 for before, after in pairwise(numbers))
+    return numbers if len(numbers) == len(matches) and (follow or not in_sequence) else []
+
+
+def _without_numbers(text: str, spaces: int) -> str:
+    """The text less the line number on each line and at most so many spaces after it."""
+    return "\n".join(
+        re.sub(rf"^ {{0,{spaces}}}", "", _NUMBERED.sub("", line, 1)) for line in text.split("\n")
+    )
 
 
 def _summary(name: str, edited: Edited) -> str:

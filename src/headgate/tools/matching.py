@@ -16,6 +16,7 @@ from fractions import Fraction
 from heapq import nlargest
 
 from headgate.core.messages import clean_text
+from headgate.errors import ToolFailed
 
 Reindent = Callable[[str], str | None]
 """Turns the indentation of a wanted line into the text's own; None where it cannot be told."""
@@ -32,6 +33,9 @@ _CONFUSABLES = str.maketrans(
     | dict.fromkeys("\u200b\ufeff", "")
     | {"…": "..."}
 )
+_MOST_COMPARISONS = 50_000_000
+_MOST_PLACES = 1000
+_TOO_MANY = "Too many places look like this text. Choose lines that occur less often. Nothing was changed."
 _SHOWN_LINES = 20
 _SHOWN_WIDTH = 200
 _FUZZY_LINES = 20_000
@@ -119,7 +123,10 @@ class LineIndex:
         self._folded: dict[Level, tuple[list[str], dict[str, list[int]]]] = {}
 
     def find(self, wanted: Sequence[str], start: int = 0, levels: Sequence[Level] = LEVELS) -> list[Match]:
-        """Every match that begins at `start` or later, at the first level that has one."""
+        """Every match that begins at `start` or later, at the first level that has one.
+
+        ToolFailed where a text repeats itself so much that looking at every place would take too long.
+        """
         for level in levels:
             if level is not EXACT and not any(line.strip() for line in wanted):
                 return []
@@ -165,10 +172,17 @@ class LineIndex:
         anchor = min(range(len(keys)), key=lambda index: len(places.get(keys[index], ())), default=None)
         if anchor is None:
             return
-        for place in places.get(keys[anchor], ()):
+        found = places.get(keys[anchor], ())
+        tried = 0
+        if len(found) * len(keys) > _MOST_COMPARISONS:
+            raise ToolFailed(_TOO_MANY)
+        for place in found:
             begin, end = place - anchor, place - anchor + len(keys)
             if begin < start or folded[begin:end] != keys:
                 continue
+            tried += level.reindents
+            if tried > _MOST_PLACES:
+                raise ToolFailed(_TOO_MANY)
             indent = self._indent_rule(level, wanted, begin)
             if indent is not None:
                 yield Match(begin, end, level, indent)

@@ -273,6 +273,9 @@ class _Search:
             last = self.index.find(hunk.old, max(len(self.bodies) - len(hunk.old), self.cursor))
             if last:
                 return last[0]
+        removes = any(sign == "-" for sign, _ in hunk.lines)
+        if not removes and not "".join(hunk.old).strip() and not hunk.headers and hunk.number is None:
+            raise self._failed("its unchanged lines are all blank. Give lines with text around the change.")
         matches = self.index.find(hunk.old, self.cursor)
         if not matches:
             raise self._failed(self._explain_missing(hunk))
