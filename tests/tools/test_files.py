@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
+from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolFailed
 from headgate.host.disk import DiskWorkspace
 from headgate.host.workspace import File, FileChange, show_path
 from headgate.tools.base import Outcome, Tool, ToolContext
@@ -282,14 +282,15 @@ class TestWriteFile:
             ("src", "x", "src is a directory"),
             ("src/", "x", "names a directory"),
             (".", "x", "names the repository's root"),
-            ("a.txt", "\ud800", "cannot be encoded"),
+            ("a.txt", "\ud800", "half of a surrogate pair"),
+            ("a.txt", "\0", "NUL character"),
             ("../x", "x", "outside the repository"),
             (".git/hooks/x", "x", "not to be"),
             (".env", "A=1", "may hold secrets"),
         ],
     )
     def test_refusals(self, repo: Path, path: str, content: str, error: str) -> None:
-        with pytest.raises((ToolFailed, ToolDenied), match=error):
+        with pytest.raises(ToolError, match=error):
             call(write_file, repo, path=path, content=content)
 
     def test_boundaries_hold_when_it_is_applied(self, repo: Path) -> None:

@@ -7,6 +7,7 @@ from headgate.errors import ToolArgsInvalid, ToolError, ToolFailed
 from headgate.host.globs import Rules, expand_braces
 from headgate.host.workspace import Entry, File, FileChange, show_path
 from headgate.tools.base import Args, Outcome, ToolContext, tool
+from headgate.tools.edit import require_text
 from headgate.tools.excerpt import count_lines, excerpt, share_out, size_of
 from headgate.tools.syntax import describe_new_errors
 
@@ -118,10 +119,8 @@ def write_file(ctx: ToolContext, args: WriteFile) -> Outcome:
     if not path:
         raise ToolFailed("The path names the repository's root; give the path of a file.")
     before = ctx.workspace.read(args.path) if ctx.workspace.exists(args.path) else None
-    try:
-        after = args.content.encode()
-    except UnicodeEncodeError:
-        raise ToolFailed("The content has characters that cannot be encoded as UTF-8.") from None
+    require_text(args.content, "content")
+    after = args.content.encode()
     notes = ""
     if before is not None:
         after = _keep_form(before, after)

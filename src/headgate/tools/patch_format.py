@@ -101,7 +101,7 @@ def _unwrap(lines: list[str]) -> list[str]:
     start, end = 0, len(lines)
     while start < end and (not lines[start].strip() or lines[start].startswith("```")):
         start += 1
-    while start < end and (not lines[end - 1].strip() or lines[end - 1].rstrip() in ("```", tag)):
+    while start < end and (lines[end - 1] == "" or lines[end - 1].rstrip() in ("```", tag)):
         end -= 1
     return lines[start:end]
 
