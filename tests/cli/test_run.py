@@ -139,7 +139,7 @@ def test_a_server_that_is_down(repo: Path) -> None:
     (repo / "agent.yaml").write_text(QUICK)
     run = headgate(repo, "run", "x", "--model", "openai/m", "--base-url", "http://127.0.0.1:9/v1")
     assert run.returncode == 3
-    assert "INFRA_ERROR: model_unavailable" in run.stderr
+    assert "INFRA_ERROR (model_unavailable)" in run.stderr
     assert "127.0.0.1:9" in run.stdout
     assert "Traceback" not in run.stderr
     report = json.loads(headgate(repo, "report", "t1", "--json").stdout)
@@ -190,7 +190,7 @@ async def test_a_second_run_waits_for_the_first(repo: Path, cancelled: bool) -> 
         await process.communicate()
         lock.release()
         assert process.returncode == 130
-        assert 'There is no task "t1"' in headgate(repo, "show", "t1").stderr
+        assert "has had no task yet" in headgate(repo, "show", "t1").stderr
     else:
         lock.release()
         await process.communicate()
@@ -202,7 +202,7 @@ def test_the_demo_is_real(tmp_path: Path) -> None:
     run = headgate(tmp_path, "demo", "--into", "demo")
     assert run.returncode == 0, run.stderr
     order = [
-        "Refused: edit_file in EXPLORE",
+        "Refused: edit_file was not run",
         "Verification failed",
         "Attempt 2/12",
         "Verification passed",

@@ -126,21 +126,19 @@ RED = Fail("verify_failed", "step tests failed")
         pytest.param(
             Tally(ended_flow=True, unfinished=True),
             BUDGET,
-            Decision("stuck", "unfinished", "The model never said that it was done, and changed nothing."),
+            Decision("stuck", "unfinished", "The work was not finished, and no file was changed."),
             id="silence is not success",
         ),
         pytest.param(
             Tally(ended_flow=True, unfinished=True, verdict=Pass()),
             BUDGET,
-            Decision("stuck", "unfinished", "The model never said that it was done, and changed nothing."),
+            Decision("stuck", "unfinished", "The work was not finished, and no file was changed."),
             id="tests that passed before prove nothing",
         ),
         pytest.param(
             Tally(ended_flow=True, unfinished=True, changed=True),
             BUDGET,
-            Decision(
-                "stuck", "unfinished", "The model never said that it was done, and nothing verifies it."
-            ),
+            Decision("stuck", "unfinished", "The work was not finished, and nothing verifies it."),
             id="changes that nobody vouches for",
         ),
         pytest.param(

@@ -10,8 +10,8 @@ from model_server import answer, talk_to
 
 from cases import case_path
 from headgate.core.messages import Message, Reply, Request, Usage
-from headgate.errors import ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.failures import RequestRejected
+from headgate.errors import ModelError, ModelRefused, ReplyInvalid
+from headgate.models.failures import ModelUnknown, RequestRejected, ServerTrouble
 
 ASK = Request([Message("user", "Hi")])
 
@@ -125,7 +125,7 @@ READERS = {
 
 FAILURES = {
     "test_anthropic/test_anthropic_explicit_effort_xhigh_unsupported_model_errors#0": RequestRejected,
-    "test_groq/test_tool_regular_error#0": ModelRefused,
+    "test_groq/test_tool_regular_error#0": ModelUnknown,
     "test_groq/test_tool_use_failed_error#0": ReplyInvalid,
     "test_groq/test_tool_use_failed_error_with_text#0": ReplyInvalid,
     "test_openai/test_invalid_response#0": ModelRefused,
@@ -133,9 +133,9 @@ FAILURES = {
     "test_openai/test_openai_o1_mini_system_role[system]#0": RequestRejected,
     "test_openai/test_openai_web_search_tool_model_not_supported#0": RequestRejected,
     "test_openai/test_text_response#0": ModelRefused,
-    "test_openrouter/test_openrouter_errors_raised#0": ModelUnavailable,
-    "test_openrouter/test_openrouter_errors_raised#1": ModelUnavailable,
-    "test_openrouter/test_openrouter_errors_raised#2": ModelUnavailable,
+    "test_openrouter/test_openrouter_errors_raised#0": ServerTrouble,
+    "test_openrouter/test_openrouter_errors_raised#1": ServerTrouble,
+    "test_openrouter/test_openrouter_errors_raised#2": ServerTrouble,
 }
 
 

@@ -3,6 +3,12 @@
 import asyncio
 import contextlib
 import json
+import re
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +19,7 @@ from pydantic import SecretStr
 from headgate.core.messages import Message, Reply, Request
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.base import ModelSettings, Timeouts, open_model
-from headgate.models.failures import retry_after
+from headgate.models.failures import ModelUnknown, QuotaSpent, ServerTrouble, ToolsUnsupported, retry_after
 from headgate.models.http import list_models
 
 ASK = Request([Message("user", "Hi")])
@@ -39,6 +45,11 @@ async def failure(*responses: Respond, **settings: Any) -> ModelError:
 
 def error(message: str, code: object = None, type: str | None = None, **more: Any) -> dict[str, Any]:
     return {"error": {"message": message, "code": code, "type": type, **more}}
+
+
+def trouble(error: ModelError) -> tuple[str, str]:
+    assert isinstance(error, ServerTrouble)
+    return error.cause, str(error)
 
 
 REFUSALS = [json.loads(line) for line in Path(__file__).with_name("refusals.jsonl").read_text().splitlines()]
@@ -75,6 +86,55 @@ async def test_statuses_worth_waiting_for(status: int) -> None:
     assert isinstance(caught, ModelUnavailable)
     assert caught.retry_after == 7
     assert f"HTTP {status}): busy." in str(caught)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (503, error("Loading model", 503, "unavailable_error")),
+        (500, {"error": "unexpected server status: llm server loading model"}),
+        (503, {"error": "Model qwen3 is currently loading", "estimated_time": 20.0}),
+        (503, {"error": {"message": "The model is still loading, please retry."}}),
+    ],
+)
+async def test_a_model_that_is_still_loading(status: int, body: dict[str, Any]) -> None:
+    for headers, seconds in (({}, 15), ({"Retry-After": "3"}, 3)):
+        caught = await failure(answer(body, status, headers=headers))
+        assert isinstance(caught, ServerTrouble)
+        assert (caught.cause, caught.retry_after) == ("loading", seconds)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "cause"),
+    [
+        (500, {"error": "llama runner process has terminated: error loading model"}, "broken"),
+        (500, error("boom"), "broken"),
+        (503, error("server busy, please try again"), "broken"),
+        (429, error("slow down"), "busy"),
+        (529, error("overloaded", None, "overloaded_error"), "busy"),
+    ],
+)
+async def test_other_troubles_of_a_server(status: int, body: dict[str, Any], cause: str) -> None:
+    caught = await failure(answer(body, status))
+    assert isinstance(caught, ServerTrouble)
+    assert (caught.cause, caught.retry_after) == (cause, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (500, error("tools param requires --jinja flag", 500), ToolsUnsupported),
+        (400, error('"auto" tool choice requires --enable-auto-tool-choice'), ToolsUnsupported),
+        (400, {"error": "registry.ollama.ai/library/gemma3 does not support tools"}, ToolsUnsupported),
+        (404, error("No endpoints found that support tool use."), ToolsUnsupported),
+        (429, error("You exceeded your current quota", "insufficient_quota"), QuotaSpent),
+        (402, error("Insufficient credits"), QuotaSpent),
+        (404, error("model 'm' not found"), ModelUnknown),
+        (400, error("The model `m` does not exist", "model_not_found"), ModelUnknown),
+    ],
+)
+async def test_refusals_that_a_person_can_mend(status: int, body: dict[str, Any], kind: type) -> None:
+    assert type(await failure(answer(body, status))) is kind
 
 
 @pytest.mark.parametrize(
@@ -163,8 +223,62 @@ async def test_an_empty_refusal() -> None:
 async def test_nobody_listens() -> None:
     async with serve(answer(HELLO)) as server:
         pass
-    with pytest.raises(ModelUnavailable, match="cannot be reached"):
+    with pytest.raises(ServerTrouble) as caught:
         await ask(server.url)
+    assert trouble(caught.value) == (
+        "unreachable",
+        f"Nothing listens at {server.url}: start the model server or correct base_url.",
+    )
+
+
+async def test_a_host_that_does_not_exist() -> None:
+    with pytest.raises(ServerTrouble) as caught:
+        await ask("http://no-such-host.invalid:8080/v1")
+    assert caught.value.cause == "unreachable"
+    assert re.fullmatch(
+        r'(There is no host "no-such-host.invalid"|The host "no-such-host.invalid" cannot be looked up now'
+        r": check the network,.*).*correct base_url\.",
+        str(caught.value),
+    )
+
+
+async def test_a_server_without_tls() -> None:
+    async def answer_anything(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer_anything, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ServerTrouble) as caught:
+            await ask(f"https://127.0.0.1:{port}/v1")
+    assert trouble(caught.value)[0] == "unreachable"
+    assert str(caught.value).endswith("does not speak TLS: write http:// in base_url, or correct its port.")
+
+
+async def test_a_certificate_that_nobody_trusts(tmp_path: Path) -> None:
+    if not shutil.which("openssl"):
+        pytest.skip("openssl makes the certificate, and is not installed")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    await asyncio.to_thread(
+        subprocess.run,
+        f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=127.0.0.1 -keyout {key} -out {certificate}".split(),
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0, ssl=context)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ModelRefused) as caught:
+            await ask(f"https://127.0.0.1:{port}/v1")
+    assert "has a certificate that is not trusted (self" in str(caught.value)
+    assert "ssl:" not in str(caught.value)
 
 
 async def test_not_http() -> None:
@@ -172,14 +286,26 @@ async def test_not_http() -> None:
         await wire.send(b"220 smtp ready\r\n\r\n")
         wire.writer.close()
 
-    assert isinstance(await failure(respond), ModelUnavailable)
+    told = await failure(respond)
+    assert isinstance(told, ServerTrouble)
+    assert re.fullmatch(r"What listens at \S+ does not speak HTTP: correct base_url\.", str(told))
 
 
 async def test_the_connection_is_closed_before_an_answer() -> None:
     async def respond(seen: Seen, wire: Wire) -> None:
         wire.writer.close()
 
-    assert isinstance(await failure(respond), ModelUnavailable)
+    async def reset(seen: Seen, wire: Wire) -> None:
+        # Closing with a linger time of nothing sends a reset in place of a farewell.
+        wire.writer.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
+        wire.writer.transport.abort()
+
+    for how in (respond, reset):
+        cause, told = trouble(await failure(how))
+        assert cause == "cut"
+        assert told.endswith(" closed the connection before it answered.")
 
 
 @pytest.mark.parametrize("cut", [True, False])
@@ -276,15 +402,16 @@ async def test_a_connection_is_kept_for_the_next_request() -> None:
         assert (len(server.seen), server.connections) == (3, 1)
 
 
-async def test_a_reply_without_end_is_cut_off() -> None:
+async def test_an_answer_that_is_no_reply_and_has_no_end() -> None:
     async def respond(seen: Seen, wire: Wire) -> None:
-        piece = b"data: " + json.dumps(chunk({"content": "x" * (1 << 20)})).encode() + b"\n\n"
         await wire.send(SSE_HEAD)
-        while not wire.writer.is_closing():
-            await wire.send(piece)
+        with contextlib.suppress(ConnectionError):
+            while not wire.writer.is_closing():
+                await wire.send(b": " + b"x" * (1 << 20) + b"\n\n")
 
     caught = await failure(respond)
     assert isinstance(caught, ReplyInvalid)
+    assert str(caught) == "The reply is longer than 64 MiB and was cut off."
 
 
 async def test_a_request_goes_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

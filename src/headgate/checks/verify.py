@@ -18,6 +18,8 @@ from headgate.errors import HeadgateError
 from headgate.host.process import run_command
 
 TAIL_LINES = 200
+_RAN_NOTHING = re.compile(r"^Ran 0 tests in [\d.]+s\s+(OK|NO TESTS RAN)", re.MULTILINE)
+"""What unittest says, with success, when it found no tests. Other runners fail by themselves then."""
 
 
 def new_run_id(now: float) -> str:
@@ -86,6 +88,9 @@ class Verifier:
             timed_out=done.timed_out,
             seconds=round(done.seconds, 3),
         )
+        if passed and _RAN_NOTHING.search(done.output):
+            reason = f'step "{step.name}" ({step.command}) ran no test at all'
+            return result.model_copy(update={"passed": False}), Fail("verify_failed", reason), done.output
         if passed:
             return result, Pass(), ""
         missing = self._missing_program(step.command) if done.exit_code == 127 else None

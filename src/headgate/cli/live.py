@@ -1,5 +1,6 @@
 """What `run` and `watch` show: a line for each milestone and, on a terminal, a live footer."""
 
+import os
 import sys
 import time
 from collections import deque
@@ -10,8 +11,15 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from headgate.core.events import Event, ReplyReceived, ToolStarted, VerifyStarted
-from headgate.core.report import milestone
+from headgate.core.events import (
+    CheckFinished,
+    Event,
+    ReplyReceived,
+    ToolStarted,
+    VerifyFinished,
+    VerifyStarted,
+)
+from headgate.core.milestones import milestone
 from headgate.core.state import State
 from headgate.engine.bus import Pulse
 
@@ -51,12 +59,13 @@ class Progress:
     """Listens to events and pulses, and shows them on standard error."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        self.console = console or QuietConsole(stderr=True, highlight=False, soft_wrap=True)
         self.state = State()
         self._live: Live | None = None
         self._recent: deque[str] = deque(maxlen=FOOTER_LINES)
         self._partial = ""
         self._source = ""
+        self._verifying = ""
         self._spinner = Spinner("dots")
 
     def __enter__(self) -> Self:
@@ -75,7 +84,12 @@ class Progress:
         match event.body:
             case ToolStarted() as body:
                 self._show_next("tool", f"{body.name} {body.target}".strip())
-            case ReplyReceived() | VerifyStarted():
+            case VerifyStarted() as body:
+                self._verifying = f"verifying: {', '.join(body.steps)}"
+                self._show_next("", "")
+            case VerifyFinished() | CheckFinished():
+                self._verifying = ""
+            case ReplyReceived():
                 self._show_next("", "")
             case _:
                 pass
@@ -112,7 +126,8 @@ class Progress:
         stage = next(reversed(self.state.stages.values()), None)
         usage = self.state.usage
         elapsed = clock(time.time() - self.state.started_at) if self.state.started_at else "00:00"
-        where = f"{stage.title} turn {stage.turns + 1}/{stage.turns_allowed}" if stage else "starting"
+        turn = f"{stage.title} turn {stage.turns + 1}/{stage.turns_allowed}" if stage else "starting"
+        where = self._verifying or turn
         self._spinner.text = Text(
             f"{elapsed}  {where}  {tokens(usage.prompt)} tokens in, {tokens(usage.completion)} out",
             style="cyan",
@@ -123,9 +138,18 @@ class Progress:
         return Group(self._spinner, *lines)
 
 
+class QuietConsole(Console):
+    """A console whose reader may go away: the task goes on, unseen."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 def say(text: str = "") -> None:
-    """One line on standard output, whatever its characters."""
-    out = sys.stdout
-    out.write(
-        text.encode(out.encoding or "utf-8", "replace").decode(out.encoding or "utf-8", "replace") + "\n"
-    )
+    """One line on standard output, whatever its characters and whether or not anyone still reads it."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding, "replace") + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,10 +12,10 @@ from headgate.core.report import build_report, render_markdown
 
 
 @click.command("report")
-@click.argument("task_id", metavar="ID")
+@click.argument("task_id", metavar="[ID]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @repo_option
-def command(task_id: str, as_json: bool, repo: Path | None) -> None:
+def command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
     """Print a task's report."""
     with open_store(find_repo(repo)) as store:
         state = state_of(store, find_task(store, task_id))

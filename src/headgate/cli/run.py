@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import IO
@@ -79,15 +80,19 @@ def read_text(text: str | None, file: Path | None, stdin: IO[str]) -> str:
     try:
         if file is not None:
             return file.read_text(encoding="utf-8")
-        return stdin.read() if text == "-" else text or ""
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file or 'Standard input'} is not UTF-8 text.") from None
+        given = stdin.read() if text == "-" else text or ""
+        given.encode()
+    except UnicodeError:
+        source = file or ("Standard input" if text == "-" else "The task")
+        raise ConfigError(f"{source} is not UTF-8 text.") from None
     except OSError as error:
         raise ConfigError(f"Cannot read {file}: {error.strerror}.") from None
+    return given
 
 
 async def run_task(root: Path, loaded: Loaded, text: str, constraints: Constraints, as_json: bool) -> Report:
     """Runs one task in this process and shows it."""
+    cancel_on_signals()
     progress = Progress()
     bus = Bus([progress.hear, *([print_event] if as_json else [])], [progress.feel])
     for note in loaded.notes:
@@ -109,9 +114,16 @@ async def run_task(root: Path, loaded: Loaded, text: str, constraints: Constrain
     return report
 
 
+def cancel_on_signals() -> None:
+    """A closed terminal and a polite kill cancel the task, as Ctrl-C does; commands it runs end with it."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+
+
 def print_event(event: Event) -> None:
     say(orjson.dumps(event.as_json()).decode())
-    sys.stdout.flush()
 
 
 def print_summary(report: Report) -> None:
@@ -119,4 +131,5 @@ def print_summary(report: Report) -> None:
     say()
     for line in report.summary.splitlines():
         say(line)
-    say(f"Task {report.task_id}: headgate show {report.task_id}, or git diff, tells more.")
+    look = "git status and git diff show the changes; " if report.files_changed else ""
+    say(f"{look}headgate show {report.task_id} tells how it went.")

@@ -10,16 +10,17 @@ from headgate.cli.live import clock, printable, say
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.tasks import find_task, open_store, state_of
 from headgate.core.events import Event, ToolFinished, ToolStarted
-from headgate.core.report import build_report, milestone
+from headgate.core.milestones import milestone
+from headgate.core.report import build_report
 from headgate.core.state import State
 
 
 @click.command("show")
-@click.argument("task_id", metavar="ID")
+@click.argument("task_id", metavar="[ID]", required=False)
 @click.option("--detail", is_flag=True, help="Every tool call, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the report and the events.")
 @repo_option
-def command(task_id: str, detail: bool, as_json: bool, repo: Path | None) -> None:
+def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None) -> None:
     """Show a task: its state, stages and changes."""
     with open_store(find_repo(repo)) as store:
         row = find_task(store, task_id)
@@ -49,6 +50,6 @@ def detail_line(event: Event) -> str | None:
         case ToolStarted() as body:
             return f"  {body.name} {body.target}".rstrip()
         case ToolFinished(ok=False) as body:
-            return f"  {body.name}: {body.error}"
+            return f"  {body.name}: {body.detail or body.error}"
         case _:
             return None

@@ -23,12 +23,14 @@ def open_store(repo: Path) -> Iterator[Store]:
         store.close()
 
 
-def find_task(store: Store, task_id: str) -> TaskRow:
-    row = store.task(task_id)
+def find_task(store: Store, task_id: str | None) -> TaskRow:
+    """A task by its id; the latest one if none is named."""
+    latest = store.latest()
+    if latest is None:
+        raise ConfigError('This repository has had no task yet: start one with "headgate run".')
+    row = store.task(task_id.lower()) if task_id else latest
     if row is None:
-        latest = store.tasks()
-        known = f"the latest is {latest[-1].task.id}" if latest else "there are none"
-        raise ConfigError(f'There is no task "{task_id}": {known}.')
+        raise ConfigError(f'There is no task "{task_id}": the latest is {latest.task.id}.')
     return row
 
 

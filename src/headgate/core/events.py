@@ -128,6 +128,8 @@ class ToolFinished(Body):
     ok: bool
     error: str = ""
     """The slug of what went wrong: `denied`, `invalid_arguments`, `failed`, `unknown_tool`, ..."""
+    detail: str = ""
+    """The beginning of the answer to a call that went wrong."""
     read: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
 

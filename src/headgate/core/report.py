@@ -1,10 +1,11 @@
-"""What is told about a task: the report, the summary, the stuck report, and one line per milestone."""
+"""What is told about a finished task: the report, the summary, and the page that holds both."""
 
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from headgate.core import events as ev
+from headgate.core.milestones import say_reason
 from headgate.core.state import State
 from headgate.core.task import Constraints, TaskState
 
@@ -120,11 +121,11 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
         case "STUCK" if reason == "verify_loops":
             return f"Verification failed {state.failed_runs} times; the last failure: {state.last_failure}"
         case "STUCK":
-            return f"Stuck ({reason}). {detail}".strip()
+            return detail or f"Stuck: {say_reason(reason)}."
         case "INFRA_ERROR":
-            return f"The environment failed ({reason}), not the work. {detail}".strip()
+            return f"The environment failed, not the work: {detail or say_reason(reason)}"
         case "CANCELLED":
-            return "Cancelled. What was changed so far is still there."
+            return "Cancelled."
         case _:
             return ending
 
@@ -155,55 +156,3 @@ def render_markdown(report: Report, notes: dict[str, ev.Note]) -> str:
     ]
     lines += ["## Measured", "", "| what | value |", "|---|---|", *(f"| {k} | {v} |" for k, v in facts), ""]
     return "\n".join(lines)
-
-
-def milestone(event: ev.Event, state: State) -> str | None:
-    """One line for a person where an event is worth it. `state` is the state after the event."""
-    stage = state.stages.get(event.path)
-    match event.body:
-        case ev.TaskStarted() as body:
-            return f"Task {event.task} started: {body.flow.name} flow, {body.model}"
-        case ev.StageStarted(reason="next") as body:
-            return f"{body.title}: {_doing(body.stage)}"
-        case ev.StageStarted(reason="check_failed") as body:
-            budget = state.flow.stage(body.stage).budget if state.flow else None
-            of = f"/{budget.verify_loops}" if budget else ""
-            return f"Verification failed, debugging... Attempt {state.failed_runs + 1}{of}"
-        case ev.StageStarted() as body:
-            return f"{body.title}: attempt {body.attempt}"
-        case ev.ToolFinished(error="denied") as body:
-            return f"Refused: {body.name} in {stage.title if stage else event.path}"
-        case ev.ReplyFailed() as body:
-            return f"Model: {body.detail}"
-        case ev.PlanWritten() as body:
-            return f"Plan: {len(body.items)} step{'s' if len(body.items) != 1 else ''}"
-        case ev.DecisionMade(action="final_turn") as body:
-            return f"Final turn ({body.reason})"
-        case ev.DecisionMade(action="wait") as body:
-            return f"Waiting for the model: {body.detail}"
-        case ev.ViewCompacted() as body:
-            return f"Context compacted: {body.messages_before} messages to {body.messages_after}"
-        case ev.StageEnded(ending=ending) as body if ending != "completed":
-            return f"{stage.title if stage else body.stage}: {ending} ({body.reason})"
-        case ev.VerifyStarted() as body:
-            return f"Running verification... {body.run_id}"
-        case ev.VerifyFinished(passed=True):
-            return "Verification passed"
-        case ev.VerifyFinished() as body:
-            return f"Verification failed: {body.reason}"
-        case ev.TaskEnded(state="SUCCESS", verified=False):
-            return "SUCCESS (not verified)"
-        case ev.TaskEnded() as body:
-            return f"{body.state}" + ("" if body.reason in ("done", "cancelled") else f": {body.reason}")
-        case _:
-            return None
-
-
-def _doing(stage: str) -> str:
-    known = {
-        "explore": "analyzing codebase...",
-        "plan": "planning...",
-        "implement": "implementing changes...",
-        "work": "working...",
-    }
-    return known.get(stage, "started")

@@ -43,6 +43,8 @@ class Tally:
     """Attempts at this stage, this one included, since it was last entered for a new reason."""
     bad_replies: int = 0
     """Replies in a row that brought nothing usable."""
+    faults: str = ""
+    """What was wrong with the replies of this attempt that could not be used."""
     done: bool = False
     """The model gave the signal, or the stage's rules are satisfied."""
     verdict: Verdict | None = None
@@ -111,7 +113,7 @@ def decide(tally: Tally, budget: Budget) -> Decision:
     if tally.overflow:
         return _exhausted("context", tally, budget)
     if tally.bad_replies >= budget.bad_replies:
-        return _exhausted("retry_exhaustion", tally, budget)
+        return _exhausted("retry_exhaustion", tally, budget, tally.faults)
     if tally.turns >= budget.turns:
         return _exhausted("max_turns", tally, budget)
     return CONTINUE
@@ -130,23 +132,21 @@ def _after_last_stage(tally: Tally, budget: Budget) -> Decision:
 def _judge_work(tally: Tally) -> Decision:
     """Work that was never declared done counts only if there is some, and verification approves of it."""
     if tally.unfinished and not tally.changed:
-        return Decision("stuck", "unfinished", "The model never said that it was done, and changed nothing.")
+        return Decision("stuck", "unfinished", "The work was not finished, and no file was changed.")
     if tally.unfinished and tally.verdict is None:
-        return Decision(
-            "stuck", "unfinished", "The model never said that it was done, and nothing verifies it."
-        )
+        return Decision("stuck", "unfinished", "The work was not finished, and nothing verifies it.")
     return Decision("advance", "done")
 
 
-def _exhausted(reason: str, tally: Tally, budget: Budget) -> Decision:
+def _exhausted(reason: str, tally: Tally, budget: Budget, detail: str = "") -> Decision:
     """Turns or patience are used up: the model may conclude, unless the budget says otherwise."""
     if budget.exhausted in ("final_turn", "advance"):
-        return Decision("final_turn", reason)
+        return Decision("final_turn", reason, detail)
     return _after_exhaustion(tally, budget, reason)
 
 
 def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_spent") -> Decision:
-    missing = tally.verdict.reason if isinstance(tally.verdict, Fail) else ""
+    missing = tally.verdict.reason if isinstance(tally.verdict, Fail) else tally.faults
     if tally.attempts <= budget.retries:
         return Decision("retry", reason, missing)
     return Decision(_AFTER_EXHAUSTION[budget.exhausted], reason, missing)

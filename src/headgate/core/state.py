@@ -29,6 +29,8 @@ class StageState:
     bad_replies: int = 0
     usable: bool = True
     """The latest reply led to at least one call that was tried."""
+    faults: Counter[str] = field(default_factory=Counter)
+    """Replies and calls of this attempt that could not be used, by kind."""
     calls: Counter[str] = field(default_factory=Counter)
     """Calls that succeeded, by tool; signals not counted."""
     files_read: dict[str, None] = field(default_factory=dict)
@@ -49,6 +51,7 @@ class StageState:
             turns=self.turns,
             attempts=self.tries,
             bad_replies=0 if self.usable else self.bad_replies + 1,
+            faults=describe_faults(self.faults),
             done=self.done is not None,
             verdict=self.verdict,
             final=self.final_taken,
@@ -139,13 +142,19 @@ class State:
 
     def _enter(self, path: str, body: ev.StageStarted) -> None:
         before = [stage for stage in self.stages.values() if stage.stage == body.stage]
-        tries = before[-1].tries + 1 if before and body.reason == "retry" else 1
-        if body.reason == "retry" and not self.files_changed:
-            self.retries_before_write += 1
-        self.stages[path] = StageState(path, body.stage, body.title, body.attempt, tries, body.turns)
+        entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns)
+        if before and body.reason == "retry":
+            # The conversation goes on, so what was read and called in it still counts.
+            last = before[-1]
+            entered.tries, entered.plan_written = last.tries + 1, last.plan_written
+            entered.files_read, entered.calls = dict(last.files_read), Counter(last.calls)
+            self.retries_before_write += not self.files_changed
+        self.stages[path] = entered
 
     def _count_call(self, body: ev.ToolFinished) -> None:
         self.tool_calls[body.name] += 1
+        if body.error in UNUSABLE:
+            self.feedback[body.error] += 1
         if not body.ok:
             self.tool_errors[body.name] += 1
         self.files_read.update(dict.fromkeys(body.read))
@@ -160,6 +169,26 @@ class State:
         """How each stage ended, by its latest attempt; stages still open are missing."""
         latest = {entered.stage: entered.ending for entered in self.stages.values()}
         return {stage: ending for stage, ending in latest.items() if ending is not None}
+
+
+_FAULTS = {
+    "text_only": "text instead of a tool call",
+    "not_done": "a closing signal too early",
+    "cut_off": "a reply cut off at its length limit",
+    "bad_reply": "a reply that could not be read",
+    "invalid_arguments": "a call with wrong arguments",
+    "unknown_tool": "a call to a tool that does not exist",
+    "denied": "a call that is not allowed",
+}
+
+
+def describe_faults(faults: Counter[str]) -> str:
+    """`text instead of a tool call (3 times)`, the most frequent first; nothing if there are none."""
+    return ", ".join(f"{_FAULTS.get(kind, kind)} ({_times(count)})" for kind, count in faults.most_common())
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def fold(events: Iterable[ev.Event]) -> State:
@@ -194,8 +223,12 @@ def _apply_to_stage(stage: StageState, body: ev.AnyBody) -> None:
             stage.usable = False
             stage.final_taken = stage.final_granted
             stage.unavailable = stage.compactions = 0
+        case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
+            stage.faults[slug.removeprefix("correct_")] += 1
         case ev.ToolFinished():
             stage.usable = stage.usable or body.error not in UNUSABLE
+            if body.error in UNUSABLE:
+                stage.faults[body.error] += 1
             if body.ok and body.name not in ("stage_done", "plan_tasks"):
                 stage.calls[body.name] += 1
             stage.files_read.update(dict.fromkeys(body.read))

@@ -76,8 +76,12 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._db = _connect(path)
-        with _store_errors(path), self._db:
-            _migrate(self._db, path)
+        try:
+            with _store_errors(path), self._db:
+                _migrate(self._db, path)
+        except StoreError:
+            self._db.close()
+            raise
         self._queue: SimpleQueue[_Write | None] = SimpleQueue()
         self._writer: threading.Thread | None = None
 
@@ -112,13 +116,16 @@ class Store:
         return rows[0] if rows else None
 
     def tasks(self) -> list[TaskRow]:
-        return self._tasks("", ())
+        """Every task, oldest first."""
+        return self._tasks("ORDER BY n", ())
+
+    def latest(self) -> TaskRow | None:
+        rows = self._tasks("ORDER BY n DESC LIMIT 1", ())
+        return rows[0] if rows else None
 
     def _tasks(self, where: str, values: tuple[Any, ...]) -> list[TaskRow]:
         with _store_errors(self.path):
-            rows = self._db.execute(
-                f"SELECT state, created, spec FROM tasks {where} ORDER BY n", values
-            ).fetchall()
+            rows = self._db.execute(f"SELECT state, created, spec FROM tasks {where}", values).fetchall()
         return [TaskRow(Task.model_validate_json(spec), state, created) for state, created, spec in rows]
 
     def events(self, task: str | None = None, after: int = 0) -> list[Event]:
@@ -242,9 +249,12 @@ def _fail(future: "asyncio.Future[list[Event]]", error: StoreError) -> None:
 def _connect(path: Path) -> sqlite3.Connection:
     with _store_errors(path):
         db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA busy_timeout = 30000")
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error:
+            db.close()
+            raise
     return db
 
 

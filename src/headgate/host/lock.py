@@ -27,6 +27,17 @@ class FileLock:
         self._file = file
         return True
 
+    def is_held(self) -> bool:
+        """Whether somebody has the lock now."""
+        if not self.path.exists():
+            return False
+        with self.path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
     def release(self) -> None:
         if self._file:
             self._file.truncate(0)

@@ -37,7 +37,7 @@ class AnthropicModel:
 
     def __init__(self, settings: ModelSettings, client: HttpClient) -> None:
         if settings.seed is not None:
-            raise ConfigError("seed: the Messages API has none; remove it from the settings of this model.")
+            raise ConfigError("The Messages API has no seed: remove it from the settings of this model.")
         self.name = settings.model
         self._settings = settings
         self._client = client

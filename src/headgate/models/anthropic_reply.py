@@ -5,6 +5,7 @@ from typing import Any
 
 from headgate.core.messages import Delta, Finish, Message, OnDelta, Reply, ToolCall, Usage, clean_text
 from headgate.models.callids import CallIds
+from headgate.models.endless import EndlessWatch
 from headgate.models.jsontext import encode_json, mend_text, parse_arguments
 
 _FINISHES: Mapping[str, Finish] = {
@@ -23,6 +24,7 @@ class MessagesAssembly:
         self.ended = False
         self.done = False
         self._on_delta = on_delta
+        self._watch = EndlessWatch()
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[tuple[int, str], list[str]] = {}
         self._stop = ""
@@ -85,6 +87,8 @@ class MessagesAssembly:
         self._blocks[index] = dict(block)
         if block.get("type") in _PLAIN_BLOCKS or block.get("type") == "thinking":
             self.started = True
+        if block.get("type") == "tool_use":
+            self._watch.see(str(block.get("name")), encode_json(block.get("input") or {}).decode())
         self._show(str(block.get("text") or ""), str(block.get("thinking") or ""), "")
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> None:
@@ -111,6 +115,7 @@ class MessagesAssembly:
         return block
 
     def _show(self, text: str, reasoning: str, arguments: str) -> None:
+        self._watch.see(text, reasoning, arguments)
         if self._on_delta and (text or reasoning or arguments):
             self._on_delta(Delta(clean_text(text), clean_text(reasoning), clean_text(arguments)))
 

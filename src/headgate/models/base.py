@@ -56,13 +56,13 @@ def find_endpoint(settings: ModelSettings) -> Endpoint:
     """The address and the headers for a model over the network; ConfigError where they cannot be right."""
     provider, name = split_model(settings.model)
     if provider == "script":
-        raise ConfigError(f'"{settings.model}" is a script and has no address.')
+        raise ConfigError(f'The model "{settings.model}" is a script and has no address.')
     root = _check_url((settings.base_url or "").strip().rstrip("/") or DEFAULT_URLS[provider])
     key = settings.api_key.get_secret_value().strip() if settings.api_key else ""
     if not key.isprintable():
         raise ConfigError("The API key holds a line break or another character that no key has.")
     if owned := sorted(_OWN_FIELDS & set(settings.extra_body)):
-        raise ConfigError(f"extra_body must not set {', '.join(owned)}.")
+        raise ConfigError(f"The setting extra_body must not set {', '.join(owned)}.")
     headers: dict[str, str] = {}
     if provider == "anthropic":
         # The Messages API has one version; a base_url with it and one without mean the same.
@@ -84,20 +84,20 @@ def _check_url(url: str) -> str:
         sound = False
     # What is wrong with it may be a secret, so none of these repeats the address.
     if not sound:
-        raise ConfigError("base_url must look like http://localhost:8080/v1.")
+        raise ConfigError("The setting base_url must look like http://localhost:8080/v1.")
     if parts.username or parts.password:
-        raise ConfigError("base_url must hold no user name or password; use api_key or headers.")
+        raise ConfigError("The setting base_url must hold no user name or password; use api_key or headers.")
     if parts.query or parts.fragment:
-        raise ConfigError("base_url must end with its path, without ? or #.")
+        raise ConfigError("The setting base_url must end with its path, without ? or #.")
     return url
 
 
 def _check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in headers.items():
         if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
-            raise ConfigError(f'headers: "{name}" is not the name of a header.')
+            raise ConfigError(f'The setting headers has "{name}", which is not the name of a header.')
         if not value.replace("\t", " ").isprintable():
-            raise ConfigError(f"headers: {name} holds a line break or a control character.")
+            raise ConfigError(f"The header {name} holds a line break or a control character.")
     return headers
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from headgate.core.messages import Delta, Finish, Message, OnDelta, Reply, ToolCall, Usage, clean_text
 from headgate.errors import ModelUnavailable, ReplyInvalid
 from headgate.models.callids import CallIds
+from headgate.models.endless import EndlessWatch
 from headgate.models.jsontext import decode_json, encode_json, mend_text
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -43,6 +44,7 @@ class ChatAssembly:
         self.ended = False
         self.done = False
         self._on_delta = on_delta
+        self._watch = EndlessWatch()
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_field = ""
@@ -126,6 +128,7 @@ class ChatAssembly:
         if not (text or reasoning or arguments):
             return
         self.started = True
+        self._watch.see(text, reasoning, arguments)
         if text:
             self._text.append(text)
         if reasoning:
@@ -173,6 +176,7 @@ class ChatAssembly:
             call.id = call.id or id
             return call
         self._calls.append(_Call(index, id))
+        self._watch.see(name)
         return self._calls[-1]
 
     def _take_usage(self, chunk: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from headgate.errors import ModelRefused, ModelUnavailable
-from headgate.models.failures import explain_event, show_address
+from headgate.models.failures import ServerTrouble, explain_event, show_address
 from headgate.models.http import Answer, HttpClient
 from headgate.models.jsontext import decode_json
 from headgate.models.sse import BOM, SseParser, is_event_stream
@@ -66,7 +66,7 @@ async def _read_stream(answer: Answer, assembly: Assembly) -> None:
 def _require_end(answer: Answer, assembly: Assembly) -> None:
     if not assembly.ended:
         server = show_address(answer.endpoint)
-        raise ModelUnavailable(f"{server} closed the connection in the middle of a reply.")
+        raise ServerTrouble(f"{server} closed the connection in the middle of a reply.", "cut")
 
 
 def _feed(answer: Answer, parser: SseParser, chunk: bytes, assembly: Assembly) -> None:
@@ -84,7 +84,7 @@ def _feed(answer: Answer, parser: SseParser, chunk: bytes, assembly: Assembly) -
             payload = None
         if not isinstance(payload, Mapping):
             server = show_address(answer.endpoint)
-            raise ModelUnavailable(f"{server} sent an event that is no part of a reply.")
+            raise ServerTrouble(f"{server} sent an event that is no part of a reply.", "broken")
         # Some servers report a reached limit as an error although the reply is complete.
         if payload.get("error") and not assembly.ended:
             raise explain_event(answer.endpoint, payload)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
@@ -34,8 +34,22 @@ _REPLY_UNUSABLE = re.compile(
     r"|failed to parse (the )?(model )?(output|generation|input at pos)|could not parse tool call"
     r"|harmonyerror|unexpected tokens remaining in message header"
 )
-_SERVER_SETUP = re.compile(
-    r"requires? --jinja|does not support tools|--enable-auto-tool-choice|insufficient_quota"
+_NO_TOOLS = re.compile(
+    r"requires? --jinja"  # llama.cpp
+    r"|--enable-auto-tool-choice|--tool-call-parser"  # vLLM, SGLang
+    r"|does(n't| not) support (tools|tool use|tool calling|function calling)"  # Ollama, others
+    r"|(tools|tool use|tool calling|function calling) (is|are) not supported"
+    r"|no endpoints found that support tool use"
+)
+_QUOTA = re.compile(r"insufficient_quota|insufficient credits|exceeded your current quota|billing_error")
+_LOADING = re.compile(
+    r"(?<!error )(?<!while )(?<!failed )(?<!no )\bloading (the )?model\b"  # llama.cpp, Ollama
+    r"|model_loading|model\b.{0,200}\bis (currently |still )?(being loaded|loading)\b"  # LM Studio, others
+    r"|\bstill loading\b"
+)
+_LOADING_SECONDS = 15.0
+_UNKNOWN_MODEL = re.compile(
+    r"model_not_found|(unknown|invalid|no such) model\b|model\b.{0,200}\b(not found|(does not|doesn't) exist)"
 )
 _STATUS_OF_TYPE = {
     "invalid_request_error": 400,
@@ -57,8 +71,31 @@ _MASKED_KEY = re.compile(r"\S*\*{3,}\S*")
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 
 
+Cause = Literal["unreachable", "loading", "busy", "broken", "silent", "cut"]
+
+
+class ServerTrouble(ModelUnavailable):
+    """No reply for now, and why: what a person can do about it depends on that."""
+
+    def __init__(self, message: str, cause: Cause, *, retry_after: float | None = None) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.cause = cause
+
+
 class KeyRefused(ModelRefused):
     """The server does not accept the API key."""
+
+
+class QuotaSpent(ModelRefused):
+    """The account may ask no more; waiting does not change that."""
+
+
+class ToolsUnsupported(ModelRefused):
+    """The server, as it was started, or the model cannot take tools."""
+
+
+class ModelUnknown(ModelRefused):
+    """The server has no such model, or nothing at this address."""
 
 
 class RequestRejected(ModelRefused):
@@ -117,8 +154,12 @@ def _explain(endpoint: Endpoint, status: int, complaint: Complaint, wait: float 
         wrote = shorten(endpoint, complaint.generation)
         wrote = f" It wrote: {wrote}" if wrote else ""
         return ReplyInvalid(f"The server could not read the model's reply{said}{wrote}")
+    if _NO_TOOLS.search(text):
+        return ToolsUnsupported(f"{address} cannot offer tools to {endpoint.model} (HTTP {status}){said}")
+    if status == 402 or _QUOTA.search(text):
+        return QuotaSpent(f"{address} has no quota left for this account (HTTP {status}){said}")
     if status in (404, 405):
-        return ModelRefused(
+        return ModelUnknown(
             f'{address} does not know the model "{endpoint.model}" or this address (HTTP {status}){said} '
             f"Check the model's name and base_url.{_hint_version(endpoint)}"
         )
@@ -126,10 +167,18 @@ def _explain(endpoint: Endpoint, status: int, complaint: Complaint, wait: float 
         return ModelRefused(
             f"{address} answers with a redirection (HTTP {status}){said} Set base_url to the new address."
         )
-    if _SERVER_SETUP.search(text) or status in (501, 505):
+    if status in (501, 505):
         return ModelRefused(f"{address} cannot answer this request (HTTP {status}){said}")
     if status >= 500 or status in _WAIT:
-        return ModelUnavailable(f"{address} cannot answer now (HTTP {status}){said}", retry_after=wait)
+        if _LOADING.search(complaint.message.lower()):
+            wait = _LOADING_SECONDS if wait is None else wait
+            return ServerTrouble(
+                f"{address} is still loading its model (HTTP {status}){said}", "loading", retry_after=wait
+            )
+        cause: Cause = "busy" if status in (429, 529) else "broken"
+        return ServerTrouble(f"{address} cannot answer now (HTTP {status}){said}", cause, retry_after=wait)
+    if _UNKNOWN_MODEL.search(text):
+        return ModelUnknown(f'{address} does not know the model "{endpoint.model}" (HTTP {status}){said}')
     return RequestRejected(f"{address} rejected the request (HTTP {status}){said}", complaint.message)
 
 

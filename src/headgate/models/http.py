@@ -1,7 +1,6 @@
 """One HTTP client for all models: a request is one attempt, and whatever goes wrong has a name."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -13,10 +12,18 @@ from urllib.request import getproxies_environment, proxy_bypass
 
 import aiohttp
 
-from headgate.errors import ConfigError, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
+from headgate.errors import ConfigError, ModelRefused, ReplyInvalid
 from headgate.models.base import Endpoint, ModelSettings, Timeouts, find_endpoint, split_model
-from headgate.models.failures import KeyRefused, explain_response, read_body, shorten, show_address
+from headgate.models.failures import (
+    KeyRefused,
+    ServerTrouble,
+    explain_response,
+    read_body,
+    shorten,
+    show_address,
+)
 from headgate.models.jsontext import decode_json
+from headgate.models.transport import explain_transport
 
 MAX_REPLY_BYTES = 64 << 20
 _MAX_ERROR_BYTES = 64 << 10
@@ -87,11 +94,13 @@ class HttpClient:
                     allow_redirects=False,
                 )
         except aiohttp.ServerTimeoutError as error:
-            raise self._unavailable(f"did not accept a connection in {self._timeouts.connect:g} s") from error
+            told = f"{show_address(self.endpoint)} did not accept a connection in"
+            raise ServerTrouble(f"{told} {self._timeouts.connect:g} s.", "unreachable") from error
         except TimeoutError as error:
-            raise self._unavailable(f"sent no answer in {wait:g} s") from error
+            told = f"{show_address(self.endpoint)} sent no answer in {wait:g} s."
+            raise ServerTrouble(told, "silent") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise self._explain_transport(error) from error
+            raise explain_transport(self.endpoint, error) from error
         answer = Answer(self, response, deadline, self._timeouts)
         try:
             if response.status != 200:
@@ -101,23 +110,6 @@ class HttpClient:
             await answer.drain()
         finally:
             response.close()
-
-    def _explain_transport(self, error: Exception) -> ModelError:
-        reason = shorten(self.endpoint, str(error) or type(error).__name__)
-        if isinstance(error, aiohttp.InvalidURL):
-            return ModelRefused(f"{show_address(self.endpoint)} has no valid address. Check base_url.")
-        if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
-            return ModelRefused(f"{show_address(self.endpoint)} has an untrusted certificate: {reason}")
-        if isinstance(error, aiohttp.ClientHttpProxyError | aiohttp.ClientProxyConnectionError):
-            return self._unavailable(f"cannot be reached through the proxy: {reason}")
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return self._unavailable(f"cannot be reached: {reason}. Is it running, and is base_url right?")
-        if isinstance(error, aiohttp.ClientResponseError):
-            return self._unavailable(f"did not answer in HTTP: {reason}")
-        return self._unavailable(f"closed the connection: {reason}")
-
-    def _unavailable(self, what: str) -> ModelUnavailable:
-        return ModelUnavailable(f"{show_address(self.endpoint)} {what}.".replace("?.", "?"))
 
 
 class Answer:
@@ -146,10 +138,12 @@ class Answer:
         except TimeoutError as error:
             if self.started:
                 limit = self._timeouts.idle
-                raise ModelUnavailable(f"{name} sent nothing for {limit:g} s amid a reply.") from error
-            raise ModelUnavailable(f"{name} sent no token in {self._timeouts.first_token:g} s.") from error
+                raise ServerTrouble(f"{name} sent nothing for {limit:g} s amid a reply.", "silent") from error
+            told = f"{name} sent no token in {self._timeouts.first_token:g} s."
+            raise ServerTrouble(told, "silent") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise ModelUnavailable(f"{name} closed the connection in the middle of a reply.") from error
+            told = f"{name} closed the connection in the middle of a reply."
+            raise ServerTrouble(told, "cut") from error
         self._size += len(data)
         if self._size > MAX_REPLY_BYTES:
             raise ReplyInvalid(f"The reply is longer than {MAX_REPLY_BYTES >> 20} MiB and was cut off.")
@@ -237,4 +231,5 @@ async def list_models(settings: ModelSettings) -> list[str] | None:
     entries = body.get("data") if isinstance(body, dict) else None
     if not isinstance(entries, list):
         return None
-    return [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+    named = [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+    return named if named or not entries else None  # a list without one name is in some other form

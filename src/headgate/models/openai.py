@@ -104,7 +104,7 @@ def encode_head(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
     try:
         return encode_json({**fields, **extra})[:-1] + b',"messages":['
     except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"extra_body cannot be sent as JSON: {error}") from error
+        raise ConfigError(f"The setting extra_body cannot be sent as JSON: {error}.") from error
 
 
 def encode_message(message: Message) -> bytes:

@@ -171,7 +171,9 @@ class ScriptedModel:
         request = replace(request, messages=tuple(request.messages))
         self.requests.append(request)
         if self._position >= len(self._entries):
-            raise self._fail(ScriptExhausted, f"has {len(self._entries)} entries and was asked once more")
+            count = len(self._entries)
+            entries = f"{count} {'entry' if count == 1 else 'entries'}"
+            raise self._fail(ScriptExhausted, f"has {entries} and was asked once more")
         entry: object = self._entries[self._position]
         self._position += 1
         number = self._position
@@ -228,10 +230,16 @@ class ScriptedModel:
 def _read_script(path: Path) -> list[ScriptEntry]:
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The script {path} cannot be read: {error}") from error
+    except FileNotFoundError as error:
+        raise ConfigError(f"The script {path} does not exist.") from error
+    except OSError as error:
+        raise ConfigError(
+            f"The script {path} cannot be read: {error.strerror or 'it is no file'}."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"The script {path} is not UTF-8 text.") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"The script {path} is not valid YAML: {error}") from error
+        raise ConfigError(f"The script {path} is not valid YAML{_yaml_fault(error)}.") from error
     if isinstance(document, dict):
         if unknown := sorted(str(key) for key in document if key != "replies"):
             raise ConfigError(
@@ -250,13 +258,26 @@ def _read_entry(path: Path, number: int, fields: object) -> ScriptEntry:
             _argument_text(next(iter(call.values())))
     except ValidationError as error:
         faults = "; ".join(
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}".removeprefix(": ")
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}".removeprefix(
+                ": "
+            )
             for fault in error.errors()
         )
-        raise ConfigError(f"The script {path}, entry {number}: {faults}") from error
+        raise ConfigError(f"The script {path}, entry {number}: {faults}.") from error
     except TypeError as error:
-        raise ConfigError(f"The script {path}, entry {number}: {error}; quote it") from error
+        raise ConfigError(f"The script {path}, entry {number}: {error}; quote it.") from error
     return entry
+
+
+def _plain(message: str) -> str:
+    return message.removeprefix("Value error, ").rstrip(".")
+
+
+def _yaml_fault(error: yaml.YAMLError) -> str:
+    """Where the fault is and what, without the piece of the file that the library quotes."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return ""
+    return f" in line {error.problem_mark.line + 1}: {error.problem or 'it cannot be read'}"
 
 
 def _argument_text(value: object) -> str:

@@ -51,6 +51,7 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
             name=clean_text(name)[:80],
             ok=not answer.error,
             error=answer.error,
+            detail=text[:300] if answer.error else "",
             read=tuple(map(show_path, answer.read)),
             changed=tuple(map(show_path, answer.changed)),
         ),

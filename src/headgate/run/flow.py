@@ -4,6 +4,7 @@ from headgate.checks.verify import Verification, new_run_id
 from headgate.config.texts import fill
 from headgate.core.events import CheckFinished, Note, StageEnded, VerifyFinished, VerifyStarted
 from headgate.core.flow import Stage, next_stage
+from headgate.core.milestones import say_reason
 from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, Verdict, decide
 from headgate.run.job import Job
 from headgate.run.stage import Entry, run_stage
@@ -54,7 +55,7 @@ async def _complete(job: Job, stage: Stage, entry: Entry) -> Decision | None:
         match decision.action:
             case "retry":
                 attempt = job.state.attempts_at(stage.id) + 1
-                reason = decision.detail or decision.reason
+                reason = decision.detail or say_reason(decision.reason)
                 entry = Entry("retry", fill("retry", stage=stage.id, attempt=attempt, reason=reason))
             case "infra" | "stuck":
                 return decision
@@ -66,7 +67,7 @@ async def _complete(job: Job, stage: Stage, entry: Entry) -> Decision | None:
 
 
 def _why(stage: Stage, decision: Decision) -> str:
-    return f'Stage "{stage.id}" did not complete: {decision.detail or decision.reason}.'
+    return f'Stage "{stage.id}" did not complete: {decision.detail or say_reason(decision.reason)}.'
 
 
 async def _tally(job: Job, fix: Stage, verdict: Verdict | None) -> Tally:

@@ -7,7 +7,7 @@ from headgate.config.texts import fill
 from headgate.core.events import DecisionMade, MessageAdded, Note, StageEnded, StageStarted, ViewCompacted
 from headgate.core.flow import Ending, Stage
 from headgate.core.messages import Message
-from headgate.core.report import last_words
+from headgate.core.milestones import say_reason
 from headgate.core.rules import Action, Decision, decide, wait_seconds
 from headgate.run.job import Job, StageRun
 from headgate.run.opening import opening_message, system_message
@@ -117,7 +117,7 @@ async def _wait(run: StageRun, decision: Decision) -> None:
 async def _grant_final_turn(run: StageRun, decision: Decision) -> None:
     run.record(DecisionMade(action="final_turn", reason=decision.reason, detail=decision.detail))
     await run.job.log.commit()
-    await say(run, "final_turn", fill("final_turn", stage=run.stage.id, reason=decision.reason))
+    await say(run, "final_turn", fill("final_turn", stage=run.stage.id, reason=say_reason(decision.reason)))
 
 
 async def _leave(run: StageRun, decision: Decision) -> None:
@@ -133,11 +133,9 @@ async def _leave(run: StageRun, decision: Decision) -> None:
 
 
 def _own_note(run: StageRun, decision: Decision) -> Note:
-    said = last_words(run.job.state)
-    missing = f"; {decision.detail}" if decision.detail else ""
+    why = decision.detail or say_reason(decision.reason)
     return Note(
-        summary=f"Ended without a closing signal ({decision.reason}{missing})."
-        + (f" Before: {said}" if said else ""),
+        summary=f"Ended without an accepted closing signal: {why}.",
         files_read=tuple(run.state.files_read),
         files_changed=tuple(run.job.state.files_changed),
     )

@@ -72,6 +72,24 @@ class ToolContext:
     """Hears each line that a running command prints, for people to watch."""
 
 
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("file_path", "filepath", "filename", "file", "target_file", "directory", "dir"), ("path",)
+    ),
+    **dict.fromkeys(("old_string", "old_str", "old_text", "find"), ("old",)),
+    **dict.fromkeys(("new_string", "new_str", "new_text", "replacement", "replace"), ("new",)),
+    **dict.fromkeys(("contents", "file_content", "file_text", "text"), ("content",)),
+    **dict.fromkeys(("thought", "thinking", "content"), ("text",)),
+    **dict.fromkeys(("regex", "query"), ("pattern",)),
+    **dict.fromkeys(("files", "file_paths"), ("paths",)),
+    **dict.fromkeys(("diff", "input"), ("patch",)),
+    "search": ("pattern", "old"),
+    "pattern": ("glob",),
+    "cmd": ("command",),
+    "steps": ("tasks",),
+}
+"""Names that models have learnt elsewhere for arguments of ours."""
+
 ToolFunction = Callable[[ToolContext, Any], Outcome | Awaitable[Outcome]]
 
 
@@ -91,17 +109,23 @@ class Tool:
     def parse(self, arguments: Mapping[str, Any]) -> Args:
         """The arguments, validated. ToolArgsInvalid says what is wrong and what the tool takes."""
         try:
-            return self.args.model_validate(arguments)
+            return self.args.model_validate(self._rename(arguments))
         except ValidationError as error:
             raise ToolArgsInvalid(f"{self.name}: {describe(error)}. It takes {self.usage()}.") from None
 
+    def _rename(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments under the tool's own names, where another name can only mean one of them."""
+        known = self.args.model_fields
+        renamed = dict(arguments)
+        for name in arguments:
+            meant = next((field for field in SYNONYMS.get(name, ()) if field in known), None)
+            if name not in known and meant and meant not in renamed:
+                renamed[meant] = renamed.pop(name)
+        return renamed
+
     def usage(self) -> str:
         """The arguments in one line: `path, start_line?, end_line?`."""
-        fields = self.args.model_fields
-        return (
-            ", ".join(name if info.is_required() else f"{name}?" for name, info in fields.items())
-            or "no arguments"
-        )
+        return _usage(self.spec.parameters) or "no arguments"
 
 
 def tool(category: Category, args: type[Args] | None = None) -> Callable[[ToolFunction], Tool]:
@@ -162,3 +186,13 @@ def describe(error: ValidationError) -> str:
             case _:
                 problems.append(f"`{where}`: {item['msg'][:1].lower()}{item['msg'][1:]}")
     return "; ".join(problems[:5])
+
+
+def _usage(schema: Mapping[str, Any]) -> str:
+    """Names only, optional ones with a question mark, the fields of listed objects in brackets."""
+    required = schema.get("required", ())
+    parts = []
+    for name, described in schema.get("properties", {}).items():
+        inner = _usage(described.get("items", {}))
+        parts.append(name + ("" if name in required else "?") + (f": [{{{inner}}}]" if inner else ""))
+    return ", ".join(parts)

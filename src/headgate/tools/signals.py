@@ -95,7 +95,6 @@ def stage_done_tool(stage: str) -> Tool:
             raise ToolFailed(f'stage_done: this is stage "{stage}", not "{args.stage}"')
         return Outcome("ok", signal=Signal("stage_done", args.model_dump(exclude={"stage"})))
 
-    named = create_model(
-        "StageDone", __base__=StageDone, stage=(str, Field(json_schema_extra={"enum": [stage]}))
-    )
+    field = Field(default=stage, json_schema_extra={"enum": [stage]})
+    named = create_model("StageDone", __base__=StageDone, stage=(str, field))
     return tool("control", named)(stage_done)

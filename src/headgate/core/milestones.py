@@ -1,0 +1,82 @@
+"""What happens, in one line each, for people who watch."""
+
+from headgate.core import events as ev
+from headgate.core.state import State
+
+_REASONS = {
+    "max_turns": "its turns are used up",
+    "retry_exhaustion": "too many replies in a row were of no use",
+    "context": "the context window is full",
+    "final_turn_spent": "the final turn did not complete it",
+    "needs_not_met": "a stage that it needs did not complete",
+    "verify_loops": "verification failed too often",
+    "stage_failed": "a stage did not complete",
+    "unfinished": "the work was not finished",
+    "model_unavailable": "the model does not answer",
+    "model_refused": "the model server refuses the request",
+    "check_broken": "verification cannot be run",
+    "environment": "something that Headgate needs is missing",
+    "crash": "Headgate itself failed",
+}
+_DOING = {
+    "explore": "analyzing codebase...",
+    "plan": "planning...",
+    "implement": "implementing changes...",
+    "work": "working...",
+}
+
+
+def say_reason(slug: str) -> str:
+    """A reason in words."""
+    return _REASONS.get(slug, slug.replace("_", " "))
+
+
+def milestone(event: ev.Event, state: State) -> str | None:
+    """One line where an event is worth it. `state` is the state after the event."""
+    stage = state.stages.get(event.path)
+    match event.body:
+        case ev.TaskStarted() as body:
+            return f"Task {event.task} started: {body.flow.name} flow, {body.model}"
+        case ev.StageStarted(reason="next") as body:
+            return f"{body.title}: {_DOING.get(body.stage, 'started')}"
+        case ev.StageStarted(reason="check_failed") as body:
+            budget = state.flow.stage(body.stage).budget if state.flow else None
+            of = f"/{budget.verify_loops}" if budget else ""
+            return f"Verification failed, debugging... Attempt {state.failed_runs + 1}{of}"
+        case ev.StageStarted() as body:
+            return f"{body.title}: started again"
+        case ev.ToolFinished(error="denied") as body:
+            return f"Refused: {_first_clause(body.detail)}"
+        case ev.ReplyFailed() as body:
+            return f"Model: {body.detail}"
+        case ev.PlanWritten() as body:
+            return f"Plan: {len(body.items)} step{'s' if len(body.items) != 1 else ''}"
+        case ev.DecisionMade(action="final_turn") as body:
+            return f"Final turn ({body.reason}): {body.detail or say_reason(body.reason)}"
+        case ev.DecisionMade(action="wait") as body:
+            return f"Waiting for the model: {body.detail}"
+        case ev.ViewCompacted() as body:
+            return f"Context compacted: {body.messages_before} messages to {body.messages_after}"
+        case ev.StageEnded(ending=ending) as body if ending != "completed":
+            return (
+                f"{stage.title if stage else body.stage}: {ending} ({body.reason}): {say_reason(body.reason)}"
+            )
+        case ev.VerifyStarted() as body:
+            return f"Running verification... {body.run_id}"
+        case ev.VerifyFinished(passed=True):
+            return "Verification passed"
+        case ev.VerifyFinished() as body:
+            return f"Verification failed: {body.reason}"
+        case ev.TaskEnded(state="SUCCESS", verified=False):
+            return "SUCCESS (not verified)"
+        case ev.TaskEnded() as body:
+            why = (
+                "" if body.reason in ("done", "cancelled") else f" ({body.reason}): {say_reason(body.reason)}"
+            )
+            return f"{body.state}{why}"
+        case _:
+            return None
+
+
+def _first_clause(text: str) -> str:
+    return text.split("; ", maxsplit=1)[0].split(". ", maxsplit=1)[0].rstrip(".")[:160]
