@@ -77,8 +77,10 @@ async def test_tests_that_are_not_there_verify_nothing(tmp_path: Path) -> None:
     [
         ("no-such-program-anywhere --version", True),
         ("VAR=1 no-such-program-anywhere", True),
+        ("cd . && no-such-program-anywhere", True),
+        ("if true; then no-such-program-anywhere; fi", True),
         ("./missing.sh", False),
-        ("sh -c 'no-such-program-anywhere'", False),
+        ("sh -c 'no-such-program-anywhere'", True),
         ("exit 127", False),
     ],
 )

@@ -171,8 +171,13 @@ def git_init(folder: Path) -> None:
             2,
             '/ is not in a git repository: run "git init" there, or name one with --repo.',
         ),
-        (None, ["--model", "qwen"], 2, 'unknown model "qwen": did you mean "openai/qwen"?'),
-        (None, ["--model", "openai/x", "--base-url", "nowhere"], 2, "--base-url must be an address"),
+        (None, ["--model", "qwen"], 2, 'There is no model "qwen": did you mean "openai/qwen"?'),
+        (
+            None,
+            ["--model", "openai/x", "--base-url", "nowhere"],
+            2,
+            "The option --base-url must be an address",
+        ),
     ],
 )
 def test_bad_input(

@@ -101,8 +101,8 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, message: str) -> Non
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("stagd", 'unknown flow "stagd": did you mean "staged"? Built in: '),
-        ("xyzzy", 'unknown flow "xyzzy": Built in: '),
+        ("stagd", 'There is no flow "stagd": did you mean "staged"? Built in are flat, staged; '),
+        ("xyzzy", 'There is no flow "xyzzy". Built in are flat, staged; '),
         ("nowhere.yaml", "There is no flow file nowhere.yaml."),
         ("folder/", "folder/ is a directory, where a file was expected."),
     ],

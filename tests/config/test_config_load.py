@@ -1,6 +1,7 @@
 """Where the configuration comes from, which model it means, and where keys may go."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,8 @@ class Setup:
     def failure(self, agent: str | None = None, **more: Any) -> str:
         with pytest.raises(ConfigError) as caught:
             self.load(agent, **more)
+        assert re.match(r"[A-Z/]|agent\.yaml", str(caught.value))
+        assert str(caught.value).endswith((".", "?"))
         return str(caught.value)
 
     def endpoint(
@@ -211,10 +214,12 @@ def test_what_is_wrong_outside_agent_yaml(setup: Setup, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     assert setup.failure(config_file=folder) == f"{folder} is a directory, where a file was expected."
-    assert setup.failure(model=" ") == "--model needs a value."
+    assert setup.failure(model=" ") == "The option --model needs a value."
     bad = {"HEADGATE_BASE_URL": "localhost"}
     assert setup.failure(environ=bad, model="openai/x").startswith("HEADGATE_BASE_URL must be an address")
-    assert setup.failure(base_url="ftp://x", model="openai/x").startswith("--base-url must be an address")
+    assert setup.failure(base_url="ftp://x", model="openai/x").startswith(
+        "The option --base-url must be an address"
+    )
     assert setup.failure(user="modell: x\n").startswith(f"{setup.user_file}, line 1: unknown key")
 
 
@@ -245,19 +250,34 @@ class TestModels:
     @pytest.mark.parametrize(
         ("agent", "name", "message"),
         [
-            ("model: qwen3", None, 'unknown model "qwen3": did you mean "openai/qwen3"?'),
+            ("model: qwen3", None, 'There is no model "qwen3": did you mean "openai/qwen3"?'),
             (
                 "model: chep\nmodels: {cheap: {model: openai/x}}",
                 None,
-                'unknown model "chep": did you mean "cheap"?',
+                'There is no model "chep": did you mean "cheap"?',
             ),
             (
                 "model: openai/x\nmodels: {cheap: {model: openai/x}}",
                 "chaep",
-                'unknown model "chaep": did you',
+                'There is no model "chaep": did you',
             ),
-            ("model: openai/", None, 'unknown model "openai/"'),
-            ("model: a\nmodels: {a: {model: b}}", None, 'unknown model "b"'),
+            ("model: openai/", None, 'There is no model "openai/"'),
+            ("model: a\nmodels: {a: {model: b}}", None, 'There is no model "b"'),
+            ("model: mistral/x", None, 'There is no model "mistral/x". A model is openai/NAME, '),
+            (
+                "model: ollama/qwen3:8b",
+                None,
+                'There is no provider "ollama": write openai/qwen3:8b and base_url '
+                "http://localhost:11434/v1.",
+            ),
+            ("model: lm-studio/x", None, 'There is no provider "lm-studio": write openai/x '),
+            ("model: hosted_vllm/a/b", None, 'There is no provider "hosted_vllm": write openai/a/b '),
+            ("model: llama.cpp/x", None, 'There is no provider "llama.cpp": write openai/x '),
+            (
+                "model: local/x",
+                None,
+                'There is no provider "local": write openai/x and base_url http://localhost:8080/v1.',
+            ),
         ],
     )
     def test_unknown_names(self, setup: Setup, agent: str, name: str | None, message: str) -> None:

@@ -132,11 +132,11 @@ class Outer(BaseModel):
         ("inner:\n  timout: 1\n", 'f.yaml, line 2: unknown key "timout": did you mean "timeout"?'),
         ("many:\n- name: a\n- nam: b\n", 'f.yaml, line 3: unknown key "nam": did you mean "name"?'),
         ("named:\n  x:\n    Name: b\n", 'f.yaml, line 3: unknown key "Name": did you mean "name"?'),
-        ("xyzzy: 1\n", 'f.yaml, line 1: unknown key "xyzzy": known are inner, many, named, number'),
-        ("number: many\n", 'f.yaml, line 1: "number" must be a whole number'),
-        ("many: {}\n", 'f.yaml, line 1: "many" must be a list'),
-        ("many:\n- 5\n", 'f.yaml, line 2: "many[0]" must be a mapping of "key: value" lines'),
-        ("number: x\nother: y\n", 'f.yaml, line 1: "number" must be a whole number'),
+        ("xyzzy: 1\n", 'f.yaml, line 1: unknown key "xyzzy": known are inner, many, named, number.'),
+        ("number: many\n", 'f.yaml, line 1: "number" must be a whole number.'),
+        ("many: {}\n", 'f.yaml, line 1: "many" must be a list.'),
+        ("many:\n- 5\n", 'f.yaml, line 2: "many[0]" must be a mapping of "key: value" lines.'),
+        ("number: x\nother: y\n", 'f.yaml, line 1: "number" must be a whole number.'),
     ],
 )
 def test_explaining_what_does_not_fit(text: str, message: str) -> None:
@@ -147,7 +147,7 @@ def test_explaining_what_does_not_fit(text: str, message: str) -> None:
 
 
 def test_an_error_without_a_line() -> None:
-    assert str(Document("f.yaml", {}).error(("a",), "no")) == "f.yaml: no"
+    assert str(Document("f.yaml", {}).error(("a",), "no")) == "f.yaml: no."
 
 
 texts = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=8)

@@ -10,7 +10,9 @@ import pytest
 from headgate.core.events import Event, MessageAdded, PlanItem, PlanWritten, ToolFinished
 from headgate.core.task import Task
 from headgate.engine import store as store_module
-from headgate.engine.store import MIGRATIONS, Entry, Store
+from headgate.engine.bus import Bus
+from headgate.engine.log import TaskLog
+from headgate.engine.store import MIGRATIONS, Draft, Store
 from headgate.errors import StoreError
 
 
@@ -18,8 +20,8 @@ def queue(store: Store, text: str = "do it") -> Task:
     return store.add_task(lambda task_id: Task(id=task_id, text=text, goal=text), created=1.0)
 
 
-def added(slug: str, content: str | None = None) -> Entry:
-    return Entry("explore", 1, 2.0, MessageAdded(role="user", slug=slug), content)
+def added(slug: str, content: str | None = None) -> Draft:
+    return Draft("explore", 1, 2.0, MessageAdded(role="user", slug=slug), content)
 
 
 async def test_what_was_appended_is_there_for_everyone(tmp_path: Path) -> None:
@@ -28,7 +30,7 @@ async def test_what_was_appended_is_there_for_everyone(tmp_path: Path) -> None:
     task = queue(store)
     plan = PlanWritten(version=1, items=(PlanItem(id="1", description="mend it"),))
     finished = ToolFinished(call="c", name="ls", ok=False, error="denied")
-    entries = [added("task", "hello"), Entry("plan", 2, 3.0, plan), Entry("plan", 2, 3.5, finished)]
+    entries = [added("task", "hello"), Draft("plan", 2, 3.0, plan), Draft("plan", 2, 3.5, finished)]
     events = await store.append(task.id, entries, "RUNNING")
     assert events == [
         Event(1, task.id, "explore", 1, 2.0, MessageAdded(role="user", slug="task")),
@@ -82,10 +84,10 @@ async def test_another_process_s_events_can_be_followed(tmp_path: Path) -> None:
 import asyncio
 from pathlib import Path
 from headgate.core.events import MessageAdded
-from headgate.engine.store import Entry, Store
+from headgate.engine.store import Draft, Store
 store = Store(Path({str(path)!r}))
 for slug in "abc":
-    asyncio.run(store.append({task.id!r}, [Entry("", 0, 1.0, MessageAdded(role="user", slug=slug))]))
+    asyncio.run(store.append({task.id!r}, [Draft("", 0, 1.0, MessageAdded(role="user", slug=slug))]))
 store.close()
 """
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", writer)
@@ -108,7 +110,34 @@ async def test_a_cancelled_append_is_committed_all_the_same(tmp_path: Path) -> N
     appending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await appending
-    assert len(store.events(task.id)) == 1
+    await store.append(task.id, [added("y")])
+    assert len(store.events(task.id)) == 2
+    store.close()
+
+
+async def test_a_cancelled_commit_is_heard_all_the_same(tmp_path: Path) -> None:
+    store = Store(tmp_path / "headgate.db")
+    heard: list[Event] = []
+    log = TaskLog(store, Bus([heard.append]), queue(store), lambda: 1.0)
+    log.record("", 0, MessageAdded(role="user", slug="x"))
+    committing = asyncio.create_task(log.commit())
+    await asyncio.sleep(0)
+    committing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await committing
+    assert heard == store.events()
+    assert log.state.last_seq == 1
+    store.close()
+
+
+async def test_what_cannot_be_encoded_is_refused_and_nothing_hangs(tmp_path: Path) -> None:
+    store = Store(tmp_path / "headgate.db")
+    task = queue(store)
+    with pytest.raises(ValueError, match="surrogates"):
+        await store.append(task.id, [added("\ud800")])
+    with pytest.raises(StoreError):
+        await store.append(task.id, [added("fine", "\ud800")])
+    assert len(await store.append(task.id, [added("fine")])) == 1
     store.close()
 
 

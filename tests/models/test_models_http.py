@@ -260,9 +260,10 @@ async def test_a_certificate_that_nobody_trusts(tmp_path: Path) -> None:
     if not shutil.which("openssl"):
         pytest.skip("openssl makes the certificate, and is not installed")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    making = f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=127.0.0.1 -keyout {key} -out {certificate}"
     await asyncio.to_thread(
         subprocess.run,
-        f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=127.0.0.1 -keyout {key} -out {certificate}".split(),
+        making.split(),
         check=True,
         capture_output=True,
     )

@@ -157,10 +157,11 @@ async def test_a_stage_may_have_its_own_model(store: Store) -> None:
             Stage(id="b", model="cheap", allow_missing_done=True),
         ),
     )
-    first = ScriptedModel([Reply(Message("assistant", "One."))])
-    second = ScriptedModel([Reply(Message("assistant", "Two."))])
+    look = Reply(Message("assistant", "", (ToolCall("c", "ls", "{}"),)))
+    first = ScriptedModel([look, Reply(Message("assistant", "One."))])
+    second = ScriptedModel([look, Reply(Message("assistant", "Two."))])
     job = make_job(store, flow, {None: first, "cheap": second})
     await run_flow(job)
-    assert (len(first.requests), len(second.requests)) == (1, 1)
+    assert (len(first.requests), len(second.requests)) == (2, 2)
     assert "- a: One." in second.requests[0].messages[1].content
     assert {stage: note.summary for stage, note in job.state.notes.items()} == {"a": "One.", "b": "Two."}

@@ -1,8 +1,8 @@
 """Verification: the project's own commands, run by the runtime, never taken from the model's word."""
 
+import asyncio
 import re
 import secrets
-import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from headgate.errors import HeadgateError
 from headgate.host.process import run_command
 
 TAIL_LINES = 200
+_NOT_FOUND = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found$", re.MULTILINE)
 _RAN_NOTHING = re.compile(r"^Ran 0 tests in [\d.]+s\s+(OK|NO TESTS RAN)", re.MULTILINE)
 """What unittest says, with success, when it found no tests. Other runners fail by themselves then."""
 
@@ -58,7 +59,7 @@ class Verifier:
             log = folder / f"step-{number:02}-{_file_name(step.name)}.log"
             result, verdict, tail = await self._run_step(step, log)
             results.append(result)
-            _append(folder / "combined.log", step, log)
+            await asyncio.to_thread(_append, folder / "combined.log", step, log)
             if not isinstance(verdict, Pass):
                 break
         verification = Verification(verdict, tuple(results), tail)
@@ -93,8 +94,8 @@ class Verifier:
             return result.model_copy(update={"passed": False}), Fail("verify_failed", reason), done.output
         if passed:
             return result, Pass(), ""
-        missing = self._missing_program(step.command) if done.exit_code == 127 else None
-        if missing and "not found" in done.output:
+        missing = self._missing_program(step.command, done.output) if done.exit_code == 127 else None
+        if missing:
             reason = f'verification step "{step.name}": the program {missing} is not installed'
             return result, Broken(reason), ""
         how = (
@@ -105,15 +106,11 @@ class Verifier:
         tail = "\n".join(done.output.splitlines()[-TAIL_LINES:])
         return result, Fail("verify_failed", f'step "{step.name}" ({step.command}) {how}'), tail
 
-    def _missing_program(self, command: str) -> str | None:
-        """The program that a command starts with, if it is neither on the path nor in the repository."""
-        try:
-            words = [word for word in shlex.split(command) if not re.fullmatch(r"\w+=.*", word)]
-        except ValueError:
-            return None
-        if not words or "/" in words[0]:
-            return None
-        return None if shutil.which(words[0], path=self.environment.get("PATH")) else words[0]
+    def _missing_program(self, command: str, output: str) -> str | None:
+        """The program that the shell did not find, if the step names it and it really is not installed."""
+        path = self.environment.get("PATH")
+        named = (name for name in _NOT_FOUND.findall(output) if name in command)
+        return next((name for name in named if not shutil.which(name, path=path)), None)
 
 
 def _file_name(name: str) -> str:
@@ -130,12 +127,14 @@ def _append(combined: Path, step: VerifyStep, log: Path) -> None:
 
 
 def _write_manifest(folder: Path, run_id: str, steps: Sequence[VerifyStep], done: Verification) -> None:
-    commands = {step.name: step.command for step in steps}
     manifest = {
         "run_id": run_id,
         "passed": isinstance(done.verdict, Pass),
         "reason": "" if isinstance(done.verdict, Pass) else done.verdict.reason,
-        "steps": [{**step.model_dump(), "command": commands[step.name]} for step in done.steps],
+        "steps": [
+            {**result.model_dump(), "command": step.command}
+            for result, step in zip(done.steps, steps, strict=False)
+        ],
         "skipped": [step.name for step in steps[len(done.steps) :]],
     }
     (folder / "manifest.json").write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))

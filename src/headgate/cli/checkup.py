@@ -4,26 +4,21 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from headgate.config.endpoint import show_address
 from headgate.config.flows import flow_from_config
 from headgate.config.load import Loaded
-from headgate.config.schema import Config, provider_of
-from headgate.core.messages import Delta, Message, Request
-from headgate.core.names import nearest
-from headgate.core.settings import ModelSettings, VerifyStep
+from headgate.config.schema import Config
+from headgate.core.settings import VerifyStep
 from headgate.engine.engine import SPECS
-from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
+from headgate.errors import ConfigError
 from headgate.host.commandline import split_commands
 from headgate.host.git import INTERNAL, GitFailed, git
-from headgate.models.base import open_model
 
 MIN_FREE_MEGABYTES = 100
-_PATIENCE = 120.0
 _SHELL_WORDS = """
     . : [ [[ alias break case cd command continue declare done echo elif else esac eval exec exit export
     false fi for function local popd printf pushd pwd read return set shift shopt source test trap true type
@@ -37,10 +32,10 @@ class Finding:
     """What one check found."""
 
     check: str
-    status: Literal["ok", "note", "fail"]
+    status: Literal["ok", "note", "warn", "fail"]
     detail: str
     fix: str = ""
-    """What to do about a failure."""
+    """What to do about a failure or a warning."""
     fault: Literal["", "configuration", "environment"] = ""
     """Whose a failure is."""
 
@@ -57,10 +52,12 @@ def environment_fault(check: str, detail: str, fix: str = "") -> Finding:
 
 def check_git(directory: Path) -> Finding:
     """Whether git is there, and which."""
+    if not shutil.which("git"):
+        return environment_fault("git", "it is not found", "Install git and put it on PATH.")
     try:
         version = git(directory, "version").decode("utf-8", "replace").strip()
     except GitFailed as error:
-        return environment_fault("git", str(error), "Install git and put it on PATH.")
+        return environment_fault("git", str(error), "Make `git version` work.")
     return Finding("git", "ok", version.removeprefix("git version "))
 
 
@@ -101,7 +98,7 @@ def check_config(loaded: Loaded) -> Iterator[Finding]:
     used = ", ".join(loaded.sources) or "no file, environment variable or flag: defaults only"
     yield Finding("configuration", "ok", used)
     for note in loaded.notes:
-        yield Finding("API key", "note", note)
+        yield Finding("API key", "warn", note)
 
 
 def check_flow(loaded: Loaded, repo: Path) -> Finding:
@@ -114,76 +111,6 @@ def check_flow(loaded: Loaded, repo: Path) -> Finding:
     except ConfigError as error:
         return configuration_fault("flow", str(error))
     return Finding("flow", "ok", f"{flow.name}: {', '.join(stage.id for stage in flow.stages)}")
-
-
-async def check_model(config: Config, repo: Path) -> AsyncIterator[Finding]:
-    """Whether the default model is configured, reachable and streaming."""
-    try:
-        settings = config.model_settings()
-    except ConfigError as error:
-        yield configuration_fault("model", str(error))
-        return
-    where = f" at {show_address(settings.base_url)}" if settings.base_url else ""
-    yield Finding("model", "ok", f"{settings.model}{where}")
-    if provider_of(settings.model) == "script":
-        yield await _check_script(settings, repo)
-        return
-    async for finding in _check_server(settings):
-        yield finding
-
-
-async def _check_script(settings: ModelSettings, repo: Path) -> Finding:
-    try:
-        async with open_model(settings, repo):
-            return Finding("script", "ok", "it can be read")
-    except HeadgateError as error:
-        return configuration_fault("script", str(error))
-
-
-async def _check_server(settings: ModelSettings) -> AsyncIterator[Finding]:
-    # The HTTP client is slow to import, and most checks do without.
-    from headgate.models.http import list_models
-
-    waits = settings.timeouts.model_copy(
-        update={"first_token": min(settings.timeouts.first_token, _PATIENCE)}
-    )
-    settings = settings.model_copy(update={"timeouts": waits})
-    try:
-        offered = await list_models(settings)
-    except ModelError as error:
-        yield _model_fault("server", error)
-        return
-    told = "it does not list its models" if offered is None else f"{len(offered)} models"
-    yield Finding("server", "ok", f"reachable, {told}")
-    name = settings.model.partition("/")[2]
-    listed = offered is None or name in offered or f"{name}:latest" in offered
-    pieces: list[Delta] = []
-    question = Request([Message("user", "Count from one to five.")], max_tokens=64)
-    try:
-        async with open_model(settings) as model:
-            await model.reply(question, pieces.append)
-    except ModelError as error:
-        if listed or not isinstance(error, ModelRefused):
-            yield _model_fault("streaming", error)
-            return
-        close = nearest(name, offered or [])
-        fix = f"Did you mean {settings.model.partition('/')[0]}/{close}?" if close else ""
-        yield configuration_fault("model name", f'the server has no model "{name}": {error}', fix)
-        return
-    if not listed:
-        yield Finding("model name", "note", f'the server answers to "{name}", though it does not list it')
-    if len(pieces) > 1:
-        yield Finding("streaming", "ok", f"a reply came in {len(pieces)} pieces")
-    else:
-        yield Finding(
-            "streaming", "note", "a reply came in one piece: a task's progress will be less visible"
-        )
-
-
-def _model_fault(check: str, error: ModelError) -> Finding:
-    if isinstance(error, ModelRefused):
-        return configuration_fault(check, str(error), "Check `model`, `base_url` and HEADGATE_API_KEY.")
-    return environment_fault(check, str(error), "Start the model server, or correct `base_url`.")
 
 
 def check_verification(config: Config, repo: Path, environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -16,18 +16,18 @@ from headgate.cli.checkup import (
     check_disk,
     check_flow,
     check_git,
-    check_model,
     check_repository,
     check_ripgrep,
     check_verification,
     configuration_fault,
 )
+from headgate.cli.modelcheck import PATIENCE, Patience, Say, check_model
 from headgate.cli.options import config_option, find_repo, model_options, repo_option
 from headgate.config.load import load_config
 from headgate.errors import ConfigError
 
-_MARKS = {"ok": "✓", "note": "·", "fail": "✗"}
-_PLAIN_MARKS = {"ok": "ok  ", "note": "note", "fail": "FAIL"}
+_MARKS = {"ok": "✓", "note": "·", "warn": "!", "fail": "✗"}
+_PLAIN_MARKS = {"ok": "ok  ", "note": "note", "warn": "WARN", "fail": "FAIL"}
 
 
 @click.command("doctor")
@@ -40,8 +40,9 @@ def command(
 ) -> int:
     """Check git, the configuration and the model.
 
-    Asks the model one short question; runs none of the verification commands. Exits with 2 if the
-    configuration is at fault, with 3 if something around Headgate is, such as a model server that is down.
+    Asks the model one short question, which it should answer with a tool call, and waits three minutes for it
+    at most; runs none of the verification commands. Exits with 2 if the configuration is at fault, with 3 if
+    something around Headgate is, such as a model server that is down.
     """
     flags = {"model": model, "base_url": base_url}
     return asyncio.run(_report(repo, config, flags, as_json))
@@ -52,7 +53,8 @@ async def _report(
 ) -> int:
     findings: list[Finding] = []
     marks = _MARKS if _can_print(_MARKS) else _PLAIN_MARKS
-    async for finding in examine(repo, config, flags, os.environ):
+    say = _say_on_terminal if sys.stderr.isatty() and not as_json else _say_nothing
+    async for finding in examine(repo, config, flags, os.environ, say):
         findings.append(finding)
         if not as_json:
             click.echo(f"{marks[finding.status]} {finding.check}: {finding.detail}")
@@ -64,17 +66,35 @@ async def _report(
     return 2 if "configuration" in faults else 3 if "environment" in faults else 0
 
 
+def _say_on_terminal(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _say_nothing(text: str) -> None:
+    """Nobody watches."""
+
+
 async def examine(
-    repo: Path | None, config_file: Path | None, flags: Mapping[str, str | None], environ: Mapping[str, str]
+    repo: Path | None,
+    config_file: Path | None,
+    flags: Mapping[str, str | None],
+    environ: Mapping[str, str],
+    say: Say = _say_nothing,
+    patience: Patience = PATIENCE,
 ) -> AsyncIterator[Finding]:
-    """Every check, in an order in which each makes sense of the next; what cannot be checked is left out."""
-    yield check_git(Path.cwd())
+    """Every check, in an order in which each makes sense of the next; what cannot be checked is left out.
+
+    `say` is told what is being waited for.
+    """
+    git_found = check_git(Path.cwd())
+    yield git_found
     try:
         root = find_repo(repo)
     except ConfigError as error:
         yield configuration_fault("repository", str(error))
         return
-    yield check_repository(root)
+    if git_found.status == "ok":
+        yield check_repository(root)
     yield check_disk(root)
     yield check_ripgrep(environ)
     try:
@@ -87,7 +107,7 @@ async def examine(
     yield check_flow(loaded, root)
     for finding in check_verification(loaded.config, root, environ):
         yield finding
-    async for finding in check_model(loaded.config, root):
+    async for finding in check_model(loaded.config, root, say, patience):
         yield finding
 
 

@@ -11,10 +11,10 @@ import click
 from headgate.cli.options import find_repo, repo_option
 from headgate.config.detect import Detection, detect_project
 from headgate.config.load import CONFIG_NAME
-from headgate.config.schema import provider_of
-from headgate.errors import ConfigError
+from headgate.config.schema import provider_of, unknown_model
+from headgate.errors import ConfigError, HeadgateError
 from headgate.host.atomic import Batch
-from headgate.host.git import exclude_internal
+from headgate.host.git import exclude_internal, git
 
 _MODEL_EXAMPLES = """\
 # The model, and the address of its server. Any server that speaks the OpenAI protocol will do:
@@ -38,8 +38,9 @@ def command(repo: Path | None, force: bool, model: str | None) -> None:
     """
     root = find_repo(repo)
     if model is not None and not provider_of(model):
-        raise ConfigError(f'--model "{model}" is none: write openai/NAME, anthropic/NAME or script:FILE.')
-    python = "python3" if not shutil.which("python") and shutil.which("python3") else "python"
+        raise unknown_model(model)
+    python = "python" if shutil.which("python") and not shutil.which("python3") else "python3"
+    git(root, "version")  # before anything is written
     detection = detect_project(root, python)
     existed = write_config(root, render_config(detection, model), force=force)
     exclude_internal(root)
@@ -49,6 +50,10 @@ def command(repo: Path | None, force: bool, model: str | None) -> None:
         click.echo(hint)
     click.echo(f"{'Rewrote' if existed else 'Wrote'} {CONFIG_NAME}" + (":" if detection.steps else "."))
     for step in detection.steps:
+        click.echo(f"  {step.name}: {step.command}")
+    if detection.left_out:
+        click.echo(f"Left out, and in {CONFIG_NAME} as comments:")
+    for step in detection.left_out:
         click.echo(f"  {step.name}: {step.command}")
     first = "" if model else f"Name a model in {CONFIG_NAME} or in HEADGATE_MODEL. "
     click.echo(f'Next: {first}Run "headgate doctor" to check, then headgate run "what to do".')
@@ -69,7 +74,13 @@ def render_config(detection: Detection, model: str | None = None) -> str:
             lines += [f"      timeout: {step.timeout:g}  # seconds"]
     else:
         lines += ["# None were found. Until there are some, results are reported as unverified."]
-        lines += ["verification:", "  steps: []", "  # - name: tests", "  #   command: make test"]
+        lines += ["verification:", "  steps: []"]
+        if not detection.left_out:
+            lines += ["  # - name: tests", "  #   command: make test"]
+    if detection.left_out:
+        lines += ["# These were left out: projects below the root, of which you know which count."]
+    for step in detection.left_out:
+        lines += [f"    # - name: {_quote(step.name)}", f"    #   command: {_quote(step.command)}"]
     lines += ["", "# Paths that no task may write.", "boundaries: []", '# boundaries: ["migrations/**"]', ""]
     return "\n".join(lines)
 
@@ -77,6 +88,14 @@ def render_config(detection: Detection, model: str | None = None) -> str:
 def write_config(root: Path, text: str, *, force: bool) -> bool:
     """Writes agent.yaml whole or not at all, over an old one only by force; says whether there was one."""
     path = root / CONFIG_NAME
+    try:
+        return _write_config(root, path, text, force=force)
+    except OSError as error:
+        # The error itself names the temporary file that the text goes to first, or nothing.
+        raise HeadgateError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def _write_config(root: Path, path: Path, text: str, *, force: bool) -> bool:
     try:
         old = path.lstat()
     except FileNotFoundError:

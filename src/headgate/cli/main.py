@@ -135,6 +135,7 @@ def cli() -> None:
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Runs a command line and exits with its code. A command may return its exit code."""
+    fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -150,6 +151,20 @@ def main(argv: list[str] | None = None) -> NoReturn:
         sys.stdout.flush()
         sys.exit(result if isinstance(result, int) else 0)
     raise AssertionError("the policy lets nothing through")
+
+
+def fill_closed_streams() -> None:
+    """Gives a process that was started with a standard stream closed one that leads nowhere.
+
+    The descriptors are filled, too: otherwise the next file to be opened would be standard output to every
+    program that is started.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def help_width() -> int:

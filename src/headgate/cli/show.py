@@ -39,7 +39,7 @@ def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None)
         replay.apply(event)
         line = milestone(event, replay) or (detail_line(event) if detail else None)
         if line:
-            say(f"[{clock(event.at - replay.started_at)}] {printable(line)}")
+            say(f"[{clock(event.at - (replay.started_at or event.at))}] {printable(line)}")
     if state.summary:
         say(f"\n{state.summary}")
 

@@ -114,7 +114,8 @@ def _address(
     ):
         if text:
             if problem := address_problem(text):
-                raise ConfigError(f"{source} {problem}.")
+                named = f"The option {source}" if source.startswith("-") else source
+                raise ConfigError(f"{named} {problem}.")
             return _Value(text, source)
     return own or _shared_setting("base_url", provider, layers)
 

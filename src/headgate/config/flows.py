@@ -34,16 +34,18 @@ def load_flow(name_or_file: str, repo: Path, tools: Iterable[ToolSpec] | None = 
     builtin = builtin_flows()
     if name_or_file in builtin:
         text = builtin[name_or_file].read_text("utf-8")
-        return _read_flow(parse_yaml(text, f"the built-in flow {name_or_file}"), name_or_file, tools)
+        return _read_flow(parse_yaml(text, f"The built-in flow {name_or_file}"), name_or_file, tools)
     path = repo / name_or_file
     if "/" in name_or_file or name_or_file.endswith(_SUFFIXES):
         if not path.exists():
             raise ConfigError(f"There is no flow file {name_or_file}.")
         return _read_flow(read_yaml(path, name_or_file), PurePosixPath(name_or_file).stem, tools)
     close = nearest(name_or_file, builtin)
-    hint = f' did you mean "{close}"?' if close else ""
-    known = f"Built in: {', '.join(builtin) or 'none'}; or name a file that ends in .yaml."
-    raise ConfigError(f'unknown flow "{name_or_file}":{hint} {known}')
+    hint = f': did you mean "{close}"?' if close else "."
+    raise ConfigError(
+        f'There is no flow "{name_or_file}"{hint} Built in are {", ".join(builtin) or "none"}; '
+        "a flow of your own is named by its file, which ends in .yaml."
+    )
 
 
 def flow_from_config(

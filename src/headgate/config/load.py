@@ -61,7 +61,7 @@ def load_config(
     given = {name: flags[name] for name in FLAGS if flags.get(name) is not None}
     for name, value in given.items():
         if not str(value).strip():
-            raise ConfigError(f"{FLAGS[name]} needs a value.")
+            raise ConfigError(f"The option {FLAGS[name]} needs a value.")
     merged |= given
     endpoint = choose_endpoint(merged, layers, environ, given.get("base_url"))
     sources += [source for source in endpoint.sources if source not in sources]
@@ -74,7 +74,7 @@ def load_config(
     try:
         config = Config.model_validate(merged)
     except ValidationError as error:
-        raise explain(error, Document("the configuration", merged), Config) from None
+        raise explain(error, Document("The configuration", merged), Config) from None
     documents = tuple(layer.document for layer in layers)
     return Loaded(config.with_access(_access(environ)), tuple(sources), endpoint.notes, documents)
 

@@ -1,13 +1,13 @@
 """`agent.yaml`: every key it may have, and which model a stage gets."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, PrivateAttr, SecretStr, Tag
 
 from headgate.core.flow import Stage
-from headgate.core.names import unknown_name
+from headgate.core.names import nearest
 from headgate.core.settings import ModelSettings, Settings, VerifyStep
 from headgate.errors import ConfigError
 
@@ -15,6 +15,8 @@ NO_MODEL = (
     "No model is configured: set `model:` in agent.yaml, HEADGATE_MODEL or --model, for example "
     "--model openai/qwen3-coder --base-url http://localhost:11434/v1."
 )
+MODEL_FORMS = "A model is openai/NAME, anthropic/NAME, script:FILE or a name in `models`."
+_LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llamacpp": 8080, "local": 8080}
 _SLUG_CHARS = 30
 
 
@@ -38,6 +40,18 @@ def provider_of(spec: str) -> str:
     """`openai` of `openai/qwen3-coder`, `script` of `script:FILE`; empty if the text names no provider."""
     found = re.match(r"(openai|anthropic)/.|(script):.", spec, re.DOTALL)
     return (found[1] or found[2]) if found else ""
+
+
+def unknown_model(spec: str, names: Iterable[str] = ()) -> ConfigError:
+    """The error for a text that names no model, with what was probably meant."""
+    prefix, slash, name = spec.partition("/")
+    server = re.sub(r"(_chat|[^a-z])", "", prefix.lower().removeprefix("hosted_"))
+    if slash and name and server in _LOCAL_SERVERS:
+        address = f"http://localhost:{_LOCAL_SERVERS[server]}/v1"
+        return ConfigError(f'There is no provider "{prefix}": write openai/{name} and base_url {address}.')
+    close = nearest(spec, names) or (None if slash else f"openai/{spec}")
+    hint = f': did you mean "{close}"?' if close else "."
+    return ConfigError(f'There is no model "{spec}"{hint} {MODEL_FORMS}')
 
 
 class Access(NamedTuple):
@@ -139,13 +153,7 @@ class Config(Settings):
         chosen = self.models.get(name) or ModelSettings(model=name)
         if provider_of(chosen.model):
             return chosen
-        if self.models:
-            message = unknown_name("model", chosen.model, self.models)
-        else:
-            message = f'unknown model "{chosen.model}": did you mean "openai/{chosen.model}"?'
-        raise ConfigError(
-            f"{message} A model is openai/NAME, anthropic/NAME, script:FILE or a name in `models`."
-        )
+        raise unknown_model(chosen.model, self.models)
 
 
 def _complete(settings: ModelSettings, base_url: str | None, api_key: SecretStr | None) -> ModelSettings:

@@ -41,8 +41,9 @@ class Document:
         return self.lines.get(place)
 
     def error(self, place: Place, message: str) -> ConfigError:
-        """`agent.yaml, line 3: message`."""
+        """`agent.yaml, line 3: message.`"""
         line = self.line_of(place)
+        message += "" if message.endswith((".", "?", "!")) else "."
         return ConfigError(f"{self.name}, line {line}: {message}" if line else f"{self.name}: {message}")
 
 

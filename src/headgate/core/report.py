@@ -117,7 +117,9 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
         case "SUCCESS" if state.passing_run:
             return f"Verified by {state.passing_run}."
         case "SUCCESS":
-            return "Not verified: no verification steps are configured."
+            flow_verifies = state.flow is None or state.flow.checks.verify
+            why = "no verification steps are configured" if flow_verifies else "this flow has no verification"
+            return f"Not verified: {why}."
         case "STUCK" if reason == "verify_loops":
             return f"Verification failed {state.failed_runs} times; the last failure: {state.last_failure}"
         case "STUCK":

@@ -96,6 +96,8 @@ class State:
     files_read: dict[str, None] = field(default_factory=dict)
     files_changed: dict[str, None] = field(default_factory=dict)
     """While the task runs, what its tools wrote; at its end, what really differs."""
+    first_hashes: dict[str, str | None] = field(default_factory=dict)
+    """What each file that tools wrote was before the first write; None for a file that was not there."""
     retries_before_write: int = 0
     run_ids: list[str] = field(default_factory=list)
     passing_run: str = ""
@@ -131,6 +133,9 @@ class State:
             case ev.ReplyReceived() as body:
                 self.requests += 1
                 self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
+            case ev.ToolStarted() as body:
+                for change in body.changes:
+                    self.first_hashes.setdefault(change.path, change.before)
             case ev.ToolFinished() as body:
                 self._count_call(body)
             case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
@@ -207,6 +212,7 @@ def _apply_to_stage(stage: StageState, body: ev.AnyBody) -> None:
             stage.usable = False
             stage.final_taken = stage.final_granted
             stage.unavailable = stage.compactions = 0
+            stage.overflow = False
             stage.verdict = None
         case ev.ReplyFailed(error="unavailable"):
             stage.unavailable += 1
@@ -245,7 +251,7 @@ def _apply_to_stage(stage: StageState, body: ev.AnyBody) -> None:
         case ev.DecisionMade(action="final_turn"):
             stage.final_granted = True
         case ev.ViewCompacted():
-            stage.compactions += 1
+            stage.compactions += body.reason == "context"
             stage.overflow = False
         case ev.StageEnded():
             stage.ending = body.ending

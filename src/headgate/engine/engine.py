@@ -11,7 +11,7 @@ from headgate.config.flows import flow_from_config
 from headgate.config.load import Loaded
 from headgate.core.events import TaskEnded, TaskStarted
 from headgate.core.flow import Flow
-from headgate.core.messages import Model
+from headgate.core.messages import Model, clean_text
 from headgate.core.report import Report, build_report, write_summary
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings
@@ -19,7 +19,13 @@ from headgate.core.task import Constraints, Task, TaskState, parse_task_text
 from headgate.engine.bus import Bus
 from headgate.engine.folder import Folder
 from headgate.engine.log import TaskLog
-from headgate.engine.outfit import TOOLS, build_context, build_verifier, secret_patterns
+from headgate.engine.outfit import (
+    TOOLS,
+    build_context,
+    build_verifier,
+    secret_patterns,
+    without_secrets,
+)
 from headgate.engine.store import Store
 from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError, HeadgateError
@@ -64,6 +70,9 @@ class Engine:
 
     def submit(self, text: str, constraints: Constraints, flow: str | None = None) -> Task:
         """Takes a task in. What is wrong with its flow or its model is said now, not later."""
+        given = (text, *constraints.keep, *constraints.non_goals, *constraints.boundaries)
+        if any(clean_text(part) != part for part in given):
+            raise ConfigError("The task is not UTF-8 text.")
         goal, stated = parse_task_text(text)
         if not goal:
             raise ConfigError("The task is empty: say in plain words what is to be done.")
@@ -100,7 +109,7 @@ class Engine:
 
     async def _run_locked(self, task: Task) -> Report:
         log = TaskLog(self.store, self.bus, task, self.now)
-        tree = TaskTree(Snapshots(self.repo), lambda: log.state.files_changed)
+        tree = TaskTree(Snapshots(self.repo), lambda: log.state.first_hashes)
         try:
             decision = await self._carry_out(task, log, tree)
         except asyncio.CancelledError:
@@ -121,7 +130,8 @@ class Engine:
         flow = self._flow(task.flow)
         async with AsyncExitStack() as stack:
             models, settings = await self._open_models(stack, flow)
-            context = build_context(self.folder, config, task, self.bus, lambda: log.state.plan)
+            redact = redactor(self.repo, secret_patterns(config))
+            context = build_context(self.folder, config, task, self.bus, redact, lambda: log.state.plan)
             started = TaskStarted(
                 text=task.text,
                 goal=task.goal,
@@ -130,7 +140,7 @@ class Engine:
                 model=models[None].name,
                 tools=tuple(tool.name for tool in TOOLS),
                 baseline=await tree.begin(),
-                config=config.model_dump(mode="json", exclude_defaults=True),
+                config=without_secrets(config),
             )
             log.record("", 0, started)
             await log.commit_state("RUNNING")
@@ -144,7 +154,7 @@ class Engine:
                 context=context,
                 verifier=build_verifier(self.folder, config, self.bus),
                 tree=tree,
-                redact=redactor(self.repo, secret_patterns(config)),
+                redact=redact,
                 now=self.now,
                 sleep=self.sleep,
                 pulse=self.bus.pulse,
@@ -169,7 +179,10 @@ class Engine:
             files_changed=files,
         )
         log.record("", 0, ended)
-        await log.commit_state(ending, keep_bodies=self.loaded.config.keep_conversations)
+        keep = self.loaded.config.keep_conversations
+        await log.commit_state(ending, keep_bodies=keep)
+        if not keep:
+            self.folder.forget_outputs(log.state.task)
         report = build_report(log.state)
         self.folder.write_report(report, log.state.notes)
         return report

@@ -1,11 +1,13 @@
 """`.headgate/` in a repository: what is kept there and under which names."""
 
 import re
+import shutil
 from pathlib import Path
 
 from headgate.core.events import Note
 from headgate.core.report import Report, render_markdown
-from headgate.host.git import INTERNAL, exclude_internal
+from headgate.errors import ConfigError
+from headgate.host.git import INTERNAL, exclude_internal, git
 
 
 class Folder:
@@ -19,21 +21,39 @@ class Folder:
         self.outputs = self.path / "outputs"
         self.reports = self.path / "task_reports.jsonl"
         self.repo = repo
+        self._saved = 0
 
     def create(self) -> None:
-        """Makes the folder and tells git to leave it alone."""
-        if not self.path.is_dir():
-            self.path.mkdir(parents=True, exist_ok=True)
+        """Makes the folder and tells git to leave it alone.
+
+        A repository must not bring one along: what is in it could lead our writes anywhere.
+        """
+        if self.path.is_symlink() or (self.path.exists() and not self.path.is_dir()):
+            raise ConfigError(f"{self.path} is not a folder: move it away, Headgate keeps its files there.")
+        if git(self.repo, "ls-files", "-z", "--", INTERNAL):
+            raise ConfigError(
+                f"{INTERNAL}/ is committed here: take it out with git rm -r --cached {INTERNAL}."
+            )
+        self.path.mkdir(exist_ok=True)
+        for entry in self.path.iterdir():
+            if entry.is_symlink():
+                raise ConfigError(f"{entry} is a symbolic link, which Headgate never makes there: remove it.")
+        if self.lock.is_dir() or self.reports.is_dir():
+            raise ConfigError(f"{self.path} has folders where Headgate keeps files: move it away.")
         exclude_internal(self.repo)
 
     def save_output(self, task: str, text: str) -> str:
         """Keeps a text that was too long for the model; returns its path for `read_file`."""
         folder = self.outputs / task
         folder.mkdir(parents=True, exist_ok=True)
-        number = sum(1 for _ in folder.iterdir()) + 1
-        path = folder / f"{number:04}.txt"
+        self._saved += 1
+        path = folder / f"{self._saved:04}.txt"
         path.write_text(text, encoding="utf-8", errors="replace")
         return path.relative_to(self.repo).as_posix()
+
+    def forget_outputs(self, task: str) -> None:
+        """Removes what was kept for the model; it belongs to the conversation."""
+        shutil.rmtree(self.outputs / task, ignore_errors=True)
 
     def write_report(self, report: Report, notes: dict[str, Note]) -> Path | None:
         """Appends the line to task_reports.jsonl and writes the page that goes with the ending."""

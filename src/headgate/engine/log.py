@@ -6,7 +6,8 @@ from headgate.core.events import AnyBody, Event
 from headgate.core.state import State
 from headgate.core.task import Task, TaskState
 from headgate.engine.bus import Bus
-from headgate.engine.store import Entry, Store
+from headgate.engine.store import Draft, Store
+from headgate.host.uninterrupted import uninterrupted
 
 
 class TaskLog:
@@ -15,10 +16,10 @@ class TaskLog:
     def __init__(self, store: Store, bus: Bus, task: Task, now: Callable[[], float]) -> None:
         self.state = State(task=task.id, text=task.text, goal=task.goal, constraints=task.constraints)
         self._store, self._bus, self._task, self._now = store, bus, task.id, now
-        self._pending: list[Entry] = []
+        self._pending: list[Draft] = []
 
     def record(self, path: str, turn: int, body: AnyBody, content: str | None = None) -> None:
-        self._pending.append(Entry(path, turn, self._now(), body, content))
+        self._pending.append(Draft(path, turn, self._now(), body, content))
 
     async def commit(self) -> None:
         await self.commit_state(None)
@@ -27,8 +28,12 @@ class TaskLog:
         """Commits what was recorded together with a change of the task's state."""
         if not self._pending and state is None:
             return
-        entries, self._pending = self._pending, []
-        for event in await self._store.append(self._task, entries, state, keep_bodies=keep_bodies):
+        # A commit under way cannot be called back, so a cancelled run still hears of what was committed.
+        await uninterrupted(self._commit_pending(state, keep_bodies))
+
+    async def _commit_pending(self, state: TaskState | None, keep_bodies: bool) -> None:
+        drafts, self._pending = self._pending, []
+        for event in await self._store.append(self._task, drafts, state, keep_bodies=keep_bodies):
             self._hear(event)
 
     def _hear(self, event: Event) -> None:

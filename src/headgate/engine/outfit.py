@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from headgate.checks.verify import Verifier
 from headgate.config.schema import Config
@@ -46,6 +47,15 @@ def command_environment(config: Config, environ: Mapping[str, str]) -> dict[str,
     return {**filtered_environment(environ), **passed}
 
 
+def without_secrets(config: Config) -> dict[str, Any]:
+    """The configuration for the log: without keys, and without headers and fields that may hold one."""
+    shown = config.model_dump(mode="json", exclude_defaults=True, exclude={"api_key"})
+    for model in shown.get("models", {}).values():
+        for name in ("api_key", "headers", "extra_body"):
+            model.pop(name, None)
+    return shown
+
+
 def secret_patterns(config: Config) -> tuple[str, ...]:
     return (*DEFAULT_SECRETS, *config.secret_files)
 
@@ -60,11 +70,13 @@ def build_context(
     config: Config,
     task: Task,
     bus: Bus,
+    redact: Callable[[str], str],
     plan: Callable[[], tuple[PlanItem, ...]],
 ) -> ToolContext:
     return ToolContext(
         workspace=DiskWorkspace(folder.repo, guards_for(folder.repo, config, task)),
-        save_output=lambda text: folder.save_output(task.id, text),
+        save_output=lambda text: folder.save_output(task.id, redact(text)),
+        redact=redact,
         environment=command_environment(config, os.environ),
         result_chars=config.tool_result_chars,
         shell_timeout=config.shell_timeout,

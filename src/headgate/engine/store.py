@@ -41,7 +41,7 @@ _OF_TASK = "(SELECT seq FROM events WHERE task = ?)"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Draft:
     """An event that is not in the log yet, and what a model wrote or read with it."""
 
     path: str
@@ -63,7 +63,8 @@ class TaskRow:
 @dataclass(frozen=True, slots=True)
 class _Write:
     task: str
-    entries: Sequence[Entry]
+    entries: Sequence[tuple[Draft, str]]
+    """Each with its body as JSON, encoded by whoever hands it in."""
     state: TaskState | None
     keep_bodies: bool
     loop: asyncio.AbstractEventLoop
@@ -162,7 +163,7 @@ class Store:
             await asyncio.sleep(every)
 
     async def append(
-        self, task: str, entries: Sequence[Entry], state: TaskState | None = None, *, keep_bodies: bool = True
+        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
     ) -> list[Event]:
         """Commits events, and a change of the task's state with them; returns them with their numbers.
 
@@ -171,18 +172,21 @@ class Store:
         if self._writer is None:
             self._writer = threading.Thread(target=self._write_all, name="headgate-store", daemon=True)
             self._writer.start()
+        encoded = [
+            (draft, draft.body.model_dump_json(exclude_defaults=True, exclude={"kind"})) for draft in drafts
+        ]
         loop = asyncio.get_running_loop()
         done: asyncio.Future[list[Event]] = loop.create_future()
-        self._queue.put(_Write(task, entries, state, keep_bodies, loop, done))
-        try:
-            return await asyncio.shield(done)
-        except asyncio.CancelledError:
-            # A commit under way cannot be called back: a cancelled run waits until it is over.
-            await asyncio.wait([done])
-            raise
+        self._queue.put(_Write(task, encoded, state, keep_bodies, loop, done))
+        return await done
 
     def _write_all(self) -> None:
-        with closing(_connect(self.path)) as db:
+        try:
+            db = _connect(self.path)
+        except StoreError as error:
+            self._refuse_all(error)
+            return
+        with closing(db):
             while (first := self._queue.get()) is not None:
                 batch, stop = [first], False
                 while not self._queue.empty() and not stop:
@@ -194,12 +198,16 @@ class Store:
                 if stop:
                     return
 
+    def _refuse_all(self, error: StoreError) -> None:
+        while (write := self._queue.get()) is not None:
+            write.loop.call_soon_threadsafe(_fail, write.done, error)
+
     def _commit(self, db: sqlite3.Connection, batch: list[_Write]) -> None:
         try:
             with db:
                 db.execute("BEGIN IMMEDIATE")
                 results = [_insert(db, write) for write in batch]
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
             failure = StoreError(_sentence(self.path, error))
             for write in batch:
                 write.loop.call_soon_threadsafe(_fail, write.done, failure)
@@ -208,10 +216,13 @@ class Store:
             write.loop.call_soon_threadsafe(_succeed, write.done, events)
 
 
+def _encode(body: AnyBody) -> str:
+    return body.model_dump_json(exclude_defaults=True, exclude={"kind"})
+
+
 def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
     events = []
-    for entry in write.entries:
-        body = entry.body.model_dump_json(exclude_defaults=True, exclude={"kind"})
+    for entry, body in write.entries:
         row = (write.task, entry.path, entry.turn, entry.at, entry.body.kind, body)
         seq = db.execute(
             "INSERT INTO events (task, path, turn, at, kind, body) VALUES (?, ?, ?, ?, ?, ?)", row
@@ -259,6 +270,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version == len(MIGRATIONS):
+        return
     db.execute("BEGIN IMMEDIATE")
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version > len(MIGRATIONS):
@@ -278,7 +292,7 @@ def _store_errors(path: Path) -> Iterator[None]:
         raise StoreError(_sentence(path, error)) from error
 
 
-def _sentence(path: Path, error: sqlite3.Error) -> str:
+def _sentence(path: Path, error: Exception) -> str:
     match str(error):
         case text if "disk is full" in text or "disk I/O" in text:
             return f"cannot write {path}: {text}; free some space and run again"

@@ -1,17 +1,23 @@
 """The working tree as one task sees it: what the task itself has changed since it began."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from hashlib import sha256
 
 from headgate.host.git import GitFailed, Snapshots
-from headgate.host.workspace import show_path
+from headgate.host.workspace import parse_path, show_path
 
 
 class TaskTree:
-    """Compares the tree with the task's start, leaving out what verification runs themselves wrote."""
+    """Compares the tree with the task's start.
 
-    def __init__(self, snapshots: Snapshots, written: Callable[[], Collection[str]]) -> None:
+    git tells what differs; what tools wrote is compared by content as well, because git looks neither into
+    ignored files nor into repositories within the repository. New files that a verification run leaves
+    behind (reports, caches) are not the task's.
+    """
+
+    def __init__(self, snapshots: Snapshots, written: Callable[[], Mapping[str, str | None]]) -> None:
         self._snapshots = snapshots
         self._written = written
         self._baseline = ""
@@ -35,20 +41,23 @@ class TaskTree:
 
     @asynccontextmanager
     async def during_verification(self) -> AsyncIterator[None]:
-        """What changes in here is the verification's doing: reports, caches, files that a formatter mends."""
+        """What appears in here is the verification's doing."""
         before = await asyncio.to_thread(self._snapshots.take)
-        try:
-            yield
-        finally:
-            await asyncio.to_thread(self._note_verification, before)
+        yield
+        await asyncio.to_thread(self._note_verification, before)
 
     def _note_verification(self, before: str) -> None:
-        ours = set(self._snapshots.changed_files(self._baseline, before))
-        after = self._snapshots.take()
-        self._by_verification |= set(self._snapshots.changed_files(before, after)) - ours
+        self._by_verification |= set(self._snapshots.new_files(before, self._snapshots.take()))
 
     def _changed(self) -> tuple[str, ...]:
-        written = set(self._written())
+        written = self._written()
         differing = self._snapshots.changed_files(self._baseline, self._snapshots.take())
-        shown = ((path, show_path(path)) for path in differing)
-        return tuple(name for path, name in shown if path not in self._by_verification or name in written)
+        names = [show_path(path) for path in differing if path not in self._by_verification]
+        names += [name for name, before in written.items() if self._hash(parse_path(name)) != before]
+        return tuple(sorted(dict.fromkeys(names), key=parse_path))
+
+    def _hash(self, path: str) -> str | None:
+        try:
+            return sha256((self._snapshots.repo / path).read_bytes()).hexdigest()
+        except OSError:
+            return None

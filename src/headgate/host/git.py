@@ -5,18 +5,22 @@ Snapshots are git trees in an object folder of our own: the user's index, refs a
 
 import os
 import subprocess
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 
 from headgate.errors import HeadgateError
 
 INTERNAL = ".headgate"
-# The repository's own configuration must not make git run programs for us.
+# The repository's own configuration must not make git run programs for us, nor look away from files.
 _QUIET = (
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "core.quotePath=false"),
     *("-c", "advice.addEmbeddedRepo=false"),
+    *("-c", "core.safecrlf=false"),
+    *("-c", "core.sparseCheckout=false"),
 )
 
 
@@ -43,28 +47,54 @@ def git(repo: Path, *args: str, env: dict[str, str] | None = None, stdin: bytes 
     return done.stdout
 
 
+LARGE = 20_000_000
+
+
 class Snapshots:
-    """Trees of a repository, untracked files included, ignored ones not."""
+    """Trees of a repository, untracked files included, ignored and very large new ones not.
+
+    One at a time: git locks its index, and a cancelled task may ask again while git still works.
+    """
 
     def __init__(self, repo: Path) -> None:
         self.repo = repo
+        self._one_at_a_time = Lock()
 
     def take(self) -> str:
         """Records the working tree as it is and returns the tree's name."""
+        with self._one_at_a_time:
+            # Only one process works in a repository, so a lock that is there now was left by a crash.
+            self._index.with_name(self._index.name + ".lock").unlink(missing_ok=True)
+            try:
+                return self._take()
+            except GitFailed:
+                self._index.unlink(missing_ok=True)
+                return self._take()
+
+    def _take(self) -> str:
         if not self._index.exists():
             self._copy_index()
+        new = self._list("--others", "--exclude-standard")
+        large = [f":(exclude,literal){path}" for path in new if _size(self.repo / path) > LARGE]
         try:
-            self._git("add", "--all", "--", ".")
+            self._git("add", "--all", "--", ".", *large)
         except GitFailed:
             # A file that cannot be read, or a nested repository without commits, must not stop the task.
-            self._add_readable()
+            self._add_one_by_one()
         # A `.gitignore` of the repository could undo our own exclusion.
         self._git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", INTERNAL)
         return self._git("write-tree").decode().strip()
 
     def changed_files(self, before: str, after: str) -> tuple[str, ...]:
         """Paths that differ between two trees."""
-        out = self._git("diff-tree", "-r", "-z", "--name-only", before, after)
+        return self._differing(before, after)
+
+    def new_files(self, before: str, after: str) -> tuple[str, ...]:
+        """Paths that only the second tree has."""
+        return self._differing(before, after, "--diff-filter=A")
+
+    def _differing(self, before: str, after: str, *flags: str) -> tuple[str, ...]:
+        out = self._git("diff-tree", "-r", "-z", "--no-renames", "--name-only", *flags, before, after)
         return tuple(os.fsdecode(path) for path in out.split(b"\0") if path)
 
     @cached_property
@@ -78,32 +108,68 @@ class Snapshots:
         shared = (self.repo / git_path(self.repo, "objects")).resolve()
         (objects / "info").mkdir(parents=True, exist_ok=True)
         (objects / "info" / "alternates").write_bytes(os.fsencode(shared) + b"\n")
-        return {"GIT_INDEX_FILE": str(self._index), "GIT_OBJECT_DIRECTORY": str(objects)}
+        own = {"GIT_INDEX_FILE": str(self._index), "GIT_OBJECT_DIRECTORY": str(objects)}
+        return {**own, **_without_filters(self.repo)}
 
     def _git(self, *args: str, stdin: bytes = b"") -> bytes:
         return git(self.repo, *args, env=self._environment, stdin=stdin)
 
-    def _copy_index(self) -> None:
-        """Starting from the user's index spares git from reading files that have not changed."""
-        source = self.repo / git_path(self.repo, "index")
-        if source.is_file():
-            self._index.parent.mkdir(parents=True, exist_ok=True)
-            self._index.write_bytes(source.read_bytes())
+    def _list(self, *flags: str) -> list[str]:
+        out = self._git("ls-files", "-z", *flags)
+        return [os.fsdecode(path) for path in out.split(b"\0") if path]
 
-    def _add_readable(self) -> None:
-        listed = self._git("ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
-        paths = {path for path in listed.split(b"\0") if path and not path.endswith(b"/")}
-        readable = [path for path in sorted(paths) if _addable(self.repo / os.fsdecode(path))]
-        if not readable:
+    def _copy_index(self) -> None:
+        """Starting from the user's index spares git from reading files that have not changed.
+
+        Marks that make git look away from a file (assume-unchanged, skip-worktree) are taken off our copy.
+        """
+        source = self.repo / git_path(self.repo, "index")
+        if not source.is_file():
             return
-        flags = ("--all", "--pathspec-from-file=-", "--pathspec-file-nul")
-        git(
-            self.repo,
-            "add",
-            *flags,
-            env={**self._environment, "GIT_LITERAL_PATHSPECS": "1"},
-            stdin=b"\0".join(readable),
-        )
+        self._index.parent.mkdir(parents=True, exist_ok=True)
+        self._index.write_bytes(source.read_bytes())
+        listed = self._git("ls-files", "-v", "-z").split(b"\0")
+        marked = [line[2:] for line in listed if line[:1] == b"S" or line[:1].islower()]
+        if marked:
+            for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
+                self._git("update-index", flag, "-z", "--stdin", stdin=b"\0".join(marked) + b"\0")
+
+    def _add_one_by_one(self) -> None:
+        paths = set(self._list("--others", "--modified", "--deleted", "--exclude-standard"))
+        literal = {**self._environment, "GIT_LITERAL_PATHSPECS": "1"}
+        addable = [path for path in sorted(paths) if not path.endswith("/") and _addable(self.repo / path)]
+        if not addable:
+            return
+        try:
+            flags = ("--all", "--pathspec-from-file=-", "--pathspec-file-nul")
+            git(self.repo, "add", *flags, env=literal, stdin=b"\0".join(map(os.fsencode, addable)))
+        except GitFailed:
+            for path in addable:
+                with suppress(GitFailed):
+                    git(self.repo, "add", "--all", "--", path, env=literal)
+
+
+def _without_filters(repo: Path) -> dict[str, str]:
+    """Settings that switch the repository's content filters off: they run programs, which may be missing."""
+    try:
+        listed = git(repo, "config", "--name-only", "--get-regexp", r"^filter\.").decode("utf-8", "replace")
+    except GitFailed:
+        return {}
+    names = sorted({line.rpartition(".")[0] for line in listed.splitlines()})
+    settings = [(f"{name}.{key}", value) for name in names for key, value in _OFF]
+    numbered = {f"GIT_CONFIG_KEY_{n}": key for n, (key, _) in enumerate(settings)}
+    numbered |= {f"GIT_CONFIG_VALUE_{n}": value for n, (_, value) in enumerate(settings)}
+    return {"GIT_CONFIG_COUNT": str(len(settings)), **numbered}
+
+
+_OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
 
 
 def _addable(path: Path) -> bool:

@@ -50,6 +50,8 @@ def internal_name(path: str) -> str | None:
 def _judge(text: str) -> Denial | None:
     """Best effort: commands that plainly write there, by redirection or with a program that writes files."""
     for command in split_commands(text):
+        if _cleans_ignored_files(command):
+            return Denial("git clean with -x or -X would remove Headgate's own files: leave it.")
         targets = list(command.written)
         if _changes_files(command):
             targets += command.arguments
@@ -59,6 +61,12 @@ def _judge(text: str) -> Denial | None:
             if name is not None:
                 return Denial(f"The command would change {name}, which is not to be changed by tools.")
     return None
+
+
+def _cleans_ignored_files(command: Command) -> bool:
+    words = command.arguments
+    flags = (word for word in words if word.startswith("-") and not word.startswith("--"))
+    return command.program == "git" and "clean" in words and any("x" in flag.lower() for flag in flags)
 
 
 def _changes_files(command: Command) -> bool:

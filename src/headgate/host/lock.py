@@ -15,13 +15,16 @@ class FileLock:
 
     def try_acquire(self) -> bool:
         """Takes the lock if nobody has it."""
-        file = self.path.open("a+b")
+        file = os.fdopen(
+            os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644), "r+b"
+        )
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.close()
             return False
-        file.truncate(0)
+        file.seek(0)
+        file.truncate()
         file.write(str(os.getpid()).encode())
         file.flush()
         self._file = file

@@ -15,13 +15,14 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.errors import HeadgateError
 from headgate.host.capture import Capture
 from headgate.host.reaper import end_processes
+from headgate.host.uninterrupted import uninterrupted
 
 _CHUNK = 65536
 _DRAIN_SECONDS = 1.0
@@ -73,7 +74,7 @@ async def run_command(
                 try:
                     exited = await _wait_for_exit(process, pump, timeout)
                 finally:
-                    await _to_the_end(asyncio.to_thread(end_processes, process, marker))
+                    await uninterrupted(asyncio.to_thread(end_processes, process, marker))
                 await asyncio.wait({pump}, timeout=_DRAIN_SECONDS)
     code = -9 if process.returncode is None else process.returncode
     seconds = round(time.monotonic() - started, 3)
@@ -177,20 +178,6 @@ def _exit_of(process: _Process) -> Iterator["asyncio.Future[None]"]:
     finally:
         loop.remove_reader(held)
         os.close(held)
-
-
-async def _to_the_end(work: Coroutine[object, object, None]) -> None:
-    """Waits for work that has to be finished; a cancellation takes effect when it is."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    task.result()
-    if cancelled is not None:
-        raise cancelled
 
 
 _SECRET_NAME = re.compile(

@@ -95,7 +95,9 @@ class HttpClient:
                 )
         except aiohttp.ServerTimeoutError as error:
             told = f"{show_address(self.endpoint)} did not accept a connection in"
-            raise ServerTrouble(f"{told} {self._timeouts.connect:g} s.", "unreachable") from error
+            raise ServerTrouble(
+                f"{told} {self._timeouts.connect:g} s: start it, or correct base_url.", "unreachable"
+            ) from error
         except TimeoutError as error:
             told = f"{show_address(self.endpoint)} sent no answer in {wait:g} s."
             raise ServerTrouble(told, "silent") from error

@@ -10,9 +10,10 @@ from headgate.core.flow import TOOL_ALIASES
 from headgate.core.messages import Message, ToolCall, clean_text
 from headgate.core.names import nearest
 from headgate.errors import ToolDenied, ToolError
+from headgate.host.uninterrupted import uninterrupted
 from headgate.host.workspace import show_path
 from headgate.run.arguments import parse_arguments
-from headgate.run.exits import answer_done
+from headgate.run.exits import answer_done, clean_value
 from headgate.run.guides import nested_guides
 from headgate.run.job import StageRun
 from headgate.tools.base import Args, Outcome, Tool
@@ -68,8 +69,8 @@ async def _perform(run: StageRun, call: ToolCall, cut_off: bool) -> Answer:
         verdict, text = await answer_done(run, outcome.signal.data)
         return Answer(text, "" if verdict else "not_done")
     if outcome.signal and outcome.signal.kind == "plan_written":
-        version = run.job.state.plan_version + 1
-        run.record(PlanWritten(version=version, items=outcome.signal.data["items"]))
+        items = [clean_value(run, item.model_dump()) for item in outcome.signal.data["items"]]
+        run.record(PlanWritten.model_validate({"version": run.job.state.plan_version + 1, "items": items}))
     text = outcome.text
     if run.job.agents_md and outcome.read:
         text += await asyncio.to_thread(
@@ -114,7 +115,8 @@ async def _run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> Ou
     run.record(started.model_copy(update={"changes": hashes}))
     if outcome.changes:
         await run.job.log.commit()
-        await asyncio.to_thread(context.workspace.apply, outcome.changes)
+        # A write that has begun is finished, so that a cancelled task's report is true.
+        await uninterrupted(asyncio.to_thread(context.workspace.apply, outcome.changes))
     return outcome
 
 

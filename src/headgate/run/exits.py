@@ -13,7 +13,7 @@ from headgate.run.job import StageRun
 
 async def answer_done(run: StageRun, data: Mapping[str, Any]) -> tuple[bool, str]:
     """The model's closing signal: whether it is accepted, and the answer to it."""
-    note = Note.model_validate({key: _clean(run, value) for key, value in data.items()})
+    note = Note.model_validate({key: clean_value(run, value) for key, value in data.items()})
     missing = await try_exit(run, note)
     return (False, fill("not_done", stage=run.stage.id, reason=missing)) if missing else (True, "ok")
 
@@ -36,14 +36,14 @@ async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: b
     return "" if isinstance(verdict, Pass) else verdict.reason
 
 
-def _clean(run: StageRun, value: Any) -> Any:
+def clean_value(run: StageRun, value: Any) -> Any:
     """Text from the model may hold secrets it has seen and characters that cannot be stored."""
     match value:
         case str():
             return run.job.redact(clean_text(value))
         case list() | tuple():
-            return [_clean(run, item) for item in value]
+            return [clean_value(run, item) for item in value]
         case dict():
-            return {_clean(run, key): _clean(run, item) for key, item in value.items()}
+            return {clean_value(run, key): clean_value(run, item) for key, item in value.items()}
         case _:
             return value

@@ -7,7 +7,8 @@ from headgate.core.flow import Stage, next_stage
 from headgate.core.milestones import say_reason
 from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, Verdict, decide
 from headgate.run.job import Job
-from headgate.run.stage import Entry, run_stage
+from headgate.run.stage import Entrance, run_stage
+from headgate.tools.output import plain
 
 
 async def run_flow(job: Job) -> Decision:
@@ -21,7 +22,7 @@ async def run_flow(job: Job) -> Decision:
         decision = decide(await _tally(job, fix, verdict), fix.budget)
         if decision.action != "retry":
             return decision
-        failed = await _complete(job, fix, Entry("check_failed", message))
+        failed = await _complete(job, fix, Entrance("check_failed", message))
         if failed:
             return failed
 
@@ -29,7 +30,7 @@ async def run_flow(job: Job) -> Decision:
 async def _run_stages(job: Job) -> Decision | None:
     """Every stage whose needs are met; the decision that ends the flow early, if one does."""
     while stage := next_stage(job.flow, job.state.endings()):
-        failed = await _complete(job, stage, Entry())
+        failed = await _complete(job, stage, Entrance())
         if failed:
             return failed
     not_run = [stage for stage in job.flow.stages if stage.id not in job.state.endings()]
@@ -48,7 +49,7 @@ async def _run_stages(job: Job) -> Decision | None:
     return None
 
 
-async def _complete(job: Job, stage: Stage, entry: Entry) -> Decision | None:
+async def _complete(job: Job, stage: Stage, entry: Entrance) -> Decision | None:
     """Attempts a stage until it ends or its retries are spent; returns what ends the flow, if it does."""
     while True:
         decision = await run_stage(job, stage, entry)
@@ -56,7 +57,7 @@ async def _complete(job: Job, stage: Stage, entry: Entry) -> Decision | None:
             case "retry":
                 attempt = job.state.attempts_at(stage.id) + 1
                 reason = decision.detail or say_reason(decision.reason)
-                entry = Entry("retry", fill("retry", stage=stage.id, attempt=attempt, reason=reason))
+                entry = Entrance("retry", fill("retry", stage=stage.id, attempt=attempt, reason=reason))
             case "infra" | "stuck":
                 return decision
             case "fail" if stage.required:
@@ -71,7 +72,7 @@ def _why(stage: Stage, decision: Decision) -> str:
 
 
 async def _tally(job: Job, fix: Stage, verdict: Verdict | None) -> Tally:
-    unfinished = job.state.endings().get(fix.id) == "exhausted"
+    unfinished = job.state.endings().get(fix.id) != "completed"
     return Tally(
         ended_flow=True,
         verdict=verdict,
@@ -102,5 +103,5 @@ async def _check_flow(job: Job) -> tuple[Verdict | None, str]:
 
 def _failure_message(job: Job, run_id: str, found: Verification) -> str:
     assert isinstance(found.verdict, Fail)
-    tail = found.tail[-job.context.result_chars :]
+    tail = job.redact(plain(found.tail))[-job.context.result_chars :]
     return fill("verify_failed", reason=found.verdict.reason, run_id=run_id, tail=tail)

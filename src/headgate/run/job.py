@@ -85,16 +85,14 @@ class StageRun:
     stage: Stage
     path: str
     transcript: Transcript
+    turn: int = 0
+    """The number of the turn under way; 0 before the first."""
     retry_after: float | None = None
     """What an unavailable model asked for, in seconds."""
 
     @property
     def state(self) -> StageState:
         return self.job.state.stages[self.path]
-
-    @property
-    def turn(self) -> int:
-        return self.state.turns
 
     @cached_property
     def done_tool(self) -> Tool:

@@ -20,14 +20,14 @@ _ENDINGS: dict[Action, Ending] = {"advance": "completed", "skip": "skipped"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Entrance:
     """Why a stage is entered, and what the model is told about it."""
 
     reason: Reason = "next"
     message: str = ""
 
 
-async def run_stage(job: Job, stage: Stage, entry: Entry) -> Decision:
+async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
     """Enters the stage, loops, leaves it; returns the decision that ended it."""
     run = await _enter(job, stage, entry)
     while True:
@@ -48,7 +48,7 @@ async def run_stage(job: Job, stage: Stage, entry: Entry) -> Decision:
                 return decision
 
 
-async def _enter(job: Job, stage: Stage, entry: Entry) -> StageRun:
+async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
     attempt = job.state.attempts_at(stage.id) + 1
     path = stage.id if attempt == 1 else f"{stage.id}#{attempt}"
     run = StageRun(job, stage, path, job.transcript_of(stage))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from headgate.config.texts import fill
 from headgate.core.events import MessageAdded, Note, ReplyFailed, ReplyReceived
 from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
-from headgate.core.messages import Delta, Message, Reply, Request, clean_text
+from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, clean_text
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.run.calls import answer_call
 from headgate.run.exits import try_exit
@@ -15,6 +15,7 @@ from headgate.run.transcript import reply_content
 
 async def take_turn(run: StageRun) -> None:
     """Asks the model once and carries out what it answers. Everything that happens is recorded."""
+    run.turn += 1
     reply = await _ask(run)
     if reply is None:
         return
@@ -71,9 +72,16 @@ async def _ask(run: StageRun) -> Reply | None:
         run.retry_after = None
         if reply.usage.prompt:
             run.transcript.measured(reply.usage.prompt)
-        return replace(reply, message=replace(reply.message, content=clean_text(reply.message.content)))
+        return replace(reply, message=_encodable(reply.message))
     await run.job.log.commit()
     return None
+
+
+def _encodable(message: Message) -> Message:
+    """The message without lone surrogates, which neither the log nor a request can hold."""
+    calls = tuple(ToolCall(*map(clean_text, (call.id, call.name, call.arguments))) for call in message.calls)
+    content, reasoning = clean_text(message.content), clean_text(message.reasoning)
+    return replace(message, content=content, reasoning=reasoning, calls=calls)
 
 
 async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
@@ -83,7 +91,9 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
     if cut_off:
         await say(run, "correct_cut_off", fill("cut_off"))
         return
-    if run.stage.allow_missing_done and message.content.strip():
+    # A model that tells what it will do before it has done anything has not ended; said twice, it has.
+    meant = bool(run.state.calls) or run.state.faults["text_only"] > 0 or run.state.final_granted
+    if run.stage.allow_missing_done and message.content.strip() and meant:
         summary = run.job.redact(message.content.strip())[:2_000]
         missing = await try_exit(run, Note(summary=summary), implied=True)
         if missing and not run.state.final_granted:

@@ -58,6 +58,8 @@ class ToolContext:
     workspace: Workspace
     save_output: Callable[[str], str]
     """Keeps a long text and returns the path under which `read_file` finds it."""
+    redact: Callable[[str], str] = lambda text: text
+    """Blots out the values of the repository's secrets; for text that is about to be cut or saved."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What commands see of the environment: already filtered."""
     result_chars: int = 16_000

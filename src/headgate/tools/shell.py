@@ -44,5 +44,5 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
         status = f"timed out after {seconds:g} s; the command and its children were killed"
     else:
         status = f"exit code {result.exit_code}"
-    output = plain(clean_text(result.output)).rstrip("\n") or "(no output)"
+    output = ctx.redact(plain(clean_text(result.output))).rstrip("\n") or "(no output)"
     return Outcome(cap(output, ctx.result_chars - len(status) - 1, ctx.save_output) + "\n" + status)

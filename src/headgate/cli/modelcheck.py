@@ -1,0 +1,202 @@
+"""What `headgate doctor` asks of the model: is it there, does it stream, does it call tools?
+
+At most two requests are sent: the server's list of models, and one question with one tool.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.cli.checkup import Finding, configuration_fault, environment_fault
+from headgate.config.endpoint import show_address
+from headgate.config.schema import Config, provider_of
+from headgate.core.messages import Delta, Message, Reply, Request, ToolSpec
+from headgate.core.names import nearest
+from headgate.core.settings import ModelSettings
+from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
+from headgate.models.base import open_model
+from headgate.models.failures import KeyRefused, ModelUnknown, QuotaSpent, ServerTrouble, ToolsUnsupported
+from headgate.models.jsontext import UNPARSED, parse_arguments
+
+Say = Callable[[str], None]
+
+MAX_TOKENS = 1024
+"""A model that reasons needs some of them before it calls."""
+TOOL = ToolSpec(
+    "report_ready",
+    "Report that you are ready.",
+    {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]},
+    "control",
+)
+_QUESTION = f"Call the tool {TOOL.name} with ok set to true. Answer with nothing else."
+_LOOKS_LIKE_A_CALL = re.compile(
+    r"<\|?tool_call|\[TOOL_CALLS\]|<function[=_ ]|<\|python_tag\|>|<｜tool|<\|channel\|>commentary"
+    rf'|\{{\s*"(?:name|function|tool)"\s*:|"{TOOL.name}"'
+)
+_SWITCH_ON = (
+    "Switch on tool calling in the server. llama.cpp: start llama-server with --jinja. "
+    "vLLM: start it with --enable-auto-tool-choice --tool-call-parser NAME. "
+    "Ollama: choose a model with the tag `tools`. LM Studio: choose a model that is marked for tool use."
+)
+_SWITCHES = {
+    "--jinja": "Start llama-server with --jinja.",
+    "--enable-auto-tool-choice": "Start vLLM with --enable-auto-tool-choice and the --tool-call-parser that "
+    "fits the model.",
+    "does not support tools": "Choose a model that can call tools; on Ollama, one with the tag `tools`.",
+}
+_FIXES = {
+    # What to do is in the sentence itself; this is what one then needs to know.
+    "unreachable": "Usual addresses: Ollama http://localhost:11434/v1, llama.cpp http://localhost:8080/v1, "
+    "vLLM http://localhost:8000/v1, LM Studio http://localhost:1234/v1.",
+    "loading": "Wait until the server has loaded its model, then run this again.",
+    "busy": "Wait and run this again; if it stays so, look at the limits of your account.",
+    "broken": "Look at the model server's log: the fault is there.",
+    "silent": "The model may still be loading, or be too large for this machine: look at the server, "
+    "or choose a smaller model.",
+    "cut": "The server or something on the way to it broke off: look at its log; it may have crashed.",
+}
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long the model is waited for, in seconds."""
+
+    first_token: float = 120
+    total: float = 180
+
+
+PATIENCE = Patience()
+
+
+async def check_model(config: Config, repo: Path, say: Say, patience: Patience) -> AsyncIterator[Finding]:
+    """Whether the default model is configured, reachable, streaming and able to call tools."""
+    try:
+        settings = config.model_settings()
+    except ConfigError as error:
+        yield configuration_fault("model", str(error))
+        return
+    if provider_of(settings.model) == "script":
+        yield await _check_script(settings, repo)
+        return
+    where = f" at {show_address(settings.base_url)}" if settings.base_url else ""
+    yield Finding("model", "ok", f"{settings.model}{where}")
+    limit = min(settings.timeouts.first_token, patience.first_token)
+    waits = settings.timeouts.model_copy(update={"first_token": limit})
+    settings = settings.model_copy(update={"timeouts": waits})
+    try:
+        async for finding in _check_server(settings, say, patience.total):
+            yield finding
+    except ConfigError as error:
+        yield configuration_fault("model", str(error))
+
+
+async def _check_script(settings: ModelSettings, repo: Path) -> Finding:
+    try:
+        async with open_model(settings, repo):
+            return Finding("model", "ok", settings.model)
+    except HeadgateError as error:
+        return configuration_fault("model", str(error))
+
+
+async def _check_server(settings: ModelSettings, say: Say, total: float) -> AsyncIterator[Finding]:
+    # The HTTP client is slow to import, and most checks do without.
+    from headgate.models.http import list_models
+
+    offered: list[str] | None = None
+    say("Asking the server for its models ...")
+    try:
+        async with asyncio.timeout(total):
+            offered = await list_models(settings)
+        told = "it does not list its models" if offered is None else _count(len(offered), "model")
+    except KeyRefused:
+        # Some keys may ask a model and not see the list; whether this one may, the question below shows.
+        told = "it does not show this key its models"
+    except TimeoutError:
+        yield environment_fault("server", f"it did not list its models in {total:g} s", _FIXES["silent"])
+        return
+    except ModelError as error:
+        yield _model_fault("server", error)
+        return
+    yield Finding("server", "ok", f"reachable, {told}")
+    async for finding in _check_reply(settings, offered, say, total):
+        yield finding
+
+
+async def _check_reply(
+    settings: ModelSettings, offered: list[str] | None, say: Say, total: float
+) -> AsyncIterator[Finding]:
+    name = settings.model.partition("/")[2]
+    listed = offered is None or name in offered or f"{name}:latest" in offered
+    pieces: list[Delta] = []
+    limit = min(MAX_TOKENS, settings.max_tokens or MAX_TOKENS)
+    question = Request([Message("user", _QUESTION)], (TOOL,), max_tokens=limit)
+    say(f"Asking the model, for {total:g} s at most ...")
+    try:
+        async with asyncio.timeout(total), open_model(settings) as model:
+            reply = await model.reply(question, pieces.append)
+    except TimeoutError:
+        heard = "came to no end" if pieces else "did not answer"
+        yield environment_fault("reply", f"the model {heard} in {total:g} s", _FIXES["silent"])
+        return
+    except ModelUnknown as error:
+        close = nearest(name, offered or [])
+        fix = f"Did you mean {settings.model.partition('/')[0]}/{close}?" if close else ""
+        yield configuration_fault("model name", str(error), fix)
+        return
+    except ToolsUnsupported as error:
+        fix = next((fix for sign, fix in _SWITCHES.items() if sign in str(error)), _SWITCH_ON)
+        yield environment_fault("tool calls", str(error), fix)
+        return
+    except ModelError as error:
+        yield _model_fault("reply", error)
+        return
+    if not listed:
+        yield Finding("model name", "note", f'the server answers to "{name}", though it does not list it')
+    if len(pieces) > 1:
+        yield Finding("streaming", "ok", f"a reply came in {len(pieces)} pieces")
+    else:
+        yield Finding(
+            "streaming", "note", "a reply came in one piece: a task's progress will be less visible"
+        )
+    yield judge_tool_call(reply)
+
+
+def judge_tool_call(reply: Reply) -> Finding:
+    """What a reply to the question says about the model and its server."""
+    message = reply.message
+    if any(
+        call.name == TOOL.name and UNPARSED not in parse_arguments(call.arguments) for call in message.calls
+    ):
+        return Finding("tool calls", "ok", "the model called the tool that it was offered")
+    if message.calls:
+        call = message.calls[0]
+        detail = f'the model called "{call.name[:60]}" with arguments that do not fit, not {TOOL.name}'
+        return Finding("tool calls", "warn", detail, "It may do badly here: choose another model.")
+    if _LOOKS_LIKE_A_CALL.search(message.content):
+        detail = "the server does not turn the model's calls into tool calls: they came as text"
+        return environment_fault("tool calls", detail, _SWITCH_ON)
+    if reply.finish == "length":
+        detail = f"the model had not called the tool after {MAX_TOKENS} tokens"
+    elif message.content.strip():
+        detail = "the model answered in words, where it was asked to call a tool"
+    else:
+        detail = "the model answered nothing, where it was asked to call a tool"
+    return Finding("tool calls", "warn", detail, f"It may work nevertheless. If not: {_SWITCH_ON}")
+
+
+def _model_fault(check: str, error: ModelError) -> Finding:
+    if isinstance(error, ServerTrouble):
+        return environment_fault(check, str(error), _FIXES[error.cause])
+    if isinstance(error, QuotaSpent):
+        return environment_fault(check, str(error), "Look at the quota and the billing of your account.")
+    if isinstance(error, KeyRefused):
+        return configuration_fault(check, str(error))  # it says what to do
+    if isinstance(error, ModelRefused):
+        return configuration_fault(check, str(error), "Check `model`, `base_url` and the model's settings.")
+    return environment_fault(check, str(error), "Look at the model server's log, or choose another model.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
