@@ -1,5 +1,7 @@
 """Guessing how a project is tested."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,20 +29,20 @@ def commands(detection: Detection) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("files", "steps"),
     [
-        ({"pyproject.toml": "", "tests/test_a.py": PLAIN_TEST}, {"tests": "python -m pytest -q"}),
-        ({"setup.py": "", "tests/test_a.py": UNIT_TEST}, {"tests": "python -m unittest discover -s tests"}),
+        ({"pyproject.toml": "", "tests/test_a.py": PLAIN_TEST}, {"tests": "python3 -m pytest -q"}),
+        ({"setup.py": "", "tests/test_a.py": UNIT_TEST}, {"tests": "python3 -m unittest discover -s tests"}),
         (
             {"tests/__init__.py": "", "tests/test_a.py": UNIT_TEST},
-            {"tests": "python -m unittest discover -s tests -t ."},
+            {"tests": "python3 -m unittest discover -s tests -t ."},
         ),
-        ({"a.py": "", "test_a.py": UNIT_TEST}, {"tests": "python -m unittest discover"}),
+        ({"a.py": "", "test_a.py": UNIT_TEST}, {"tests": "python3 -m unittest discover"}),
         (
             {"requirements-dev.txt": "pytest==8\n", "test/test_a.py": UNIT_TEST},
-            {"tests": "python -m pytest -q"},
+            {"tests": "python3 -m pytest -q"},
         ),
         (
             {"tox.ini": "[testenv]\ncommands = pytest\n", "t/a_test.py": UNIT_TEST},
-            {"tests": "python -m pytest -q"},
+            {"tests": "python3 -m pytest -q"},
         ),
         (
             {"uv.lock": "", "pyproject.toml": "", "test_a.py": PLAIN_TEST},
@@ -56,7 +58,7 @@ def commands(detection: Detection) -> dict[str, str]:
         ),
         (
             {"pyproject.toml": "[tool.ruff]\n[tool.mypy]\nfiles = 'src'\n", "test_a.py": PLAIN_TEST},
-            {"tests": "python -m pytest -q", "lint": "ruff check .", "types": "mypy"},
+            {"tests": "python3 -m pytest -q", "lint": "ruff check .", "types": "mypy"},
         ),
         (
             {"mypy.ini": "[mypy]\n", "ruff.toml": "", "uv.lock": "", "test_a.py": PLAIN_TEST},
@@ -66,9 +68,13 @@ def commands(detection: Detection) -> dict[str, str]:
                 "types": "uv run python -m mypy .",
             },
         ),
-        ({"pyproject.toml": "[broken", "test_a.py": PLAIN_TEST}, {"tests": "python -m pytest -q"}),
+        ({"pyproject.toml": "[broken", "test_a.py": PLAIN_TEST}, {"tests": "python3 -m pytest -q"}),
         (
-            {"package.json": '{"scripts": {"test": "t", "lint": "l", "typecheck": "c", "build": "b"}}'},
+            {
+                "package.json": '{"scripts": {"test": "t", "lint": "FORCE=1 eslint . && biome ci", '
+                '"typecheck": "tsc", "build": "node build.js"}, "dependencies": {"typescript": "5"}, '
+                '"devDependencies": {"eslint": "9", "@biomejs/biome": "2"}}'
+            },
             {
                 "tests": "npm test",
                 "lint": "npm run lint",
@@ -137,7 +143,111 @@ def test_a_project_without_tests_is_said(tmp_path: Path) -> None:
 
 def test_another_interpreter(tmp_path: Path) -> None:
     build(tmp_path, {"test_a.py": PLAIN_TEST})
-    assert commands(detect_project(tmp_path, "python3")) == {"tests": "python3 -m pytest -q"}
+    assert commands(detect_project(tmp_path, "python")) == {"tests": "python -m pytest -q"}
+
+
+def test_a_script_without_its_tool_is_left_out(tmp_path: Path) -> None:
+    scripts = '{"scripts": {"test": "jest", "lint": "eslint .", "build": "vite build"}}'
+    build(tmp_path, {"package.json": scripts, "node_modules/.bin/vite": ""})
+    detection = detect_project(tmp_path)
+    assert commands(detection) == {"tests": "npm test", "build": "npm run build"}
+    assert detection.hints == (
+        'Node: the script "lint" was left out: its tool eslint is neither installed nor among the dependencies.',
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "arguments"),
+    [
+        ({"b/calc.py": "", "b/test_calc.py": UNIT_TEST}, " -s b"),
+        (
+            {"src/p/__init__.py": "", "src/p/tests/__init__.py": "", "src/p/tests/test_a.py": UNIT_TEST},
+            " -s src",
+        ),
+        ({"p/__init__.py": "", "p/test/__init__.py": "", "p/test/test_a.py": UNIT_TEST}, " -s p -t ."),
+        ({"tests/unit/__init__.py": "", "tests/unit/test_a.py": UNIT_TEST}, " -s tests"),
+        ({"my tests/test_a.py": UNIT_TEST}, " -s 'my tests'"),
+        ({"a_test.py": UNIT_TEST}, " -p '*_test.py'"),
+        ({"tests/tests.py": UNIT_TEST}, " -s tests"),
+    ],
+)
+def test_discovery_finds_the_tests(tmp_path: Path, files: dict[str, str], arguments: str) -> None:
+    command = commands(detect_project(build(tmp_path, files), sys.executable))["tests"]
+    assert command == f"{sys.executable} -m unittest discover{arguments}"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "Ran 1 test " in done.stderr
+
+
+def test_tests_that_one_discovery_does_not_find_are_named(tmp_path: Path) -> None:
+    build(tmp_path, {"a/test_a.py": UNIT_TEST, "a/test_b.py": UNIT_TEST, "c/test_c.py": UNIT_TEST})
+    detection = detect_project(tmp_path)
+    assert commands(detection) == {"tests": "python3 -m unittest discover -s a"}
+    assert detection.hints == ("Python: the tests in c were left out: add a step for them if they count.",)
+
+
+class TestBelowTheRoot:
+    """Projects in folders below the root."""
+
+    def test_the_only_project_is_run_in_its_folder(self, tmp_path: Path) -> None:
+        build(
+            tmp_path,
+            {"my app/pyproject.toml": "", "my app/tests/test_a.py": UNIT_TEST, ".venv/bin/python": ""},
+        )
+        assert detect_project(tmp_path) == Detection(
+            kinds=(Kind("Python", "my app/pyproject.toml"),),
+            steps=(
+                VerifyStep(
+                    name="tests", command="cd 'my app' && ../.venv/bin/python -m unittest discover -s tests"
+                ),
+            ),
+        )
+
+    def test_it_stands_next_to_what_is_in_the_root(self, tmp_path: Path) -> None:
+        build(
+            tmp_path, {"go.mod": "", "web/package.json": '{"scripts": {"test": "jest"}}', "web/tool.py": ""}
+        )
+        assert commands(detect_project(tmp_path)) == {
+            "vet": "go vet ./...",
+            "tests": "go test ./...",
+            "tests-node": "cd web && npm test",
+        }
+
+    def test_several_are_named_and_left_to_the_user(self, tmp_path: Path) -> None:
+        build(tmp_path, {"a/package.json": "{}", "b/pyproject.toml": "", "b/calc.py": ""})
+        build(tmp_path, {"b/tests/test_calc.py": UNIT_TEST})
+        assert detect_project(tmp_path) == Detection(
+            kinds=(Kind("Node", "a/package.json"), Kind("Python", "b/pyproject.toml")),
+            hints=(
+                'a: Node: package.json has no "test" script.',
+                "Several projects below the root were left out: a (Node), b (Python). Write the steps that count, "
+                'such as "cd FOLDER && COMMAND".',
+            ),
+            left_out=(VerifyStep(name="b-tests", command="cd b && python3 -m unittest discover -s tests"),),
+        )
+
+    @pytest.mark.parametrize(
+        "files",
+        [
+            {"Cargo.toml": "[workspace]", "crates/a/Cargo.toml": "", "crates/b/Cargo.toml": ""},
+            {"package.json": '{"workspaces": ["p/*"], "scripts": {"test": "x"}}', "p/a/package.json": "{}"},
+            {"pyproject.toml": "[tool.pytest]", "libs/a/pyproject.toml": "", "libs/a/test_a.py": PLAIN_TEST},
+            {"go.work": "use (\n\t./a\n\t./b\n)\n", "a/go.mod": "", "b/go.mod": ""},
+            {"go.mod": "", "tests/fixtures/p/package.json": "{}", "examples/e/Cargo.toml": ""},
+        ],
+    )
+    def test_what_the_root_runs_anyway_is_not_named(self, tmp_path: Path, files: dict[str, str]) -> None:
+        detection = detect_project(build(tmp_path, files))
+        assert (len(detection.kinds), detection.hints, detection.left_out) == (1, (), ())
+
+    def test_a_makefile_is_trusted_to_run_what_is_below(self, tmp_path: Path) -> None:
+        build(tmp_path, {"Makefile": "test:\n\ttrue\n", "web/package.json": '{"scripts": {"test": "jest"}}'})
+        detection = detect_project(tmp_path)
+        assert commands(detection) == {"tests": "make test"}
+        assert detection.left_out == (VerifyStep(name="web-tests", command="cd web && npm test"),)
+
+    def test_modules_of_a_go_workspace(self, tmp_path: Path) -> None:
+        build(tmp_path, {"go.work": "go 1.22\n\nuse ./a\nuse ./b/c\n"})
+        assert commands(detect_project(tmp_path))["tests"] == "go test ./a/... ./b/c/..."
 
 
 def test_dependencies_are_not_the_project(tmp_path: Path) -> None:

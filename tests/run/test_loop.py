@@ -102,11 +102,15 @@ def work(**fields: object) -> Flow:
 async def test_the_view_is_cut_before_the_window_is_full_and_then_stays(store: Store) -> None:
     model = Reader(reads=40)
     window = 6_000
-    job = make_job(store, work(), {None: model}, window)
+    job = make_job(store, work(prompt="Read on."), {None: model}, window)
     assert await run_flow(job) == Decision("advance", "done")
     sizes = [sum(len(message.content) for message in request) // 4 for request in model.requests]
     assert max(sizes) < window
     assert all("the API" in request[1].content for request in model.requests)
+    for request in model.requests:
+        said = [message.content for message in request if message.role == "user"]
+        assert sum("Stage: WORK\nRead on." in text for text in said) == 1
+        assert sum("Older messages were cut" in text for text in said) <= 1
     cuts = sum(not same_start(*pair) for pair in zip(model.requests, model.requests[1:], strict=False))
     assert 3 <= cuts <= 14
 
@@ -139,7 +143,7 @@ async def test_a_tail_is_cut_when_a_stage_is_entered(store: Store) -> None:
     )
     model = Reader(reads=10)
     await run_flow(make_job(store, flow, {None: model}))
-    assert len(model.requests[10]) == 22
+    assert len(model.requests[10]) == 23
     last = model.requests[11]
     assert len(last) == 6
     assert (last[0].role, last[1].content.startswith("Task:"), last[-1].content) == (

@@ -1,7 +1,7 @@
 """Guessing how a repository is tested from the files in it. Nothing is run.
 
-The root comes first. A project in a folder below it gets steps of its own only if it is the only one: which of
-several count, and in which order, a person has to say.
+The root comes first. A project in a folder below it gets steps of its own only if it is the only one: which
+of several count, and in which order, a person has to say.
 """
 
 import os
@@ -80,12 +80,14 @@ def detect_project(root: Path, python: str = "python3") -> Detection:
         ]
     steps = _name_steps(found)
     hints = [hint for item in found for hint in item.hints]
+    hints += [
+        f"{_name(folder, root)}: {hint}" for folder in below for item in below[folder] for hint in item.hints
+    ]
     left_out: list[VerifyStep] = []
     by_make = bool(steps) and all(item.kind.name == "Make" for item in found if item.steps)
     if len(below) == 1 and not by_make:
         ((folder, items),) = below.items()
         moved = [_move(item, folder, root) for item in items]
-        hints += [f"{_name(folder, root)}: {hint}" for item in items for hint in item.hints]
         steps = _name_steps([*found, *moved])
     elif below:
         left_out = [step for folder, items in below.items() for step in _steps_below(folder, items, root)]
@@ -101,7 +103,13 @@ def _look(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[
     """Every kind of project in one folder."""
     finders = (find_node, find_go, find_rust, find_maven, find_gradle, find_cmake)
     looked = [find_python(folder, root, python, list(below)), *(find(folder, root) for find in finders)]
-    found = [item for item in looked if item]
+    # In a folder that something else marks as a project, a few scripts are no project of their own.
+    found = [
+        item
+        for item in looked
+        if item
+        and (folder == root or not item.kind.evidence.endswith(".py") or item.kind.evidence == "setup.py")
+    ]
     if make := find_make(folder, root):
         # A Makefile next to a project that says how it is tested mostly wraps just that.
         found.append(Found(make.kind) if any(item.steps for item in found) else make)

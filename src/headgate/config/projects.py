@@ -19,9 +19,10 @@ _NODE_LOCKS = {
     "package-lock.json": "npm",
 }
 _NODE_SCRIPTS = (("lint", "lint"), ("typecheck", "types"), ("type-check", "types"), ("build", "build"))
-_NODE_OWN_TOOLS = frozenset(
-    "node npm npx pnpm yarn bun bunx sh bash make echo cd true exit test cp mv rm".split()
-)
+_SCRIPT_WORDS = """
+    bash bun bunx cd cp echo exit make mkdir mv node npm npx pnpm rm sh test true yarn
+"""
+_NODE_OWN_TOOLS = frozenset(_SCRIPT_WORDS.split())
 _NODE_PACKAGES = {"tsc": "typescript", "ng": "@angular/cli", "run-s": "npm-run-all", "run-p": "npm-run-all"}
 _NODE_WORKSPACES = ("pnpm-workspace.yaml", "lerna.json", "nx.json", "turbo.json")
 _GRADLE_FILES = ("build.gradle.kts", "build.gradle", "settings.gradle.kts", "settings.gradle")
@@ -73,7 +74,7 @@ def find_node(folder: Path, root: Path) -> Found | None:
         line = scripts.get(script)
         if not isinstance(line, str) or name in dict(steps):
             continue
-        if missing := _missing_tool(line, scripts, listed, folder, root):
+        if missing := _missing_tool(line, listed, folder, root):
             hints.append(
                 f'Node: the script "{script}" was left out: its tool {missing} is neither installed nor '
                 "among the dependencies."
@@ -84,9 +85,7 @@ def find_node(folder: Path, root: Path) -> Found | None:
     return Found(kind, tuple(steps), tuple(hints), covers)
 
 
-def _missing_tool(
-    line: str, scripts: Mapping[str, Any], listed: set[str], folder: Path, root: Path
-) -> str | None:
+def _missing_tool(line: str, listed: set[str], folder: Path, root: Path) -> str | None:
     for command in split_commands(line):
         tool = command.program
         if not tool or "/" in tool or "$" in tool or tool in _NODE_OWN_TOOLS:

@@ -19,9 +19,10 @@ _UNITTEST_FILE = re.compile(r"test.*\.py|.*_test\.py")
 
 
 def find_python(folder: Path, root: Path, python: str, projects_below: Collection[Path]) -> Found | None:
-    """A project with a manifest, or plain Python files. `python` is the interpreter to name where it has none.
+    """A project with a manifest, or plain Python files.
 
-    Without a manifest here, the files of other projects below say nothing about this folder.
+    `python` is the interpreter to name where the project has none. Without a manifest here, the files of
+    other projects below say nothing about this folder.
     """
     evidence = next((name for name in MANIFESTS if (folder / name).is_file()), None)
     sources = list(_sources(folder, () if evidence else projects_below))
@@ -86,7 +87,10 @@ def _discovery(root: Path, files: list[Path]) -> tuple[str | None, str]:
     if not files:
         return None, "Python: no test files were found."
     starts = {path: _start_folder(path, root) for path in files}
-    start, count = Counter(starts.values()).most_common(1)[0]
+    if root in starts.values():
+        for path, folder in starts.items():
+            starts[path] = root if (folder / "__init__.py").is_file() else folder
+    start = Counter(starts.values()).most_common(1)[0][0]
     found = [path for path, folder in starts.items() if folder == start]
     arguments = ""
     if start != root:
@@ -94,9 +98,7 @@ def _discovery(root: Path, files: list[Path]) -> tuple[str | None, str]:
         arguments += " -t ." if (start / "__init__.py").is_file() else ""
     if not any(fnmatchcase(path.name, "test*.py") for path in found):
         arguments += " -p '*_test.py'"
-    others = sorted(
-        {folder.relative_to(root).as_posix() for folder in starts.values()} - {_name(start, root)}
-    )
+    others = sorted({folder.relative_to(root).as_posix() for folder in starts.values() if folder != start})
     hint = ""
     if others:
         hint = (
@@ -105,14 +107,10 @@ def _discovery(root: Path, files: list[Path]) -> tuple[str | None, str]:
     return arguments, hint
 
 
-def _name(folder: Path, root: Path) -> str:
-    return folder.relative_to(root).as_posix()
-
-
 def _start_folder(path: Path, root: Path) -> Path:
     """Where discovery must start to find a file: it goes down into packages, and into nothing else."""
     folder = path.parent
-    while folder != root and folder.parent != root and (folder / "__init__.py").is_file():
+    while root not in (folder, folder.parent) and (folder / "__init__.py").is_file():
         folder = folder.parent
     return folder
 

@@ -85,6 +85,8 @@ class StageRun:
     stage: Stage
     path: str
     transcript: Transcript
+    assignment: str
+    """What the model was told when the stage was entered."""
     turn: int = 0
     """The number of the turn under way; 0 before the first."""
     retry_after: float | None = None

@@ -1,9 +1,11 @@
 """What a conversation starts with: the system prompt, the task, its constraints, notes of earlier stages."""
 
 from headgate.config.texts import prompt
+from headgate.core.events import Note
 from headgate.core.flow import Stage
 from headgate.run.guides import NAME, read_guide
 from headgate.run.job import Job
+from headgate.tools.signals import render_plan
 
 
 def system_message(job: Job, stage: Stage) -> str:
@@ -21,10 +23,27 @@ def opening_message(job: Job, stage: Stage) -> str:
     parts = [f"Task:\n{job.task.goal}"]
     if constraints := job.task.constraints.render():
         parts.append(constraints)
-    notes = list(job.state.notes.items())[-stage.view.notes_window :] if stage.view.notes_window else []
-    if stage.view.transcript == "own" and notes:
-        lines = [f"- {stage_id}: {note.summary}" for stage_id, note in notes if note.summary]
-        if lines:
-            parts.append("Notes of earlier stages:\n" + "\n".join(lines))
-    parts.append(f"Stage: {stage.title}\n{stage.prompt}".strip())
+    if stage.view.transcript == "own":
+        parts += _from_earlier_stages(job, stage)
     return "\n\n".join(parts)
+
+
+def stage_message(stage: Stage) -> str:
+    """What a stage is about; said when it is entered, and again when that has been cut from view."""
+    return f"Stage: {stage.title}\n{stage.prompt}".strip()
+
+
+def _from_earlier_stages(job: Job, stage: Stage) -> list[str]:
+    """The plan, and the latest notes: what a stage that sees none of the others' messages needs."""
+    window = stage.view.notes_window
+    notes = list(job.state.notes.items())[-window:] if window else []
+    lines = [line for stage_id, note in notes for line in _note_lines(stage_id, note)]
+    parts = ["Notes of earlier stages:\n" + "\n".join(lines)] if lines else []
+    return [*parts, f"The plan:\n{render_plan(job.state.plan)}"] if job.state.plan else parts
+
+
+def _note_lines(stage_id: str, note: Note) -> list[str]:
+    lines = [f"- {stage_id}: {note.summary}"] if note.summary else []
+    for title, items in (("decided", note.decisions), ("next", note.next_actions), ("risk", note.risks)):
+        lines += [f"  {title}: {item}" for item in items]
+    return lines

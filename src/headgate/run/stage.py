@@ -10,7 +10,7 @@ from headgate.core.messages import Message
 from headgate.core.milestones import say_reason
 from headgate.core.rules import Action, Decision, decide, wait_seconds
 from headgate.run.job import Job, StageRun
-from headgate.run.opening import opening_message, system_message
+from headgate.run.opening import opening_message, stage_message, system_message
 from headgate.run.turn import say, take_turn
 from headgate.tools.signals import render_plan
 
@@ -51,7 +51,8 @@ async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
 async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
     attempt = job.state.attempts_at(stage.id) + 1
     path = stage.id if attempt == 1 else f"{stage.id}#{attempt}"
-    run = StageRun(job, stage, path, job.transcript_of(stage))
+    assignment = f"{stage_message(stage)}\n\n{entry.message}".strip()
+    run = StageRun(job, stage, path, job.transcript_of(stage), assignment)
     tools = tuple(spec.name for spec in run.all_specs)
     job.log.record(
         path,
@@ -71,8 +72,8 @@ async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
         run.record(MessageAdded(role="system", slug="system"), system)
         run.transcript.add(Message("system", system))
         await say(run, "task", opening_message(job, stage))
-    elif entry.reason == "next":
-        await say(run, "stage", f"Stage: {stage.title}\n{stage.prompt}".strip())
+    if entry.reason == "next":
+        await say(run, "stage", stage_message(stage))
     if entry.message:
         await say(run, entry.reason, entry.message)
     if entry.reason == "next":
@@ -84,7 +85,9 @@ async def _make_room(run: StageRun) -> None:
     """Cuts the view before the context window is full, by a lot at once, so that the prefix then stays."""
     window = run.job.model_settings[run.stage.model].context_window
     tokens = run.transcript.tokens()
-    if window and tokens > COMPACT_AT * window:
+    # What a cut leaves may itself be large; cutting again at once would only cost the prefix.
+    has_grown = run.transcript.view_chars > 1.2 * run.transcript.cut_to
+    if window and tokens > COMPACT_AT * window and has_grown:
         await _compact(run, "window", run.transcript.view_chars * COMPACT_TO * window / tokens)
 
 
@@ -103,7 +106,12 @@ async def _compact(run: StageRun, reason: str, chars: float) -> None:
     plan = f"\nThe plan:\n{render_plan(state.plan)}" if state.plan else ""
     files_read = ", ".join(list(state.files_read)[-30:]) or "none"
     changed = ", ".join(state.files_changed) or "none"
-    await say(run, "compacted", fill("compacted", files_read=files_read, files_changed=changed, plan=plan))
+    text = fill(
+        "compacted", files_read=files_read, files_changed=changed, plan=plan, assignment=run.assignment
+    )
+    run.record(MessageAdded(role="user", slug="compacted"), text)
+    transcript.add_notice(Message("user", text))
+    await run.job.log.commit()
 
 
 async def _wait(run: StageRun, decision: Decision) -> None:

@@ -23,6 +23,8 @@ class Transcript:
     """What the server counted in the last request, tools included."""
     known_chars: int = 0
     """The view's size in that request."""
+    cut_to: int = 0
+    """The view's size after the last cut."""
     guides_given: set[str] = field(default_factory=set)
     """The nested AGENTS.md files that this conversation has been given."""
 
@@ -30,6 +32,12 @@ class Transcript:
         self.messages.append(message)
         self.view.append(message)
         self.view_chars += size_of((message,))
+
+    def add_notice(self, message: Message) -> None:
+        """Adds a message about a cut to the view alone: the next cut brings a new one."""
+        self.view.append(message)
+        self.view_chars += size_of((message,))
+        self.cut_to = self.view_chars
 
     def measured(self, tokens: int) -> None:
         """Takes note of the server's own count of the view as it was just sent."""
@@ -41,6 +49,8 @@ class Transcript:
 
     def rebuild(self, policy: ViewPolicy, max_chars: int | None = None) -> None:
         """Builds the view anew: a compaction point, after which the server reads the prompt afresh."""
+        if max_chars is not None:
+            self.guides_given.clear()
         tokens, chars = self.tokens(), self.view_chars
         self.view = build_view(self.messages, policy, max_chars)
         self.view_chars = self.known_chars = size_of(self.view)
