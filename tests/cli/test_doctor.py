@@ -1,20 +1,23 @@
 """`headgate doctor`: each check, against real repositories and a real server."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from headgate.cli.checkup import Finding, check_disk, check_repository, missing_program
 from headgate.cli.doctor import examine
-
-WORDS = ("one", " two", " three")
+from headgate.cli.modelcheck import PATIENCE, Patience
 
 
 @pytest.fixture
@@ -35,47 +38,84 @@ def git(*args: str, cwd: Path) -> None:
     )
 
 
-@asynccontextmanager
-async def server(
-    models: list[str] | None, known: set[str], words: tuple[str, ...] = WORDS
-) -> AsyncIterator[str]:
-    """A chat-completions server with these models; None does not list them. Yields its address."""
+def delta(**fields: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": None}]}
 
-    async def list_models(request: web.Request) -> web.Response:
-        if models is None:
+
+def last(finish: str = "stop") -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}
+
+
+def calling(name: str = "report_ready", *arguments: str) -> tuple[dict[str, Any], ...]:
+    first = {"index": 0, "id": "c1", "function": {"name": name, "arguments": ""}}
+    rest = [{"index": 0, "function": {"arguments": piece}} for piece in arguments or ('{"ok"', ": true}")]
+    return (*(delta(tool_calls=[piece]) for piece in (first, *rest)), last("tool_calls"))
+
+
+@dataclass
+class Server:
+    """A chat-completions server: which models it has, and what it answers to a question."""
+
+    models: list[str] | None = field(default_factory=lambda: ["m"])
+    """None does not list them."""
+    known: tuple[str, ...] = ("m",)
+    events: Iterable[dict[str, Any]] = calling()
+    refusal: tuple[int, Any] | None = None
+    listing: tuple[int, Any] | None = None
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    async def list_models(self, request: web.Request) -> web.Response:
+        if self.listing:
+            return web.json_response(self.listing[1], status=self.listing[0])
+        if self.models is None:
             return web.json_response({"error": "no such path"}, status=404)
-        return web.json_response({"data": [{"id": name} for name in models]})
+        return web.json_response({"data": [{"id": name} for name in self.models]})
 
-    async def complete(request: web.Request) -> web.StreamResponse:
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(await request.json())
         if request.headers.get("Authorization") == "Bearer wrong":
             return web.json_response({"error": {"message": "invalid api key"}}, status=401)
-        asked = (await request.json())["model"]
-        if asked not in known:
-            return web.json_response({"error": {"message": f"model {asked} not found"}}, status=404)
+        if self.asked[-1]["model"] not in self.known:
+            return web.json_response({"error": {"message": "model not found"}}, status=404)
+        if self.refusal:
+            return web.json_response(self.refusal[1], status=self.refusal[0])
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        for word in words:
-            delta = {"choices": [{"index": 0, "delta": {"content": word}, "finish_reason": None}]}
-            await response.write(f"data: {json.dumps(delta)}\n\n".encode())
-        last = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-        await response.write(f"data: {json.dumps(last)}\n\ndata: [DONE]\n\n".encode())
+        for event in self.events:
+            await response.write(f"data: {json.dumps(event)}\n\n".encode())
+            await asyncio.sleep(0)
+        await response.write(b"data: [DONE]\n\n")
         return response
 
-    app = web.Application()
-    app.add_routes([web.get("/v1/models", list_models), web.post("/v1/chat/completions", complete)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    finally:
-        await runner.cleanup()
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[str]:
+        """Yields the address."""
+        app = web.Application()
+        app.add_routes(
+            [web.get("/v1/models", self.list_models), web.post("/v1/chat/completions", self.complete)]
+        )
+        runner = web.AppRunner(app, shutdown_timeout=0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        try:
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        finally:
+            await runner.cleanup()
 
 
-async def findings(repo: Path, environ: dict[str, str] | None = None, **flags: str) -> dict[str, Finding]:
-    path = {"PATH": os.environ["PATH"]}
-    return {item.check: item async for item in examine(repo, None, flags, path | (environ or {}))}
+async def findings(
+    repo: Path, environ: dict[str, str] | None = None, patience: Patience = PATIENCE, **flags: str
+) -> dict[str, Finding]:
+    path = {"PATH": os.environ["PATH"]} | (environ or {})
+    said: list[str] = []
+    found = {item.check: item async for item in examine(repo, None, flags, path, said.append, patience)}
+    assert len(said) <= 2
+    return found
+
+
+async def ask(repo: Path, server: Server, model: str = "m", **more: Any) -> dict[str, Finding]:
+    async with server.running() as address:
+        return await findings(repo, model=f"openai/{model}", base_url=address, **more)
 
 
 def outline(found: dict[str, Finding], *checks: str) -> list[tuple[str, str]]:
@@ -84,7 +124,8 @@ def outline(found: dict[str, Finding], *checks: str) -> list[tuple[str, str]]:
 
 async def test_all_is_well(repo: Path) -> None:
     (repo / "agent.yaml").write_text("verification: {steps: [{name: tests, command: git --version}]}\n")
-    async with server(["m", "other"], {"m"}) as address:
+    server = Server(models=["m", "other"])
+    async with server.running() as address:
         found = await findings(repo, model="openai/m", base_url=address)
     del found["git"], found["ripgrep"], found["disk"]
     assert list(found.values()) == [
@@ -94,60 +135,210 @@ async def test_all_is_well(repo: Path) -> None:
         Finding("verification: tests", "ok", "git --version"),
         Finding("model", "ok", f"openai/m at {address}"),
         Finding("server", "ok", "reachable, 2 models"),
-        Finding("streaming", "ok", "a reply came in 3 pieces"),
+        Finding("streaming", "ok", "a reply came in 2 pieces"),
+        Finding("tool calls", "ok", "the model called the tool that it was offered"),
     ]
+    (question,) = server.asked
+    assert question["max_tokens"] == 1024
+    assert [tool["function"]["name"] for tool in question["tools"]] == ["report_ready"]
 
 
-async def test_a_server_that_is_down(repo: Path) -> None:
-    async with server(None, set()) as address:
-        pass
-    found = await findings(repo, model="openai/m", base_url=address)
-    assert outline(found, "model", "server") == [("ok", ""), ("fail", "environment")]
+@pytest.mark.parametrize(
+    ("refusal", "fix"),
+    [
+        (
+            (500, {"error": {"message": "tools param requires --jinja flag"}}),
+            "Start llama-server with --jinja.",
+        ),
+        (
+            (400, {"error": {"message": '"auto" tool choice requires --enable-auto-tool-choice'}}),
+            "Start vLLM with --enable-auto-tool-choice and the --tool-call-parser that fits the model.",
+        ),
+        (
+            (400, {"error": "registry.ollama.ai/library/gemma3 does not support tools"}),
+            "Choose a model that can call tools; on Ollama, one with the tag `tools`.",
+        ),
+        ((400, {"error": "tool calling is not supported"}), "Switch on tool calling in the server. "),
+    ],
+)
+async def test_a_server_that_takes_no_tools(repo: Path, refusal: tuple[int, Any], fix: str) -> None:
+    found = await ask(repo, Server(refusal=refusal))
+    assert outline(found, "server", "tool calls") == [("ok", ""), ("fail", "environment")]
+    assert found["tool calls"].fix.startswith(fix)
     assert "streaming" not in found
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>\n{"name": "report_ready", "arguments": {"ok": true}}\n</tool_call>',
+        '{"name": "report_ready", "parameters": {"ok": true}}',
+        '[TOOL_CALLS][{"name": "report_ready", "arguments": {"ok": true}}]',
+        "<function=report_ready><parameter=ok>true</parameter></function>",
+        "<|channel|>commentary to=functions.report_ready<|message|>{}",
+    ],
+)
+async def test_calls_that_come_as_text(repo: Path, text: str) -> None:
+    found = await ask(repo, Server(events=(delta(content=text[:9]), delta(content=text[9:]), last())))
+    assert outline(found, "streaming", "tool calls") == [("ok", ""), ("fail", "environment")]
+    assert found["tool calls"].detail.startswith("the server does not turn the model's calls into tool calls")
+    assert "--jinja" in found["tool calls"].fix
+
+
+@pytest.mark.parametrize(
+    ("events", "detail"),
+    [
+        ((delta(content="I am"), delta(content=" ready."), last()), "the model answered in words"),
+        ((last(),), "the model answered nothing"),
+        ((delta(reasoning_content="Hm, "), last("length")), "the model had not called the tool after 1024 "),
+        (calling("get_weather"), 'the model called "get_weather"'),
+        (calling("report_ready", "{oops"), 'the model called "report_ready" with arguments that do not fit'),
+    ],
+)
+async def test_a_model_that_does_not_call(
+    repo: Path, events: tuple[dict[str, Any], ...], detail: str
+) -> None:
+    found = await ask(repo, Server(events=events))
+    assert outline(found, "tool calls") == [("warn", "")]
+    assert found["tool calls"].detail.startswith(detail)
+
+
+async def test_a_model_without_end_is_not_waited_for(repo: Path) -> None:
+    server = Server(events=(delta(content=f"{number} ") for number in count()))
+    found = await ask(repo, server, patience=Patience(total=0.3))
+    assert outline(found, "reply") == [("fail", "environment")]
+    assert found["reply"].detail == "the model came to no end in 0.3 s"
+
+
+async def test_a_server_that_is_down(repo: Path) -> None:
+    async with Server().running() as address:
+        pass
+    found = await findings(repo, model="openai/m", base_url=address)
+    assert outline(found, "model", "server") == [("ok", ""), ("fail", "environment")]
+    assert found["server"].detail.startswith(f"Nothing listens at {address}: start the model server")
+    assert "streaming" not in found
+
+
+@pytest.mark.parametrize(
+    ("refusal", "fault", "detail", "fix"),
+    [
+        ((429, {"error": {"message": "slow down"}}), "environment", "slow down", "Wait and run this again"),
+        (
+            (500, {"error": {"message": "CUDA died"}}),
+            "environment",
+            "CUDA died",
+            "Look at the model server's log",
+        ),
+        (
+            (503, {"error": {"message": "Loading model"}}),
+            "environment",
+            "still loading",
+            "Wait until the server",
+        ),
+        ((402, {"error": {"message": "no credit"}}), "environment", "no quota left", "Look at the quota"),
+        ((401, {"error": {"message": "bad key"}}), "configuration", "Set HEADGATE_API_KEY to a key", ""),
+        (
+            (400, {"error": {"message": "top_k: bad"}}),
+            "configuration",
+            "top_k: bad",
+            "Check `model`, `base_url`",
+        ),
+    ],
+)
+async def test_the_fix_fits_the_fault(
+    repo: Path, refusal: tuple[int, Any], fault: str, detail: str, fix: str
+) -> None:
+    # The list does not have the model: that is no reason to say so.
+    found = await ask(repo, Server(models=["other"], refusal=refusal))
+    assert outline(found, "reply") == [("fail", fault)]
+    assert detail in found["reply"].detail
+    assert found["reply"].fix.startswith(fix)
+    assert bool(found["reply"].fix) == bool(fix)
+    assert "model name" not in found
+
+
+async def test_a_silent_server(repo: Path) -> None:
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    for how, fix in ((wait, "The model may still be loading"), (cut, "The server or something on the way")):
+        async with await asyncio.start_server(how, "127.0.0.1", 0) as server:
+            address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+            patience = Patience(first_token=0.2)
+            found = await findings(repo, patience=patience, model="openai/m", base_url=address)
+        assert outline(found, "server") == [("fail", "environment")]
+        assert found["server"].fix.startswith(fix)
+
+
 async def test_a_misspelt_model(repo: Path) -> None:
-    async with server(["qwen3-coder", "llama"], {"qwen3-coder"}) as address:
-        found = await findings(repo, model="openai/qwen3-codr", base_url=address)
+    server = Server(models=["qwen3-coder", "llama"], known=("qwen3-coder",))
+    found = await ask(repo, server, "qwen3-codr")
     assert outline(found, "model name") == [("fail", "configuration")]
     assert found["model name"].fix == "Did you mean openai/qwen3-coder?"
 
 
 async def test_a_server_that_answers_to_any_name(repo: Path) -> None:
-    async with server(["/models/weights.gguf"], {"local"}) as address:
-        found = await findings(repo, model="openai/local", base_url=address)
+    found = await ask(repo, Server(models=["/models/weights.gguf"], known=("local",)), "local")
     assert outline(found, "model name", "streaming") == [("note", ""), ("ok", "")]
+    assert found["server"].detail == "reachable, 1 model"
 
 
-async def test_a_server_that_lists_nothing_and_answers_at_once(repo: Path) -> None:
-    async with server(None, {"m"}, ("all of it",)) as address:
-        found = await findings(repo, model="openai/m", base_url=address)
-    assert found["server"].detail == "reachable, it does not list its models"
-    assert outline(found, "streaming") == [("note", "")]
+async def test_a_server_that_answers_at_once(repo: Path) -> None:
+    found = await ask(repo, Server(events=calling("report_ready", '{"ok": true}')))
+    assert outline(found, "streaming", "tool calls") == [("note", ""), ("ok", "")]
+
+
+@pytest.mark.parametrize(
+    ("listing", "told"),
+    [
+        ((404, {"error": "no such path"}), "it does not list its models"),
+        ((200, {"data": [{"name": "odd"}]}), "it does not list its models"),
+        ((200, "odd"), "it does not list its models"),
+        ((403, {"error": "not with this key"}), "it does not show this key its models"),
+        ((200, {"data": []}), "0 models"),
+    ],
+)
+async def test_lists_that_say_nothing(repo: Path, listing: tuple[int, Any], told: str) -> None:
+    found = await ask(repo, Server(listing=listing))
+    assert found["server"].detail == f"reachable, {told}"
+    assert outline(found, "tool calls") == [("ok", "")]
 
 
 async def test_a_wrong_key(repo: Path) -> None:
-    async with server(["m"], {"m"}) as address:
-        found = await findings(repo, {"HEADGATE_API_KEY": "wrong"}, model="openai/m", base_url=address)
-    assert outline(found, "streaming") == [("fail", "configuration")]
+    found = await ask(repo, Server(), environ={"HEADGATE_API_KEY": "wrong"})
+    assert outline(found, "reply") == [("fail", "configuration")]
 
 
 async def test_a_key_that_is_withheld_is_said(repo: Path) -> None:
     (repo / "agent.yaml").write_text("model: script:none.yaml\nmodels: {}\n")
     assert "API key" not in await findings(repo, {"OPENAI_API_KEY": "k"})
-    async with server(["m"], {"m"}) as address:
+    async with Server().running() as address:
         (repo / "agent.yaml").write_text(f"model: openai/m\nbase_url: {address}\n")
         found = await findings(repo, {"OPENAI_API_KEY": "k"})
-    assert outline(found, "API key", "streaming") == [("note", ""), ("ok", "")]
+        assert outline(found, "API key", "streaming") == [("warn", ""), ("ok", "")]
+        assert found["API key"].detail.startswith(f"OPENAI_API_KEY is not sent to {address}, ")
+        assert "API key" not in await findings(repo, {"HEADGATE_API_KEY": "k"})
 
 
 async def test_a_script_is_only_loaded(repo: Path) -> None:
     (repo / "script.yaml").write_text("- text: hello\n")
     (repo / "broken.yaml").write_text("5\n")
-    assert outline(await findings(repo, model="script:script.yaml"), "script") == [("ok", "")]
-    for name in ("broken.yaml", "absent.yaml"):
-        found = await findings(repo, model=f"script:{name}")
-        assert outline(found, "script") == [("fail", "configuration")]
+    found = await findings(repo, model="script:script.yaml")
+    assert found["model"] == Finding("model", "ok", "script:script.yaml")
+    assert outline(await findings(repo, model="script:broken.yaml"), "model") == [("fail", "configuration")]
+    found = await findings(repo, model="script:absent.yaml")
+    missing = f"The script {repo / 'absent.yaml'} does not exist."
+    assert found["model"] == Finding("model", "fail", missing, fault="configuration")
+
+
+def test_without_git_it_is_said_once(repo: Path) -> None:
+    found = json.loads(run(repo, "--json", PATH="/nonexistent").stdout)
+    faults = [item for item in found if item["fault"] == "environment"]
+    assert [(item["check"], item["detail"]) for item in faults] == [("git", "it is not found")]
 
 
 @pytest.mark.parametrize(
@@ -233,6 +424,7 @@ def run(repo: Path, *argv: str, **env: str) -> subprocess.CompletedProcess[bytes
         capture_output=True,
         check=False,
         env={"PATH": os.environ["PATH"], "HOME": str(repo), **env},
+        cwd="/",
     )
 
 

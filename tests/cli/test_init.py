@@ -1,6 +1,7 @@
 """`headgate init`."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,52 @@ def test_a_model_is_written(repo: Path) -> None:
     assert init(repo, "--model", "openai/a: b #c").exit_code == 0
     assert load(repo).model == "openai/a: b #c"
     assert isinstance(init(repo, "--force", "--model", "gpt").exception, ConfigError)
+
+
+def test_a_server_s_name_is_no_provider(repo: Path) -> None:
+    assert str(init(repo, "--model", "ollama/qwen3").exception) == (
+        'There is no provider "ollama": write openai/qwen3 and base_url http://localhost:11434/v1.'
+    )
+
+
+def test_several_projects_are_left_to_the_user(repo: Path) -> None:
+    for name in ("a", "b"):
+        (repo / name).mkdir()
+        (repo / name / "go.mod").write_text("module m\n")
+    lines = init(repo).output.splitlines()
+    assert lines[:2] == ["Found Go (a/go.mod).", "Found Go (b/go.mod)."]
+    assert lines[3:6] == [
+        "Wrote agent.yaml.",
+        "Left out, and in agent.yaml as comments:",
+        "  a-vet: cd a && go vet ./...",
+    ]
+    assert load(repo).verification.steps == ()
+    text = (repo / "agent.yaml").read_text()
+    uncommented = (
+        text.replace("  steps: []\n", "  steps:\n").replace("    # ", "    ").replace("    #   ", "      ")
+    )
+    steps = Config.model_validate(parse_yaml(uncommented, "agent.yaml").data).verification.steps
+    assert [step.name for step in steps] == ["a-vet", "a-tests", "b-vet", "b-tests"]
+
+
+def test_a_file_that_cannot_be_written_is_named(repo: Path) -> None:
+    (repo / "agent.yaml").write_text("model: openai/mine\n")
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 0; exec "$0" -m headgate init --force', sys.executable],
+        cwd=repo,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"headgate: {repo / 'agent.yaml'} cannot be written: File too large.\n"
+    assert (repo / "agent.yaml").read_text() == "model: openai/mine\n"
+
+
+def test_without_git_nothing_is_written(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(repo))
+    assert str(init(repo).exception).startswith("git is not installed")
+    assert not (repo / "agent.yaml").exists()
 
 
 def test_nothing_known_leaves_an_empty_verification(repo: Path) -> None:

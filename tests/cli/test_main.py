@@ -146,6 +146,33 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("argv", "code"), [("--help", 0), ("doctor --repo /", 2), ("frobnicate", 2)])
+def test_closed_streams_are_no_error(closed: str, argv: str, code: int) -> None:
+    done = run_shell(f'"$PYTHON" -X dev -m headgate {argv} {closed}')
+    assert done.returncode == code
+    assert "bug in Headgate" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_file_takes_the_place_of_a_closed_stream() -> None:
+    program = (
+        "import os\nfrom headgate.cli.main import fill_closed_streams\nfill_closed_streams()\n"
+        "print('lost')\nfile = os.open('/dev/zero', 0)\nos.write(2, str(file).encode())"
+    )
+    assert int(run_shell(f'"$PYTHON" -c "{program}" >&- <&-').stderr) > 2
+
+
+def run_shell(line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", line],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHON": sys.executable},
+    )
+
+
 def test_completion(tmp_path: Path) -> None:
     env = {"_HEADGATE_COMPLETE": "bash_complete", "COMP_WORDS": "headgate in", "COMP_CWORD": "1"}
     assert run("-m", "headgate", env=env).stdout == "plain,init\n"

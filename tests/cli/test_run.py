@@ -146,7 +146,8 @@ def test_a_server_that_is_down(repo: Path) -> None:
     assert (report["state"], report["verify_loops"]) == ("INFRA_ERROR", 0)
 
 
-async def test_ctrl_c_cancels_and_keeps_what_was_done(repo: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_cancels_and_keeps_what_was_done(repo: Path, number: signal.Signals) -> None:
     (repo / "script.yaml").write_text(
         "- calls: [{write_file: {path: new.txt, content: x}}]\n- {text: late, delay: 60}\n"
     )
@@ -160,7 +161,7 @@ async def test_ctrl_c_cancels_and_keeps_what_was_done(repo: Path) -> None:
     assert process.stdout is not None
     while json.loads(await process.stdout.readline())["kind"] != "tool_finished":
         pass
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = await process.communicate()
     assert process.returncode == 130, err
     assert b"Traceback" not in err
@@ -196,6 +197,78 @@ async def test_a_second_run_waits_for_the_first(repo: Path, cancelled: bool) -> 
         await process.communicate()
         assert process.returncode == 0
         assert (repo / "new.txt").exists()
+
+
+async def test_a_signal_ends_the_running_command_too(repo: Path) -> None:
+    (repo / "script.yaml").write_text("- calls: [{shell: {command: 'echo $$ > pid; exec sleep 300'}}]\n")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate", "run", "Sleep"),
+        cwd=repo,
+        env=environment(repo),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    while not (repo / "pid").exists() or not (repo / "pid").read_text().strip():
+        await asyncio.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert await process.wait() == 130
+    assert not Path(f"/proc/{int((repo / 'pid').read_text())}").exists()
+
+
+def test_a_reader_that_goes_away_changes_nothing(repo: Path) -> None:
+    command = f"{sys.executable} -m headgate run --json 'Write new.txt' 2>&1 | head -1"
+    subprocess.run(
+        ["sh", "-c", command], cwd=repo, env=environment(repo), stdout=subprocess.DEVNULL, check=True
+    )
+    assert json.loads(headgate(repo, "report", "--json").stdout)["state"] == "SUCCESS"
+
+
+@pytest.mark.parametrize("name", ["lock", "task_reports.jsonl", "headgate.db", "runs"])
+def test_a_folder_that_the_repository_brings_along_is_not_used(repo: Path, name: str) -> None:
+    victim = repo.parent / "victim"
+    victim.write_text("precious")
+    (repo / ".headgate").mkdir()
+    (repo / ".headgate" / name).symlink_to(victim)
+    run = headgate(repo, "run", "x")
+    assert (run.returncode, victim.read_text()) == (2, "precious")
+    assert "symbolic link" in run.stderr
+
+
+def test_a_committed_folder_is_not_used(repo: Path) -> None:
+    (repo / ".headgate").mkdir()
+    (repo / ".headgate" / "x").write_text("x")
+    subprocess.run(["git", "-C", str(repo), "add", "-f", ".headgate/x"], check=True)
+    run = headgate(repo, "run", "x")
+    assert (run.returncode, "is committed" in run.stderr) == (2, True)
+
+
+def test_text_that_is_not_utf_8(repo: Path) -> None:
+    bad = os.fsdecode(b"caf\xe9")
+    for args in (("run", bad), ("run", "x", "--keep", bad)):
+        run = headgate(repo, *args)
+        assert (run.returncode, run.stderr) == (2, "headgate: The task is not UTF-8 text.\n")
+
+
+def test_the_latest_task_needs_no_id(repo: Path) -> None:
+    headgate(repo, "run", "first")
+    assert json.loads(headgate(repo, "report", "--json").stdout)["description"] == "first"
+
+
+async def test_watching_a_task_whose_process_was_killed_ends(repo: Path) -> None:
+    (repo / "script.yaml").write_text("- {text: late, delay: 60}\n")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate", "run", "--json", "x"),
+        cwd=repo,
+        env=environment(repo),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    await process.stdout.readline()
+    process.kill()
+    await process.communicate()
+    watch = await asyncio.to_thread(headgate, repo, "watch", "t1")
+    assert (watch.returncode, watch.stdout) == (0, "Task t1 was interrupted: nobody works on it.\n")
 
 
 def test_the_demo_is_real(tmp_path: Path) -> None:

@@ -152,7 +152,8 @@ def test_a_script_without_its_tool_is_left_out(tmp_path: Path) -> None:
     detection = detect_project(tmp_path)
     assert commands(detection) == {"tests": "npm test", "build": "npm run build"}
     assert detection.hints == (
-        'Node: the script "lint" was left out: its tool eslint is neither installed nor among the dependencies.',
+        'Node: the script "lint" was left out: its tool eslint is neither installed nor among the '
+        "dependencies.",
     )
 
 
@@ -219,8 +220,8 @@ class TestBelowTheRoot:
             kinds=(Kind("Node", "a/package.json"), Kind("Python", "b/pyproject.toml")),
             hints=(
                 'a: Node: package.json has no "test" script.',
-                "Several projects below the root were left out: a (Node), b (Python). Write the steps that count, "
-                'such as "cd FOLDER && COMMAND".',
+                "Several projects below the root were left out: a (Node), b (Python). Write the steps "
+                'that count, such as "cd FOLDER && COMMAND".',
             ),
             left_out=(VerifyStep(name="b-tests", command="cd b && python3 -m unittest discover -s tests"),),
         )

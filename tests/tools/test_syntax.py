@@ -21,7 +21,7 @@ GOOD = {
 BAD = {
     "a.py": (b"def f():\n    return 1\ndef g()\n    pass\n", "line 3: expected ':'"),
     "a.pyi": (b"def f( -> int: ...\n", "line 1: invalid syntax"),
-    "a.json": (b'{"a": [1, 2],\n}\n', "line 2: Expecting property name enclosed in double quotes"),
+    "a.json": (b'{"a": 1\n"b": 2}\n', "line 2: Expecting ',' delimiter"),
     "a.toml": (b"[a]\nb = \n", "line 2: Invalid value"),
     "a.yaml": (b"a: 1\nb: [1\n", "line 3: did not find expected ',' or ']'"),
     "b.yml": (b"a: *missing\n", "line 1: undefined alias `missing`"),

@@ -104,16 +104,15 @@ def _look(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[
     finders = (find_node, find_go, find_rust, find_maven, find_gradle, find_cmake)
     looked = [find_python(folder, root, python, list(below)), *(find(folder, root) for find in finders)]
     # In a folder that something else marks as a project, a few scripts are no project of their own.
-    found = [
-        item
-        for item in looked
-        if item
-        and (folder == root or not item.kind.evidence.endswith(".py") or item.kind.evidence == "setup.py")
-    ]
+    found = [item for item in looked if item and (folder == root or not _is_script(item.kind))]
     if make := find_make(folder, root):
         # A Makefile next to a project that says how it is tested mostly wraps just that.
         found.append(Found(make.kind) if any(item.steps for item in found) else make)
     return found
+
+
+def _is_script(kind: Kind) -> bool:
+    return kind.evidence.endswith(".py") and kind.evidence != "setup.py"
 
 
 def _folders_with_projects(root: Path) -> Iterator[Path]:
