@@ -73,12 +73,13 @@ def render_config(detection: Detection, model: str | None = None) -> str:
             lines += [f"    - name: {_quote(step.name)}", f"      command: {_quote(step.command)}"]
             lines += [f"      timeout: {step.timeout:g}  # seconds"]
     else:
-        lines += ["# None were found. Until there are some, results are reported as unverified."]
+        lines += ["# There are none yet. Until there are some, results are reported as unverified."]
         lines += ["verification:", "  steps: []"]
         if not detection.left_out:
             lines += ["  # - name: tests", "  #   command: make test"]
     if detection.left_out:
-        lines += ["# These were left out: projects below the root, of which you know which count."]
+        where = "here" if detection.steps else "in place of []"
+        lines += [f"  # Projects below the root, which were left out: write those that count {where}."]
     for step in detection.left_out:
         lines += [f"    # - name: {_quote(step.name)}", f"    #   command: {_quote(step.command)}"]
     lines += ["", "# Paths that no task may write.", "boundaries: []", '# boundaries: ["migrations/**"]', ""]

@@ -40,7 +40,7 @@ def git(repo: Path, *args: str, env: dict[str, str] | None = None, stdin: bytes 
             check=False,
         )
     except FileNotFoundError:
-        raise GitFailed("git is not installed: install it and run again") from None
+        raise GitFailed("git is not installed: install it and run again.") from None
     if done.returncode:
         message = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise GitFailed(f"git {args[0]} failed: {message[-1] if message else f'exit code {done.returncode}'}")
