@@ -40,7 +40,7 @@ def command(into: Path | None) -> None:
         _make_repository(sample / "repo", target)
         report = asyncio.run(_run(target, ScriptedModel.load(sample / "script.yaml")))
     print_summary(report)
-    program = "headgate" if shutil.which("headgate") else sys.argv[0]
+    program = "headgate" if shutil.which("headgate") else str(Path(sys.argv[0]).absolute())
     say(f"\nThe repository is in {target}: try git diff there, or {program} show --detail.")
     sys.exit(EXIT_CODES[report.state])
 

@@ -10,6 +10,7 @@ from headgate.errors import ConfigError
 from headgate.models.anthropic_reply import MessagesAssembly
 from headgate.models.base import ModelSettings
 from headgate.models.callids import CallIds
+from headgate.models.encoded_tools import EncodedTools
 from headgate.models.exchange import exchange
 from headgate.models.http import HttpClient
 from headgate.models.jsontext import decode_json, encode_json, parse_arguments
@@ -17,7 +18,6 @@ from headgate.models.openai import encode_head, safe_name
 
 WIRE = "anthropic"
 DEFAULT_MAX_TOKENS = 16384
-_MAX_CACHED_TOOL_LISTS = 64
 _BREAKPOINT = b',"cache_control":{"type":"ephemeral"}}'
 _TOOL_RESULT = b'{"type":"tool_result"'
 _BAD_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
@@ -41,7 +41,7 @@ class AnthropicModel:
         self.name = settings.model
         self._settings = settings
         self._client = client
-        self._tools: dict[tuple[ToolSpec, ...], bytes] = {}
+        self._tools = EncodedTools(_encode_tools)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply."""
@@ -66,7 +66,7 @@ class AnthropicModel:
         if system:
             blocks = [_wire(message) for message in system]
             parts += (b',"system":[', b",".join(blocks)[:-1], _BREAKPOINT, b"]")
-        parts += (self._encode_tools(request.tools), b"}")
+        parts += (self._tools.get(request.tools), b"}")
         return b"".join(parts)
 
     def _encode_head(self, request: Request) -> bytes:
@@ -80,17 +80,6 @@ class AnthropicModel:
         optional = {"temperature": temperature, "top_p": settings.top_p}
         head |= {name: value for name, value in optional.items() if value is not None}
         return encode_head(head, settings.extra_body)
-
-    def _encode_tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
-        if not tools:
-            return b""
-        data = self._tools.get(tools)
-        if data is None:
-            if len(self._tools) >= _MAX_CACHED_TOOL_LISTS:
-                self._tools.clear()
-            described = b",".join(encode_json(_describe_tool(tool)) for tool in tools)
-            data = self._tools[tools] = b',"tools":[' + described[:-1] + _BREAKPOINT + b"]"
-        return data
 
 
 def _split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
@@ -167,6 +156,11 @@ def _text_block(text: str) -> bytes:
 
 def _safe_id(id: str) -> str:
     return _BAD_ID_CHARS.sub("_", id) or "call"
+
+
+def _encode_tools(tools: tuple[ToolSpec, ...]) -> bytes:
+    described = b",".join(encode_json(_describe_tool(tool)) for tool in tools)
+    return b',"tools":[' + described[:-1] + _BREAKPOINT + b"]"
 
 
 def _describe_tool(tool: ToolSpec) -> dict[str, Any]:

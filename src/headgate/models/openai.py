@@ -10,13 +10,13 @@ from headgate.errors import ConfigError
 from headgate.models.base import ModelSettings
 from headgate.models.callids import CallIds
 from headgate.models.chat_reply import REASONING_FIELDS, ChatAssembly
+from headgate.models.encoded_tools import EncodedTools
 from headgate.models.exchange import exchange
 from headgate.models.failures import RequestRejected
 from headgate.models.http import HttpClient
 from headgate.models.jsontext import UNPARSED, decode_json, encode_json, parse_arguments
 
 WIRE = "openai"
-_MAX_CACHED_TOOL_LISTS = 64
 _BAD_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -44,7 +44,7 @@ class OpenAIModel:
         self._settings = settings
         self._client = client
         self._dialect = Dialect()
-        self._tools: dict[tuple[ToolSpec, ...], bytes] = {}
+        self._tools = EncodedTools(_encode_tools)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply. A server that objects to an optional field is asked again, once, without it."""
@@ -70,7 +70,7 @@ class OpenAIModel:
                 data = message.wire[WIRE] = encode_message(message)
             parts += (separator, data)
             separator = b","
-        parts += (b"]", self._encode_tools(request.tools), b"}")
+        parts += (b"]", self._tools.get(request.tools), b"}")
         return b"".join(parts)
 
     def _encode_head(self, request: Request, dialect: Dialect) -> bytes:
@@ -87,16 +87,6 @@ class OpenAIModel:
         head = {"stream": True, "model": self._client.endpoint.model}
         head |= {name: value for name, value in optional.items() if value is not None}
         return encode_head(head, settings.extra_body)
-
-    def _encode_tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
-        if not tools:
-            return b""
-        data = self._tools.get(tools)
-        if data is None:
-            if len(self._tools) >= _MAX_CACHED_TOOL_LISTS:
-                self._tools.clear()
-            data = self._tools[tools] = b',"tools":' + encode_json([_describe_tool(tool) for tool in tools])
-        return data
 
 
 def encode_head(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:
@@ -146,6 +136,10 @@ def _reasoning_field(message: Message) -> str:
         if isinstance(known, dict) and known.get("reasoning_field") in REASONING_FIELDS:
             return str(known["reasoning_field"])
     return REASONING_FIELDS[0]
+
+
+def _encode_tools(tools: tuple[ToolSpec, ...]) -> bytes:
+    return b',"tools":' + encode_json([_describe_tool(tool) for tool in tools])
 
 
 def _describe_tool(tool: ToolSpec) -> dict[str, Any]:

@@ -1,0 +1,110 @@
+"""The documents: every example in them works, and every command in the README runs."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headgate.config.flows import load_flow
+from headgate.config.load import load_config
+from headgate.engine.engine import SPECS
+from headgate.models.scripted import ScriptedModel
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "AGENTS.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+SCRIPT = """
+- calls: [{write_file: {path: new.txt, content: x}}]
+- calls: [{stage_done: {summary: Wrote it.}}]
+"""
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+
+
+YAML = [
+    pytest.param(block, id=f"{document.name}-{number}")
+    for document in DOCUMENTS
+    for number, block in enumerate(blocks(document, "yaml"))
+]
+
+
+def test_there_are_examples() -> None:
+    assert len(YAML) >= 4
+
+
+@pytest.mark.parametrize("block", YAML)
+def test_an_example_is_valid(block: str, tmp_path: Path) -> None:
+    file = tmp_path / "agent.yaml"
+    file.write_text(block)
+    if block.startswith("replies:"):
+        assert ScriptedModel.load(file).leftover()
+    elif "\nstages:" in block:
+        assert load_flow(str(file), tmp_path, SPECS).stages
+    else:
+        loaded = load_config(tmp_path, environ={}, flags={}, user_file=tmp_path / "none.yaml")
+        assert loaded.config.model_settings().model
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    path = tmp_path / "repo"
+    path.mkdir()
+    subprocess.run(["git", "init", "-q", str(path)], check=True)
+    (path / "script.yaml").write_text(SCRIPT)
+    (path / "flat.yaml").write_text("name: f\nstages: [{id: work}]\n")
+    return path
+
+
+def test_the_readme_s_commands_run(repo: Path) -> None:
+    shell = [block for block in blocks(ROOT / "README.md", "") if "headgate " in block]
+    commands = [
+        line.partition("#")[0].strip() for line in shell[0].splitlines() if line.startswith("headgate")
+    ]
+    assert [command.split()[1] for command in commands] == ["init", "doctor", "run"]
+    for command in (*commands, shell[1]):
+        done = sh(command, repo)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+    assert "migrations/**" in sh("headgate show", repo).stdout
+
+
+def sh(command: str, repo: Path) -> "subprocess.CompletedProcess[str]":
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(repo.parent),
+        "XDG_CONFIG_HOME": str(repo.parent),
+        "HEADGATE_MODEL": "script:script.yaml",
+    }
+    if command.startswith("headgate run"):
+        command = command.replace("headgate run", "headgate run --flow flat.yaml", 1)
+    return subprocess.run(
+        ["sh", "-c", command], cwd=repo, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_links_lead_somewhere() -> None:
+    for document in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_make_knows_what_the_documents_name() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = {
+        name
+        for document in DOCUMENTS
+        for name in re.findall(r"(?:`|^)make (\w+)", document.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert {"demo", "test"} <= named
+    assert {name for name in named if f"\n{name}:" not in makefile} == set()
