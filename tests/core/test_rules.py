@@ -154,6 +154,24 @@ RED = Fail("verify_failed", "step tests failed")
             id="verification failed",
         ),
         pytest.param(
+            Tally(ended_flow=True, verdict=RED, verify_loops=3, consecutive_failures=3),
+            BUDGET,
+            Decision("replan", "consecutive_failures", RED.reason),
+            id="three failures in a row",
+        ),
+        pytest.param(
+            Tally(ended_flow=True, verdict=RED, verify_loops=3, consecutive_failures=3),
+            Budget(replan_every=0),
+            Decision("retry", "verify_failed", RED.reason),
+            id="a flow that never replans",
+        ),
+        pytest.param(
+            Tally(ended_flow=True, verdict=RED, verify_loops=4, consecutive_failures=3),
+            BUDGET,
+            Decision("stuck", "verify_loops", RED.reason),
+            id="the hard stop wins over a replan",
+        ),
+        pytest.param(
             Tally(ended_flow=True, verdict=RED, verify_loops=4),
             BUDGET,
             Decision("stuck", "verify_loops", RED.reason),

@@ -32,6 +32,12 @@ class UnchangedTree:
     async def changed_files(self) -> tuple[str, ...]:
         return ()
 
+    async def mark(self) -> str:
+        return ""
+
+    async def diff_since(self, mark: str) -> str:
+        return ""
+
     @asynccontextmanager
     async def during_verification(self) -> AsyncIterator[None]:
         yield

@@ -9,20 +9,33 @@ import orjson
 from headgate.cli.live import clock, printable, say
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.tasks import find_task, open_store, state_of
-from headgate.core.events import Event, ToolFinished, ToolStarted
+from headgate.core.events import (
+    DiagnosisGiven,
+    Event,
+    FixAttempted,
+    HypothesesGiven,
+    ToolFinished,
+    ToolStarted,
+    VerifyFinished,
+)
 from headgate.core.milestones import milestone
 from headgate.core.report import build_report
 from headgate.core.state import State
+from headgate.engine.folder import Folder
+from headgate.tools.output import plain
+
+LOG_LINES = 40
 
 
 @click.command("show")
 @click.argument("task_id", metavar="[ID]", required=False)
-@click.option("--detail", is_flag=True, help="Every tool call, too.")
+@click.option("--detail", is_flag=True, help="Every tool call, failure logs, diagnoses and fixes, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the report and the events.")
 @repo_option
 def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None) -> None:
     """Show a task: its state, stages and changes."""
-    with open_store(find_repo(repo)) as store:
+    root = find_repo(repo)
+    with open_store(root) as store:
         row = find_task(store, task_id)
         state, events = state_of(store, row), store.events(row.task.id)
     report = build_report(state)
@@ -37,19 +50,37 @@ def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None)
     replay = State()
     for event in events:
         replay.apply(event)
-        line = milestone(event, replay) or (detail_line(event) if detail else None)
+        line = milestone(event, replay)
         if line:
             say(f"[{clock(event.at - (replay.started_at or event.at))}] {printable(line)}")
+        for more in detail_lines(event, Folder(root)) if detail else ():
+            say(f"        {printable(more)}")
     if state.summary:
         say(f"\n{state.summary}")
 
 
-def detail_line(event: Event) -> str | None:
-    """A line for what is not a milestone."""
+def detail_lines(event: Event, folder: Folder) -> list[str]:
+    """What is behind the milestones: calls, failure logs, diagnoses and fixes."""
     match event.body:
         case ToolStarted() as body:
-            return f"  {body.name} {body.target}".rstrip()
+            return [f"  {body.name} {body.target}".rstrip()]
         case ToolFinished(ok=False) as body:
-            return f"  {body.name}: {body.detail or body.error}"
+            return [f"  {body.name}: {body.detail or body.error}"]
+        case VerifyFinished(passed=False) as body:
+            return [f"  | {line}" for line in _log_tail(folder.runs / body.run_id / "combined.log")]
+        case DiagnosisGiven() as body:
+            return [f"  Diagnosis: {body.text}"]
+        case FixAttempted() as body:
+            return [f"  | {line}" for line in body.diff.splitlines()] or ["  Nothing was changed."]
+        case HypothesesGiven() as body:
+            return [f"  Hypotheses: {body.text}"]
         case _:
-            return None
+            return []
+
+
+def _log_tail(log: Path) -> list[str]:
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ["(its log is gone)"]
+    return plain(text).rstrip().splitlines()[-LOG_LINES:]

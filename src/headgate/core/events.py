@@ -65,7 +65,7 @@ class StageStarted(Body):
     stage: str
     title: str
     attempt: int
-    reason: Literal["next", "retry", "check_failed"]
+    reason: Literal["next", "retry", "check_failed", "replan"]
     tools: tuple[str, ...]
     turns: int
     """The turns it may take."""
@@ -208,6 +208,37 @@ class VerifyFinished(Body):
     reason: str = ""
 
 
+class DiagnosisGiven(Body):
+    """What the model takes to be the cause of a failed verification, before it mends anything."""
+
+    kind: Literal["diagnosis_given"] = "diagnosis_given"
+    loop: int
+    text: str
+
+
+class FixAttempted(Body):
+    """What was changed after a failed verification."""
+
+    kind: Literal["fix_attempted"] = "fix_attempted"
+    loop: int
+    diff: str
+    """A unified diff, shortened if it is long."""
+
+
+class ReplanStarted(Body):
+    """Mending has failed several times in a row: the plan is written anew."""
+
+    kind: Literal["replan_started"] = "replan_started"
+    loop: int
+
+
+class HypothesesGiven(Body):
+    """What the model, at the hard stop and without tools, thinks may be wrong."""
+
+    kind: Literal["hypotheses_given"] = "hypotheses_given"
+    text: str
+
+
 class StageEnded(Body):
     """A stage was left."""
 
@@ -244,6 +275,10 @@ AnyBody = Annotated[
     | ViewCompacted
     | VerifyStarted
     | VerifyFinished
+    | DiagnosisGiven
+    | FixAttempted
+    | ReplanStarted
+    | HypothesesGiven
     | StageEnded
     | TaskEnded,
     Field(discriminator="kind"),

@@ -106,8 +106,28 @@ class Budget(Data):
     """Seconds of the first such wait; each further one doubles, up to a minute."""
     verify_loops: int = Field(12, ge=1)
     """Failed verifications of the task before it ends STUCK."""
+    replan_every: int = Field(3, ge=0)
+    """Failed verifications in a row before the plan is written anew; 0 never does that."""
     exhausted: Literal["final_turn", "advance", "skip", "fail", "stuck"] = "final_turn"
     """When turns and retries are used up; `final_turn` and `advance` first let the model conclude."""
+
+
+def checks_from_list(value: Any) -> Any:
+    """Accepts `[verify, {files_read: 2}]` for `{verify: true, files_read: 2}`."""
+    if not isinstance(value, list | tuple):
+        return value
+    merged: dict[str, Any] = {}
+    for item in value:
+        if isinstance(item, str):
+            merged[item] = True
+        elif isinstance(item, Mapping):
+            merged.update(item)
+        else:
+            return value
+    for count in ("files_read", "tool_calls"):
+        if merged.get(count) is True:
+            merged[count] = 1
+    return merged
 
 
 class Stage(Data):
@@ -147,6 +167,16 @@ class Stage(Data):
         return self.label or self.id.upper()
 
 
+REPLAN = Stage(
+    id="replan",
+    label="REPLAN",
+    tools=ToolScope(allow=("read", "reasoning", "plan_tasks")),
+    advance="rules",
+    checks=Checks(plan_written=True),
+    budget=Budget(turns=10, retries=0, exhausted="advance"),
+)
+
+
 class Flow(Data):
     """How a task is carried out."""
 
@@ -157,6 +187,8 @@ class Flow(Data):
     """Run after the last stage."""
     fix: str | None = None
     """The stage that mends a failed check; by default the last one that may write."""
+    replan: Stage = REPLAN
+    """What happens when mending has failed several times: not part of the sequence."""
 
     @field_validator("checks", mode="before")
     @classmethod
@@ -183,24 +215,6 @@ class Problem:
 
     where: tuple[str | int, ...]
     message: str
-
-
-def checks_from_list(value: Any) -> Any:
-    """Accepts `[verify, {files_read: 2}]` for `{verify: true, files_read: 2}`."""
-    if not isinstance(value, list | tuple):
-        return value
-    merged: dict[str, Any] = {}
-    for item in value:
-        if isinstance(item, str):
-            merged[item] = True
-        elif isinstance(item, Mapping):
-            merged.update(item)
-        else:
-            return value
-    for count in ("files_read", "tool_calls"):
-        if merged.get(count) is True:
-            merged[count] = 1
-    return merged
 
 
 def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterator[Problem]:

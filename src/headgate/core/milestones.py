@@ -42,8 +42,8 @@ def milestone(event: ev.Event, state: State) -> str | None:
         case ev.StageStarted(reason="check_failed") as body:
             budget = state.flow.stage(body.stage).budget if state.flow else None
             of = f"/{budget.verify_loops}" if budget else ""
-            return f"Verification failed, debugging... Attempt {state.failed_runs + 1}{of}"
-        case ev.StageStarted() as body:
+            return f"Verification failed, debugging... Attempt {state.verify_loops + 1}{of}..."
+        case ev.StageStarted(reason="retry") as body:
             return f"{body.title}: started again"
         case ev.ToolFinished(error="denied") as body:
             return f"Refused: {_first_clause(body.detail)}"
@@ -67,6 +67,8 @@ def milestone(event: ev.Event, state: State) -> str | None:
             return "Verification passed"
         case ev.VerifyFinished() as body:
             return f"Verification failed: {body.reason}"
+        case ev.ReplanStarted():
+            return "Replanning..."
         case ev.TaskEnded(state="SUCCESS", verified=False):
             return "SUCCESS (not verified)"
         case ev.TaskEnded() as body:

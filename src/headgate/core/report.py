@@ -12,6 +12,16 @@ from headgate.core.task import Constraints, TaskState
 ERROR_CHARS = 2_000
 
 
+class FailureReport(BaseModel):
+    """One failed verification, in brief."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str
+    reason: str
+    diagnosis: str
+
+
 class Report(BaseModel):
     """Everything about a finished task that a script may want. `files_changed` and `run_ids` are measured."""
 
@@ -31,6 +41,9 @@ class Report(BaseModel):
     attempts: int
     """Times the work was handed to verification, or attempts at its last stage where there is none."""
     verify_loops: int
+    replans: int
+    hypotheses: str
+    failures: tuple[FailureReport, ...]
     run_ids: tuple[str, ...]
     files_changed: tuple[str, ...]
     files_read: tuple[str, ...]
@@ -75,7 +88,13 @@ def build_report(state: State) -> Report:
         flow=state.flow.name if state.flow else "",
         model=state.model,
         attempts=len(state.run_ids) or state.attempts_at(last_stage),
-        verify_loops=state.failed_runs,
+        verify_loops=state.verify_loops,
+        replans=state.replans,
+        hypotheses=state.hypotheses,
+        failures=tuple(
+            FailureReport(run_id=failure.run_id, reason=failure.reason, diagnosis=failure.diagnosis)
+            for failure in state.failures
+        ),
         run_ids=tuple(state.run_ids),
         files_changed=tuple(state.files_changed),
         files_read=tuple(state.files_read),
@@ -121,7 +140,7 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
             why = "no verification steps are configured" if flow_verifies else "this flow has no verification"
             return f"Not verified: {why}."
         case "STUCK" if reason == "verify_loops":
-            return f"Verification failed {state.failed_runs} times; the last failure: {state.last_failure}"
+            return f"Verification failed {state.verify_loops} times; the last failure: {state.last_failure}"
         case "STUCK":
             return detail or f"Stuck: {say_reason(reason)}."
         case "INFRA_ERROR":
@@ -137,6 +156,14 @@ def render_markdown(report: Report, notes: dict[str, ev.Note]) -> str:
     lines = [f"# {report.state}: {report.description.splitlines()[0]}", "", report.summary, ""]
     if rendered := report.constraints.render():
         lines += [rendered, ""]
+    if report.hypotheses:
+        lines += ["## Hypotheses (the model's)", "", report.hypotheses, ""]
+    if report.failures:
+        lines += ["## Failed verifications", ""]
+        for number, failure in enumerate(report.failures, 1):
+            lines.append(f"{number}. {failure.reason} ({failure.run_id})")
+            lines += [f"   Diagnosis: {failure.diagnosis}"] if failure.diagnosis else []
+        lines.append("")
     if report.plan_steps:
         lines += ["## Plan", "", *(f"{n}. {step}" for n, step in enumerate(report.plan_steps, 1)), ""]
     for stage, note in notes.items():

@@ -6,7 +6,17 @@ from typing import Literal
 from headgate.core.flow import Budget
 
 Action = Literal[
-    "continue", "advance", "retry", "final_turn", "compact", "wait", "skip", "fail", "stuck", "infra"
+    "continue",
+    "advance",
+    "retry",
+    "replan",
+    "final_turn",
+    "compact",
+    "wait",
+    "skip",
+    "fail",
+    "stuck",
+    "infra",
 ]
 
 
@@ -67,6 +77,8 @@ class Tally:
     """A required stage that did not complete."""
     verify_loops: int = 0
     """Failed verifications of the task."""
+    consecutive_failures: int = 0
+    """Failed verifications since the last replan."""
     unfinished: bool = False
     """The stage that does the work ended without saying that it is done."""
     changed: bool = False
@@ -126,6 +138,8 @@ def _after_last_stage(tally: Tally, budget: Budget) -> Decision:
         return _judge_work(tally)
     if tally.verify_loops >= budget.verify_loops:
         return Decision("stuck", "verify_loops", tally.verdict.reason)
+    if budget.replan_every and tally.consecutive_failures >= budget.replan_every:
+        return Decision("replan", "consecutive_failures", tally.verdict.reason)
     return Decision("retry", tally.verdict.kind, tally.verdict.reason)
 
 

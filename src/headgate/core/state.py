@@ -64,6 +64,16 @@ class StageState:
 
 
 @dataclass
+class Failure:
+    """One failed verification and what was made of it."""
+
+    run_id: str
+    reason: str
+    diagnosis: str = ""
+    fix: str = ""
+
+
+@dataclass
 class State:
     """A task as its events tell it."""
 
@@ -102,8 +112,12 @@ class State:
     run_ids: list[str] = field(default_factory=list)
     passing_run: str = ""
     """The run that verified the tree as it is, if there is one."""
-    failed_runs: int = 0
-    last_failure: str = ""
+    failures: list[Failure] = field(default_factory=list)
+    """Every failed verification, in order."""
+    consecutive_failures: int = 0
+    """Failed verifications since the last replan."""
+    replans: int = 0
+    hypotheses: str = ""
 
     def apply(self, event: ev.Event) -> None:
         self.task, self.last_at, self.last_seq = event.task, event.at, event.seq
@@ -122,8 +136,18 @@ class State:
                 self.passing_run = ""
             case ev.VerifyFinished() as body:
                 self.passing_run = body.run_id if body.passed else ""
-                self.failed_runs += not body.passed
-                self.last_failure = body.reason
+                if not body.passed:
+                    self.failures.append(Failure(body.run_id, body.reason))
+                    self.consecutive_failures += 1
+            case ev.DiagnosisGiven() as body:
+                self.failures[body.loop - 1].diagnosis = body.text
+            case ev.FixAttempted() as body:
+                self.failures[body.loop - 1].fix = body.diff
+            case ev.ReplanStarted():
+                self.replans += 1
+                self.consecutive_failures = 0
+            case ev.HypothesesGiven() as body:
+                self.hypotheses = body.text
             case ev.StageEnded() as body:
                 self.notes[body.stage] = body.note
             case ev.TaskEnded() as body:
@@ -166,6 +190,15 @@ class State:
         if body.changed:
             self.files_changed.update(dict.fromkeys(body.changed))
             self.passing_run = ""
+
+    @property
+    def verify_loops(self) -> int:
+        """Failed verifications of the task."""
+        return len(self.failures)
+
+    @property
+    def last_failure(self) -> str:
+        return self.failures[-1].reason if self.failures else ""
 
     def attempts_at(self, stage: str) -> int:
         return sum(entered.stage == stage for entered in self.stages.values())

@@ -39,6 +39,14 @@ class TaskTree:
         except GitFailed:
             return tuple(self._written())
 
+    async def mark(self) -> str:
+        """Remembers the tree as it is now."""
+        return await asyncio.to_thread(self._snapshots.take)
+
+    async def diff_since(self, mark: str) -> str:
+        """What has changed since, as a unified diff."""
+        return await asyncio.to_thread(lambda: self._snapshots.diff(mark, self._snapshots.take()))
+
     @asynccontextmanager
     async def during_verification(self) -> AsyncIterator[None]:
         """What appears in here is the verification's doing."""

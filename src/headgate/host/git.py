@@ -93,6 +93,11 @@ class Snapshots:
         """Paths that only the second tree has."""
         return self._differing(before, after, "--diff-filter=A")
 
+    def diff(self, before: str, after: str) -> str:
+        """A git-style unified diff between two trees."""
+        flags = ("--patch", "--no-color", "--no-ext-diff", "--no-textconv", "-r", "-M")
+        return self._git("diff-tree", *flags, before, after).decode("utf-8", "surrogateescape")
+
     def _differing(self, before: str, after: str, *flags: str) -> tuple[str, ...]:
         out = self._git("diff-tree", "-r", "-z", "--no-renames", "--name-only", *flags, before, after)
         return tuple(os.fsdecode(path) for path in out.split(b"\0") if path)

@@ -4,71 +4,47 @@ from headgate.checks.verify import Verification, new_run_id
 from headgate.config.texts import fill
 from headgate.core.events import CheckFinished, Note, StageEnded, VerifyFinished, VerifyStarted
 from headgate.core.flow import Stage, next_stage
-from headgate.core.milestones import say_reason
 from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, Verdict, decide
-from headgate.run.job import Job
-from headgate.run.stage import Entrance, run_stage
+from headgate.run.attempts import complete_stage
+from headgate.run.job import Entrance, Job
+from headgate.run.mend import ask_for_hypotheses, mend, replan
 from headgate.tools.output import plain
 
 
 async def run_flow(job: Job) -> Decision:
     """Carries the task out and returns how that ended: advance, stuck or infra."""
-    failed = await _run_stages(job)
-    if failed:
-        return failed
+    ended = await _run_stages(job)
     fix = job.flow.fix_stage(tool.spec for tool in job.tools.values())
-    while True:
+    while ended is None:
         verdict, message = await _check_flow(job)
         decision = decide(await _tally(job, fix, verdict), fix.budget)
-        if decision.action != "retry":
+        if decision.action == "replan":
+            ended = await replan(job, fix)
+        elif decision.action != "retry":
+            if decision.reason == "verify_loops":
+                await ask_for_hypotheses(job, fix)
             return decision
-        failed = await _complete(job, fix, Entrance("check_failed", message))
-        if failed:
-            return failed
+        ended = ended or await mend(job, fix, message, after_replan=decision.action == "replan")
+    return ended
 
 
 async def _run_stages(job: Job) -> Decision | None:
     """Every stage whose needs are met; the decision that ends the flow early, if one does."""
     while stage := next_stage(job.flow, job.state.endings()):
-        failed = await _complete(job, stage, Entrance())
-        if failed:
-            return failed
+        ended = await complete_stage(job, stage, Entrance())
+        if ended:
+            return ended
     not_run = [stage for stage in job.flow.stages if stage.id not in job.state.endings()]
     for stage in not_run:
         note = Note(summary="Not run: a stage that it needs did not complete.")
-        job.log.record(
-            stage.id, 0, StageEnded(stage=stage.id, ending="skipped", reason="needs_not_met", note=note)
-        )
+        skipped = StageEnded(stage=stage.id, ending="skipped", reason="needs_not_met", note=note)
+        job.log.record(stage.id, 0, skipped)
     await job.log.commit()
     missing = next((stage for stage in not_run if stage.required), None)
     if missing:
-        tally = Tally(
-            ended_flow=True, failed_stage=f'Stage "{missing.id}" could not run: what it needs failed.'
-        )
-        return decide(tally, missing.budget)
+        why = f'Stage "{missing.id}" could not run: what it needs failed.'
+        return decide(Tally(ended_flow=True, failed_stage=why), missing.budget)
     return None
-
-
-async def _complete(job: Job, stage: Stage, entry: Entrance) -> Decision | None:
-    """Attempts a stage until it ends or its retries are spent; returns what ends the flow, if it does."""
-    while True:
-        decision = await run_stage(job, stage, entry)
-        match decision.action:
-            case "retry":
-                attempt = job.state.attempts_at(stage.id) + 1
-                reason = decision.detail or say_reason(decision.reason)
-                entry = Entrance("retry", fill("retry", stage=stage.id, attempt=attempt, reason=reason))
-            case "infra" | "stuck":
-                return decision
-            case "fail" if stage.required:
-                tally = Tally(ended_flow=True, failed_stage=_why(stage, decision))
-                return decide(tally, stage.budget)
-            case _:
-                return None
-
-
-def _why(stage: Stage, decision: Decision) -> str:
-    return f'Stage "{stage.id}" did not complete: {decision.detail or say_reason(decision.reason)}.'
 
 
 async def _tally(job: Job, fix: Stage, verdict: Verdict | None) -> Tally:
@@ -76,7 +52,8 @@ async def _tally(job: Job, fix: Stage, verdict: Verdict | None) -> Tally:
     return Tally(
         ended_flow=True,
         verdict=verdict,
-        verify_loops=job.state.failed_runs,
+        verify_loops=job.state.verify_loops,
+        consecutive_failures=job.state.consecutive_failures,
         unfinished=unfinished,
         changed=unfinished and bool(await job.tree.changed_files()),
     )
@@ -104,4 +81,4 @@ async def _check_flow(job: Job) -> tuple[Verdict | None, str]:
 def _failure_message(job: Job, run_id: str, found: Verification) -> str:
     assert isinstance(found.verdict, Fail)
     tail = job.redact(plain(found.tail))[-job.context.result_chars :]
-    return fill("verify_failed", reason=found.verdict.reason, run_id=run_id, tail=tail)
+    return fill("verify_failed", reason=found.verdict.reason, run_id=run_id, failing="", tail=tail)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 from headgate.checks.verify import Verifier
 from headgate.core.events import AnyBody
@@ -37,6 +37,14 @@ class Tree(Protocol):
 
     async def changed_files(self) -> tuple[str, ...]:
         """The files that the task has changed so far."""
+        ...
+
+    async def mark(self) -> str:
+        """Remembers the tree as it is now."""
+        ...
+
+    async def diff_since(self, mark: str) -> str:
+        """What has changed since, as a unified diff."""
         ...
 
     def during_verification(self) -> AbstractAsyncContextManager[None]:
@@ -77,6 +85,18 @@ class Job:
         return self.transcripts.setdefault(key, Transcript())
 
 
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """Why a stage is entered, and what the model is told about it."""
+
+    reason: Literal["next", "retry", "check_failed", "replan"] = "next"
+    message: str = ""
+    transcript: Transcript | None = None
+    """A conversation to go on with, instead of the stage's own."""
+    cut: bool = False
+    """Cut the view before going on: what led nowhere is not worth reading again."""
+
+
 @dataclass
 class StageRun:
     """One attempt at a stage."""
@@ -85,8 +105,7 @@ class StageRun:
     stage: Stage
     path: str
     transcript: Transcript
-    assignment: str
-    """What the model was told when the stage was entered."""
+    entrance: Entrance
     turn: int = 0
     """The number of the turn under way; 0 before the first."""
     retry_after: float | None = None

@@ -1,30 +1,18 @@
 """One attempt at a stage: ask, act, judge, decide, until something other than going on is decided."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 from headgate.config.texts import fill
 from headgate.core.events import DecisionMade, MessageAdded, Note, StageEnded, StageStarted, ViewCompacted
 from headgate.core.flow import Ending, Stage
 from headgate.core.messages import Message
 from headgate.core.milestones import say_reason
 from headgate.core.rules import Action, Decision, decide, wait_seconds
-from headgate.run.job import Job, StageRun
+from headgate.run.job import Entrance, Job, StageRun
 from headgate.run.opening import opening_message, stage_message, system_message
 from headgate.run.turn import say, take_turn
 from headgate.tools.signals import render_plan
 
-Reason = Literal["next", "retry", "check_failed"]
 COMPACT_AT, COMPACT_TO = 0.8, 0.5
 _ENDINGS: dict[Action, Ending] = {"advance": "completed", "skip": "skipped"}
-
-
-@dataclass(frozen=True, slots=True)
-class Entrance:
-    """Why a stage is entered, and what the model is told about it."""
-
-    reason: Reason = "next"
-    message: str = ""
 
 
 async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
@@ -51,8 +39,7 @@ async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
 async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
     attempt = job.state.attempts_at(stage.id) + 1
     path = stage.id if attempt == 1 else f"{stage.id}#{attempt}"
-    assignment = f"{stage_message(stage)}\n\n{entry.message}".strip()
-    run = StageRun(job, stage, path, job.transcript_of(stage), assignment)
+    run = StageRun(job, stage, path, entry.transcript or job.transcript_of(stage), entry)
     tools = tuple(spec.name for spec in run.all_specs)
     job.log.record(
         path,
@@ -74,7 +61,9 @@ async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
         await say(run, "task", opening_message(job, stage))
     if entry.reason == "next":
         await say(run, "stage", stage_message(stage))
-    if entry.message:
+    if entry.cut:
+        await _compact(run, "replan", run.transcript.view_chars * COMPACT_TO)
+    elif entry.message:
         await say(run, entry.reason, entry.message)
     if entry.reason == "next":
         run.transcript.rebuild(stage.view)
@@ -107,11 +96,16 @@ async def _compact(run: StageRun, reason: str, chars: float) -> None:
     files_read = ", ".join(list(state.files_read)[-30:]) or "none"
     changed = ", ".join(state.files_changed) or "none"
     text = fill(
-        "compacted", files_read=files_read, files_changed=changed, plan=plan, assignment=run.assignment
+        "compacted", files_read=files_read, files_changed=changed, plan=plan, assignment=_assignment(run)
     )
     run.record(MessageAdded(role="user", slug="compacted"), text)
     transcript.add_notice(Message("user", text))
     await run.job.log.commit()
+
+
+def _assignment(run: StageRun) -> str:
+    """What the model was told when the stage was entered: said again when that has been cut from view."""
+    return f"{stage_message(run.stage)}\n\n{run.entrance.message}".strip()
 
 
 async def _wait(run: StageRun, decision: Decision) -> None:

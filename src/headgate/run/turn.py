@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from headgate.config.texts import fill
-from headgate.core.events import MessageAdded, Note, ReplyFailed, ReplyReceived
+from headgate.core.events import DiagnosisGiven, MessageAdded, Note, ReplyFailed, ReplyReceived
 from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
 from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, clean_text
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
@@ -31,6 +31,8 @@ async def take_turn(run: StageRun) -> None:
         reply_content(message),
     )
     run.transcript.add(message)
+    if run.entrance.reason == "check_failed" and run.turn == 1:
+        run.record(DiagnosisGiven(loop=run.job.state.verify_loops, text=_diagnosis(run, message)))
     cut_off = reply.finish == "length"
     # The closing signal is judged last, when the other calls of the same reply have run.
     for call in sorted(message.calls, key=lambda call: TOOL_ALIASES.get(call.name, call.name) == DONE_TOOL):
@@ -75,6 +77,12 @@ async def _ask(run: StageRun) -> Reply | None:
         return replace(reply, message=_encodable(reply.message))
     await run.job.log.commit()
     return None
+
+
+def _diagnosis(run: StageRun, message: Message) -> str:
+    """What the model said first after a failure, at most 80 words of it."""
+    words = run.job.redact(message.content.strip() or message.reasoning.strip()).split()
+    return " ".join(words[:80]) or "No diagnosis was given."
 
 
 def _encodable(message: Message) -> Message:

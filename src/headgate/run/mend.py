@@ -1,0 +1,79 @@
+"""The debug loop: what follows a failed verification, up to the new plan and the last words."""
+
+from headgate.config.texts import fill
+from headgate.core.events import FixAttempted, HypothesesGiven, ReplanStarted, ReplyReceived
+from headgate.core.flow import Stage
+from headgate.core.messages import Message, Request, clean_text
+from headgate.core.rules import Decision
+from headgate.core.state import Failure
+from headgate.errors import ModelError
+from headgate.run.attempts import complete_stage
+from headgate.run.job import Entrance, Job
+
+DIFF_CHARS = 8_000
+LISTED = 12
+
+
+async def mend(job: Job, fix: Stage, message: str, *, after_replan: bool) -> Decision | None:
+    """Hands the failure to the stage that mends, and keeps what it changed; returns what ends the flow."""
+    loop = job.state.verify_loops
+    before = await job.tree.mark()
+    ended = await complete_stage(job, fix, Entrance("check_failed", message, cut=after_replan))
+    diff = job.redact(clean_text(await job.tree.diff_since(before)))
+    job.log.record(fix.id, 0, FixAttempted(loop=loop, diff=_shorten(diff)))
+    await job.log.commit()
+    return ended
+
+
+async def replan(job: Job, fix: Stage) -> Decision | None:
+    """Has the plan written anew, given what was tried in condensed form. Constraints are no part of it."""
+    count = job.state.verify_loops
+    job.log.record(job.flow.replan.id, 0, ReplanStarted(loop=count))
+    await job.log.commit()
+    message = fill("replan", count=count, failures=condense(job.state.failures))
+    entrance = Entrance("replan", message, transcript=job.transcript_of(fix))
+    return await complete_stage(job, job.flow.replan, entrance)
+
+
+async def ask_for_hypotheses(job: Job, fix: Stage) -> None:
+    """One last request, without tools, for whoever takes the task up next. No answer is no harm."""
+    message = fill("hypotheses", count=job.state.verify_loops, failures=condense(job.state.failures))
+    request = Request([*job.transcript_of(fix).view, Message("user", job.redact(message))])
+    try:
+        reply = await job.models[fix.model].reply(request)
+    except ModelError:
+        return
+    job.log.record(
+        "",
+        0,
+        ReplyReceived(
+            prompt_tokens=reply.usage.prompt,
+            completion_tokens=reply.usage.completion,
+            cached_tokens=reply.usage.cached,
+            finish=reply.finish,
+            calls=(),
+        ),
+    )
+    text = job.redact(clean_text(reply.message.content)).strip()[:4_000]
+    if text:
+        job.log.record("", 0, HypothesesGiven(text=text))
+    await job.log.commit()
+
+
+def condense(failures: list[Failure]) -> str:
+    """What failed, and what was made of it, a few lines each, the latest last."""
+    lines = []
+    for number, failure in list(enumerate(failures, 1))[-LISTED:]:
+        lines.append(f"{number}. {failure.reason} ({failure.run_id})")
+        if failure.diagnosis:
+            lines.append(f"   diagnosis: {failure.diagnosis}")
+        files = [line[6:] for line in failure.fix.splitlines() if line.startswith("+++ b/")]
+        if failure.diagnosis or failure.fix:
+            lines.append(f"   changed: {', '.join(files) or 'nothing'}")
+    return "\n".join(lines)
+
+
+def _shorten(diff: str) -> str:
+    if len(diff) <= DIFF_CHARS:
+        return diff
+    return f"{diff[:DIFF_CHARS]}\n[... {len(diff) - DIFF_CHARS} more characters ...]\n"

@@ -1,0 +1,3 @@
+read n < n.txt
+echo "n is $n"
+test "$n" -eq 5
