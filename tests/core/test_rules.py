@@ -1,5 +1,7 @@
 """Every branch of `decide`, as a table."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,7 @@ RED = Fail("verify_failed", "step tests failed")
             id="done in the final turn",
         ),
         pytest.param(Tally(turns=5), BUDGET, Decision("final_turn", "max_turns"), id="turns used up"),
+        pytest.param(Tally(turns=5, granted=True), BUDGET, Decision("continue", "working"), id="final turn"),
         pytest.param(Tally(turns=4), BUDGET, Decision("continue", "working"), id="one turn left"),
         pytest.param(
             Tally(turns=3, bad_replies=3),
@@ -208,7 +211,7 @@ tallies = st.builds(
     bad_replies=st.integers(0, 10),
     done=st.booleans(),
     verdict=verdicts,
-    final=st.booleans(),
+    granted=st.booleans(),
     unavailable=st.integers(0, 10),
     overflow=st.booleans(),
     compactions=st.integers(0, 4),
@@ -226,10 +229,12 @@ budgets = st.builds(
 @given(tallies, budgets)
 def test_a_stage_never_goes_on_past_its_budget(tally: Tally, budget: Budget) -> None:
     decision = decide(tally, budget)
-    if tally.final or tally.turns >= budget.turns or tally.bad_replies >= budget.bad_replies:
-        assert decision.action != "continue"
-    if tally.final:
+    if tally.turns >= budget.turns or tally.bad_replies >= budget.bad_replies:
+        assert decision.action != "continue" or tally.granted
+    if tally.granted:
         assert decision.action != "final_turn"
+    taken = decide(replace(tally, granted=True, final=True), budget)
+    assert taken.action not in ("continue", "final_turn")
 
 
 @given(tallies, budgets)

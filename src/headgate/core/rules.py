@@ -59,8 +59,10 @@ class Tally:
     """The model gave the signal, or the stage's rules are satisfied."""
     verdict: Verdict | None = None
     """What the checks said to that."""
+    granted: bool = False
+    """The final turn has been granted."""
     final: bool = False
-    """This turn was the final one."""
+    """It has been taken."""
     unavailable: int = 0
     """Requests in a row that the server did not answer."""
     refused: bool = False
@@ -122,6 +124,8 @@ def decide(tally: Tally, budget: Budget) -> Decision:
         return Decision("compact", "context")
     if tally.final:
         return _after_exhaustion(tally, budget)
+    if tally.granted:
+        return CONTINUE
     if tally.overflow:
         return _exhausted("context", tally, budget)
     if tally.bad_replies >= budget.bad_replies:

@@ -54,6 +54,7 @@ class StageState:
             faults=describe_faults(self.faults),
             done=self.done is not None,
             verdict=self.verdict,
+            granted=self.final_granted,
             final=self.final_taken,
             unavailable=self.unavailable,
             refused=self.refused,

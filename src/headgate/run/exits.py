@@ -21,7 +21,8 @@ async def answer_done(run: StageRun, data: Mapping[str, Any]) -> tuple[bool, str
 async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: bool = False) -> str:
     """Runs the stage's checks; returns what is missing, or nothing if the stage may be left.
 
-    `quiet` records only success: for rules that are tried after every turn.
+    What they say is recorded with the answer to the model, in the caller's commit. `quiet` records only
+    success: for rules that are tried after every turn.
     """
     await run.job.log.commit()
     needs_diff = run.stage.checks.code_changed
@@ -32,7 +33,6 @@ async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: b
         run.record(CheckFinished(check="exit", verdict="pass"))
     elif isinstance(verdict, Fail) and not quiet:
         run.record(CheckFinished(check=verdict.kind, verdict="fail", reason=verdict.reason))
-    await run.job.log.commit()
     return "" if isinstance(verdict, Pass) else verdict.reason
 
 

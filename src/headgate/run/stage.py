@@ -1,4 +1,7 @@
-"""One attempt at a stage: ask, act, judge, decide, until something other than going on is decided."""
+"""One attempt at a stage: decide, ask, act, judge, until something other than going on is decided.
+
+Each step ends with one commit, so that what was counted up to there is all that the next one needs.
+"""
 
 from headgate.config.texts import fill
 from headgate.core.events import DecisionMade, MessageAdded, Note, StageEnded, StageStarted, ViewCompacted
@@ -8,7 +11,7 @@ from headgate.core.milestones import say_reason
 from headgate.core.rules import Action, Decision, decide, wait_seconds
 from headgate.run.job import Entrance, Job, StageRun
 from headgate.run.opening import opening_message, stage_message, system_message
-from headgate.run.turn import say, take_turn
+from headgate.run.turn import take_turn, tell
 from headgate.tools.signals import render_plan
 
 COMPACT_AT, COMPACT_TO = 0.8, 0.5
@@ -19,14 +22,14 @@ async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
     """Enters the stage, loops, leaves it; returns the decision that ended it."""
     run = await _enter(job, stage, entry)
     while True:
-        await _make_room(run)
-        await take_turn(run)
         decision = decide(run.state.tally(), stage.budget)
         match decision.action:
             case "continue":
-                continue
+                await _make_room(run)
+                await take_turn(run)
             case "wait":
                 await _wait(run, decision)
+                await take_turn(run)
             case "compact":
                 await _compact(run, decision.reason, run.transcript.view_chars * COMPACT_TO)
             case "final_turn":
@@ -53,20 +56,19 @@ async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
             turns=stage.budget.turns,
         ),
     )
-    await job.log.commit()
     if not run.transcript.messages:
         system = system_message(job, stage)
         run.record(MessageAdded(role="system", slug="system"), system)
         run.transcript.add(Message("system", system))
-        await say(run, "task", opening_message(job, stage))
+        tell(run, "task", opening_message(job, stage))
     if entry.reason == "next":
-        await say(run, "stage", stage_message(stage))
+        tell(run, "stage", stage_message(stage))
+        run.transcript.rebuild(stage.view)
     if entry.cut:
         await _compact(run, "replan", run.transcript.view_chars * COMPACT_TO)
     elif entry.message:
-        await say(run, entry.reason, entry.message)
-    if entry.reason == "next":
-        run.transcript.rebuild(stage.view)
+        tell(run, entry.reason, entry.message)
+    await job.log.commit()
     return run
 
 
@@ -118,8 +120,8 @@ async def _wait(run: StageRun, decision: Decision) -> None:
 
 async def _grant_final_turn(run: StageRun, decision: Decision) -> None:
     run.record(DecisionMade(action="final_turn", reason=decision.reason, detail=decision.detail))
+    tell(run, "final_turn", fill("final_turn", stage=run.stage.id, reason=say_reason(decision.reason)))
     await run.job.log.commit()
-    await say(run, "final_turn", fill("final_turn", stage=run.stage.id, reason=say_reason(decision.reason)))
 
 
 async def _leave(run: StageRun, decision: Decision) -> None:

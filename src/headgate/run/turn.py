@@ -3,7 +3,13 @@
 from dataclasses import replace
 
 from headgate.config.texts import fill
-from headgate.core.events import DiagnosisGiven, MessageAdded, Note, ReplyFailed, ReplyReceived
+from headgate.core.events import (
+    DiagnosisGiven,
+    MessageAdded,
+    Note,
+    ReplyFailed,
+    ReplyReceived,
+)
 from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
 from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, clean_text
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
@@ -17,39 +23,43 @@ async def take_turn(run: StageRun) -> None:
     """Asks the model once and carries out what it answers. Everything that happens is recorded."""
     run.turn += 1
     reply = await _ask(run)
-    if reply is None:
-        return
-    message = reply.message
-    run.record(
-        ReplyReceived(
-            prompt_tokens=reply.usage.prompt,
-            completion_tokens=reply.usage.completion,
-            cached_tokens=reply.usage.cached,
-            finish=reply.finish,
-            calls=tuple(clean_text(call.name)[:80] for call in message.calls),
-        ),
-        reply_content(message),
-    )
-    run.transcript.add(message)
-    if run.entrance.reason == "check_failed" and run.turn == 1:
-        run.record(DiagnosisGiven(loop=run.job.state.verify_loops, text=_diagnosis(run, message)))
-    cut_off = reply.finish == "length"
-    # The closing signal is judged last, when the other calls of the same reply have run.
-    for call in sorted(message.calls, key=lambda call: TOOL_ALIASES.get(call.name, call.name) == DONE_TOOL):
-        await answer_call(run, call, cut_off)
+    if reply is not None:
+        message = reply.message
+        run.record(
+            ReplyReceived(
+                prompt_tokens=reply.usage.prompt,
+                completion_tokens=reply.usage.completion,
+                cached_tokens=reply.usage.cached,
+                finish=reply.finish,
+                calls=tuple(clean_text(call.name)[:80] for call in message.calls),
+            ),
+            reply_content(message),
+        )
+        run.transcript.add(message)
+        if run.entrance.reason == "check_failed" and run.turn == 1:
+            run.record(DiagnosisGiven(loop=run.job.state.verify_loops, text=_diagnosis(run, message)))
+        await _carry_out(run, message, cut_off=reply.finish == "length")
     await run.job.log.commit()
-    if not message.calls:
-        await _answer_text(run, message, cut_off)
-    if run.stage.advance == "rules" and run.state.done is None:
-        await try_exit(run, Note(), implied=True, quiet=True)
 
 
-async def say(run: StageRun, slug: str, text: str) -> None:
-    """Puts a message of the runtime into the transcript."""
+def tell(run: StageRun, slug: str, text: str) -> None:
+    """Puts a message of the runtime into the transcript; it is committed with what caused it."""
     text = run.job.redact(clean_text(text))
     run.record(MessageAdded(role="user", slug=slug), text)
     run.transcript.add(Message("user", text))
-    await run.job.log.commit()
+
+
+async def _carry_out(run: StageRun, message: Message, cut_off: bool) -> None:
+    """Answers the calls of a reply, or its silence."""
+    # The closing signal is judged last, when the other calls of the same reply have run.
+    for call in sorted(message.calls, key=lambda call: TOOL_ALIASES.get(call.name, call.name) == DONE_TOOL):
+        await answer_call(run, call, cut_off)
+    if not message.calls:
+        await _answer_text(run, message, cut_off)
+    if run.stage.advance == "rules":
+        await run.job.log.commit()
+        if run.state.done is None:
+            await try_exit(run, Note(), implied=True, quiet=True)
 
 
 async def _ask(run: StageRun) -> Reply | None:
@@ -67,7 +77,7 @@ async def _ask(run: StageRun) -> Reply | None:
         run.record(ReplyFailed(error="overflow", detail=str(error)))
     except ReplyInvalid as error:
         run.record(ReplyFailed(error="invalid", detail=str(error)))
-        await say(run, "correct_bad_reply", fill("bad_reply", reason=error))
+        tell(run, "correct_bad_reply", fill("bad_reply", reason=error))
     except ModelError as error:
         run.record(ReplyFailed(error="refused", detail=str(error)))
     else:
@@ -75,7 +85,6 @@ async def _ask(run: StageRun) -> Reply | None:
         if reply.usage.prompt:
             run.transcript.measured(reply.usage.prompt)
         return replace(reply, message=_encodable(reply.message))
-    await run.job.log.commit()
     return None
 
 
@@ -94,10 +103,11 @@ def _encodable(message: Message) -> Message:
 
 async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
     """A reply without calls: the end of the stage where that is allowed and true, otherwise a correction."""
+    await run.job.log.commit()
     if run.state.final_granted and not run.stage.allow_missing_done:
         return
     if cut_off:
-        await say(run, "correct_cut_off", fill("cut_off"))
+        tell(run, "correct_cut_off", fill("cut_off"))
         return
     # A model that tells what it will do before it has done anything has not ended; said twice, it has.
     meant = bool(run.state.calls) or run.state.faults["text_only"] > 0 or run.state.final_granted
@@ -105,9 +115,9 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
         summary = run.job.redact(message.content.strip())[:2_000]
         missing = await try_exit(run, Note(summary=summary), implied=True)
         if missing and not run.state.final_granted:
-            await say(run, "correct_not_done", fill("not_done", stage=run.stage.id, reason=missing))
+            tell(run, "correct_not_done", fill("not_done", stage=run.stage.id, reason=missing))
         return
-    await say(run, "correct_text_only", fill("text_only", stage=run.stage.id))
+    tell(run, "correct_text_only", fill("text_only", stage=run.stage.id))
 
 
 def _pulse(run: StageRun, delta: Delta) -> None:
