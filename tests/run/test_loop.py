@@ -1,8 +1,7 @@
 """The loop with fakes passed in: windows, per-stage models, and how much of the prompt stays the same."""
 
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,9 +37,11 @@ class UnchangedTree:
     async def diff_since(self, mark: str) -> str:
         return ""
 
-    @asynccontextmanager
-    async def during_verification(self) -> AsyncIterator[None]:
-        yield
+    def hash_of(self, path: str) -> str | None:
+        return None
+
+    async def left_behind(self, mark: str) -> tuple[str, ...]:
+        return ()
 
 
 @dataclass

@@ -58,6 +58,12 @@ class TaskStarted(Body):
     """The configuration as loaded, without secrets."""
 
 
+class TaskResumed(Body):
+    """A process took the task up where another one had left it."""
+
+    kind: Literal["task_resumed"] = "task_resumed"
+
+
 class StageStarted(Body):
     """A stage was entered, or entered again."""
 
@@ -177,7 +183,7 @@ class ViewCompacted(Body):
     messages_before: int
     messages_after: int
     chars: int
-    """The size it was cut to."""
+    """The size it was to be cut to."""
 
 
 class StepResult(Body):
@@ -206,6 +212,12 @@ class VerifyFinished(Body):
     passed: bool
     steps: tuple[StepResult, ...]
     reason: str = ""
+    tree: str = ""
+    """The git tree that was verified."""
+    left_behind: tuple[str, ...] = ()
+    """New files that the run itself made."""
+    failing: tuple[str, ...] = ()
+    """The tests that failed, one short line each, where the runner's format is known."""
 
 
 class DiagnosisGiven(Body):
@@ -262,6 +274,7 @@ class TaskEnded(Body):
 
 AnyBody = Annotated[
     TaskStarted
+    | TaskResumed
     | StageStarted
     | MessageAdded
     | ReplyReceived

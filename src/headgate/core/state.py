@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from headgate.core import events as ev
 from headgate.core.flow import Ending, Flow
@@ -45,6 +46,8 @@ class StageState:
     overflow: bool = False
     compactions: int = 0
     ending: Ending | None = None
+    why: str = ""
+    """What was missing when it ended without completing."""
 
     def tally(self) -> Tally:
         return Tally(
@@ -64,12 +67,36 @@ class StageState:
         )
 
 
+Phase = Literal["stages", "verifying", "verified", "failed", "replanning", "replanned", "mending", "mended"]
+"""Where in its flow a task is: in its stages, or where in the debug loop behind them."""
+
+
+def _next_phase(state: "State", body: ev.AnyBody) -> Phase:
+    match body:
+        case ev.VerifyStarted():
+            return "verifying"
+        case ev.VerifyFinished():
+            return "verified" if body.passed else "failed"
+        case ev.ReplanStarted():
+            return "replanning"
+        case ev.StageEnded() if state.phase == "replanning":
+            return "replanned"
+        case ev.StageStarted(reason="check_failed"):
+            return "mending"
+        case ev.FixAttempted():
+            return "mended"
+        case _:
+            return state.phase
+
+
 @dataclass
 class Failure:
     """One failed verification and what was made of it."""
 
     run_id: str
     reason: str
+    tree: str = ""
+    """The git tree that failed."""
     diagnosis: str = ""
     fix: str = ""
 
@@ -113,6 +140,15 @@ class State:
     run_ids: list[str] = field(default_factory=list)
     passing_run: str = ""
     """The run that verified the tree as it is, if there is one."""
+    phase: Phase = "stages"
+    open_calls: dict[str, ev.ToolStarted] = field(default_factory=dict)
+    """Calls that were begun and not answered: after a crash, nobody knows whether they took effect."""
+    pending_retry: tuple[str, str] | None = None
+    """A stage that is to be attempted again, and why."""
+    left_behind: dict[str, None] = field(default_factory=dict)
+    """New files that verification runs made."""
+    resumes: int = 0
+    """How often in a row the task was taken up again without getting anywhere."""
     failures: list[Failure] = field(default_factory=list)
     """Every failed verification, in order."""
     consecutive_failures: int = 0
@@ -138,8 +174,9 @@ class State:
             case ev.VerifyFinished() as body:
                 self.passing_run = body.run_id if body.passed else ""
                 if not body.passed:
-                    self.failures.append(Failure(body.run_id, body.reason))
+                    self.failures.append(Failure(body.run_id, body.reason, body.tree))
                     self.consecutive_failures += 1
+                self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.DiagnosisGiven() as body:
                 self.failures[body.loop - 1].diagnosis = body.text
             case ev.FixAttempted() as body:
@@ -155,23 +192,32 @@ class State:
                 self.status, self.verified, self.reason = body.state, body.verified, body.reason
                 self.summary = body.summary
                 self.files_changed = dict.fromkeys(body.files_changed)
+            case ev.DecisionMade(action="retry") as body:
+                self.pending_retry = (stage.stage if stage else "", body.detail or body.reason)
             case ev.ReplyReceived() as body:
+                self.resumes = 0
                 self.requests += 1
                 self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
+            case ev.TaskResumed():
+                self.resumes += 1
             case ev.ToolStarted() as body:
+                self.open_calls[body.call] = body
                 for change in body.changes:
                     self.first_hashes.setdefault(change.path, change.before)
             case ev.ToolFinished() as body:
+                self.open_calls.pop(body.call, None)
                 self._count_call(body)
             case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
                 self.feedback[slug.removeprefix("correct_")] += 1
             case _:
                 pass
+        self.phase = _next_phase(self, event.body)
         if stage:
             _apply_to_stage(stage, event.body)
 
     def _enter(self, path: str, body: ev.StageStarted) -> None:
         before = [stage for stage in self.stages.values() if stage.stage == body.stage]
+        self.pending_retry = None
         entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns)
         if before and body.reason == "retry":
             # The conversation goes on, so what was read and called in it still counts.
@@ -204,10 +250,18 @@ class State:
     def attempts_at(self, stage: str) -> int:
         return sum(entered.stage == stage for entered in self.stages.values())
 
+    def open_attempt(self, stage: str | None = None) -> StageState | None:
+        """The attempt that is under way, at this stage or at any."""
+        for entered in reversed(self.stages.values()):
+            if entered.ending is None and stage in (None, entered.stage):
+                return entered
+        return None
+
     def endings(self) -> dict[str, Ending]:
         """How each stage ended, by its latest attempt; stages still open are missing."""
         latest = {entered.stage: entered.ending for entered in self.stages.values()}
-        return {stage: ending for stage, ending in latest.items() if ending is not None}
+        again = self.pending_retry[0] if self.pending_retry else None
+        return {stage: ending for stage, ending in latest.items() if ending is not None and stage != again}
 
 
 _FAULTS = {
@@ -284,6 +338,8 @@ def _apply_to_stage(stage: StageState, body: ev.AnyBody) -> None:
             stage.verdict = Broken(body.reason)
         case ev.DecisionMade(action="final_turn"):
             stage.final_granted = True
+        case ev.DecisionMade(action="fail"):
+            stage.why = body.detail or body.reason
         case ev.ViewCompacted():
             stage.compactions += body.reason == "context"
             stage.overflow = False

@@ -1,8 +1,7 @@
 """The working tree as one task sees it: what the task itself has changed since it began."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 
 from headgate.host.git import GitFailed, Snapshots
@@ -28,6 +27,11 @@ class TaskTree:
         self._baseline = await asyncio.to_thread(self._snapshots.take)
         return self._baseline
 
+    def resume(self, baseline: str, left_behind: Iterable[str]) -> None:
+        """Goes on with what an earlier process recorded."""
+        self._baseline = baseline
+        self._by_verification = set(map(parse_path, left_behind))
+
     async def changed_files(self) -> tuple[str, ...]:
         """The files that now differ from the start, as they are shown."""
         return await asyncio.to_thread(self._changed)
@@ -47,25 +51,25 @@ class TaskTree:
         """What has changed since, as a unified diff."""
         return await asyncio.to_thread(lambda: self._snapshots.diff(mark, self._snapshots.take()))
 
-    @asynccontextmanager
-    async def during_verification(self) -> AsyncIterator[None]:
-        """What appears in here is the verification's doing."""
-        before = await asyncio.to_thread(self._snapshots.take)
-        yield
-        await asyncio.to_thread(self._note_verification, before)
+    async def left_behind(self, mark: str) -> tuple[str, ...]:
+        """New files since a mark, made by a verification run: they are not the task's."""
+        return await asyncio.to_thread(self._note_new_files, mark)
 
-    def _note_verification(self, before: str) -> None:
-        self._by_verification |= set(self._snapshots.new_files(before, self._snapshots.take()))
+    def _note_new_files(self, before: str) -> tuple[str, ...]:
+        new = self._snapshots.new_files(before, self._snapshots.take())
+        self._by_verification.update(new)
+        return tuple(map(show_path, new))
 
     def _changed(self) -> tuple[str, ...]:
         written = self._written()
         differing = self._snapshots.changed_files(self._baseline, self._snapshots.take())
         names = [show_path(path) for path in differing if path not in self._by_verification]
-        names += [name for name, before in written.items() if self._hash(parse_path(name)) != before]
+        names += [name for name, before in written.items() if self.hash_of(name) != before]
         return tuple(sorted(dict.fromkeys(names), key=parse_path))
 
-    def _hash(self, path: str) -> str | None:
+    def hash_of(self, path: str) -> str | None:
+        """The hash of a file as it is now, by its shown path; None if it is not there."""
         try:
-            return sha256((self._snapshots.repo / path).read_bytes()).hexdigest()
+            return sha256((self._snapshots.repo / parse_path(path)).read_bytes()).hexdigest()
         except OSError:
             return None

@@ -11,19 +11,27 @@ from headgate.run.stage import run_stage
 async def complete_stage(job: Job, stage: Stage, entrance: Entrance) -> Decision | None:
     """Attempts a stage until it ends or its retries are spent; returns what ends the flow, if it does."""
     while True:
+        if job.state.pending_retry and job.state.pending_retry[0] == stage.id:
+            entrance = _retry(job, stage, entrance)
         decision = await run_stage(job, stage, entrance)
-        match decision.action:
-            case "retry":
-                attempt = job.state.attempts_at(stage.id) + 1
-                reason = decision.detail or say_reason(decision.reason)
-                message = fill("retry", stage=stage.id, attempt=attempt, reason=reason)
-                entrance = Entrance("retry", message, transcript=entrance.transcript)
-            case "infra" | "stuck":
-                return decision
-            case "fail" if stage.required:
-                why = (
-                    f'Stage "{stage.id}" did not complete: {decision.detail or say_reason(decision.reason)}.'
-                )
-                return decide(Tally(ended_flow=True, failed_stage=why), stage.budget)
-            case _:
-                return None
+        if decision.action in ("infra", "stuck"):
+            return decision
+        if decision.action == "fail" and stage.required:
+            return stage_failure(job, stage)
+        if decision.action != "retry":
+            return None
+
+
+def stage_failure(job: Job, stage: Stage) -> Decision:
+    """How a flow ends whose required stage did not complete."""
+    latest = [entered for entered in job.state.stages.values() if entered.stage == stage.id][-1]
+    why = f'Stage "{stage.id}" did not complete: {latest.why or "it was not finished"}.'
+    return decide(Tally(ended_flow=True, failed_stage=why), stage.budget)
+
+
+def _retry(job: Job, stage: Stage, entrance: Entrance) -> Entrance:
+    assert job.state.pending_retry is not None
+    attempt = job.state.attempts_at(stage.id) + 1
+    reason = say_reason(job.state.pending_retry[1])
+    message = fill("retry", stage=stage.id, attempt=attempt, reason=reason)
+    return Entrance("retry", message, transcript=entrance.transcript)

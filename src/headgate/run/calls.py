@@ -11,7 +11,7 @@ from headgate.core.messages import Message, ToolCall, clean_text
 from headgate.core.names import nearest
 from headgate.errors import ToolDenied, ToolError
 from headgate.host.uninterrupted import uninterrupted
-from headgate.host.workspace import show_path
+from headgate.host.workspace import parse_path, show_path
 from headgate.run.arguments import parse_arguments
 from headgate.run.exits import answer_done, clean_value
 from headgate.run.guides import nested_guides
@@ -24,6 +24,12 @@ class UnknownTool(ToolError):
     """The model called something that does not exist."""
 
     slug = "unknown_tool"
+
+
+class CallInterrupted(ToolError):
+    """A crash came between a call and its answer."""
+
+    slug = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,9 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
 async def _perform(run: StageRun, call: ToolCall, cut_off: bool) -> Answer:
     tool = _admitted(run, TOOL_ALIASES.get(call.name, call.name))
     args = tool.parse(parse_arguments(call.arguments, cut_off))
+    begun = run.job.state.open_calls.get(call.id)
+    if begun is not None and (done := _after_crash(run, begun)):
+        return done
     outcome = await _run_tool(run, call, tool, args)
     if outcome.signal and outcome.signal.kind == "stage_done":
         verdict, text = await answer_done(run, outcome.signal.data)
@@ -95,6 +104,25 @@ def _admitted(run: StageRun, name: str) -> Tool:
     where = f"it is allowed in stage {' and '.join(stages)}" if stages else "no stage of this flow allows it"
     raise ToolDenied(
         f'{name} was not run: it is not available in stage "{run.stage.id}"; {where}. Tools here: {here}.'
+    )
+
+
+def _after_crash(run: StageRun, begun: ToolStarted) -> Answer | None:
+    """The answer to a call that a crash interrupted; None if it left no mark and can simply be run."""
+    if begun.category == "run":
+        raise CallInterrupted(
+            f"{begun.name} was interrupted by a crash and not run again: it may have taken effect in part."
+        )
+    now = [run.job.tree.hash_of(change.path) for change in begun.changes]
+    if now == [change.before for change in begun.changes]:
+        return None
+    paths = tuple(change.path for change in begun.changes)
+    if now == [change.after for change in begun.changes]:
+        text = f"{begun.name} was interrupted by a crash after its change was made: {', '.join(paths)}."
+        return Answer(text, changed=tuple(map(parse_path, paths)))
+    raise CallInterrupted(
+        f"{begun.name} was interrupted by a crash; {', '.join(paths)} is now neither as before nor as"
+        " intended: read it again."
     )
 
 

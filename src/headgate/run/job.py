@@ -1,7 +1,6 @@
 """What one task's run needs, in one place: ports are filled by the engine, fakes by tests."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol
@@ -47,8 +46,12 @@ class Tree(Protocol):
         """What has changed since, as a unified diff."""
         ...
 
-    def during_verification(self) -> AbstractAsyncContextManager[None]:
-        """What changes in here is not the task's doing."""
+    def hash_of(self, path: str) -> str | None:
+        """The hash of a file as it is now, by its shown path; None if it is not there."""
+        ...
+
+    async def left_behind(self, mark: str) -> tuple[str, ...]:
+        """New files since then, which are not the task's doing but a verification run's."""
         ...
 
 
@@ -74,6 +77,10 @@ class Job:
     pulse: Callable[[str, str], None]
     agents_md: bool = True
     transcripts: dict[str, Transcript] = field(default_factory=dict)
+    failure_message: str = ""
+    """What the stage that mends is told about the latest failed verification."""
+    interrupted: "Interrupted | None" = None
+    """The attempt that a crash cut short, until it is taken up again."""
 
     @property
     def state(self) -> State:
@@ -95,6 +102,15 @@ class Entrance:
     """A conversation to go on with, instead of the stage's own."""
     cut: bool = False
     """Cut the view before going on: what led nowhere is not worth reading again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """What only the process that crashed knew about the attempt under way."""
+
+    entrance: Entrance
+    cut_off: bool
+    """The last reply was cut off at its length limit."""
 
 
 @dataclass

@@ -7,36 +7,45 @@ from headgate.core.messages import Message, Request, clean_text
 from headgate.core.rules import Decision
 from headgate.core.state import Failure
 from headgate.errors import ModelError
-from headgate.run.attempts import complete_stage
+from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Entrance, Job
 
 DIFF_CHARS = 8_000
 LISTED = 12
 
 
-async def mend(job: Job, fix: Stage, message: str, *, after_replan: bool) -> Decision | None:
+async def mend(job: Job, fix: Stage, *, after_replan: bool = False) -> Decision | None:
     """Hands the failure to the stage that mends, and keeps what it changed; returns what ends the flow."""
-    loop = job.state.verify_loops
-    before = await job.tree.mark()
-    ended = await complete_stage(job, fix, Entrance("check_failed", message, cut=after_replan))
-    diff = job.redact(clean_text(await job.tree.diff_since(before)))
+    if job.state.phase != "mending" or job.state.open_attempt(fix.id) or job.state.pending_retry:
+        ended = await complete_stage(
+            job, fix, Entrance("check_failed", job.failure_message, cut=after_replan)
+        )
+    else:
+        ended = stage_failure(job, fix) if job.state.endings()[fix.id] == "failed" and fix.required else None
+    loop, failure = job.state.verify_loops, job.state.failures[-1]
+    diff = job.redact(clean_text(await job.tree.diff_since(failure.tree)))
     job.log.record(fix.id, 0, FixAttempted(loop=loop, diff=_shorten(diff)))
     await job.log.commit()
     return ended
 
 
+async def start_replan(job: Job) -> None:
+    """Says that the plan is to be written anew."""
+    job.log.record(job.flow.replan.id, 0, ReplanStarted(loop=job.state.verify_loops))
+    await job.log.commit()
+
+
 async def replan(job: Job, fix: Stage) -> Decision | None:
     """Has the plan written anew, given what was tried in condensed form. Constraints are no part of it."""
-    count = job.state.verify_loops
-    job.log.record(job.flow.replan.id, 0, ReplanStarted(loop=count))
-    await job.log.commit()
-    message = fill("replan", count=count, failures=condense(job.state.failures))
+    message = fill("replan", count=job.state.verify_loops, failures=condense(job.state.failures))
     entrance = Entrance("replan", message, transcript=job.transcript_of(fix))
     return await complete_stage(job, job.flow.replan, entrance)
 
 
 async def ask_for_hypotheses(job: Job, fix: Stage) -> None:
     """One last request, without tools, for whoever takes the task up next. No answer is no harm."""
+    if job.state.hypotheses:
+        return
     message = fill("hypotheses", count=job.state.verify_loops, failures=condense(job.state.failures))
     request = Request([*job.transcript_of(fix).view, Message("user", job.redact(message))])
     try:

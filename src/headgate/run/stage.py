@@ -11,7 +11,7 @@ from headgate.core.milestones import say_reason
 from headgate.core.rules import Action, Decision, decide, wait_seconds
 from headgate.run.job import Entrance, Job, StageRun
 from headgate.run.opening import opening_message, stage_message, system_message
-from headgate.run.turn import take_turn, tell
+from headgate.run.turn import finish_turn, take_turn, tell
 from headgate.tools.signals import render_plan
 
 COMPACT_AT, COMPACT_TO = 0.8, 0.5
@@ -20,7 +20,7 @@ _ENDINGS: dict[Action, Ending] = {"advance": "completed", "skip": "skipped"}
 
 async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
     """Enters the stage, loops, leaves it; returns the decision that ended it."""
-    run = await _enter(job, stage, entry)
+    run = await _reenter(job, stage, entry) or await _enter(job, stage, entry)
     while True:
         decision = decide(run.state.tally(), stage.budget)
         match decision.action:
@@ -37,6 +37,18 @@ async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
             case _:
                 await _leave(run, decision)
                 return decision
+
+
+async def _reenter(job: Job, stage: Stage, entry: Entrance) -> StageRun | None:
+    """Goes on with an attempt that a crash cut short, beginning with what its last reply asked for."""
+    under_way = job.state.open_attempt(stage.id)
+    if under_way is None or job.interrupted is None:
+        return None
+    left, job.interrupted = job.interrupted, None
+    transcript = entry.transcript or job.transcript_of(stage)
+    run = StageRun(job, stage, under_way.path, transcript, left.entrance, turn=under_way.turns)
+    await finish_turn(run, left.cut_off)
+    return run
 
 
 async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
@@ -91,7 +103,7 @@ async def _compact(run: StageRun, reason: str, chars: float) -> None:
             reason=reason,
             messages_before=before,
             messages_after=len(transcript.view),
-            chars=transcript.view_chars,
+            chars=int(chars),
         )
     )
     plan = f"\nThe plan:\n{render_plan(state.plan)}" if state.plan else ""

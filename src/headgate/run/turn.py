@@ -42,6 +42,20 @@ async def take_turn(run: StageRun) -> None:
     await run.job.log.commit()
 
 
+async def finish_turn(run: StageRun, cut_off: bool) -> None:
+    """After a crash: answers what the last reply asked for and nobody answered."""
+    answered = {message.call_id for message in run.transcript.messages if message.role == "tool"}
+    last = next((message for message in reversed(run.transcript.messages) if message.role != "tool"), None)
+    if last is None or last.role != "assistant" or run.state.verdict is not None:
+        return
+    open_calls = tuple(call for call in last.calls if call.id not in answered)
+    if open_calls or not last.calls:
+        await _carry_out(run, replace(last, calls=open_calls), cut_off)
+    else:
+        await _try_rules(run)
+    await run.job.log.commit()
+
+
 def tell(run: StageRun, slug: str, text: str) -> None:
     """Puts a message of the runtime into the transcript; it is committed with what caused it."""
     text = run.job.redact(clean_text(text))
@@ -56,6 +70,11 @@ async def _carry_out(run: StageRun, message: Message, cut_off: bool) -> None:
         await answer_call(run, call, cut_off)
     if not message.calls:
         await _answer_text(run, message, cut_off)
+    await _try_rules(run)
+
+
+async def _try_rules(run: StageRun) -> None:
+    """A stage that needs no signal ends as soon as its checks hold."""
     if run.stage.advance == "rules":
         await run.job.log.commit()
         if run.state.done is None:

@@ -1,0 +1,69 @@
+"""The conversations of a task that was interrupted, from its events and what was said in them."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import orjson
+
+from headgate.core import events as ev
+from headgate.core.flow import Stage
+from headgate.core.messages import Message, ToolCall
+from headgate.run.job import Entrance, Interrupted, Job
+from headgate.run.transcript import Transcript
+
+_GUIDE = re.compile(r"^\[(.+), which applies to this file\]$", re.MULTILINE)
+
+
+def restore(job: Job, events: Iterable[ev.Event], contents: Mapping[int, str]) -> None:
+    """Gives the job the transcripts, views and messages that the process that crashed had in memory."""
+    stages: dict[str, Stage] = {stage.id: stage for stage in (*job.flow.stages, job.flow.replan)}
+    fix = job.flow.fix_stage(tool.spec for tool in job.tools.values())
+    places: dict[str, tuple[Stage, Transcript]] = {}
+    entrance, cut_off = Entrance(), False
+    for event in events:
+        content = contents.get(event.seq, "")
+        if isinstance(event.body, ev.StageStarted):
+            stage = stages[event.body.stage]
+            of_fix = event.body.stage == job.flow.replan.id
+            transcript = job.transcript_of(fix if of_fix else stage)
+            places[event.path] = (stage, transcript)
+            entrance = Entrance(event.body.reason, transcript=transcript if of_fix else None)
+        elif isinstance(event.body, ev.VerifyFinished):
+            job.failure_message = content
+        elif isinstance(event.body, ev.MessageAdded) and event.body.slug == entrance.reason:
+            entrance = Entrance(entrance.reason, content, entrance.transcript)
+        elif isinstance(event.body, ev.ReplyReceived):
+            cut_off = event.body.finish == "length"
+        if event.path in places:
+            _replay(event.body, content, *places[event.path])
+    if job.state.open_attempt():
+        job.interrupted = Interrupted(entrance, cut_off)
+
+
+def _replay(body: ev.AnyBody, content: str, stage: Stage, transcript: Transcript) -> None:
+    """What each event did to a transcript when it happened."""
+    match body:
+        case ev.MessageAdded(slug="compacted"):
+            transcript.add_notice(Message("user", content))
+        case ev.MessageAdded():
+            transcript.add(Message(body.role, content))
+            if body.slug == "stage":
+                transcript.rebuild(stage.view)
+        case ev.ReplyReceived():
+            if body.prompt_tokens:
+                transcript.measured(body.prompt_tokens)
+            transcript.add(_reply(content))
+        case ev.ToolFinished():
+            transcript.add(Message("tool", content, call_id=body.call, failed=not body.ok))
+            transcript.guides_given.update(_GUIDE.findall(content))
+        case ev.ViewCompacted():
+            transcript.rebuild(stage.view, body.chars)
+        case _:
+            pass
+
+
+def _reply(content: str) -> Message:
+    kept = orjson.loads(content)
+    calls = tuple(ToolCall(*call) for call in kept.get("calls", ()))
+    reasoning, opaque = kept.get("reasoning", ""), kept.get("opaque", "")
+    return Message("assistant", kept.get("content", ""), calls, reasoning=reasoning, opaque=opaque)

@@ -1,0 +1,242 @@
+"""A crash at every point of a run: the run that takes it up reaches the same tree, state and verdict."""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.checks.verify import Verifier
+from headgate.core.events import Event
+from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy
+from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
+from headgate.core.rules import Decision
+from headgate.core.settings import ModelSettings, VerifyStep
+from headgate.core.state import State, fold
+from headgate.core.task import Task, TaskState
+from headgate.engine.bus import Bus
+from headgate.engine.log import TaskLog
+from headgate.engine.store import Draft, Store
+from headgate.engine.tree import TaskTree
+from headgate.host.disk import DiskWorkspace
+from headgate.host.git import Snapshots, git
+from headgate.run.flow import run_flow
+from headgate.run.job import Job
+from headgate.run.restore import restore
+from headgate.tools.base import ToolContext
+from headgate.tools.edit import edit_file
+from headgate.tools.files import ls, read_file, write_file
+from headgate.tools.shell import shell
+from headgate.tools.signals import plan_tasks
+
+TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
+SHARED = ViewPolicy(transcript="parent")
+FLOW = Flow(
+    name="test",
+    stages=(
+        Stage(id="look", view=SHARED, tools=ToolScope(allow=("read",)), checks=Checks(files_read=1)),
+        Stage(id="plan", view=SHARED, advance="rules", checks=Checks(plan_written=True), needs=("look",)),
+        Stage(
+            id="work",
+            view=SHARED,
+            checks=Checks(code_changed=True),
+            budget=Budget(turns=6, verify_loops=6, replan_every=2),
+            allow_missing_done=True,
+            needs=("plan",),
+        ),
+    ),
+    checks=Checks(verify=True),
+)
+STEPS: list[list[tuple[str, dict[str, Any]]] | str] = [
+    [("write_file", {"path": "n.txt", "content": "9\n"})],
+    [("stage_done", {"summary": "Too early."})],
+    [("ls", {}), ("read_file", {"path": "n.txt"})],
+    [("stage_done", {"summary": "Looked."})],
+    "Let me think about a plan.",
+    [("plan_tasks", {"action": "create", "tasks": [{"id": "1", "description": "Change n.txt"}]})],
+    [
+        ("edit_file", {"path": "n.txt", "old": "0", "new": "1"}),
+        ("write_file", {"path": "new.txt", "content": "x\n"}),
+    ],
+    [("shell", {"command": "cp n.txt copy.txt"})],
+    [("stage_done", {"summary": "n is 1."})],
+    [("edit_file", {"path": "n.txt", "old": "1", "new": "2"}), ("stage_done", {"summary": "n is 2."})],
+    [("plan_tasks", {"action": "create", "tasks": [{"id": "1", "description": "Change it twice"}]})],
+    [("edit_file", {"path": "n.txt", "old": "2", "new": "3"})],
+    [("edit_file", {"path": "n.txt", "old": "3", "new": "4"})],
+    "Now n is 4.",
+]
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class Worker:
+    """A model that goes through its steps, and repeats one that it is told was interrupted."""
+
+    name: str = "worker"
+
+    async def reply(self, request: Request, on_delta: object = None) -> Reply:
+        said = [message for message in request.messages if message.role == "assistant"]
+        lost = "not run again" in request.messages[-1].content
+        number = int(said[-1].content.split()[1]) + (not lost) if said else 0
+        step = STEPS[number]
+        text = f"Step {number} {step if isinstance(step, str) else ''}".strip()
+        called = enumerate(() if isinstance(step, str) else step)
+        ids = f"{number}_{len(request.messages)}"
+        calls = tuple(ToolCall(f"c{ids}_{i}", name, json.dumps(args)) for i, (name, args) in called)
+        return Reply(Message("assistant", text, calls), Usage(prompt=10, completion=1))
+
+
+@dataclass
+class CrashingStore:
+    """The real store, in a process that dies before or after its nth commit."""
+
+    store: Store
+    commits: int
+    before: bool
+    seen: int = field(default=0)
+
+    async def append(
+        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
+    ) -> list[Event]:
+        self.seen += 1
+        if self.seen == self.commits and self.before:
+            raise Crash
+        events = await self.store.append(task, drafts, state, keep_bodies=keep_bodies)
+        if self.seen == self.commits:
+            raise Crash
+        return events
+
+
+@contextmanager
+def place(tmp_path: Path) -> Iterator[Store]:
+    repo = tmp_path / "repo"
+    repo.mkdir(parents=True)
+    git(repo, "init", "-q")
+    (repo / "n.txt").write_text("0\n")
+    (repo / ".headgate").mkdir()
+    (repo / ".gitignore").write_text(".headgate\n")
+    store = Store(tmp_path / "headgate.db")
+    store.add_task(lambda task_id: TASK, 0.0)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def make_job(store: Store, log: TaskLog, tree: TaskTree) -> Job:
+    repo = store.path.parent / "repo"
+    step = VerifyStep(name="check", command='test "$(cat n.txt)" = 4', timeout=60)
+    environment = {"PATH": os.environ["PATH"]}
+
+    async def no_sleep(seconds: float) -> None:
+        raise AssertionError(f"waited {seconds} s")
+
+    return Job(
+        task=TASK,
+        flow=FLOW,
+        log=log,
+        models={None: Worker()},
+        model_settings={None: ModelSettings(model="openai/worker")},
+        tools={tool.name: tool for tool in (ls, read_file, write_file, edit_file, shell, plan_tasks)},
+        context=ToolContext(
+            workspace=DiskWorkspace(repo),
+            save_output=lambda text: "saved",
+            environment=environment,
+            plan=lambda: log.state.plan,
+        ),
+        verifier=Verifier([step], repo, store.path.parent / "runs", environment),
+        tree=tree,
+        redact=lambda text: text,
+        now=time.time,
+        sleep=no_sleep,
+        pulse=lambda source, text: None,
+    )
+
+
+async def start(store: Store, appending: Any) -> Decision:
+    log = TaskLog(appending, Bus(), TASK, time.time)
+    tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
+    (store.path.parent / "baseline").write_text(await tree.begin())
+    return await run_flow(make_job(store, log, tree))
+
+
+async def take_up(store: Store, appending: Any) -> Decision:
+    log = TaskLog(appending, Bus(), TASK, time.time)
+    events = store.events("t1")
+    log.state = fold(events)
+    log.state.flow = FLOW
+    tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
+    tree.resume((store.path.parent / "baseline").read_text(), log.state.left_behind)
+    job = make_job(store, log, tree)
+    restore(job, events, store.contents("t1"))
+    return await run_flow(job)
+
+
+@dataclass
+class Result:
+    """What must be the same with and without a crash."""
+
+    decision: Decision
+    tree: dict[str, str]
+    endings: dict[str, str | None]
+    counted: tuple[int, int, int]
+    plan: tuple[str, ...]
+    failures: list[tuple[str, str]]
+
+
+def result(decision: Decision, store: Store) -> Result:
+    repo = store.path.parent / "repo"
+    state: State = fold(store.events("t1"))
+    tree = {path.name: path.read_text() for path in sorted(repo.iterdir()) if path.is_file()}
+    return Result(
+        decision,
+        tree,
+        {path: entered.ending for path, entered in state.stages.items()},
+        (state.verify_loops, state.replans, state.plan_version),
+        tuple(item.description for item in state.plan),
+        [(failure.reason, failure.fix) for failure in state.failures],
+    )
+
+
+def kinds(store: Store, skip: Callable[[str], bool] = lambda kind: False) -> list[str]:
+    return [event.kind for event in store.events("t1") if not skip(event.kind)]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_crash_at_every_commit(tmp_path: Path, before: bool) -> None:
+    with place(tmp_path / "whole") as store:
+        counter = CrashingStore(store, commits=-1, before=before)
+        whole = result(asyncio.run(start(store, counter)), store)
+        story, commits = kinds(store), counter.seen
+    assert whole.decision == Decision("advance", "done")
+    assert whole.tree == {".gitignore": ".headgate\n", "n.txt": "4\n", "new.txt": "x\n", "copy.txt": "1\n"}
+    assert whole.counted == (2, 1, 2)
+    for number in range(1, commits + 1):
+        with place(tmp_path / f"{number}") as store:
+            with pytest.raises(Crash):
+                asyncio.run(start(store, CrashingStore(store, number, before)))
+            again = result(asyncio.run(take_up(store, store)), store)
+            assert again == whole, f"crashed at commit {number}"
+            check_story(kinds(store), story)
+    print(f"{commits} kill points")
+
+
+def check_story(with_crash: list[str], without: list[str]) -> None:
+    """No event is lost or doubled, but for a verification or an interrupted call that is done again."""
+    extra = list(with_crash)
+    for kind in without:
+        assert kind in extra, f"{kind} was lost"
+        extra.remove(kind)
+    allowed = {"verify_started", "reply_received", "tool_started", "tool_finished"}
+    assert set(extra) <= allowed, extra
+    assert extra.count("reply_received") <= 1
