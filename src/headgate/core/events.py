@@ -71,7 +71,7 @@ class StageStarted(Body):
     stage: str
     title: str
     attempt: int
-    reason: Literal["next", "retry", "check_failed", "replan"]
+    reason: Literal["next", "retry", "check_failed", "replan", "review"]
     tools: tuple[str, ...]
     turns: int
     """The turns it may take."""

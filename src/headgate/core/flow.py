@@ -87,6 +87,10 @@ class Checks(Data):
     """A plan was written in the stage."""
     code_changed: bool = False
     """The task has changed at least one file."""
+    diff_scope: bool = False
+    """The diff stays with the task; goes back to the model once. For a flow's own checks."""
+    tests_touched: bool = False
+    """Changed behaviour has a test; goes back to the model once. For a flow's own checks."""
     verify: bool = False
     """The project's verification steps pass. For a flow's own checks."""
 
@@ -227,10 +231,10 @@ def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterat
         for position, need in enumerate(stage.needs):
             if need not in ids:
                 yield Problem(("stages", index, "needs", position), unknown_name("stage", need, ids))
-        if stage.checks.verify:
-            yield Problem(
-                ("stages", index, "checks"), "verify belongs in the flow's own checks, not in a stage's"
-            )
+        for name in ("diff_scope", "tests_touched", "verify"):
+            if getattr(stage.checks, name):
+                message = f"{name} belongs in the flow's own checks, not in a stage's"
+                yield Problem(("stages", index, "checks"), message)
         for key, names in (("allow", stage.tools.allow or ()), ("block", stage.tools.block)):
             for position, name in enumerate(names):
                 if known_tools is not None and name not in known_tools:

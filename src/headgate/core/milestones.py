@@ -43,6 +43,8 @@ def milestone(event: ev.Event, state: State) -> str | None:
             budget = state.flow.stage(body.stage).budget if state.flow else None
             of = f"/{budget.verify_loops}" if budget else ""
             return f"Verification failed, debugging... Attempt {state.verify_loops + 1}{of}..."
+        case ev.StageStarted(reason="review") as body:
+            return f"{body.title}: looking at the diff again"
         case ev.StageStarted(reason="retry") as body:
             return f"{body.title}: started again"
         case ev.ToolFinished(error="denied") as body:

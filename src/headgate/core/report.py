@@ -42,6 +42,7 @@ class Report(BaseModel):
     """Times the work was handed to verification, or attempts at its last stage where there is none."""
     verify_loops: int
     replans: int
+    warnings: tuple[str, ...]
     hypotheses: str
     failures: tuple[FailureReport, ...]
     run_ids: tuple[str, ...]
@@ -90,6 +91,7 @@ def build_report(state: State) -> Report:
         attempts=len(state.run_ids) or state.attempts_at(last_stage),
         verify_loops=state.verify_loops,
         replans=state.replans,
+        warnings=state.warnings,
         hypotheses=state.hypotheses,
         failures=tuple(
             FailureReport(run_id=failure.run_id, reason=failure.reason, diagnosis=failure.diagnosis)
@@ -120,6 +122,7 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
     if said:
         lines.append(f"The model says: {said}")
     lines.append(f"Changed: {', '.join(files)}." if files else "No file was changed.")
+    lines += [f"Warning: {warning}." for warning in state.warnings]
     if state.run_ids and ending != "SUCCESS":
         lines.append(f"Verification runs: {', '.join(state.run_ids)}.")
     return "\n".join(lines)

@@ -67,12 +67,34 @@ class StageState:
         )
 
 
-Phase = Literal["stages", "verifying", "verified", "failed", "replanning", "replanned", "mending", "mended"]
+REVIEWS = ("diff_scope", "tests_touched")
+"""Checks on the diff that go back to the model once."""
+Phase = Literal[
+    "returned",
+    "revising",
+    "revised",
+    "stages",
+    "verifying",
+    "verified",
+    "failed",
+    "replanning",
+    "replanned",
+    "mending",
+    "mended",
+]
 """Where in its flow a task is: in its stages, or where in the debug loop behind them."""
 
 
 def _next_phase(state: "State", body: ev.AnyBody) -> Phase:
     match body:
+        case ev.CheckFinished(check=check, verdict="fail") if (
+            check in REVIEWS and len(state.reviews[check]) == 1
+        ):
+            return "returned"
+        case ev.StageStarted(reason="review"):
+            return "revising"
+        case ev.StageEnded() if state.phase == "revising":
+            return "revised"
         case ev.VerifyStarted():
             return "verifying"
         case ev.VerifyFinished():
@@ -149,6 +171,8 @@ class State:
     """New files that verification runs made."""
     resumes: int = 0
     """How often in a row the task was taken up again without getting anywhere."""
+    reviews: dict[str, list[str]] = field(default_factory=dict)
+    """What each look at the diff found, the first and the second time; nothing where it found nothing."""
     failures: list[Failure] = field(default_factory=list)
     """Every failed verification, in order."""
     consecutive_failures: int = 0
@@ -177,6 +201,8 @@ class State:
                     self.failures.append(Failure(body.run_id, body.reason, body.tree))
                     self.consecutive_failures += 1
                 self.left_behind.update(dict.fromkeys(body.left_behind))
+            case ev.CheckFinished(check=check) as body if check in REVIEWS:
+                self.reviews.setdefault(check, []).append(body.reason)
             case ev.DiagnosisGiven() as body:
                 self.failures[body.loop - 1].diagnosis = body.text
             case ev.FixAttempted() as body:
@@ -237,6 +263,11 @@ class State:
         if body.changed:
             self.files_changed.update(dict.fromkeys(body.changed))
             self.passing_run = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the model was told about its diff and did not mend."""
+        return tuple(found[1] for found in self.reviews.values() if len(found) > 1 and found[1])
 
     @property
     def verify_loops(self) -> int:

@@ -11,6 +11,7 @@ from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, Verdict, de
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Entrance, Job
 from headgate.run.mend import ask_for_hypotheses, mend, replan, start_replan
+from headgate.run.review import review, revise
 from headgate.tools.output import plain
 
 
@@ -20,7 +21,11 @@ async def run_flow(job: Job) -> Decision:
     ended = await _run_stages(job) if job.state.phase == "stages" else None
     while ended is None:
         match job.state.phase:
-            case "stages" | "verifying" | "mended":
+            case "stages" | "revised":
+                ended = None if await review(job) else await _verify(job, fix)
+            case "returned" | "revising":
+                ended = await revise(job, fix)
+            case "verifying" | "mended":
                 ended = await _verify(job, fix)
             case "verified":
                 ended = await _decide(job, fix, Pass())

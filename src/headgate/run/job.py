@@ -96,7 +96,7 @@ class Job:
 class Entrance:
     """Why a stage is entered, and what the model is told about it."""
 
-    reason: Literal["next", "retry", "check_failed", "replan"] = "next"
+    reason: Literal["next", "retry", "check_failed", "replan", "review"] = "next"
     message: str = ""
     transcript: Transcript | None = None
     """A conversation to go on with, instead of the stage's own."""
