@@ -1,13 +1,19 @@
 """Verification with real commands."""
 
+import asyncio
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from headgate.checks.verify import Verifier, new_run_id
+from headgate.checks.failures import Failure
+from headgate.checks.verify import Verification, Verifier, new_run_id
 from headgate.core.rules import Broken, Fail, Pass
 from headgate.core.settings import VerifyStep
 
@@ -94,3 +100,147 @@ async def test_a_missing_program_is_the_environment_s_fault(
 async def test_a_missing_directory_is_the_environment_s_fault(tmp_path: Path) -> None:
     gone = Verifier([step("x", "true")], tmp_path / "gone", tmp_path / "runs", {"PATH": os.environ["PATH"]})
     assert isinstance((await gone.run("run_x")).verdict, Broken)
+
+
+FAILING = """\
+printf '= short test summary info =\\nFAILED t.py::test_a - assert 1 == 2\\n1 failed in 0.1s\\n'; exit 1"""
+
+
+async def test_the_failing_tests_are_found(tmp_path: Path) -> None:
+    found = await verifier(tmp_path, step("one", "true"), step("two", FAILING)).run("run_x")
+    assert found.failures == (Failure("t.py::test_a", "", "assert 1 == 2"),)
+    assert found.tail.splitlines()[1] == "FAILED t.py::test_a - assert 1 == 2"
+
+
+async def test_a_step_that_passes_has_no_failing_tests(tmp_path: Path) -> None:
+    found = await verifier(tmp_path, step("one", f"({FAILING}) || true")).run("run_x")
+    assert (found.verdict, found.failures, found.tail) == (Pass(), (), "")
+
+
+async def test_a_timeout_keeps_what_had_failed_by_then(tmp_path: Path) -> None:
+    command = "echo 'test a::b ... FAILED'; sleep 60"
+    found = await verifier(tmp_path, step("slow", command, timeout=0.5)).run("run_x")
+    assert (found.steps[0].timed_out, found.failures) == (True, (Failure("a::b"),))
+
+
+async def test_failures_are_named_from_where_the_command_ran(tmp_path: Path) -> None:
+    (tmp_path / "test_sum.py").write_text(
+        "import unittest\nclass Sums(unittest.TestCase):\n    def test_it(self): self.assertEqual(1, 2)\n"
+    )
+    command = f"{sys.executable} -B -m unittest"
+    found = await verifier(tmp_path, step("tests", command)).run("run_x")
+    expected = Failure("test_sum.Sums.test_it", "test_sum.py:3", "AssertionError: 1 != 2")
+    assert found.failures == (expected,)
+
+
+async def test_the_tail_is_what_a_terminal_shows_in_the_end(tmp_path: Path) -> None:
+    bar = r"for n in $(seq 300); do printf '%s %%\r' $n; done"
+    command = rf"printf 'first\n'; {bar}; printf '\e[31mred\e[0m\n'; exit 1"
+    found = await verifier(tmp_path, step("bar", command)).run("run_x")
+    assert found.tail == "first\nred"
+
+
+async def test_the_manifest_tells_the_whole_run(tmp_path: Path) -> None:
+    ticks = count(1794735000)
+    steps = [step("lint", "true"), step("tests", FAILING, timeout=30), step("build", "true")]
+    environment = {"PATH": os.environ["PATH"]}
+    clocked = Verifier(steps, tmp_path, tmp_path / "runs", environment, now=lambda: float(next(ticks)))
+    found = await clocked.run("run_x")
+    manifest = json.loads((tmp_path / "runs" / "run_x" / "manifest.json").read_text())
+    assert manifest == {
+        "run_id": "run_x",
+        "passed": False,
+        "reason": f'step "tests" ({FAILING}) failed with exit code 1',
+        "started": "2026-11-15T09:30:00.000Z",
+        "finished": "2026-11-15T09:30:05.000Z",
+        "seconds": 5.0,
+        "steps": [
+            {
+                "name": "lint",
+                "passed": True,
+                "exit_code": 0,
+                "timed_out": False,
+                "seconds": found.steps[0].seconds,
+                "command": "true",
+                "timeout": 60.0,
+                "log": "step-01-lint.log",
+                "started": "2026-11-15T09:30:01.000Z",
+                "finished": "2026-11-15T09:30:02.000Z",
+                "failures": [],
+            },
+            {
+                "name": "tests",
+                "passed": False,
+                "exit_code": 1,
+                "timed_out": False,
+                "seconds": found.steps[1].seconds,
+                "command": FAILING,
+                "timeout": 30.0,
+                "log": "step-02-tests.log",
+                "started": "2026-11-15T09:30:03.000Z",
+                "finished": "2026-11-15T09:30:04.000Z",
+                "failures": [{"name": "t.py::test_a", "location": "", "message": "assert 1 == 2"}],
+            },
+        ],
+        "skipped": ["build"],
+    }
+
+
+async def test_logs_that_cannot_be_written_are_the_environment_s_fault(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("in the way")
+    found = await verifier(tmp_path, step("x", "true")).run("run_x")
+    assert found == Verification(Broken("the logs of run_x cannot be written: Not a directory"), ())
+
+
+async def test_a_run_s_folder_that_the_run_removes_is_the_environment_s_fault(tmp_path: Path) -> None:
+    found = await verifier(tmp_path, step("x", "rm -r runs")).run("run_x")
+    assert isinstance(found.verdict, Broken)
+    assert [(result.name, result.passed) for result in found.steps] == [("x", True)]
+
+
+async def test_a_cancelled_run_has_no_manifest(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+    steps = [step("one", "echo done"), step("two", "echo begun; sleep 60")]
+
+    def hear(line: str) -> None:
+        if line == "begun":
+            begun.set()
+
+    cancelled = Verifier(steps, tmp_path, tmp_path / "runs", {"PATH": os.environ["PATH"]}, hear)
+    running = asyncio.create_task(cancelled.run("run_x"))
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    names = sorted(path.name for path in (tmp_path / "runs" / "run_x").iterdir())
+    assert names == ["combined.log", "step-01-one.log", "step-02-two.log"]
+
+
+KILLED = """
+import asyncio, os
+from pathlib import Path
+from headgate.checks.verify import Verifier
+from headgate.core.settings import VerifyStep
+
+steps = [VerifyStep(name="one", command="echo done"), VerifyStep(name="two", command="echo begun; cat gate")]
+here = Path.cwd()
+hear = lambda line: print(line, flush=True)
+asyncio.run(Verifier(steps, here, here / "runs", {"PATH": os.environ["PATH"]}, hear).run("run_x"))
+"""
+
+
+def test_a_killed_run_has_no_manifest(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "gate")
+    with subprocess.Popen([sys.executable, "-c", KILLED], cwd=tmp_path, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline(), process.stdout.readline()] == [b"done\n", b"begun\n"]
+        process.send_signal(signal.SIGKILL)
+    (tmp_path / "gate").write_text("")  # lets the orphaned command end
+    names = sorted(path.name for path in (tmp_path / "runs" / "run_x").iterdir())
+    assert names == ["combined.log", "step-01-one.log", "step-02-two.log"]
+
+
+async def test_without_steps_nothing_is_verified(tmp_path: Path) -> None:
+    found = await verifier(tmp_path).run("run_x")
+    assert found == Verification(Broken("there are no verification steps"), ())
+    assert not (tmp_path / "runs").exists()

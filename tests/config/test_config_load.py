@@ -113,6 +113,7 @@ task_flow_mode: flat
 flow:
   - Look around, then stop.
   - {id: write, prompt: Make the change., tools: {block: [run]}}
+monorepo: {package: packages/api}
 boundaries: ["migrations/**"]
 secret_files: ["*.key"]
 tool_result_chars: 1000
@@ -129,6 +130,7 @@ agents_md: false
             Stage(id="look-around-then-stop", prompt="Look around, then stop."),
             Stage(id="write", prompt="Make the change.", tools={"block": ["run"]}),
         ],
+        monorepo={"package": "packages/api"},
         boundaries=["migrations/**"],
         secret_files=["*.key"],
         tool_result_chars=1000,
@@ -180,6 +182,16 @@ def test_keys_without_a_value_count_as_absent(setup: Setup) -> None:
         (
             "task_flow_mode: stagd\n",
             "agent.yaml, line 1: \"task_flow_mode\" must be 'staged' or 'flat': did you mean \"staged\"?",
+        ),
+        (
+            "monorepo: packages/api\n",
+            'agent.yaml, line 1: "monorepo" must be a mapping of "key: value" lines',
+        ),
+        ("monorepo: {}\n", 'agent.yaml, line 1: "package" is missing'),
+        ("monorepo: {package: ''}\n", 'agent.yaml, line 1: "monorepo.package" must not be empty'),
+        (
+            "monorepo:\n  pakage: x\n",
+            'agent.yaml, line 2: unknown key "pakage": did you mean "package"?',
         ),
         ("shell_timeout: 0\n", 'agent.yaml, line 1: "shell_timeout" must be greater than 0'),
         ("shell_timeout: 1e999\n", 'agent.yaml, line 1: "shell_timeout" must be a finite number'),

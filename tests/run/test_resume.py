@@ -105,7 +105,12 @@ class CrashingStore:
     before: bool
     seen: int = field(default=0)
 
-    async def append(
+    def enqueue(
+        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
+    ) -> "asyncio.Future[list[Event]]":
+        return asyncio.ensure_future(self._append(task, drafts, state, keep_bodies=keep_bodies))
+
+    async def _append(
         self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
     ) -> list[Event]:
         self.seen += 1

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from headgate.core.access import Access, Denial
 from headgate.host.commandline import split_commands
-from headgate.tools.guards import DEFAULT_SECRETS, Boundaries, InternalFiles, SecretFiles, redactor
+from headgate.tools.guards import (
+    DEFAULT_SECRETS,
+    Boundaries,
+    InternalFiles,
+    OnlyInside,
+    SecretFiles,
+    redactor,
+)
 
 SECRET = [
     *(".env", ".env.local", ".env.production", "config/.env", ".ENV", "prod.env", ".envrc", "server.pem"),
@@ -163,7 +170,33 @@ def test_boundaries() -> None:
     assert guard(Access("run", "rm -rf docs")) is None
 
 
+def test_only_inside_a_package() -> None:
+    guard = OnlyInside("packages/api")
+    denied = [
+        "agent.yaml",
+        "packages/api2/x",
+        "packages/web/x",
+        "packages",
+        "Packages/api/x",
+        "x/packages/api/y",
+    ]
+    allowed = ["packages/api/x", "packages/api/deep/x", "packages/api"]
+    assert [path for path in denied + allowed if guard(Access("write", path))] == denied
+    assert [path for path in denied if guard(Access("read", path))] == []
+    assert guard(Access("run", "rm -rf /")) is None
+    assert guard(Access("write", "agent.yaml")) == Denial(
+        "agent.yaml is outside the package packages/api: this task writes only inside it."
+    )
+    assert [path for path in denied + allowed if guard.covers(path)] == denied
+    assert [path for path in ("packages", "packages/api", "packages/web", ".git") if guard.enters(path)] == [
+        "packages",
+        "packages/web",
+    ]
+
+
 def test_no_boundaries() -> None:
+    assert not Boundaries([])
+    assert not Boundaries(["", "# comment"])
     assert Boundaries([])(Access("write", "x")) is None
     assert Boundaries(["", "# comment"])(Access("write", "x")) is None
 

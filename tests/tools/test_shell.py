@@ -10,9 +10,10 @@ import pytest
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
 from headgate.host.disk import DiskWorkspace
 from headgate.host.process import filtered_environment
+from headgate.host.protect import ProtectedFiles
 from headgate.tools.base import Outcome, ToolContext
 from headgate.tools.guards import SecretFiles
-from headgate.tools.shell import shell
+from headgate.tools.shell import shell, shell_in
 
 
 class Runner:
@@ -94,6 +95,84 @@ async def test_cancellation(tmp_path: Path) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+class TestProtected:
+    """`kept/` is not to be changed."""
+
+    @pytest.fixture
+    def run(self, tmp_path: Path) -> Runner:
+        root = tmp_path / "repo"
+        (root / "kept").mkdir(parents=True)
+        for name in ("a.txt", "b.txt"):
+            (root / "kept" / name).write_text("old\n")
+        protected = ProtectedFiles(
+            root,
+            lambda path: path.startswith("kept/"),
+            folder=tmp_path / "store",
+            reason="it is outside this task's boundaries",
+        )
+        return Runner(root, protected=protected, result_chars=1500)
+
+    def kept(self, run: Runner) -> dict[str, str]:
+        folder = run.context.workspace.root / "kept"
+        return {path.name: path.read_text() for path in sorted(folder.iterdir())}
+
+    async def test_the_model_is_told(self, run: Runner) -> None:
+        assert await run(
+            "echo x > kept/a.txt; rm kept/b.txt; echo y > kept/c.txt; echo z > free; exit 4"
+        ) == (
+            "(no output)\nexit code 4\n"
+            "Restored: kept/a.txt (it is outside this task's boundaries; the command had changed it).\n"
+            "Restored: kept/b.txt (it is outside this task's boundaries; the command had deleted it).\n"
+            "Removed: kept/c.txt (it is outside this task's boundaries; the command had created it)."
+        )
+        assert self.kept(run) == {"a.txt": "old\n", "b.txt": "old\n"}
+        assert await run("cat free kept/a.txt") == "z\nold\nexit code 0"
+
+    async def test_many_paths_fit(self, run: Runner) -> None:
+        text = await run("seq 1 5000; touch kept/{1..300}")
+        assert len(text) <= 1500
+        assert text.endswith("more paths like these.")
+        assert "Removed: kept/1 (" in text
+        assert self.kept(run) == {"a.txt": "old\n", "b.txt": "old\n"}
+
+    async def test_timeout(self, run: Runner) -> None:
+        text = await run("echo x > kept/a.txt; sleep 60", timeout=0.3)
+        assert text.splitlines()[1].startswith("timed out after 0.3 s")
+        assert text.splitlines()[2].startswith("Restored: kept/a.txt")
+        assert self.kept(run) == {"a.txt": "old\n", "b.txt": "old\n"}
+
+    async def test_children_in_the_background(self, run: Runner) -> None:
+        loop = "while true; do echo x >> kept/a.txt; done"
+        text = await run(f"(setsid bash -c '{loop}' &); while ! grep -q x kept/a.txt; do :; done")
+        assert text.splitlines()[2].startswith("Restored: kept/a.txt")
+        assert self.kept(run) == {"a.txt": "old\n", "b.txt": "old\n"}
+
+    async def test_cancellation(self, run: Runner) -> None:
+        task = asyncio.create_task(run("rm kept/a.txt; echo up; sleep 60"))
+        await run.up.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert self.kept(run) == {"a.txt": "old\n", "b.txt": "old\n"}
+
+    async def test_a_command_that_cannot_be_started(self, run: Runner) -> None:
+        with pytest.raises(ToolFailed, match="NUL"):
+            await run("echo \0")
+        assert await run("true") == "(no output)\nexit code 0"
+
+
+async def test_in_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "packages" / "api").mkdir(parents=True)
+    run = Runner(tmp_path, directory=tmp_path / "packages" / "api")
+    assert await run("pwd") == f"{tmp_path}/packages/api\nexit code 0"
+    shown = shell_in("packages/api")
+    assert shown.spec.parameters["properties"]["command"] == {
+        "description": "A bash command, run in the directory packages/api",
+        "type": "string",
+    }
+    assert (shown.name, shown.usage(), shown.function) == (shell.name, shell.usage(), shell.function)
 
 
 async def test_refusals(tmp_path: Path) -> None:

@@ -1,23 +1,31 @@
 """Verification: the project's own commands, run by the runtime, never taken from the model's word."""
 
 import asyncio
+import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import orjson
 
+from headgate.checks.failures import find_failures
+from headgate.checks.failures_base import Failure, plain_lines
 from headgate.core.events import StepResult
 from headgate.core.rules import Broken, Fail, Pass, Verdict
 from headgate.core.settings import VerifyStep
 from headgate.errors import HeadgateError
-from headgate.host.process import run_command
+from headgate.host.atomic import Batch
+from headgate.host.process import CommandResult, run_command
 
+MANIFEST = "manifest.json"
 TAIL_LINES = 200
+_MAX_OUTPUT = 400_000
 _NOT_FOUND = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found$", re.MULTILINE)
 _RAN_NOTHING = re.compile(r"^Ran 0 tests in [\d.]+s\s+(OK|NO TESTS RAN)", re.MULTILINE)
 """What unittest says, with success, when it found no tests. Other runners fail by themselves then."""
@@ -35,11 +43,28 @@ class Verification:
     verdict: Verdict
     steps: tuple[StepResult, ...]
     tail: str = ""
+    failures: tuple[Failure, ...] = ()
+    """The failed step's tests that failed, where the runner's format is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StepRun:
+    step: VerifyStep
+    log: str
+    started: float
+    finished: float
+    result: StepResult
+    verdict: Verdict
+    tail: str = ""
+    failures: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True)
 class Verifier:
-    """Runs the steps in order and stops at the first that fails. Each run leaves its logs in a folder."""
+    """Runs the steps in order and stops at the first that fails. Each run leaves its logs in a folder.
+
+    The manifest is written last and whole: a folder without one is that of a run that did not end.
+    """
 
     steps: Sequence[VerifyStep]
     directory: Path
@@ -48,63 +73,73 @@ class Verifier:
     """Where the logs go: `<run_id>/{manifest.json,combined.log,step-NN-name.log}`."""
     environment: Mapping[str, str] = field(default_factory=dict)
     on_line: Callable[[str], None] = lambda line: None
+    now: Callable[[], float] = time.time
 
     async def run(self, run_id: str) -> Verification:
+        """Runs the steps. A log that cannot be written is the environment's fault, like a missing program."""
+        if not self.steps:
+            return Verification(Broken("there are no verification steps"), ())
         folder = self.runs / run_id
-        folder.mkdir(parents=True)
-        results: list[StepResult] = []
-        verdict: Verdict = Pass()
-        tail = ""
-        for number, step in enumerate(self.steps, 1):
-            log = folder / f"step-{number:02}-{_file_name(step.name)}.log"
-            result, verdict, tail = await self._run_step(step, log)
-            results.append(result)
-            await asyncio.to_thread(_append, folder / "combined.log", step, log)
-            if not isinstance(verdict, Pass):
-                break
-        verification = Verification(verdict, tuple(results), tail)
-        _write_manifest(folder, run_id, self.steps, verification)
-        return verification
+        done: list[_StepRun] = []
+        started = self.now()
+        try:
+            folder.mkdir(parents=True)
+            for number, step in enumerate(self.steps, 1):
+                log = folder / f"step-{number:02}-{_file_name(step.name)}.log"
+                done.append(await self._run_step(step, log))
+                await asyncio.to_thread(_append, folder / "combined.log", step, log)
+                if not isinstance(done[-1].verdict, Pass):
+                    break
+            manifest = _describe_run(run_id, self.steps, done, started, self.now())
+            await asyncio.to_thread(_write_manifest, folder, manifest)
+        except OSError as error:
+            broken = Broken(f"the logs of {run_id} cannot be written: {error.strerror or error}")
+            return Verification(broken, tuple(each.result for each in done))
+        last = done[-1]
+        return Verification(last.verdict, tuple(each.result for each in done), last.tail, last.failures)
 
-    async def _run_step(self, step: VerifyStep, log: Path) -> tuple[StepResult, Verdict, str]:
+    async def _run_step(self, step: VerifyStep, log: Path) -> _StepRun:
+        started = self.now()
         try:
             done = await run_command(
                 step.command,
                 cwd=self.directory,
                 env=self.environment,
                 timeout=step.timeout,
-                max_output=100_000,
+                max_output=_MAX_OUTPUT,
                 on_line=self.on_line,
                 log=log,
             )
         except (OSError, HeadgateError) as error:
             log.write_text(f"{error}\n", encoding="utf-8")
             result = StepResult(name=step.name, passed=False, exit_code=None, timed_out=False, seconds=0)
-            return result, Broken(f'verification step "{step.name}" cannot be run: {error}'), ""
-        passed = done.exit_code == 0 and not done.timed_out
+            broken = Broken(f'verification step "{step.name}" cannot be run: {error}')
+            return _StepRun(step, log.name, started, self.now(), result, broken)
+        verdict = self._judge(step, done)
         result = StepResult(
             name=step.name,
-            passed=passed,
+            passed=isinstance(verdict, Pass),
             exit_code=done.exit_code,
             timed_out=done.timed_out,
             seconds=round(done.seconds, 3),
         )
-        if passed and _RAN_NOTHING.search(done.output):
-            reason = f'step "{step.name}" ({step.command}) ran no test at all'
-            return result.model_copy(update={"passed": False}), Fail("verify_failed", reason), done.output
-        if passed:
-            return result, Pass(), ""
+        ran = _StepRun(step, log.name, started, self.now(), result, verdict)
+        return await asyncio.to_thread(self._read, ran, done.output) if isinstance(verdict, Fail) else ran
+
+    def _judge(self, step: VerifyStep, done: CommandResult) -> Verdict:
+        if done.timed_out:
+            return Fail(
+                "verify_failed", f'step "{step.name}" ({step.command}) took longer than {step.timeout:g} s'
+            )
+        if done.exit_code == 0:
+            if not _RAN_NOTHING.search(done.output):
+                return Pass()
+            return Fail("verify_failed", f'step "{step.name}" ({step.command}) ran no test at all')
         missing = self._missing_program(step.command, done.output) if done.exit_code == 127 else None
         if missing:
-            reason = f'verification step "{step.name}": the program {missing} is not installed'
-            return result, Broken(reason), ""
-        how = (
-            f"took longer than {step.timeout:g} s"
-            if done.timed_out
-            else f"failed with exit code {done.exit_code}"
-        )
-        tail = "\n".join(done.output.splitlines()[-TAIL_LINES:])
-        return result, Fail("verify_failed", f'step "{step.name}" ({step.command}) {how}'), tail
+            return Broken(f'verification step "{step.name}": the program {missing} is not installed')
+        reason = f'step "{step.name}" ({step.command}) failed with exit code {done.exit_code}'
+        return Fail("verify_failed", reason)
 
     def _missing_program(self, command: str, output: str) -> str | None:
         """The program that the shell did not find, if the step names it and it really is not installed."""
@@ -112,29 +147,66 @@ class Verifier:
         named = (name for name in _NOT_FOUND.findall(output) if name in command)
         return next((name for name in named if not shutil.which(name, path=path)), None)
 
+    def _read(self, ran: _StepRun, output: str) -> _StepRun:
+        """Adds what the failed step said."""
+        tail = "\n".join(plain_lines(output)[-TAIL_LINES:])
+        failures = find_failures(output, str(self.directory))
+        return replace(ran, tail=tail, failures=failures)
+
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:40] or "step"
 
 
 def _append(combined: Path, step: VerifyStep, log: Path) -> None:
+    """Adds a step's log to that of the run; both are on the disk before the manifest speaks of them."""
     with combined.open("ab") as out:
         out.write(f"$ {step.command}\n".encode())
-        if log.exists():
-            with log.open("rb") as source:
-                shutil.copyfileobj(source, out)
+        with log.open("rb") as source:
+            shutil.copyfileobj(source, out)
+            os.fsync(source.fileno())
         out.write(b"\n")
+        out.flush()
+        os.fsync(out.fileno())
 
 
-def _write_manifest(folder: Path, run_id: str, steps: Sequence[VerifyStep], done: Verification) -> None:
-    manifest = {
+def _describe_run(
+    run_id: str, steps: Sequence[VerifyStep], done: Sequence[_StepRun], started: float, finished: float
+) -> dict[str, Any]:
+    verdict = done[-1].verdict
+    return {
         "run_id": run_id,
-        "passed": isinstance(done.verdict, Pass),
-        "reason": "" if isinstance(done.verdict, Pass) else done.verdict.reason,
+        "passed": isinstance(verdict, Pass),
+        "reason": "" if isinstance(verdict, Pass) else verdict.reason,
+        "started": _utc(started),
+        "finished": _utc(finished),
+        "seconds": round(finished - started, 3),
         "steps": [
-            {**result.model_dump(), "command": step.command}
-            for result, step in zip(done.steps, steps, strict=False)
+            {
+                **ran.result.model_dump(),
+                "command": ran.step.command,
+                "timeout": ran.step.timeout,
+                "log": ran.log,
+                "started": _utc(ran.started),
+                "finished": _utc(ran.finished),
+                "failures": [asdict(failure) for failure in ran.failures],
+            }
+            for ran in done
         ],
-        "skipped": [step.name for step in steps[len(done.steps) :]],
+        "skipped": [step.name for step in steps[len(done) :]],
     }
-    (folder / "manifest.json").write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+
+
+def _utc(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    data = orjson.dumps(manifest, option=orjson.OPT_INDENT_2)
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with Batch() as batch:
+            batch.write(MANIFEST, directory, MANIFEST, data, mode=0o644, old=None)
+            batch.commit()
+    finally:
+        os.close(directory)

@@ -70,6 +70,15 @@ class Verification(Settings):
     """Commands, run in this order; all of them must succeed."""
 
 
+class Monorepo(Settings):
+    """One package of a repository that has several."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    package: str = Field(min_length=1)
+    """The package's directory: commands and verification run there, and only there files are written."""
+
+
 def _flow_form(value: Any) -> str:
     return "stages" if isinstance(value, list | tuple) else "name"
 
@@ -100,6 +109,8 @@ class Config(Settings):
     """The built-in flow: `staged` goes through context, plan and implementation; `flat` is one stage."""
     flow: FlowChoice | None = None
     """A flow's name or file, or its stages; takes precedence over `task_flow_mode`."""
+    monorepo: Monorepo | None = None
+    """The package that tasks work on; the rest of the repository can only be read."""
     boundaries: tuple[str, ...] = ()
     """Paths (globs) that no task may write."""
     secret_files: tuple[str, ...] = ()

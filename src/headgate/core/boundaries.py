@@ -136,8 +136,10 @@ def _is_one_word(text: str) -> bool:
 
 def _is_pattern(text: str, names: _Names) -> bool:
     """Something for the guard as it stands: a pattern, or a path."""
-    if text.startswith(("!", "#")):
+    if text.startswith("!"):
         return True
+    if text.startswith("#"):
+        return False  # for the guard this is a comment
     if not _is_one_word(text):
         return names.has(text) or bool(_GLOB.search(text) and names.has(fixed_prefix(text)))
     return _GLOB.search(text) is not None or _looks_like_path(text) or names.has(text)

@@ -52,6 +52,10 @@ class TaskStarted(Body):
     flow: Flow
     model: str
     tools: tuple[str, ...]
+    boundaries: tuple[str, ...] = ()
+    """The patterns that are enforced, those found for boundaries in prose included."""
+    unenforced: tuple[str, ...] = ()
+    """Boundaries that name no path: the model is told of them, and that is all."""
     baseline: str
     """The git tree, untracked files included, against which the task's diff is taken."""
     config: dict[str, Any]

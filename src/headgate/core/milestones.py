@@ -17,6 +17,7 @@ _REASONS = {
     "check_broken": "verification cannot be run",
     "environment": "something that Headgate needs is missing",
     "crash": "Headgate itself failed",
+    "crash_loop": "it was interrupted again and again",
 }
 _DOING = {
     "explore": "analyzing codebase...",
@@ -36,7 +37,11 @@ def milestone(event: ev.Event, state: State) -> str | None:
     stage = state.stages.get(event.path)
     match event.body:
         case ev.TaskStarted() as body:
-            return f"Task {event.task} started: {body.flow.name} flow, {body.model}"
+            bounds = f"; boundaries: {', '.join(body.boundaries)}" if body.boundaries else ""
+            loose = f"; not enforced: {'; '.join(body.unenforced)}" if body.unenforced else ""
+            return f"Task {event.task} started: {body.flow.name} flow, {body.model}{bounds}{loose}"
+        case ev.TaskResumed():
+            return f"Task {event.task} taken up again where it was interrupted"
         case ev.StageStarted(reason="next") as body:
             return f"{body.title}: {_DOING.get(body.stage, 'started')}"
         case ev.StageStarted(reason="check_failed") as body:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from headgate.core import events as ev
 from headgate.core.flow import Ending, Flow
@@ -119,6 +119,8 @@ class Failure:
     reason: str
     tree: str = ""
     """The git tree that failed."""
+    failing: tuple[str, ...] = ()
+    """The tests that failed, where the runner's format is known."""
     diagnosis: str = ""
     fix: str = ""
 
@@ -134,6 +136,10 @@ class State:
     flow: Flow | None = None
     model: str = ""
     baseline: str = ""
+    boundaries: tuple[str, ...] = ()
+    unenforced: tuple[str, ...] = ()
+    config: dict[str, Any] = field(default_factory=dict)
+    """The configuration that the task was started with, without secrets."""
     status: TaskState = "QUEUED"
     verified: bool = False
     reason: str = ""
@@ -187,6 +193,8 @@ class State:
             case ev.TaskStarted() as body:
                 self.text, self.goal, self.constraints = body.text, body.goal, body.constraints
                 self.flow, self.model, self.baseline = body.flow, body.model, body.baseline
+                self.boundaries, self.unenforced = body.boundaries, body.unenforced
+                self.config = body.config
                 self.status, self.started_at = "RUNNING", event.at
             case ev.StageStarted() as body:
                 self._enter(event.path, body)
@@ -198,7 +206,7 @@ class State:
             case ev.VerifyFinished() as body:
                 self.passing_run = body.run_id if body.passed else ""
                 if not body.passed:
-                    self.failures.append(Failure(body.run_id, body.reason, body.tree))
+                    self.failures.append(Failure(body.run_id, body.reason, body.tree, body.failing))
                     self.consecutive_failures += 1
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.CheckFinished(check=check) as body if check in REVIEWS:

@@ -7,14 +7,18 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headgate.checks.retention import prune_runs
 from headgate.config.flows import flow_from_config
 from headgate.config.load import Loaded
-from headgate.core.events import TaskEnded, TaskStarted
+from headgate.config.schema import Config
+from headgate.core.boundaries import Resolved
+from headgate.core.events import TaskEnded, TaskResumed, TaskStarted
 from headgate.core.flow import Flow
 from headgate.core.messages import Model, clean_text
 from headgate.core.report import Report, build_report, write_summary
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings
+from headgate.core.state import State, fold
 from headgate.core.task import Constraints, Task, TaskState, parse_task_text
 from headgate.engine.bus import Bus
 from headgate.engine.folder import Folder
@@ -23,7 +27,11 @@ from headgate.engine.outfit import (
     TOOLS,
     build_context,
     build_verifier,
+    check_monorepo,
+    pinned,
     secret_patterns,
+    task_boundaries,
+    tools_for,
     without_secrets,
 )
 from headgate.engine.store import Store
@@ -35,10 +43,13 @@ from headgate.models.base import check_model, open_model
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
+from headgate.run.restore import restore
 from headgate.tools.guards import redactor
 
 ENDINGS: dict[str, TaskState] = {"advance": "SUCCESS", "stuck": "STUCK", "infra": "INFRA_ERROR"}
 SPECS = tuple(tool.spec for tool in TOOLS)
+MAX_RESUMES = 3
+"""How often in a row a task may be taken up again without getting anywhere."""
 
 
 @dataclass
@@ -77,6 +88,7 @@ class Engine:
         if not goal:
             raise ConfigError("The task is empty: say in plain words what is to be done.")
         chosen = self._flow(flow)
+        check_monorepo(self.repo, self.loaded.config)
         for name in self._model_names(chosen):
             if name not in self.models:
                 check_model(self.loaded.config.model_settings(name), self.repo)
@@ -96,6 +108,10 @@ class Engine:
             self.store.forget(task)
             raise
         try:
+            for row in self.store.tasks():
+                if row.state == "RUNNING":
+                    # Nobody has the lock, so the process that ran it is gone.
+                    await self._run_locked(row.task)
             return await self._run_locked(task)
         finally:
             lock.release()
@@ -126,31 +142,27 @@ class Engine:
         return await self._end(log, tree, ENDINGS[decision.action], decision)
 
     async def _carry_out(self, task: Task, log: TaskLog, tree: TaskTree) -> Decision:
-        config = self.loaded.config
-        flow = self._flow(task.flow)
+        events = self.store.events(task.id)
+        if events:
+            log.state = fold(events)
+            tree.resume(log.state.baseline, log.state.left_behind)
+        config = pinned(self.loaded.config, log.state.config)
+        flow = log.state.flow or self._flow(task.flow)
         async with AsyncExitStack() as stack:
             models, settings = await self._open_models(stack, flow)
+            bounds = await asyncio.to_thread(self._boundaries, config, task, log.state)
             redact = redactor(self.repo, secret_patterns(config))
-            context = build_context(self.folder, config, task, self.bus, redact, lambda: log.state.plan)
-            started = TaskStarted(
-                text=task.text,
-                goal=task.goal,
-                constraints=task.constraints,
-                flow=flow,
-                model=models[None].name,
-                tools=tuple(tool.name for tool in TOOLS),
-                baseline=await tree.begin(),
-                config=without_secrets(config),
+            context = build_context(
+                self.folder, config, task, self.bus, redact, lambda: log.state.plan, bounds
             )
-            log.record("", 0, started)
-            await log.commit_state("RUNNING")
+            stack.callback(context.protected.forget if context.protected else lambda: None)
             job = Job(
                 task=task,
                 flow=flow,
                 log=log,
                 models=models,
                 model_settings=settings,
-                tools={tool.name: tool for tool in TOOLS},
+                tools={tool.name: tool for tool in tools_for(config)},
                 context=context,
                 verifier=build_verifier(self.folder, config, self.bus),
                 tree=tree,
@@ -160,11 +172,38 @@ class Engine:
                 pulse=self.bus.pulse,
                 agents_md=config.agents_md,
             )
+            if events:
+                log.record("", 0, TaskResumed())
+                await log.commit()
+                if log.state.resumes > MAX_RESUMES:
+                    return Decision("infra", "crash_loop", "It was interrupted again and again.")
+                restore(job, events, self.store.contents(task.id))
+            else:
+                started = TaskStarted(
+                    text=task.text,
+                    goal=task.goal,
+                    constraints=task.constraints,
+                    flow=flow,
+                    model=models[None].name,
+                    tools=tuple(job.tools),
+                    boundaries=bounds.globs,
+                    unenforced=bounds.unenforced,
+                    baseline=await tree.begin(),
+                    config=without_secrets(config),
+                )
+                log.record("", 0, started)
+                await log.commit_state("RUNNING")
             decision = await run_flow(job)
             for model in models.values():
                 if isinstance(model, ScriptedModel) and decision.action != "infra":
                     model.check_finished()
             return decision
+
+    def _boundaries(self, config: Config, task: Task, state: State) -> Resolved:
+        """What is out of bounds: as resolved when the task began, not anew against a tree that it changed."""
+        if state.started_at:
+            return Resolved(state.boundaries, unenforced=state.unenforced)
+        return task_boundaries(self.repo, config, task)
 
     async def _end(self, log: TaskLog, tree: TaskTree, ending: TaskState, why: Decision) -> Report:
         """Records how it ended, with what really differs in the tree, and writes the report."""
@@ -185,7 +224,13 @@ class Engine:
             self.folder.forget_outputs(log.state.task)
         report = build_report(log.state)
         self.folder.write_report(report, log.state.notes)
+        await asyncio.to_thread(prune_runs, self.folder.runs, self._runs_to_keep(report), self.now())
         return report
+
+    def _runs_to_keep(self, report: Report) -> set[str]:
+        """Runs that a report refers to: this task's, and those of tasks that ended stuck."""
+        stuck = (row.task.id for row in self.store.tasks() if row.state == "STUCK")
+        return {*report.run_ids, *(run for task in stuck for run in fold(self.store.events(task)).run_ids)}
 
     async def _open_models(
         self, stack: AsyncExitStack, flow: Flow

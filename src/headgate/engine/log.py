@@ -1,5 +1,6 @@
 """The log of one task: what the loop records goes to the store, into the state, and to whoever listens."""
 
+import asyncio
 from collections.abc import Callable
 
 from headgate.core.events import AnyBody, Event
@@ -7,7 +8,6 @@ from headgate.core.state import State
 from headgate.core.task import Task, TaskState
 from headgate.engine.bus import Bus
 from headgate.engine.store import Draft, Store
-from headgate.host.uninterrupted import uninterrupted
 
 
 class TaskLog:
@@ -28,14 +28,17 @@ class TaskLog:
         """Commits what was recorded together with a change of the task's state."""
         if not self._pending and state is None:
             return
-        # A commit under way cannot be called back, so a cancelled run still hears of what was committed.
-        await uninterrupted(self._commit_pending(state, keep_bodies))
-
-    async def _commit_pending(self, state: TaskState | None, keep_bodies: bool) -> None:
         drafts, self._pending = self._pending, []
-        for event in await self._store.append(self._task, drafts, state, keep_bodies=keep_bodies):
-            self._hear(event)
+        committed = self._store.enqueue(self._task, drafts, state, keep_bodies=keep_bodies)
+        try:
+            self._hear(await asyncio.shield(committed))
+        except asyncio.CancelledError:
+            # A commit under way cannot be called back, so a cancelled run still hears of what was committed.
+            await asyncio.wait([committed])
+            self._hear(committed.result())
+            raise
 
-    def _hear(self, event: Event) -> None:
-        self.state.apply(event)
-        self._bus.tell(event)
+    def _hear(self, events: list[Event]) -> None:
+        for event in events:
+            self.state.apply(event)
+            self._bus.tell(event)

@@ -3,26 +3,37 @@
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from headgate.checks.verify import Verifier
 from headgate.config.schema import Config
 from headgate.core.access import Guard
+from headgate.core.boundaries import Resolved, resolve_boundaries
 from headgate.core.events import PlanItem
 from headgate.core.task import Task
 from headgate.engine.bus import Bus
 from headgate.engine.folder import Folder
+from headgate.errors import ConfigError
 from headgate.host.disk import DiskWorkspace
+from headgate.host.git import git
+from headgate.host.ignore import walk_files
+from headgate.host.ignored import IgnoredPaths
+from headgate.host.internal import internal_name
+from headgate.host.paths import Tree
 from headgate.host.process import filtered_environment
+from headgate.host.protect import Protected, ProtectedFiles, Protection
+from headgate.host.protect_git import protect_git
+from headgate.host.workspace import show_path
 from headgate.tools.base import Tool, ToolContext
 from headgate.tools.edit import edit_file
 from headgate.tools.files import find_files, ls, read_file, read_files, write_file
-from headgate.tools.guards import DEFAULT_SECRETS, Boundaries, SecretFiles
+from headgate.tools.guards import DEFAULT_SECRETS, Boundaries, OnlyInside, SecretFiles
 from headgate.tools.patch import apply_patch
 from headgate.tools.reasoning import think
 from headgate.tools.search import search
-from headgate.tools.shell import shell
+from headgate.tools.shell import shell, shell_in
 from headgate.tools.signals import plan_tasks
 
 TOOLS: tuple[Tool, ...] = (
@@ -56,13 +67,98 @@ def without_secrets(config: Config) -> dict[str, Any]:
     return shown
 
 
+def pinned(config: Config, recorded: Mapping[str, Any]) -> Config:
+    """The configuration of a task that is taken up again: its own, but for how models are reached."""
+    if not recorded:
+        return config
+    begun = Config.model_validate(recorded)
+    kept = set(Config.model_fields) - {"model", "base_url", "api_key", "models"}
+    return config.model_copy(update={name: getattr(begun, name) for name in kept})
+
+
 def secret_patterns(config: Config) -> tuple[str, ...]:
     return (*DEFAULT_SECRETS, *config.secret_files)
 
 
-def guards_for(root: Path, config: Config, task: Task) -> tuple[Guard, ...]:
-    boundaries = (*config.boundaries, *task.constraints.boundaries)
-    return (SecretFiles(secret_patterns(config), root), Boundaries(boundaries))
+def check_monorepo(repo: Path, config: Config) -> str | None:
+    """The package that tasks write in, as a canonical path; None where the repository is one project.
+
+    ConfigError if the configuration names something that is no directory of this repository.
+    """
+    if config.monorepo is None:
+        return None
+    named = config.monorepo.package
+    root = Path(os.path.realpath(repo))
+    try:
+        place = Path(os.path.realpath(root / named))
+        package = place.relative_to(root).as_posix()
+        if not place.exists():
+            raise ConfigError(f"agent.yaml: monorepo.package: there is no directory {named}.")
+        if not place.is_dir():
+            raise ConfigError(
+                f"agent.yaml: monorepo.package: {named} is a file; name the package's directory."
+            )
+    except ValueError:
+        raise ConfigError(
+            f"agent.yaml: monorepo.package: {show_path(named)} leads outside the repository."
+        ) from None
+    if package == ".":
+        raise ConfigError(
+            "agent.yaml: monorepo.package is the repository itself: name a directory in it, or leave it out."
+        )
+    if internal_name(package):
+        raise ConfigError(f"agent.yaml: monorepo.package: {named} is not a package.")
+    return package
+
+
+def task_boundaries(repo: Path, config: Config, task: Task) -> Resolved:
+    """What of the task's and the configuration's boundaries can be enforced, and how."""
+    files = walk_files(Tree(repo), "", lambda path: True)
+    return resolve_boundaries((*config.boundaries, *task.constraints.boundaries), files)
+
+
+def guards_for(
+    root: Path, config: Config, boundaries: Resolved, package: str | None = None
+) -> tuple[Guard, ...]:
+    """What tools may touch. Commands name files from where they run, which is the package if there is one."""
+    guards: list[Guard] = [SecretFiles(secret_patterns(config), root / (package or ""))]
+    if package is not None:
+        guards.append(OnlyInside(package))
+    return (*guards, Boundaries(boundaries.globs))
+
+
+def protection_for(folder: Folder, task: Task, boundaries: Resolved, package: str | None = None) -> Protected:
+    """What commands of this task may not change: what is out of bounds, and what makes git run programs."""
+    kept = folder.path / "protected" / task.id
+    common = folder.repo / os.fsdecode(git(folder.repo, "rev-parse", "--git-common-dir")).rstrip("\n")
+    parts: list[Protected] = [protect_git(folder.repo, common, kept / "git")]
+    rules = Boundaries(boundaries.globs)
+    if rules:
+        reason = "it is outside this task's boundaries"
+        parts.append(
+            ProtectedFiles(
+                folder.repo, rules.covers, enters=rules.enters, folder=kept / "boundaries", reason=reason
+            )
+        )
+    if package is not None:
+        ignored = cache(lambda: IgnoredPaths(folder.repo))  # read with the first command, in its thread
+        inside = OnlyInside(
+            package, lambda path: ignored().file(path), lambda path: ignored().directory(path)
+        )
+        reason = f"it is outside the package {show_path(package)}"
+        parts.append(
+            ProtectedFiles(
+                folder.repo, inside.covers, enters=inside.enters, folder=kept / "package", reason=reason
+            )
+        )
+    return Protection(parts)
+
+
+def tools_for(config: Config) -> tuple[Tool, ...]:
+    """The tools as a model is shown them: in a monorepo, commands run in the package."""
+    if config.monorepo is None:
+        return TOOLS
+    return tuple(shell_in(config.monorepo.package) if tool is shell else tool for tool in TOOLS)
 
 
 def build_context(
@@ -72,9 +168,13 @@ def build_context(
     bus: Bus,
     redact: Callable[[str], str],
     plan: Callable[[], tuple[PlanItem, ...]],
+    boundaries: Resolved | None = None,
 ) -> ToolContext:
+    """The ports for a task's tools. `boundaries` are those of its start, where they are known."""
+    package = check_monorepo(folder.repo, config)
+    resolved = boundaries or task_boundaries(folder.repo, config, task)
     return ToolContext(
-        workspace=DiskWorkspace(folder.repo, guards_for(folder.repo, config, task)),
+        workspace=DiskWorkspace(folder.repo, guards_for(folder.repo, config, resolved, package)),
         save_output=lambda text: folder.save_output(task.id, redact(text)),
         redact=redact,
         environment=command_environment(config, os.environ),
@@ -83,6 +183,8 @@ def build_context(
         ripgrep=shutil.which("rg"),
         plan=plan,
         on_output=lambda line: bus.pulse("command", line),
+        protected=protection_for(folder, task, resolved, package),
+        directory=folder.repo / package if package else None,
     )
 
 
@@ -92,7 +194,7 @@ def build_verifier(folder: Folder, config: Config, bus: Bus) -> Verifier | None:
         return None
     return Verifier(
         steps=config.verification.steps,
-        directory=folder.repo,
+        directory=folder.repo / (check_monorepo(folder.repo, config) or ""),
         runs=folder.runs,
         environment=command_environment(config, os.environ),
         on_line=lambda line: bus.pulse("command", line),

@@ -165,6 +165,12 @@ class Store:
     async def append(
         self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
     ) -> list[Event]:
+        """Commits events and returns them with their numbers; see `enqueue`."""
+        return await self.enqueue(task, drafts, state, keep_bodies=keep_bodies)
+
+    def enqueue(
+        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
+    ) -> "asyncio.Future[list[Event]]":
         """Commits events, and a change of the task's state with them; returns them with their numbers.
 
         A state that ends the task deletes its conversation unless it is to be kept.
@@ -178,7 +184,7 @@ class Store:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[list[Event]] = loop.create_future()
         self._queue.put(_Write(task, encoded, state, keep_bodies, loop, done))
-        return await done
+        return done
 
     def _write_all(self) -> None:
         try:
@@ -261,6 +267,8 @@ def _connect(path: Path) -> sqlite3.Connection:
     with _store_errors(path):
         db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
         try:
+            # Larger pages than usual: most rows are a kilobyte or more, and a page holds only whole ones.
+            db.execute("PRAGMA page_size = 8192")
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
         except sqlite3.Error:

@@ -3,6 +3,9 @@
 What comes next follows from the state alone, so a task that was interrupted anywhere goes on from there.
 """
 
+import asyncio
+
+from headgate.checks.failures import describe, render_failures
 from headgate.checks.verify import Verification, new_run_id
 from headgate.config.texts import fill
 from headgate.core.events import CheckFinished, Note, StageEnded, VerifyFinished, VerifyStarted
@@ -99,6 +102,9 @@ async def _verify(job: Job, fix: Stage) -> Decision | None:
     run_id = new_run_id(job.now())
     job.log.record("", 0, VerifyStarted(run_id=run_id, steps=tuple(step.name for step in job.verifier.steps)))
     await job.log.commit()
+    if job.context.protected:
+        # Verification must not depend on what a command left where it may not write.
+        await asyncio.to_thread(job.context.protected.check_and_restore)
     tree = await job.tree.mark()
     found = await job.verifier.run(run_id)
     if isinstance(found.verdict, Broken):
@@ -115,6 +121,7 @@ async def _verify(job: Job, fix: Stage) -> Decision | None:
         reason=reason,
         tree=tree,
         left_behind=await job.tree.left_behind(tree),
+        failing=tuple(job.redact(describe(failure)) for failure in found.failures),
     )
     job.log.record("", 0, finished, job.failure_message or None)
     await job.log.commit()
@@ -125,4 +132,6 @@ def _failure_message(job: Job, run_id: str, found: Verification) -> str:
     if not isinstance(found.verdict, Fail):
         return ""
     tail = job.redact(plain(found.tail))[-job.context.result_chars :]
-    return fill("verify_failed", reason=found.verdict.reason, run_id=run_id, failing="", tail=tail)
+    listed = job.redact(render_failures(found.failures))
+    failing = f"\nFailing tests:\n{listed}\n" if listed else ""
+    return fill("verify_failed", reason=found.verdict.reason, run_id=run_id, failing=failing, tail=tail)

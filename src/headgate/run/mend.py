@@ -74,6 +74,7 @@ def condense(failures: list[Failure]) -> str:
     lines = []
     for number, failure in list(enumerate(failures, 1))[-LISTED:]:
         lines.append(f"{number}. {failure.reason} ({failure.run_id})")
+        lines += [f"   failing: {test}" for test in failure.failing[:3]]
         if failure.diagnosis:
             lines.append(f"   diagnosis: {failure.diagnosis}")
         files = [line[6:] for line in failure.fix.splitlines() if line.startswith("+++ b/")]

@@ -14,6 +14,7 @@ A plain function runs in a thread; a coroutine function runs in the event loop.
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -21,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from headgate.core.events import PlanItem
 from headgate.core.messages import Category, ToolSpec
 from headgate.errors import ToolArgsInvalid
+from headgate.host.protect import Protected
 from headgate.host.workspace import FileChange, Workspace
 
 
@@ -72,6 +74,10 @@ class ToolContext:
     """The plan as it stands."""
     on_output: Callable[[str], None] = lambda line: None
     """Hears each line that a running command prints, for people to watch."""
+    protected: Protected | None = None
+    """What no command may change."""
+    directory: Path | None = None
+    """Where commands run; None is the repository's root."""
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {

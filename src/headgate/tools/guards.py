@@ -3,31 +3,93 @@
 `InternalFiles` is part of every DiskWorkspace; the engine adds the others, from configuration and task.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from headgate.core.access import Access, Denial
-from headgate.host.globs import Rules
-from headgate.host.internal import InternalFiles
+from headgate.core.boundaries import fixed_prefix
+from headgate.host.globs import Rules, fold
+from headgate.host.internal import InternalFiles, internal_name
 from headgate.host.workspace import show_path
 from headgate.tools.redaction import redactor
 from headgate.tools.secret_files import DEFAULT_SECRETS, SecretFiles
 
-__all__ = ["DEFAULT_SECRETS", "Boundaries", "InternalFiles", "SecretFiles", "redactor"]
+__all__ = ["DEFAULT_SECRETS", "Boundaries", "InternalFiles", "OnlyInside", "SecretFiles", "redactor"]
 
 
 class Boundaries:
     """Denies writing to paths that match a pattern as in .gitignore; a directory covers all that is below it.
 
     Letter case is ignored, since file systems exist that ignore it. The shell is not judged here: what a
-    command writes can only be seen afterwards.
+    command writes can only be seen afterwards, by a `ProtectedFiles` with `covers` and `enters`.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._rules = Rules(
             (pattern.strip().removeprefix("./").replace("/./", "/") for pattern in patterns), ignore_case=True
         )
+        taken = [pattern for pattern in patterns if not pattern.strip().startswith("!")]
+        self._prefixes = frozenset(fold(fixed_prefix(pattern)) for pattern in taken)
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
 
     def __call__(self, access: Access, /) -> Denial | None:
-        if access.act == "write" and self._rules.covers(access.target):
+        if access.act == "write" and self.covers(access.target):
             return Denial(f"{show_path(access.target)} is outside this task's boundaries: do not change it.")
         return None
+
+    def covers(self, path: str) -> bool:
+        """Whether a file is out of bounds."""
+        return self._rules.covers(path)
+
+    def enters(self, directory: str) -> bool:
+        """Whether anything below a directory can be out of bounds. git's files and ours are not looked at."""
+        if _is_internal(directory):
+            return False
+        place = fold(directory)
+        return any(
+            not prefix or _is_inside(place, prefix) or _is_inside(prefix, place) for prefix in self._prefixes
+        )
+
+
+class OnlyInside:
+    """Denies writing anywhere but in one package of a monorepo.
+
+    What git ignores is not kept from commands: they leave caches and installed packages where they please.
+    """
+
+    def __init__(
+        self,
+        package: str,
+        ignores_file: Callable[[str], bool] = lambda path: False,
+        ignores_directory: Callable[[str], bool] = lambda path: False,
+    ) -> None:
+        self.package = package
+        self._ignores_file = ignores_file
+        self._ignores_directory = ignores_directory
+
+    def __call__(self, access: Access, /) -> Denial | None:
+        if access.act == "write" and not _is_inside(access.target, self.package):
+            return Denial(
+                f"{show_path(access.target)} is outside the package {show_path(self.package)}: this task"
+                " writes only inside it."
+            )
+        return None
+
+    def covers(self, path: str) -> bool:
+        """Whether a command may not change a file."""
+        return not _is_inside(path, self.package) and not self._ignores_file(path)
+
+    def enters(self, directory: str) -> bool:
+        """Whether anything below a directory is kept from commands."""
+        if _is_internal(directory) or directory == self.package:
+            return False
+        return not self._ignores_directory(directory)
+
+
+def _is_inside(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory}/")
+
+
+def _is_internal(directory: str) -> bool:
+    return "/" not in directory and internal_name(directory) is not None

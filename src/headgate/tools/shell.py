@@ -1,22 +1,36 @@
-"""The shell tool: one command, in the repository's root, with everything it started gone when it ends."""
+"""The shell tool: one command, with everything it started gone when it ends.
 
+What it did to files that commands may not change is undone, also when it was killed or the task is cancelled.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import orjson
 from pydantic import Field
 
 from headgate.core.messages import clean_text
 from headgate.errors import ToolArgsInvalid, ToolFailed
 from headgate.host.process import CommandUnavailable, run_command
-from headgate.tools.base import Args, Outcome, ToolContext, tool
+from headgate.host.protect import Protected, Restored
+from headgate.host.uninterrupted import uninterrupted
+from headgate.tools.base import Args, Outcome, Tool, ToolContext, tool
 from headgate.tools.output import cap, plain
 
 MAX_TIMEOUT = 600.0
 """Seconds that a call may ask for, unless the configured time is longer still."""
+ROOT = "the repository's root"
 _MAX_CAPTURE = 2_000_000
+_MAX_TOLD = 20
+_MORE = "\n... and {} more paths like these."
 
 
 class Shell(Args):
     """Arguments of shell."""
 
-    command: str = Field(description="A bash command, run in the repository's root")
+    command: str = Field(description=f"A bash command, run in {ROOT}")
     timeout: float | None = Field(default=None, description="Seconds")
 
 
@@ -29,20 +43,53 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
         raise ToolArgsInvalid("shell: `timeout` has to be more than 0 seconds.")
     ctx.workspace.check_run(args.command)
     seconds = min(args.timeout or ctx.shell_timeout, max(MAX_TIMEOUT, ctx.shell_timeout))
+    restored: list[Restored] = []
     try:
-        result = await run_command(
-            args.command,
-            cwd=ctx.workspace.root,
-            env=ctx.environment,
-            timeout=seconds,
-            max_output=_MAX_CAPTURE,
-            on_line=ctx.on_output,
-        )
+        async with _protected(ctx.protected, restored):
+            result = await run_command(
+                args.command,
+                cwd=ctx.directory or ctx.workspace.root,
+                env=ctx.environment,
+                timeout=seconds,
+                max_output=_MAX_CAPTURE,
+                on_line=ctx.on_output,
+            )
     except CommandUnavailable as error:
         raise ToolFailed(str(error)) from error
     if result.timed_out:
         status = f"timed out after {seconds:g} s; the command and its children were killed"
     else:
         status = f"exit code {result.exit_code}"
+    status += _tell(restored, ctx.result_chars // 2)
     output = ctx.redact(plain(clean_text(result.output))).rstrip("\n") or "(no output)"
     return Outcome(cap(output, ctx.result_chars - len(status) - 1, ctx.save_output) + "\n" + status)
+
+
+@asynccontextmanager
+async def _protected(protected: Protected | None, restored: list[Restored]) -> AsyncIterator[None]:
+    """Whatever is done to protected files in here is undone, however it ends; `restored` receives what."""
+    if protected is None:
+        yield
+        return
+    try:
+        restored += await uninterrupted(asyncio.to_thread(protected.begin))
+        yield
+    finally:
+        restored += await uninterrupted(asyncio.to_thread(protected.check_and_restore))
+
+
+def _tell(restored: Sequence[Restored], room: int) -> str:
+    """A line for each path, as many as there is room for."""
+    lines = ""
+    for number, one in enumerate(restored):
+        line = f"\n{one.sentence()}"
+        if number == _MAX_TOLD or len(lines) + len(line) > room - len(_MORE):
+            return lines + _MORE.format(len(restored) - number)
+        lines += line
+    return lines
+
+
+def shell_in(directory: str) -> Tool:
+    """The shell tool as a model is shown it where commands run in a directory of the repository."""
+    text = orjson.dumps(shell.spec.parameters).decode().replace(ROOT, f"the directory {directory}")
+    return replace(shell, spec=replace(shell.spec, parameters=orjson.loads(text)))

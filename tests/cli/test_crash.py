@@ -1,0 +1,88 @@
+"""A process that is killed, and the next one, which takes the task up."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from command import environment, headgate
+
+STEPS: list[tuple[str, dict[str, Any]]] = [
+    ("write_file", {"path": "a.txt", "content": "a\n"}),
+    ("shell", {"command": "echo $$ > pid; exec sleep 300"}),
+    ("write_file", {"path": "b.txt", "content": "b\n"}),
+    ("stage_done", {"summary": "Wrote both."}),
+]
+
+
+class Counting(BaseHTTPRequestHandler):
+    """Answers by what the conversation shows: stateless, as a real model is."""
+
+    results: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        messages = request["messages"]
+        self.results.extend(message["content"] for message in messages if message["role"] == "tool")
+        second = any("Another task" in str(message["content"]) for message in messages)
+        number = 3 if second else sum(message["role"] == "assistant" for message in messages)
+        name, arguments = STEPS[number]
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+        body = json.dumps({"choices": [choice]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Silent: the tests' output is for failures."""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Counting) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}/v1"
+        running.shutdown()
+        thread.join()
+
+
+async def test_a_killed_task_is_taken_up_by_the_next_run(repo: Path, server: str) -> None:
+    (repo / "agent.yaml").write_text("task_flow_mode: flat\nkeep_conversations: true\n")
+    flags = ("--model", "openai/m", "--base-url", server)
+    first = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate", "run", "Write two files", *flags),
+        cwd=repo,
+        env=environment(repo),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    pid = repo / "pid"
+    while not pid.exists() or not pid.read_text().strip():
+        await asyncio.sleep(0.05)
+    first.kill()
+    await first.wait()
+    with suppress(ProcessLookupError):
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+    second = await asyncio.to_thread(headgate, repo, "run", "Another task", *flags)
+    assert second.returncode == 0, second.stderr
+    assert "Task t1 taken up again where it was interrupted" in second.stderr
+    taken_up = json.loads(headgate(repo, "report", "t1", "--json").stdout)
+    assert (taken_up["state"], taken_up["files_changed"]) == ("SUCCESS", ["a.txt", "b.txt", "pid"])
+    assert taken_up["tool_call_counts"] == {"write_file": 2, "shell": 1, "stage_done": 1}
+    assert any("shell was interrupted by a crash and not run again" in text for text in Counting.results)
+    assert json.loads(headgate(repo, "report", "t2", "--json").stdout)["state"] == "SUCCESS"
+    assert len((repo / ".headgate" / "task_reports.jsonl").read_text().splitlines()) == 2

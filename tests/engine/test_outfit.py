@@ -1,0 +1,169 @@
+"""What a task is fitted out with."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from headgate.config.schema import Config, Monorepo, Verification
+from headgate.core.boundaries import Resolved
+from headgate.core.settings import VerifyStep
+from headgate.core.task import Constraints, Task
+from headgate.engine.bus import Bus
+from headgate.engine.folder import Folder
+from headgate.engine.outfit import (
+    TOOLS,
+    build_context,
+    build_verifier,
+    check_monorepo,
+    task_boundaries,
+    tools_for,
+)
+from headgate.errors import ConfigError, ToolDenied
+from headgate.host.workspace import FileChange
+from headgate.tools.base import Outcome, ToolContext
+from headgate.tools.shell import shell
+
+STEPS = Verification(steps=(VerifyStep(name="tests", command="pwd"),))
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    repo = tmp_path / "repo"
+    for name in ("packages/api/app.py", "packages/web/app.js", "agent.yaml", "src/auth.py"):
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / name).write_text("old\n")
+    subprocess.run(["git", "init", "-q", str(repo)], check=True)
+    return repo
+
+
+def context(repo: Path, config: Config, *boundaries: str, resolved: Resolved | None = None) -> ToolContext:
+    task = Task(id="t1", text="x", goal="x", constraints=Constraints(boundaries=boundaries))
+    return build_context(Folder(repo), config, task, Bus(), lambda text: text, tuple, resolved)
+
+
+async def run(given: ToolContext, command: str) -> str:
+    answer = shell.function(given, shell.parse({"command": command}))
+    assert not isinstance(answer, Outcome)
+    return (await answer).text
+
+
+def in_package(package: str) -> Config:
+    return Config(monorepo=Monorepo(package=package), verification=STEPS)
+
+
+class TestMonorepo:
+    @pytest.mark.parametrize("named", ["packages/api", "packages/api/", "./packages/../packages/api", "link"])
+    def test_a_package(self, repo: Path, named: str) -> None:
+        (repo / "link").symlink_to("packages/api")
+        assert check_monorepo(repo, in_package(named)) == "packages/api"
+
+    def test_none(self, repo: Path) -> None:
+        assert check_monorepo(repo, Config()) is None
+        assert tools_for(Config()) == TOOLS
+
+    @pytest.mark.parametrize(
+        ("named", "said"),
+        [
+            ("packages/nope", "there is no directory packages/nope."),
+            ("agent.yaml", "agent.yaml is a file; name the package's directory."),
+            ("../elsewhere", "../elsewhere leads outside the repository."),
+            ("/etc", "/etc leads outside the repository."),
+            ("out", "out leads outside the repository."),
+            (".", "monorepo.package is the repository itself"),
+            ("packages/..", "monorepo.package is the repository itself"),
+            (".git", ".git is not a package."),
+            ("a\0b", "leads outside the repository."),
+        ],
+    )
+    def test_what_is_no_package(self, repo: Path, named: str, said: str) -> None:
+        (repo / "out").symlink_to("..")
+        with pytest.raises(ConfigError, match=re.escape(said)):
+            check_monorepo(repo, in_package(named))
+        with pytest.raises(ConfigError):
+            context(repo, in_package(named))
+
+    async def test_tools_write_inside_and_read_anywhere(self, repo: Path) -> None:
+        workspace = context(repo, in_package("packages/api")).workspace
+        assert workspace.read("packages/web/app.js").data == b"old\n"
+        workspace.apply([FileChange("packages/api/app.py", b"old\n", b"new\n")])
+        for path in ("packages/web/app.js", "agent.yaml"):
+            with pytest.raises(ToolDenied, match=r"outside the package packages/api"):
+                workspace.apply([FileChange(path, b"old\n", b"new\n")])
+
+    async def test_commands_run_there_and_stay_there(self, repo: Path) -> None:
+        text = await run(
+            context(repo, in_package("packages/api")),
+            "pwd; echo new > app.py; echo x > ../web/app.js; touch ../../new; rm ../../agent.yaml",
+        )
+        why = "it is outside the package packages/api; the command had"
+        assert text.splitlines() == [
+            f"{repo}/packages/api",
+            "exit code 0",
+            f"Restored: agent.yaml ({why} deleted it).",
+            f"Removed: new ({why} created it).",
+            f"Restored: packages/web/app.js ({why} changed it).",
+        ]
+        assert (repo / "packages" / "api" / "app.py").read_text() == "new\n"
+        assert (repo / "packages" / "web" / "app.js").read_text() == "old\n"
+
+    def test_a_secret_in_the_package_is_seen(self, repo: Path) -> None:
+        (repo / "packages" / "api" / "tls.key").write_text("x")
+        with pytest.raises(ToolDenied, match=r"tls\.key"):
+            context(repo, in_package("packages/api")).workspace.check_run("cat tls.key")
+
+    def test_verification_runs_there(self, repo: Path) -> None:
+        verifier = build_verifier(Folder(repo), in_package("packages/api"), Bus())
+        assert verifier is not None
+        assert verifier.directory == repo / "packages" / "api"
+
+    def test_the_model_is_told_where(self) -> None:
+        shown = {tool.name: tool.spec.parameters for tool in tools_for(in_package("packages/api"))}
+        assert list(shown) == [tool.name for tool in TOOLS]
+        assert "packages/api" in shown["shell"]["properties"]["command"]["description"]
+
+
+class TestBoundaries:
+    async def test_prose_and_patterns(self, repo: Path) -> None:
+        given = context(repo, Config(boundaries=("packages/web/**",)), "the auth module", "the moon")
+        with pytest.raises(ToolDenied, match=r"src/auth\.py is outside this task's boundaries"):
+            given.workspace.apply([FileChange("src/auth.py", b"old\n", b"new\n")])
+        text = await run(given, "echo x > src/auth.py; echo x > packages/web/app.js; echo x > agent.yaml")
+        why = "it is outside this task's boundaries; the command had"
+        assert text.splitlines()[1:] == [
+            "exit code 0",
+            f"Restored: packages/web/app.js ({why} changed it).",
+            f"Restored: src/auth.py ({why} changed it).",
+        ]
+        assert (repo / "agent.yaml").read_text() == "x\n"
+
+    def test_what_people_are_told(self, repo: Path) -> None:
+        constraints = Constraints(boundaries=("the auth module", "the moon"))
+        task = Task(id="t1", text="x", goal="x", constraints=constraints)
+        assert task_boundaries(repo, Config(boundaries=("*.lock",)), task) == Resolved(
+            ("*.lock", "/src/auth.py"), (("the auth module", ("src/auth.py",)),), ("the moon",)
+        )
+
+    async def test_those_of_the_start_hold(self, repo: Path) -> None:
+        given = context(repo, Config(), "the auth module", resolved=Resolved(("agent.yaml",)))
+        text = await run(given, "echo x > src/auth.py; echo x > agent.yaml")
+        assert [line.partition(" (")[0] for line in text.splitlines()[2:]] == ["Restored: agent.yaml"]
+
+    async def test_hooks_are_kept_without_boundaries(self, repo: Path) -> None:
+        given = context(repo, Config())
+        text = await run(given, "cd .git; git config core.pager evil; cd hooks; echo x > pre-commit")
+        why = "commands may not change git's hooks and settings; the command had"
+        assert text.splitlines()[1:] == [
+            "exit code 0",
+            f"Restored: .git/config ({why} changed it).",
+            f"Removed: .git/hooks/pre-commit ({why} created it).",
+        ]
+
+    async def test_nothing_is_left_when_it_is_forgotten(self, repo: Path) -> None:
+        given = context(repo, Config(), "src/**")
+        await run(given, "true")
+        assert given.protected is not None
+        assert (repo / ".headgate" / "protected" / "t1").is_dir()
+        given.protected.forget()
+        assert not (repo / ".headgate" / "protected" / "t1").exists()

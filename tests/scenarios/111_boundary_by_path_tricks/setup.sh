@@ -1,0 +1,3 @@
+mkdir sub
+ln -s ../vendor sub/lib
+ln -s deps.lock alias
