@@ -9,10 +9,10 @@ import pytest
 
 from headgate.core.events import Event, MessageAdded, PlanItem, PlanWritten, ToolFinished
 from headgate.core.task import Task
-from headgate.engine import store as store_module
 from headgate.engine.bus import Bus
+from headgate.engine.database import MIGRATIONS
 from headgate.engine.log import TaskLog
-from headgate.engine.store import MIGRATIONS, Draft, Store
+from headgate.engine.store import Draft, Store
 from headgate.errors import StoreError
 
 
@@ -163,7 +163,7 @@ def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
 def test_migrations_run_once_each_and_in_order(tmp_path: Path) -> None:
     path = tmp_path / "headgate.db"
     db = sqlite3.connect(path, isolation_level=None)
-    store_module.MIGRATIONS[0](db)
+    MIGRATIONS[0](db)
     db.execute("PRAGMA user_version = 1")
     spec = Task(id="t1", text="x", goal="x").model_dump_json()
     db.execute("INSERT INTO tasks (state, created, spec) VALUES ('QUEUED', 1, ?)", (spec,))

@@ -46,10 +46,16 @@ COMMANDS = {
         "Set up", "headgate.cli.demo", "Watch a task run without a model, in a throw-away repository."
     ),
     "run": Entry("Work", "headgate.cli.run", "Run a task and wait for its end."),
+    "submit": Entry("Work", "headgate.cli.submit", "Queue a task and return at once."),
     "watch": Entry("Work", "headgate.cli.watch", "Follow a task while it runs."),
+    "cancel": Entry("Work", "headgate.cli.cancel", "Cancel a task that is queued or runs."),
+    "tasks": Entry("Look back", "headgate.cli.tasks", "List the tasks: states, places in the queue, ages."),
     "show": Entry("Look back", "headgate.cli.show", "Show a task: its state, stages and changes."),
     "report": Entry("Look back", "headgate.cli.report", "Print a task's report."),
 }
+
+HIDDEN = {"work": Entry("", "headgate.cli.work", "Run what is queued, then exit.")}
+"""Commands that Headgate gives itself; no list shows them."""
 
 EXIT_CODES = {
     0: "success",
@@ -89,9 +95,10 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        entry = COMMANDS.get(cmd_name) or HIDDEN.get(cmd_name)
+        if entry is None:
             return None
-        command = import_module(COMMANDS[cmd_name].module).command
+        command = import_module(entry.module).command
         assert isinstance(command, click.Command)
         return command
 
@@ -99,7 +106,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
+        if name not in COMMANDS and name not in HIDDEN and not name.startswith("-"):
             from headgate.core.names import nearest
 
             close = nearest(name, COMMANDS)

@@ -6,9 +6,10 @@ import click
 import orjson
 
 from headgate.cli.live import say
+from headgate.cli.lookup import find_task, open_store
 from headgate.cli.options import find_repo, repo_option
-from headgate.cli.tasks import find_task, open_store, state_of
 from headgate.core.report import build_report, render_markdown
+from headgate.engine.log import recall
 
 
 @click.command("report")
@@ -18,7 +19,7 @@ from headgate.core.report import build_report, render_markdown
 def command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
     """Print a task's report."""
     with open_store(find_repo(repo)) as store:
-        state = state_of(store, find_task(store, task_id))
+        state = recall(store, find_task(store, task_id))
     report = build_report(state)
     say(
         orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode()

@@ -1,24 +1,22 @@
 """`headgate run`: one task, from its text to its report."""
 
 import asyncio
-import os
-import signal
 import sys
-from pathlib import Path
-from typing import IO
+import time
+from functools import partial
 
 import click
 import orjson
 
+from headgate.cli.interrupts import on_interrupt
 from headgate.cli.live import Progress, say
-from headgate.cli.options import config_option, find_repo, flow_argument, model_options, repo_option
-from headgate.config.load import Loaded, load_config
+from headgate.cli.submission import Submission, submission_options
+from headgate.cli.work import start_worker
 from headgate.core.events import Event
 from headgate.core.report import Report
-from headgate.core.task import Constraints, TaskState
+from headgate.core.task import Task, TaskState
 from headgate.engine.bus import Bus
-from headgate.engine.engine import Engine
-from headgate.errors import ConfigError
+from headgate.engine.engine import Engine, Wait
 
 EXIT_CODES: dict[TaskState, int] = {
     "SUCCESS": 0,
@@ -30,81 +28,35 @@ EXIT_CODES: dict[TaskState, int] = {
 
 
 @click.command("run")
-@click.argument("text", required=False)
-@click.option(
-    "--file", "file", type=click.Path(path_type=Path), metavar="F", help="Read the task from a file."
-)
-@click.option("--keep", multiple=True, metavar="TEXT", help="Something to preserve. Repeatable.")
-@click.option("--non-goal", multiple=True, metavar="TEXT", help="Something not to do. Repeatable.")
-@click.option("--boundary", multiple=True, metavar="GLOB", help="A path not to write. Repeatable.")
-@click.option("--flow", metavar="FLOW", help="A flow by name or file.")
+@submission_options
 @click.option(
     "--json", "as_json", is_flag=True, help="One event per line on standard output, the report last."
 )
-@model_options
-@config_option
-@repo_option
-def command(
-    text: str | None,
-    file: Path | None,
-    keep: tuple[str, ...],
-    non_goal: tuple[str, ...],
-    boundary: tuple[str, ...],
-    flow: str | None,
-    as_json: bool,
-    model: str | None,
-    base_url: str | None,
-    config: Path | None,
-    repo: Path | None,
-) -> None:
+def command(submission: Submission, as_json: bool) -> None:
     """Run a task and wait for its end.
 
     TEXT says in plain words what is to be done; - reads it from standard input. Sections headed
     Constraints:, Non-goals: and Boundaries: bind the task, as the options of the same names do.
+
+    Tasks run one at a time, in the order in which they came. Ctrl-C cancels the task; a second one quits at
+    once.
     """
-    task_text = read_text(text, file, sys.stdin)
-    root = find_repo(repo)
-    flags = {"model": model, "base_url": base_url, "flow": flow_argument(flow)}
-    loaded = load_config(root, config_file=config, environ=os.environ, flags=flags)
-    constraints = Constraints(keep=keep, non_goals=non_goal, boundaries=boundary)
-    report = asyncio.run(run_task(root, loaded, task_text, constraints, as_json))
+    report = asyncio.run(run_task(submission, as_json))
     sys.exit(EXIT_CODES[report.state])
 
 
-def read_text(text: str | None, file: Path | None, stdin: IO[str]) -> str:
-    """The task's text, from wherever it is."""
-    if (text is None) == (file is None):
-        raise ConfigError(
-            'Say what is to be done, once: headgate run "...", run - (standard input) or --file F.'
-        )
-    try:
-        if file is not None:
-            return file.read_text(encoding="utf-8")
-        given = stdin.read() if text == "-" else text or ""
-        given.encode()
-    except UnicodeError:
-        source = file or ("Standard input" if text == "-" else "The task")
-        raise ConfigError(f"{source} is not UTF-8 text.") from None
-    except OSError as error:
-        raise ConfigError(f"Cannot read {file}: {error.strerror}.") from None
-    return given
-
-
-async def run_task(root: Path, loaded: Loaded, text: str, constraints: Constraints, as_json: bool) -> Report:
-    """Runs one task in this process and shows it."""
-    cancel_on_signals()
+async def run_task(submission: Submission, as_json: bool) -> Report:
+    """Queues a task, follows it to its end wherever it runs, and shows it."""
     progress = Progress()
     bus = Bus([progress.hear, *([print_event] if as_json else [])], [progress.feel])
-    for note in loaded.notes:
+    for note in submission.notes:
         progress.print_line(note, 0)
-    engine = Engine.open(root, loaded, bus)
+    engine = Engine.open(submission.root, bus=bus, start_worker=partial(start_worker, submission.root))
     try:
-        task = engine.submit(text, constraints)
+        task = submission.submit_to(engine)
+        on_interrupt(lambda: cancel_task(engine, task, progress))
         with progress:
-            report = await engine.run(
-                task,
-                lambda holder: progress.print_line(f"Waiting: process {holder} works in this repository", 0),
-            )
+            report = await engine.run(task, Waiting(progress).tell)
     finally:
         engine.store.close()
     if as_json:
@@ -114,12 +66,33 @@ async def run_task(root: Path, loaded: Loaded, text: str, constraints: Constrain
     return report
 
 
-def cancel_on_signals() -> None:
-    """A closed terminal and a polite kill cancel the task, as Ctrl-C does; commands it runs end with it."""
-    task = asyncio.current_task()
-    assert task is not None
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+def cancel_task(engine: Engine, task: Task, progress: Progress) -> None:
+    """What Ctrl-C does, wherever the task runs or waits."""
+    if engine.cancel(task.id) == "asked":
+        started = progress.state.started_at
+        progress.print_line(
+            "Cancelling... Ctrl-C again quits at once", time.time() - started if started else 0
+        )
+
+
+class Waiting:
+    """Says how many tasks are before one, each time that changes."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._ahead: int | None = None
+
+    def tell(self, wait: Wait) -> None:
+        first = self._ahead is None
+        if wait.interrupted:
+            self._progress.print_line(f"Task {wait.interrupted} taken up again where it was interrupted", 0)
+        if wait.ahead and wait.ahead != self._ahead:
+            tasks = "task" if wait.ahead == 1 else "tasks"
+            self._progress.print_line(f"Queued: {wait.ahead} {tasks} before this one", 0)
+        elif first:
+            who = f"process {wait.holder}" if wait.holder else "another process"
+            self._progress.print_line(f"Waiting: {who} works in this repository", 0)
+        self._ahead = wait.ahead
 
 
 def print_event(event: Event) -> None:

@@ -7,8 +7,8 @@ import click
 import orjson
 
 from headgate.cli.live import clock, printable, say
+from headgate.cli.lookup import find_task, open_store
 from headgate.cli.options import find_repo, repo_option
-from headgate.cli.tasks import find_task, open_store, state_of
 from headgate.core.events import (
     DiagnosisGiven,
     Event,
@@ -22,6 +22,7 @@ from headgate.core.milestones import milestone
 from headgate.core.report import build_report
 from headgate.core.state import State
 from headgate.engine.folder import Folder
+from headgate.engine.log import recall
 from headgate.tools.output import plain
 
 LOG_LINES = 40
@@ -37,7 +38,7 @@ def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None)
     root = find_repo(repo)
     with open_store(root) as store:
         row = find_task(store, task_id)
-        state, events = state_of(store, row), store.events(row.task.id)
+        state, events = recall(store, row), store.events(row.task.id)
     report = build_report(state)
     if as_json:
         shown: dict[str, Any] = {"id": row.task.id, "state": row.state, "text": row.task.text}

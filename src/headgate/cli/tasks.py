@@ -1,43 +1,69 @@
-"""Finding a stored task for the commands that look back."""
+"""`headgate tasks`: every task, where it stands and how old it is."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from pathlib import Path
 
-from headgate.core.state import State, fold
+import click
+import orjson
+
+from headgate.cli.live import printable, say
+from headgate.cli.options import find_repo, repo_option
 from headgate.engine.folder import Folder
 from headgate.engine.store import Store, TaskRow
-from headgate.errors import ConfigError
+
+TEXT_CHARS = 80
 
 
-@contextmanager
-def open_store(repo: Path) -> Iterator[Store]:
-    """The repository's store, for reading. A repository without one has had no task yet."""
-    folder = Folder(repo)
-    if not folder.database.exists():
-        raise ConfigError(f'{repo} has had no task yet: start one with "headgate run".')
-    store = Store(folder.database)
+@click.command("tasks")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of {id, state, text, position}.")
+@repo_option
+def command(as_json: bool, repo: Path | None) -> None:
+    """List the tasks: states, places in the queue, ages.
+
+    The most recent is the last. A queued task's number is its place in the queue.
+    """
+    rows = _all_tasks(find_repo(repo))
+    if as_json:
+        listed = [
+            {"id": row.task.id, "state": row.state, "text": row.task.text, "position": row.position}
+            for row in rows
+        ]
+        say(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode())
+        return
+    if not rows:
+        say("No tasks yet.")
+    columns = [(row.task.id, _state(row), age(time.time() - row.created), _title(row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*columns, strict=True)]
+    for line in columns:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        say("  ".join(cells).rstrip())
+
+
+def _all_tasks(root: Path) -> list[TaskRow]:
+    database = Folder(root).database
+    if not database.exists():
+        return []
+    store = Store(database)
     try:
-        yield store
+        return store.tasks()
     finally:
         store.close()
 
 
-def find_task(store: Store, task_id: str | None) -> TaskRow:
-    """A task by its id; the latest one if none is named."""
-    latest = store.latest()
-    if latest is None:
-        raise ConfigError('This repository has had no task yet: start one with "headgate run".')
-    row = store.task(task_id.lower()) if task_id else latest
-    if row is None:
-        raise ConfigError(f'There is no task "{task_id}": the latest is {latest.task.id}.')
-    return row
+def _state(row: TaskRow) -> str:
+    return f"{row.state} {row.position}" if row.position else row.state
 
 
-def state_of(store: Store, row: TaskRow) -> State:
-    """The task's state; a task that has not started is known by its row alone."""
-    state = fold(store.events(row.task.id))
-    if not state.text:
-        state.task, state.text, state.goal = row.task.id, row.task.text, row.task.goal
-        state.constraints = row.task.constraints
-    return state
+def _title(row: TaskRow) -> str:
+    line = printable(row.task.text.strip().splitlines()[0])
+    return line if len(line) <= TEXT_CHARS else f"{line[: TEXT_CHARS - 3]}..."
+
+
+def age(seconds: float) -> str:
+    """`now`, `5 min`, `3 h`, `12 d`."""
+    minutes = max(int(seconds), 0) // 60
+    if minutes < 1:
+        return "now"
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d"

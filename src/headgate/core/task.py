@@ -1,12 +1,41 @@
 """A task: what a person asked for, and what must not happen on the way."""
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 TaskState = Literal["QUEUED", "RUNNING", "PROPOSED", "SUCCESS", "STUCK", "CANCELLED", "INFRA_ERROR"]
 FINAL_STATES: frozenset[TaskState] = frozenset({"SUCCESS", "STUCK", "CANCELLED", "INFRA_ERROR"})
+SETTLED_STATES: frozenset[TaskState] = FINAL_STATES | {"PROPOSED"}
+"""States in which a task waits neither for its turn nor for its end."""
+
+Standing = TaskState | Literal["QUEUED_TO_APPLY", "GONE"]
+"""A state, told apart where it matters: a proposal that was queued again, and a task without a trace."""
+
+TRANSITIONS: Mapping[Standing, frozenset[Standing]] = {
+    "QUEUED": frozenset({"RUNNING", "GONE"}),
+    "QUEUED_TO_APPLY": frozenset({"RUNNING", "PROPOSED"}),
+    "RUNNING": SETTLED_STATES,
+    "PROPOSED": frozenset({"QUEUED_TO_APPLY", "CANCELLED"}),
+    "SUCCESS": frozenset(),
+    "STUCK": frozenset(),
+    "CANCELLED": frozenset(),
+    "INFRA_ERROR": frozenset(),
+    "GONE": frozenset(),
+}
+"""Every way a task can go. A task that runs on after a crash was RUNNING all the time."""
+
+
+class ImpossibleTransition(Exception):
+    """A task was to go where no task can go: a bug in Headgate."""
+
+
+def check_transition(task_id: str, old: Standing, new: Standing) -> None:
+    """Raises ImpossibleTransition unless the table has it."""
+    if new not in TRANSITIONS[old]:
+        raise ImpossibleTransition(f"Task {task_id} cannot go from {old} to {new}.")
 
 
 class Constraints(BaseModel):
@@ -42,10 +71,28 @@ class Constraints(BaseModel):
         return "\n\n".join(parts)
 
 
-class Task(BaseModel):
-    """What a person submitted."""
+class Options(BaseModel):
+    """What was asked for besides the text. It holds for the task, whichever process runs it.
+
+    Keys are never among it: they, and the rest of the environment, are those of the process that runs the
+    task. A worker inherits them from the process that started it; a process that holds the repository's lock
+    already uses its own.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    flow: str | None = None
+    """The flow asked for by name or file; None leaves it to the configuration."""
+    model: str | None = None
+    """The model asked for; None leaves it to the configuration."""
+    base_url: str | None = None
+    """The model server asked for."""
+    config: str | None = None
+    """A configuration file, by its absolute path, instead of the repository's own."""
+
+
+class Task(Options):
+    """What a person submitted."""
 
     id: str
     text: str
@@ -53,8 +100,6 @@ class Task(BaseModel):
     goal: str
     """The text without its constraint sections."""
     constraints: Constraints = Constraints()
-    flow: str | None = None
-    """The flow asked for by name or file; None leaves it to the configuration."""
 
 
 _HEADINGS: dict[str, Literal["keep", "non_goals", "boundaries"]] = {

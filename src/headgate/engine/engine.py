@@ -1,55 +1,54 @@
-"""The engine: takes tasks in, carries them out one at a time, and leaves a record whatever happens."""
+"""The engine: takes tasks in, carries them out one at a time in the order they came, and cancels them."""
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.checks.retention import prune_runs
-from headgate.config.flows import flow_from_config
-from headgate.config.load import Loaded
-from headgate.config.schema import Config
-from headgate.core.boundaries import Resolved
-from headgate.core.events import TaskEnded, TaskResumed, TaskStarted
-from headgate.core.flow import Flow
+from headgate.config.load import Loaded, load_config
+from headgate.core.events import Event
 from headgate.core.messages import Model, clean_text
-from headgate.core.report import Report, build_report, write_summary
-from headgate.core.rules import Decision
-from headgate.core.settings import ModelSettings
-from headgate.core.state import State, fold
-from headgate.core.task import Constraints, Task, TaskState, parse_task_text
+from headgate.core.report import Report, build_report
+from headgate.core.state import State
+from headgate.core.task import SETTLED_STATES, Constraints, Options, Task, parse_task_text
 from headgate.engine.bus import Bus
+from headgate.engine.execution import SPECS, Execution, choose_flow, model_names
 from headgate.engine.folder import Folder
-from headgate.engine.log import TaskLog
-from headgate.engine.outfit import (
-    TOOLS,
-    build_context,
-    build_verifier,
-    check_monorepo,
-    pinned,
-    secret_patterns,
-    task_boundaries,
-    tools_for,
-    without_secrets,
-)
+from headgate.engine.log import recall
+from headgate.engine.outfit import check_monorepo
+from headgate.engine.queue import CancelOutcome
 from headgate.engine.store import Store
-from headgate.engine.tree import TaskTree
-from headgate.errors import ConfigError, HeadgateError
-from headgate.host.git import Snapshots
+from headgate.errors import ConfigError
 from headgate.host.lock import FileLock
-from headgate.models.base import check_model, open_model
-from headgate.models.scripted import ScriptedModel
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.run.restore import restore
-from headgate.tools.guards import redactor
+from headgate.models.base import check_model
 
-ENDINGS: dict[str, TaskState] = {"advance": "SUCCESS", "stuck": "STUCK", "infra": "INFRA_ERROR"}
-SPECS = tuple(tool.spec for tool in TOOLS)
-MAX_RESUMES = 3
-"""How often in a row a task may be taken up again without getting anywhere."""
+__all__ = ["SPECS", "Engine", "Wait", "load_options"]
+
+FOLLOW_SECONDS = 0.2
+"""How often a process that waits looks at the store and the lock."""
+HAND_OVERS = 3
+"""Workers that `run` starts for the tasks before its own; if they all die, it does their work itself."""
+
+
+def load_options(repo: Path, options: Options, environ: Mapping[str, str]) -> Loaded:
+    """The configuration for a task: what was asked for with it, over what this process finds."""
+    flags = {"model": options.model, "base_url": options.base_url, "flow": options.flow}
+    file = Path(options.config) if options.config else None
+    return load_config(repo, config_file=file, environ=environ, flags=flags)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why a task has not started yet."""
+
+    ahead: int
+    """How many tasks are before it."""
+    holder: str
+    """The id of the process that works, where it is known."""
+    interrupted: str = ""
+    """The first of those tasks, if a crash cut it short and it is taken up now."""
 
 
 @dataclass
@@ -57,197 +56,213 @@ class Engine:
     """One repository's engine. Models, clock and sleep can be handed in; by default they are real."""
 
     repo: Path
-    loaded: Loaded
+    loaded: Loaded | None
+    """The configuration for every task; None loads it for each, with the options it was submitted with."""
     store: Store
     folder: Folder
     bus: Bus = field(default_factory=Bus)
     models: Mapping[str | None, Model] = field(default_factory=dict)
     """Models to use instead of those that the configuration names."""
+    start_worker: Callable[[FileLock], None] | None = None
+    """Starts a process that drains the queue and hands it the lock. None: `run` carries out what is before
+    its own task by itself, and what comes after it stays queued."""
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _execution: Execution | None = field(default=None, init=False)
 
     @classmethod
     def open(
         cls,
         repo: Path,
-        loaded: Loaded,
+        loaded: Loaded | None = None,
         bus: Bus | None = None,
         models: Mapping[str | None, Model] | None = None,
+        start_worker: Callable[[FileLock], None] | None = None,
     ) -> "Engine":
         repo = repo.resolve()
         folder = Folder(repo)
         folder.create()
-        return cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {})
+        return cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
 
-    def submit(self, text: str, constraints: Constraints, flow: str | None = None) -> Task:
+    def configure(self, options: Options) -> Loaded:
+        """The configuration for a task with these options."""
+        return self.loaded or load_options(self.repo, options, os.environ)
+
+    def submit(self, text: str, constraints: Constraints, options: Options | None = None) -> Task:
         """Takes a task in. What is wrong with its flow or its model is said now, not later."""
+        options = options or Options()
         given = (text, *constraints.keep, *constraints.non_goals, *constraints.boundaries)
         if any(clean_text(part) != part for part in given):
             raise ConfigError("The task is not UTF-8 text.")
         goal, stated = parse_task_text(text)
         if not goal:
             raise ConfigError("The task is empty: say in plain words what is to be done.")
-        chosen = self._flow(flow)
-        check_monorepo(self.repo, self.loaded.config)
-        for name in self._model_names(chosen):
+        loaded = self.configure(options)
+        check_monorepo(self.repo, loaded.config)
+        for name in model_names(choose_flow(loaded, options, self.folder)):
             if name not in self.models:
-                check_model(self.loaded.config.model_settings(name), self.repo)
+                check_model(loaded.config.model_settings(name), self.repo)
+        both = stated + constraints
         return self.store.add_task(
-            lambda task_id: Task(
-                id=task_id, text=text, goal=goal, constraints=stated + constraints, flow=flow
-            ),
+            lambda task_id: Task(id=task_id, text=text, goal=goal, constraints=both, **options.model_dump()),
             self.now(),
         )
 
-    async def run(self, task: Task, on_wait: Callable[[str], None] = lambda holder: None) -> Report:
-        """Carries a task out, when nobody else is working in the repository, and returns its report."""
+    async def run(self, task: Task, on_wait: Callable[[Wait], None] = lambda wait: None) -> Report:
+        """Waits for a task's end, in whichever process it runs, and returns its report.
+
+        While the lock is free, this process takes it and carries the task out. The bus hears of this task
+        alone; `on_wait` is told, again and again, why it has not started. A call that is cancelled cancels
+        the task.
+        """
+        telling = _Telling(self.bus)
         lock = FileLock(self.folder.lock)
+        hand_overs = HAND_OVERS if self.start_worker else 0
         try:
-            await self._acquire(lock, on_wait)
+            while True:
+                row = self.store.task(task.id)
+                for event in self.store.events(task.id, telling.seen):
+                    telling.tell(event)
+                if row is None or row.state in SETTLED_STATES:
+                    break
+                if lock.try_acquire():
+                    hand_overs -= await self._work_towards(task, lock, telling, hand_overs > 0, on_wait)
+                else:
+                    on_wait(Wait(self.store.count_ahead(task.id), lock.holder()))
+                    await asyncio.sleep(FOLLOW_SECONDS)
         except asyncio.CancelledError:
-            self.store.forget(task)
+            self.cancel(task.id)
             raise
+        self._pass_on(lock)
+        if telling.crash:
+            raise telling.crash
+        return build_report(recall(self.store, row)) if row else _removed(task)
+
+    async def _work_towards(
+        self,
+        task: Task,
+        lock: FileLock,
+        telling: "_Telling",
+        may_hand_over: bool,
+        on_wait: Callable[[Wait], None],
+    ) -> bool:
+        """Does, with the lock, what is before a task and then the task itself; True if a worker does it."""
         try:
-            for row in self.store.tasks():
-                if row.state == "RUNNING":
-                    # Nobody has the lock, so the process that ran it is gone.
-                    await self._run_locked(row.task)
-            return await self._run_locked(task)
+            while (first := self.store.running() or self.store.head()) is not None:
+                if first.task.id != task.id:
+                    interrupted = first.task.id if first.state == "RUNNING" else ""
+                    on_wait(Wait(self.store.count_ahead(task.id), lock.holder(), interrupted))
+                    if may_hand_over and self.start_worker:
+                        # What others submitted must outlive this process, which its user may end any time.
+                        self.start_worker(lock)
+                        return True
+                following = self._take_next()
+                if following is None:
+                    break
+                own = following.id == task.id
+                crash = await self._execute(following, telling.bus if own else Bus())
+                if own:
+                    telling.crash = crash
+                    break
+            if self.start_worker and self.store.head():
+                self.start_worker(lock)
         finally:
             lock.release()
+        return False
 
-    async def _acquire(self, lock: FileLock, on_wait: Callable[[str], None]) -> None:
-        if lock.try_acquire():
+    def _pass_on(self, lock: FileLock) -> None:
+        """Sees to it that what was queued just before the lock was free again is not left lying."""
+        if self.start_worker and self._is_work_left() and lock.try_acquire():
+            try:
+                self.start_worker(lock)
+            finally:
+                lock.release()
+
+    def wake_worker(self) -> None:
+        """Starts a worker unless some process is at work; that one sees what was queued."""
+        self._pass_on(FileLock(self.folder.lock))
+
+    async def drain(
+        self, lock: FileLock | None = None, on_crash: Callable[[Exception], None] = lambda bug: None
+    ) -> None:
+        """Carries out what is queued, first in, first out, until nothing is left or another process works.
+
+        The queue is looked at again after the lock was released: who submits meanwhile finds the lock held
+        and relies on that.
+        """
+        lock = lock or FileLock(self.folder.lock)
+        while lock.held or (self._is_work_left() and lock.try_acquire()):
+            try:
+                while task := self._take_next():
+                    if crash := await self._execute(task, self.bus):
+                        on_crash(crash)
+            finally:
+                lock.release()
+
+    def cancel(self, task_id: str) -> CancelOutcome:
+        """Cancels a queued task; asks whoever runs it to cancel a running one."""
+        outcome = self.store.cancel(task_id, self.now())
+        if outcome == "asked" and self._execution and self._execution.task.id == task_id:
+            self._execution.cancel()
+        return outcome
+
+    async def settle_cancelled(self) -> None:
+        """Ends a task that is to be cancelled and whose process is gone, if there is one."""
+        lock = FileLock(self.folder.lock)
+        if not lock.try_acquire():
             return
-        on_wait(lock.holder())
-        while not lock.try_acquire():
-            await asyncio.sleep(0.2)
-
-    async def _run_locked(self, task: Task) -> Report:
-        log = TaskLog(self.store, self.bus, task, self.now)
-        tree = TaskTree(Snapshots(self.repo), lambda: log.state.first_hashes)
         try:
-            decision = await self._carry_out(task, log, tree)
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if current:
-                current.uncancel()
-            return await self._end(log, tree, "CANCELLED", Decision("fail", "cancelled"))
-        except (HeadgateError, OSError) as error:
-            return await self._end(log, tree, "INFRA_ERROR", Decision("infra", "environment", str(error)))
-        except BaseException as error:
-            detail = f"Headgate itself failed: {type(error).__name__}: {error}"
-            await self._end(log, tree, "INFRA_ERROR", Decision("infra", "crash", detail))
-            raise
-        return await self._end(log, tree, ENDINGS[decision.action], decision)
+            row = self.store.running()
+            if row and self.store.is_cancelled(row.task.id):
+                await self._execute(row.task, Bus())
+        finally:
+            lock.release()
+        self._pass_on(lock)
 
-    async def _carry_out(self, task: Task, log: TaskLog, tree: TaskTree) -> Decision:
-        events = self.store.events(task.id)
-        if events:
-            log.state = fold(events)
-            tree.resume(log.state.baseline, log.state.left_behind)
-        config = pinned(self.loaded.config, log.state.config)
-        flow = log.state.flow or self._flow(task.flow)
-        async with AsyncExitStack() as stack:
-            models, settings = await self._open_models(stack, flow)
-            bounds = await asyncio.to_thread(self._boundaries, config, task, log.state)
-            redact = redactor(self.repo, secret_patterns(config))
-            context = build_context(
-                self.folder, config, task, self.bus, redact, lambda: log.state.plan, bounds
-            )
-            stack.callback(context.protected.forget if context.protected else lambda: None)
-            job = Job(
-                task=task,
-                flow=flow,
-                log=log,
-                models=models,
-                model_settings=settings,
-                tools={tool.name: tool for tool in tools_for(config)},
-                context=context,
-                verifier=build_verifier(self.folder, config, self.bus),
-                tree=tree,
-                redact=redact,
-                now=self.now,
-                sleep=self.sleep,
-                pulse=self.bus.pulse,
-                agents_md=config.agents_md,
-            )
-            if events:
-                log.record("", 0, TaskResumed())
-                await log.commit()
-                if log.state.resumes > MAX_RESUMES:
-                    return Decision("infra", "crash_loop", "It was interrupted again and again.")
-                restore(job, events, self.store.contents(task.id))
-            else:
-                started = TaskStarted(
-                    text=task.text,
-                    goal=task.goal,
-                    constraints=task.constraints,
-                    flow=flow,
-                    model=models[None].name,
-                    tools=tuple(job.tools),
-                    boundaries=bounds.globs,
-                    unenforced=bounds.unenforced,
-                    baseline=await tree.begin(),
-                    config=without_secrets(config),
-                )
-                log.record("", 0, started)
-                await log.commit_state("RUNNING")
-            decision = await run_flow(job)
-            for model in models.values():
-                if isinstance(model, ScriptedModel) and decision.action != "infra":
-                    model.check_finished()
-            return decision
+    def _is_work_left(self) -> bool:
+        """Whether a task is queued, or RUNNING: with the lock free, that one was interrupted."""
+        return (self.store.head() or self.store.running()) is not None
 
-    def _boundaries(self, config: Config, task: Task, state: State) -> Resolved:
-        """What is out of bounds: as resolved when the task began, not anew against a tree that it changed."""
-        if state.started_at:
-            return Resolved(state.boundaries, unenforced=state.unenforced)
-        return task_boundaries(self.repo, config, task)
+    def _take_next(self) -> Task | None:
+        """The task to carry out now: one that a crashed process left RUNNING, or the first in the queue.
 
-    async def _end(self, log: TaskLog, tree: TaskTree, ending: TaskState, why: Decision) -> Report:
-        """Records how it ended, with what really differs in the tree, and writes the report."""
-        files = await tree.final_changes()
-        verified = ending == "SUCCESS" and bool(log.state.passing_run)
-        summary = write_summary(log.state, ending, why.reason, why.detail, files)
-        ended = TaskEnded(
-            state=ending,
-            verified=verified,
-            reason=why.reason,
-            summary=summary,
-            files_changed=files,
+        Only the holder of the lock may ask: while it is held, nobody else can be running a task.
+        """
+        row = self.store.running()
+        return row.task if row else self.store.claim()
+
+    async def _execute(self, task: Task, bus: Bus) -> Exception | None:
+        """Carries a claimed task out; returns the bug that ended it, if one did."""
+        self._execution = self._prepare(task, bus)
+        try:
+            await self._execution.run()
+            return self._execution.crash
+        finally:
+            self._execution = None
+
+    def _prepare(self, task: Task, bus: Bus) -> Execution:
+        return Execution(
+            task, self.folder, self.store, bus, self.configure, self.models, self.now, self.sleep
         )
-        log.record("", 0, ended)
-        keep = self.loaded.config.keep_conversations
-        await log.commit_state(ending, keep_bodies=keep)
-        if not keep:
-            self.folder.forget_outputs(log.state.task)
-        report = build_report(log.state)
-        self.folder.write_report(report, log.state.notes)
-        await asyncio.to_thread(prune_runs, self.folder.runs, self._runs_to_keep(report), self.now())
-        return report
 
-    def _runs_to_keep(self, report: Report) -> set[str]:
-        """Runs that a report refers to: this task's, and those of tasks that ended stuck."""
-        stuck = (row.task.id for row in self.store.tasks() if row.state == "STUCK")
-        return {*report.run_ids, *(run for task in stuck for run in fold(self.store.events(task)).run_ids)}
 
-    async def _open_models(
-        self, stack: AsyncExitStack, flow: Flow
-    ) -> tuple[dict[str | None, Model], dict[str | None, ModelSettings]]:
-        models: dict[str | None, Model] = {}
-        settings: dict[str | None, ModelSettings] = {}
-        for name in self._model_names(flow):
-            given = self.models.get(name)
-            if given is not None:
-                models[name], settings[name] = given, ModelSettings(model=given.name)
-            else:
-                settings[name] = self.loaded.config.model_settings(name)
-                models[name] = await stack.enter_async_context(open_model(settings[name], self.repo))
-        return models, settings
+class _Telling:
+    """Tells a bus of one task's events, each once, whether they come from here or out of the store."""
 
-    def _flow(self, name: str | None) -> Flow:
-        return flow_from_config(self.loaded.config, name, self.repo, SPECS, self.loaded.documents)
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self.bus = Bus([self.tell], bus.on_pulse)
+        self.seen = 0
+        self.crash: Exception | None = None
 
-    def _model_names(self, flow: Flow) -> tuple[str | None, ...]:
-        return tuple(dict.fromkeys((None, *(stage.model for stage in flow.stages))))
+    def tell(self, event: Event) -> None:
+        if event.seq > self.seen:
+            self.seen = event.seq
+            self._bus.tell(event)
+
+
+def _removed(task: Task) -> Report:
+    """What there is to say of a task that was cancelled in the queue: nothing of it is stored."""
+    state = State(task=task.id, text=task.text, goal=task.goal, constraints=task.constraints)
+    state.status, state.reason, state.summary = "CANCELLED", "cancelled", "Cancelled before it started."
+    return build_report(state)

@@ -1,13 +1,17 @@
 """`.headgate/` in a repository: what is kept there and under which names."""
 
+import os
 import re
 import shutil
 from pathlib import Path
+from typing import IO
 
 from headgate.core.events import Note
 from headgate.core.report import Report, render_markdown
 from headgate.errors import ConfigError
 from headgate.host.git import INTERNAL, exclude_internal, git
+
+WORKER_LOG_BYTES = 1_000_000
 
 
 class Folder:
@@ -20,6 +24,7 @@ class Folder:
         self.runs = self.path / "runs"
         self.outputs = self.path / "outputs"
         self.reports = self.path / "task_reports.jsonl"
+        self.worker_log = self.path / "worker.log"
         self.repo = repo
         self._saved = 0
 
@@ -41,6 +46,14 @@ class Folder:
         if self.lock.is_dir() or self.reports.is_dir():
             raise ConfigError(f"{self.path} has folders where Headgate keeps files: move it away.")
         exclude_internal(self.repo)
+
+    def open_worker_log(self) -> IO[bytes]:
+        """Where a detached worker writes what it has to say; begun anew when it has grown large."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        log = os.fdopen(os.open(self.worker_log, flags, 0o600), "ab")
+        if log.tell() > WORKER_LOG_BYTES:
+            log.truncate(0)
+        return log
 
     def save_output(self, task: str, text: str) -> str:
         """Keeps a text that was too long for the model; returns its path for `read_file`."""

@@ -4,10 +4,19 @@ import asyncio
 from collections.abc import Callable
 
 from headgate.core.events import AnyBody, Event
-from headgate.core.state import State
+from headgate.core.state import State, fold
 from headgate.core.task import Task, TaskState
 from headgate.engine.bus import Bus
-from headgate.engine.store import Draft, Store
+from headgate.engine.store import Draft, Store, TaskRow
+
+
+def recall(store: Store, row: TaskRow) -> State:
+    """A task's state from its events; a task that has none yet is known by its row alone."""
+    state = fold(store.events(row.task.id))
+    if not state.text:
+        state.task, state.text, state.goal = row.task.id, row.task.text, row.task.goal
+        state.constraints = row.task.constraints
+    return state
 
 
 class TaskLog:

@@ -17,27 +17,10 @@ from typing import Any
 import orjson
 
 from headgate.core.events import BODY, AnyBody, Event
-from headgate.core.task import FINAL_STATES, Task, TaskState
+from headgate.core.task import FINAL_STATES, ImpossibleTransition, Task, TaskState
+from headgate.engine import queue
+from headgate.engine.database import connect, explain, migrate, store_errors
 from headgate.errors import StoreError
-
-
-def _first_schema(db: sqlite3.Connection) -> None:
-    db.execute(
-        "CREATE TABLE tasks (n INTEGER PRIMARY KEY AUTOINCREMENT, state TEXT NOT NULL, created REAL NOT NULL,"
-        " spec TEXT NOT NULL)"
-    )
-    db.execute(
-        "CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, task TEXT NOT NULL, path TEXT NOT NULL,"
-        " turn INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL)"
-    )
-    db.execute("CREATE INDEX events_of_task ON events (task, seq)")
-    db.execute("CREATE TABLE bodies (seq INTEGER PRIMARY KEY, content TEXT NOT NULL)")
-
-
-MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_first_schema]
-"""Append only: the number of functions applied is the file's schema version."""
-
-_OF_TASK = "(SELECT seq FROM events WHERE task = ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +41,10 @@ class TaskRow:
     task: Task
     state: TaskState
     created: float
+    position: int | None = None
+    """The place in the queue, from 1; None for a task that is not in it."""
+    applying: bool = False
+    """It was a proposal and is queued, or runs, to be applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +63,10 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._db = _connect(path)
+        self._db = connect(path)
         try:
-            with _store_errors(path), self._db:
-                _migrate(self._db, path)
+            with store_errors(path), self._db:
+                migrate(self._db, path)
         except StoreError:
             self._db.close()
             raise
@@ -94,20 +81,68 @@ class Store:
         self._db.close()
 
     def add_task(self, make: Callable[[str], Task], created: float) -> Task:
-        """Stores a new task as QUEUED. `make` is given the id."""
-        with _store_errors(self.path), self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            row = self._db.execute(
-                "INSERT INTO tasks (state, created, spec) VALUES ('QUEUED', ?, '') RETURNING n", (created,)
-            ).fetchone()
-            task = make(f"t{row[0]}")
-            self._db.execute("UPDATE tasks SET spec = ? WHERE n = ?", (task.model_dump_json(), row[0]))
+        """Stores a new task as QUEUED, behind all others. `make` is given the id."""
+        with self._transaction() as db:
+            number = queue.join(db, created)
+            task = make(f"t{number}")
+            db.execute("UPDATE tasks SET spec = ? WHERE n = ?", (task.model_dump_json(), number))
         return task
 
-    def forget(self, task: Task) -> None:
-        """Removes a task that has not started, as if it had never been submitted."""
-        with _store_errors(self.path):
-            self._db.execute("DELETE FROM tasks WHERE n = ? AND state = 'QUEUED'", (_number(task.id),))
+    def claim(self) -> Task | None:
+        """Makes the first task in the queue RUNNING and returns it; only the holder of the lock may ask.
+
+        At most one task runs: whatever was left RUNNING has to be ended before.
+        """
+        with self._transaction() as db:
+            running = db.execute("SELECT n FROM tasks WHERE state = 'RUNNING'").fetchone()
+            head = db.execute(f"SELECT n, spec FROM tasks {queue.IN_QUEUE} LIMIT 1").fetchone()
+            if head is None:
+                return None
+            if running is not None:
+                raise ImpossibleTransition(f"Task t{head[0]} cannot start while t{running[0]} is RUNNING.")
+            queue.move(db, head[0], "RUNNING")
+        return Task.model_validate_json(head[1])
+
+    def head(self) -> TaskRow | None:
+        """The first task in the queue."""
+        rows = self._tasks(f"{queue.IN_QUEUE} LIMIT 1", ())
+        return rows[0] if rows else None
+
+    def running(self) -> TaskRow | None:
+        """The task that is RUNNING; a crashed process leaves one behind."""
+        rows = self._tasks("WHERE state = 'RUNNING' LIMIT 1", ())
+        return rows[0] if rows else None
+
+    def count_ahead(self, task_id: str) -> int:
+        """How many tasks have to end before a queued one starts."""
+        with store_errors(self.path):
+            row = self._db.execute(
+                "SELECT COUNT(*) FROM tasks WHERE state = 'RUNNING' OR (state = 'QUEUED' AND place <"
+                " (SELECT place FROM tasks WHERE n = ?))",
+                (_number(task_id),),
+            ).fetchone()
+        return int(row[0])
+
+    def cancel(self, task_id: str, at: float) -> queue.CancelOutcome:
+        """Cancels a queued task at once; asks for a running one to be cancelled, which its process sees."""
+        row = self.task(task_id)
+        if row is None:
+            return "unknown"
+        number = _number(row.task.id)
+        with store_errors(self.path):
+            self._db.execute("PRAGMA secure_delete = ON")  # no trace, not even in the file's free pages
+        with self._transaction() as db:
+            outcome = queue.cancel(db, number, at)
+        if outcome == "removed":
+            with store_errors(self.path):
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return outcome
+
+    def is_cancelled(self, task_id: str) -> bool:
+        """Whether somebody asked for the running task to be cancelled."""
+        with store_errors(self.path):
+            found = self._db.execute("SELECT 1 FROM control WHERE n = ?", (_number(task_id),)).fetchone()
+        return found is not None
 
     def task(self, task_id: str) -> TaskRow | None:
         number = task_id.removeprefix("t")
@@ -125,14 +160,23 @@ class Store:
         return rows[0] if rows else None
 
     def _tasks(self, where: str, values: tuple[Any, ...]) -> list[TaskRow]:
-        with _store_errors(self.path):
-            rows = self._db.execute(f"SELECT state, created, spec FROM tasks {where}", values).fetchall()
-        return [TaskRow(Task.model_validate_json(spec), state, created) for state, created, spec in rows]
+        with store_errors(self.path):
+            rows = self._db.execute(f"SELECT {queue.ROW} FROM tasks {where}", values).fetchall()
+        return [
+            TaskRow(Task.model_validate_json(spec), state, created, position, bool(applying))
+            for spec, state, created, position, applying in rows
+        ]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with store_errors(self.path), self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield self._db
 
     def events(self, task: str | None = None, after: int = 0) -> list[Event]:
         """Events in order, of one task or of all, after a sequence number."""
         where, values = ("task = ? AND ", (task, after)) if task else ("", (after,))
-        with _store_errors(self.path):
+        with store_errors(self.path):
             rows = self._db.execute(
                 f"SELECT seq, task, path, turn, at, kind, body FROM events WHERE {where}seq > ? ORDER BY seq",
                 values,
@@ -141,9 +185,9 @@ class Store:
 
     def contents(self, task: str) -> dict[int, str]:
         """What models wrote and read, by the event's sequence number. Gone when the task has ended."""
-        with _store_errors(self.path):
+        with store_errors(self.path):
             rows = self._db.execute(
-                f"SELECT seq, content FROM bodies WHERE seq IN {_OF_TASK}", (task,)
+                f"SELECT seq, content FROM bodies WHERE seq IN {queue.OF_TASK}", (task,)
             ).fetchall()
         return dict(rows)
 
@@ -153,7 +197,7 @@ class Store:
         """Yields events as any process commits them, for ever."""
         version = -1
         while True:
-            with _store_errors(self.path):
+            with store_errors(self.path):
                 seen = self._db.execute("PRAGMA data_version").fetchone()[0]
             if seen != version:
                 version = seen
@@ -173,7 +217,8 @@ class Store:
     ) -> "asyncio.Future[list[Event]]":
         """Commits events, and a change of the task's state with them; returns them with their numbers.
 
-        A state that ends the task deletes its conversation unless it is to be kept.
+        A state that ends the task deletes its conversation unless it is to be kept. A state that the task
+        cannot take raises ImpossibleTransition, and nothing is committed.
         """
         if self._writer is None:
             self._writer = threading.Thread(target=self._write_all, name="headgate-store", daemon=True)
@@ -188,7 +233,7 @@ class Store:
 
     def _write_all(self) -> None:
         try:
-            db = _connect(self.path)
+            db = connect(self.path)
         except StoreError as error:
             self._refuse_all(error)
             return
@@ -209,24 +254,30 @@ class Store:
             write.loop.call_soon_threadsafe(_fail, write.done, error)
 
     def _commit(self, db: sqlite3.Connection, batch: list[_Write]) -> None:
+        results: list[list[Event] | ImpossibleTransition] = []
         try:
             with db:
                 db.execute("BEGIN IMMEDIATE")
-                results = [_insert(db, write) for write in batch]
+                for write in batch:
+                    try:
+                        results.append(_insert(db, write))
+                    except ImpossibleTransition as bug:  # raised before anything of this write was inserted
+                        results.append(bug)
         except (sqlite3.Error, UnicodeError) as error:
-            failure = StoreError(_sentence(self.path, error))
+            failure = StoreError(explain(self.path, error))
             for write in batch:
                 write.loop.call_soon_threadsafe(_fail, write.done, failure)
             return
-        for write, events in zip(batch, results, strict=True):
-            write.loop.call_soon_threadsafe(_succeed, write.done, events)
-
-
-def _encode(body: AnyBody) -> str:
-    return body.model_dump_json(exclude_defaults=True, exclude={"kind"})
+        for write, result in zip(batch, results, strict=True):
+            if isinstance(result, ImpossibleTransition):
+                write.loop.call_soon_threadsafe(_fail, write.done, result)
+            else:
+                write.loop.call_soon_threadsafe(_succeed, write.done, result)
 
 
 def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
+    if write.state:
+        queue.move(db, _number(write.task), write.state)
     events = []
     for entry, body in write.entries:
         row = (write.task, entry.path, entry.turn, entry.at, entry.body.kind, body)
@@ -237,10 +288,8 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
         if entry.content is not None:
             db.execute("INSERT INTO bodies VALUES (?, ?)", (seq, entry.content))
         events.append(Event(seq, write.task, entry.path, entry.turn, entry.at, entry.body))
-    if write.state:
-        db.execute("UPDATE tasks SET state = ? WHERE n = ?", (write.state, _number(write.task)))
     if write.state in FINAL_STATES and not write.keep_bodies:
-        db.execute(f"DELETE FROM bodies WHERE seq IN {_OF_TASK}", (write.task,))
+        db.execute(f"DELETE FROM bodies WHERE seq IN {queue.OF_TASK}", (write.task,))
     return events
 
 
@@ -258,55 +307,6 @@ def _succeed(future: "asyncio.Future[list[Event]]", events: list[Event]) -> None
         future.set_result(events)
 
 
-def _fail(future: "asyncio.Future[list[Event]]", error: StoreError) -> None:
+def _fail(future: "asyncio.Future[list[Event]]", error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    with _store_errors(path):
-        db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-        try:
-            # Larger pages than usual: most rows are a kilobyte or more, and a page holds only whole ones.
-            db.execute("PRAGMA page_size = 8192")
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = FULL")
-        except sqlite3.Error:
-            db.close()
-            raise
-    return db
-
-
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version == len(MIGRATIONS):
-        return
-    db.execute("BEGIN IMMEDIATE")
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(MIGRATIONS):
-        raise StoreError(
-            f"{path} was written by a newer Headgate (schema {version}): upgrade Headgate to read it"
-        )
-    for step in MIGRATIONS[version:]:
-        step(db)
-    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-
-
-@contextmanager
-def _store_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise StoreError(_sentence(path, error)) from error
-
-
-def _sentence(path: Path, error: Exception) -> str:
-    match str(error):
-        case text if "disk is full" in text or "disk I/O" in text:
-            return f"cannot write {path}: {text}; free some space and run again"
-        case text if "not a database" in text or "malformed" in text:
-            return f"{path} is damaged ({text}): move it aside and run again"
-        case text if "unable to open" in text or "readonly" in text:
-            return f"cannot open {path}: {text}; check the permissions of its folder"
-        case text:
-            return f"{path}: {text}"

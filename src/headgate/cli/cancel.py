@@ -1,0 +1,69 @@
+"""`headgate cancel`: takes a task out of the queue, or stops it where it runs."""
+
+import asyncio
+import time
+from functools import partial
+from pathlib import Path
+
+import click
+
+from headgate.cli.live import say
+from headgate.cli.lookup import find_task, open_store
+from headgate.cli.options import find_repo, repo_option
+from headgate.cli.work import start_worker
+from headgate.core.task import TaskState
+from headgate.engine.engine import Engine
+from headgate.errors import ConfigError, HeadgateError
+
+WAIT_SECONDS = 60.0
+POLL_SECONDS = 0.1
+
+
+@click.command("cancel")
+@click.argument("task_id", metavar="ID")
+@repo_option
+def command(task_id: str, repo: Path | None) -> None:
+    """Cancel a task that is queued or runs.
+
+    A queued task is removed, as if it had never been submitted. A running one is stopped, in whichever
+    process it runs; what it has changed so far stays in the working tree.
+    """
+    root = find_repo(repo)
+    with open_store(root) as store:
+        found = find_task(store, task_id).task.id
+    engine = Engine.open(root, start_worker=partial(start_worker, root))
+    try:
+        say(asyncio.run(cancel(engine, found)))
+    finally:
+        engine.store.close()
+
+
+async def cancel(engine: Engine, task_id: str) -> str:
+    """Cancels a task and waits until it is over; returns what there is to say."""
+    match engine.cancel(task_id):
+        case "removed":
+            return f"Task {task_id} was removed from the queue."
+        case "returned":
+            return f"Task {task_id} left the queue and is a proposal again."
+        case "asked":
+            state = await _wait_for_end(engine, task_id)
+            if state == "CANCELLED":
+                return f"Task {task_id} was cancelled; what it has changed so far stays."
+            raise ConfigError(f"Task {task_id} had just ended: {state}.")
+        case _:
+            row = engine.store.task(task_id)
+            raise ConfigError(f"Task {task_id} is over: {row.state if row else 'it was cancelled'}.")
+
+
+async def _wait_for_end(engine: Engine, task_id: str) -> TaskState | None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < deadline:
+        row = engine.store.task(task_id)
+        if row is None or row.state != "RUNNING":
+            return row.state if row else None
+        # Does something only if nobody holds the lock: the process that ran it is gone.
+        await engine.settle_cancelled()
+        await asyncio.sleep(POLL_SECONDS)
+    raise HeadgateError(
+        f"Task {task_id} is asked to stop, but the process that runs it has not stopped it yet."
+    )

@@ -1,0 +1,107 @@
+"""What `run` and `submit` share: a task's text, its constraints and the options that hold for it."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from headgate.cli.options import config_option, find_repo, flow_argument, model_options, repo_option
+from headgate.core.task import Constraints, Options, Task
+from headgate.engine.engine import Engine, load_options
+from headgate.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A task as it was given on the command line."""
+
+    root: Path
+    text: str
+    constraints: Constraints
+    options: Options
+    notes: tuple[str, ...]
+    """What the user should know about the configuration."""
+
+    def submit_to(self, engine: Engine) -> Task:
+        return engine.submit(self.text, self.constraints, self.options)
+
+
+def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds TEXT and every option that describes a task, passed on as one `Submission`."""
+
+    @wraps(function)
+    def command(
+        *,
+        text: str | None,
+        file: Path | None,
+        keep: tuple[str, ...],
+        non_goal: tuple[str, ...],
+        boundary: tuple[str, ...],
+        flow: str | None,
+        model: str | None,
+        base_url: str | None,
+        config: Path | None,
+        repo: Path | None,
+        **others: Any,
+    ) -> Any:
+        task_text = read_text(text, file, sys.stdin)
+        root = find_repo(repo)
+        options = Options(
+            flow=flow_argument(flow),
+            model=model,
+            base_url=base_url,
+            config=str(config.absolute()) if config else None,
+        )
+        notes = load_options(root, options, os.environ).notes
+        constraints = Constraints(keep=keep, non_goals=non_goal, boundaries=boundary)
+        return function(Submission(root, task_text, constraints, options, notes), **others)
+
+    for add in reversed(
+        (
+            click.argument("text", required=False),
+            click.option(
+                "--file",
+                "file",
+                type=click.Path(path_type=Path),
+                metavar="F",
+                help="Read the task from a file.",
+            ),
+            click.option("--keep", multiple=True, metavar="TEXT", help="Something to preserve. Repeatable."),
+            click.option(
+                "--non-goal", multiple=True, metavar="TEXT", help="Something not to do. Repeatable."
+            ),
+            click.option(
+                "--boundary", multiple=True, metavar="GLOB", help="A path not to write. Repeatable."
+            ),
+            click.option("--flow", metavar="FLOW", help="A flow by name or file."),
+            model_options,
+            config_option,
+            repo_option,
+        )
+    ):
+        command = add(command)
+    return command
+
+
+def read_text(text: str | None, file: Path | None, stdin: IO[str]) -> str:
+    """The task's text, from wherever it is."""
+    if (text is None) == (file is None):
+        raise ConfigError(
+            'Say what is to be done, once: headgate run "...", run - (standard input) or --file F.'
+        )
+    try:
+        if file is not None:
+            return file.read_text(encoding="utf-8")
+        given = stdin.read() if text == "-" else text or ""
+        given.encode()
+    except UnicodeError:
+        source = file or ("Standard input" if text == "-" else "The task")
+        raise ConfigError(f"{source} is not UTF-8 text.") from None
+    except OSError as error:
+        raise ConfigError(f"Cannot read {file}: {error.strerror}.") from None
+    return given

@@ -1,0 +1,247 @@
+"""One task being carried out: from the moment it is RUNNING to its report."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from headgate.checks.retention import prune_runs
+from headgate.config.flows import flow_from_config
+from headgate.config.load import Loaded
+from headgate.config.schema import Config
+from headgate.core.boundaries import Resolved
+from headgate.core.events import TaskEnded, TaskResumed, TaskStarted
+from headgate.core.flow import Flow
+from headgate.core.messages import Model
+from headgate.core.report import Report, build_report, write_summary
+from headgate.core.rules import Decision
+from headgate.core.settings import ModelSettings
+from headgate.core.state import fold
+from headgate.core.task import Options, Task, TaskState
+from headgate.engine.bus import Bus
+from headgate.engine.folder import Folder
+from headgate.engine.log import TaskLog
+from headgate.engine.outfit import (
+    TOOLS,
+    build_context,
+    build_verifier,
+    pinned,
+    secret_patterns,
+    task_boundaries,
+    tools_for,
+    without_secrets,
+)
+from headgate.engine.store import Store
+from headgate.engine.tree import TaskTree
+from headgate.errors import HeadgateError
+from headgate.host.git import Snapshots
+from headgate.host.uninterrupted import uninterrupted
+from headgate.models.base import open_model
+from headgate.models.scripted import ScriptedModel
+from headgate.run.flow import run_flow
+from headgate.run.job import Job
+from headgate.run.restore import restore
+from headgate.tools.guards import redactor
+
+ENDINGS: dict[str, TaskState] = {"advance": "SUCCESS", "stuck": "STUCK", "infra": "INFRA_ERROR"}
+SPECS = tuple(tool.spec for tool in TOOLS)
+CANCELLED = Decision("fail", "cancelled")
+MAX_RESUMES = 3
+"""How often in a row a task may be taken up again without getting anywhere."""
+CONTROL_SECONDS = 0.2
+"""How often a running task looks whether another process wants it cancelled."""
+
+
+@dataclass
+class Execution:
+    """Carries a task out, hears when it is to be cancelled, and ends it with a record whatever happens."""
+
+    task: Task
+    folder: Folder
+    store: Store
+    bus: Bus
+    configure: Callable[[Options], Loaded]
+    models: Mapping[str | None, Model]
+    """Models to use instead of those that the configuration names."""
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    crash: Exception | None = None
+    """A bug in Headgate that ended the task, once it has ended."""
+    _work: "asyncio.Task[Decision] | None" = field(default=None, init=False)
+    _keep_conversation: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.log = TaskLog(self.store, self.bus, self.task, self.now)
+        self.tree = TaskTree(Snapshots(self.folder.repo), lambda: self.log.state.first_hashes)
+        self._past = self.store.events(self.task.id)
+        if self._past:
+            # A process that is gone left it RUNNING; this one goes on from there.
+            self.log.state = fold(self._past)
+            self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
+            self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
+
+    def cancel(self) -> None:
+        """Wakes the task up to be cancelled, once: what it has to clean up is not to be cancelled as well."""
+        if self._work and not self._work.cancelling():
+            self._work.cancel()
+
+    async def run(self) -> Report:
+        """The task's report. If this call is cancelled, so is the task, and only then does the call end."""
+        if self.store.is_cancelled(self.task.id):
+            return await uninterrupted(self._end("CANCELLED", CANCELLED))
+        self._work = asyncio.create_task(self._carry_out())
+        watch = asyncio.create_task(self._watch_control())
+        stopped: asyncio.CancelledError | None = None
+        while not self._work.done():
+            try:
+                await asyncio.wait({self._work})
+            except asyncio.CancelledError as error:
+                stopped = error
+                self.cancel()
+        watch.cancel()
+        report = await uninterrupted(self._conclude(self._work))
+        await asyncio.wait({watch})
+        if not watch.cancelled():
+            watch.result()
+        if stopped:
+            raise stopped
+        return report
+
+    async def _watch_control(self) -> None:
+        while not self.store.is_cancelled(self.task.id):
+            await asyncio.sleep(CONTROL_SECONDS)
+        self.cancel()
+
+    async def _conclude(self, work: "asyncio.Task[Decision]") -> Report:
+        if work.cancelled():
+            return await self._end("CANCELLED", CANCELLED)
+        match work.exception():
+            case None:
+                return await self._end(ENDINGS[work.result().action], work.result())
+            case HeadgateError() | OSError() as error:
+                return await self._end("INFRA_ERROR", Decision("infra", "environment", str(error)))
+            case Exception() as bug:
+                self.crash = bug
+                detail = f"Headgate itself failed: {type(bug).__name__}: {bug}"
+                return await self._end("INFRA_ERROR", Decision("infra", "crash", detail))
+            case other:
+                raise other
+
+    async def _carry_out(self) -> Decision:
+        task, log, repo = self.task, self.log, self.folder.repo
+        loaded = self.configure(task)
+        config = pinned(loaded.config, log.state.config)
+        self._keep_conversation = config.keep_conversations
+        flow = log.state.flow or choose_flow(loaded, task, self.folder)
+        async with AsyncExitStack() as stack:
+            models, settings = await self._open_models(stack, loaded, flow)
+            bounds = await asyncio.to_thread(self._boundaries, config)
+            redact = redactor(repo, secret_patterns(config))
+            context = build_context(
+                self.folder, config, task, self.bus, redact, lambda: log.state.plan, bounds
+            )
+            stack.callback(context.protected.forget if context.protected else lambda: None)
+            job = Job(
+                task=task,
+                flow=flow,
+                log=log,
+                models=models,
+                model_settings=settings,
+                tools={tool.name: tool for tool in tools_for(config)},
+                context=context,
+                verifier=build_verifier(self.folder, config, self.bus),
+                tree=self.tree,
+                redact=redact,
+                now=self.now,
+                sleep=self.sleep,
+                pulse=self.bus.pulse,
+                agents_md=config.agents_md,
+            )
+            if self._past:
+                log.record("", 0, TaskResumed())
+                await log.commit()
+                if log.state.resumes > MAX_RESUMES:
+                    return Decision("infra", "crash_loop", "It was interrupted again and again.")
+                restore(job, self._past, self.store.contents(task.id))
+            else:
+                await self._record_start(job, config, bounds)
+            decision = await run_flow(job)
+            for model in models.values():
+                if isinstance(model, ScriptedModel) and decision.action != "infra":
+                    model.check_finished()
+            return decision
+
+    async def _record_start(self, job: Job, config: Config, bounds: Resolved) -> None:
+        started = TaskStarted(
+            text=self.task.text,
+            goal=self.task.goal,
+            constraints=self.task.constraints,
+            flow=job.flow,
+            model=job.models[None].name,
+            tools=tuple(job.tools),
+            boundaries=bounds.globs,
+            unenforced=bounds.unenforced,
+            baseline=await self.tree.begin(),
+            config=without_secrets(config),
+        )
+        self.log.record("", 0, started)
+        await self.log.commit()
+
+    def _boundaries(self, config: Config) -> Resolved:
+        """What is out of bounds: as resolved when the task began, not anew against a tree that it changed."""
+        if self._past:
+            return Resolved(self.log.state.boundaries, unenforced=self.log.state.unenforced)
+        return task_boundaries(self.folder.repo, config, self.task)
+
+    async def _open_models(
+        self, stack: AsyncExitStack, loaded: Loaded, flow: Flow
+    ) -> tuple[dict[str | None, Model], dict[str | None, ModelSettings]]:
+        models: dict[str | None, Model] = {}
+        settings: dict[str | None, ModelSettings] = {}
+        for name in model_names(flow):
+            given = self.models.get(name)
+            if given is not None:
+                models[name], settings[name] = given, ModelSettings(model=given.name)
+            else:
+                settings[name] = loaded.config.model_settings(name)
+                models[name] = await stack.enter_async_context(open_model(settings[name], self.folder.repo))
+        return models, settings
+
+    async def _end(self, ending: TaskState, why: Decision) -> Report:
+        """Records how it ended, with what really differs in the tree, and writes the report."""
+        log = self.log
+        files = await self.tree.final_changes()
+        verified = ending == "SUCCESS" and bool(log.state.passing_run)
+        summary = write_summary(log.state, ending, why.reason, why.detail, files)
+        ended = TaskEnded(
+            state=ending,
+            verified=verified,
+            reason=why.reason,
+            summary=summary,
+            files_changed=files,
+        )
+        log.record("", 0, ended)
+        keep = self._keep_conversation
+        await log.commit_state(ending, keep_bodies=keep)
+        if not keep:
+            self.folder.forget_outputs(log.state.task)
+        report = build_report(log.state)
+        self.folder.write_report(report, log.state.notes)
+        await asyncio.to_thread(prune_runs, self.folder.runs, self._runs_to_keep(report), self.now())
+        return report
+
+    def _runs_to_keep(self, report: Report) -> set[str]:
+        """Runs that a report refers to: this task's, and those of tasks that ended stuck."""
+        stuck = (row.task.id for row in self.store.tasks() if row.state == "STUCK")
+        return {*report.run_ids, *(run for task in stuck for run in fold(self.store.events(task)).run_ids)}
+
+
+def choose_flow(loaded: Loaded, options: Options, folder: Folder) -> Flow:
+    """The flow that a task is carried out with; ConfigError where there is none such."""
+    return flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents)
+
+
+def model_names(flow: Flow) -> tuple[str | None, ...]:
+    """The models that a flow's stages name; None is the default."""
+    return tuple(dict.fromkeys((None, *(stage.model for stage in flow.stages))))

@@ -1,0 +1,79 @@
+"""The queue in the store's tables: who comes next, and every change of where a task stands.
+
+All of it happens within the caller's transaction, so that what is checked still holds when it is written.
+"""
+
+import sqlite3
+from typing import Literal
+
+from headgate.core.task import Standing, TaskState, check_transition
+
+CancelOutcome = Literal["removed", "returned", "asked", "settled", "unknown"]
+"""What asking for a cancellation came to: a queued task was removed, or returned to PROPOSED; the process
+that runs it was asked; there is nothing to cancel; there is no such task."""
+
+OF_TASK = "(SELECT seq FROM events WHERE task = ?)"
+IN_QUEUE = "WHERE state = 'QUEUED' ORDER BY place"
+TAIL = "(SELECT COALESCE(MAX(place), 0) + 1 FROM tasks WHERE state = 'QUEUED')"
+ROW = (
+    "spec, state, created, CASE state WHEN 'QUEUED' THEN (SELECT COUNT(*) FROM tasks AS other"
+    " WHERE other.state = 'QUEUED' AND other.place <= tasks.place) END, applying"
+)
+
+
+def join(db: sqlite3.Connection, created: float) -> int:
+    """A new, still empty row at the queue's end; returns its number."""
+    row = db.execute(
+        f"INSERT INTO tasks (state, created, spec, place) VALUES ('QUEUED', ?, '', {TAIL}) RETURNING n",
+        (created,),
+    ).fetchone()
+    return int(row[0])
+
+
+def cancel(db: sqlite3.Connection, number: int, at: float) -> CancelOutcome:
+    match standing(db, number):
+        case "QUEUED":
+            move(db, number, "GONE")
+            return "removed"
+        case "QUEUED_TO_APPLY":
+            move(db, number, "PROPOSED")
+            return "returned"
+        case "RUNNING":
+            db.execute("INSERT OR IGNORE INTO control VALUES (?, 'cancel', ?)", (number, at))
+            return "asked"
+        case "GONE":
+            return "unknown"
+        case _:
+            return "settled"
+
+
+def standing(db: sqlite3.Connection, number: int) -> Standing:
+    row = db.execute("SELECT state, applying FROM tasks WHERE n = ?", (number,)).fetchone()
+    if row is None:
+        return "GONE"
+    state: TaskState = row[0]
+    return "QUEUED_TO_APPLY" if state == "QUEUED" and row[1] else state
+
+
+def move(db: sqlite3.Connection, number: int, new: Standing) -> None:
+    """Changes where a task stands, within the caller's transaction."""
+    old = standing(db, number)
+    if new == old == "RUNNING":
+        return  # it runs on after a crash
+    if new == "QUEUED":
+        new = "QUEUED_TO_APPLY"  # the only way back into the queue
+    check_transition(f"t{number}", old, new)
+    db.execute("DELETE FROM control WHERE n = ?", (number,))
+    if new == "GONE":
+        task = f"t{number}"
+        db.execute(f"DELETE FROM bodies WHERE seq IN {OF_TASK}", (task,))
+        db.execute("DELETE FROM events WHERE task = ?", (task,))
+        db.execute("DELETE FROM tasks WHERE n = ?", (number,))
+    elif new == "QUEUED_TO_APPLY":
+        db.execute(f"UPDATE tasks SET state = 'QUEUED', applying = 1, place = {TAIL} WHERE n = ?", (number,))
+    else:
+        # A proposal that is being applied stays marked as one while it runs.
+        db.execute(
+            "UPDATE tasks SET state = ?, place = NULL, applying = applying AND ? = 'RUNNING' WHERE n = ?",
+            (new, new, number),
+        )

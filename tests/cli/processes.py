@@ -1,0 +1,120 @@
+"""Real `headgate` processes that run beside each other, and waiting for what they do."""
+
+import asyncio
+import json
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from command import environment
+
+from headgate.engine.folder import Folder
+from headgate.engine.store import Store
+from headgate.host.lock import FileLock
+
+PATIENCE = 60.0
+"""Seconds after which a test gives up; nothing takes that long unless it hangs."""
+
+GATED = """
+- calls: [{shell: {command: "touch started; while [ ! -e go ]; do sleep 0.02; done; echo gated >> order"}}]
+- text: Done.
+"""
+"""A task that begins (`started`) and ends when the file `go` is there."""
+
+
+SLEEPER = "test -e pid || { echo $$ > pid; exec sleep 600; }"
+"""Hangs the first time it is run."""
+
+
+def step(word: str) -> str:
+    """A script for a task that adds a line to the file `order`."""
+    return f"- calls: [{{shell: {{command: echo {word} >> order}}}}]\n- text: Done.\n"
+
+
+async def start(repo: Path, *args: str, **env: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "headgate", *args),
+        cwd=repo,
+        env=environment(repo, **env),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def call(repo: Path, *args: str, **env: str) -> tuple[int | None, str, str]:
+    """Exit code, standard output and standard error of a command."""
+    process = await start(repo, *args, **env)
+    out, err = await ended(process)
+    return process.returncode, out.decode(), err.decode()
+
+
+async def ended(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+    """What a process printed, once it has ended."""
+    async with asyncio.timeout(PATIENCE):
+        return await process.communicate()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.03)
+
+
+async def line_with(stream: asyncio.StreamReader | None, part: str) -> str:
+    assert stream is not None
+    async with asyncio.timeout(PATIENCE):
+        while line := (await stream.readline()).decode():
+            if part in line:
+                return line
+    raise AssertionError(f"the stream ended without {part!r}")
+
+
+def states(repo: Path) -> dict[str, str]:
+    """Every task's state, by id."""
+    store = Store(Folder(repo).database)
+    try:
+        return {row.task.id: row.state for row in store.tasks()}
+    finally:
+        store.close()
+
+
+def is_idle(repo: Path) -> bool:
+    return not FileLock(Folder(repo).lock).is_held()
+
+
+def rows(repo: Path) -> dict[str, list[Any]]:
+    """Everything in the store's tables."""
+    with closing(sqlite3.connect(Folder(repo).database)) as db:
+        names = ("tasks", "events", "bodies", "control")
+        return {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in names}
+
+
+def files(repo: Path) -> set[str]:
+    """What is in .headgate, except SQLite's own files."""
+    folder = repo / ".headgate"
+    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+    return {name for name in found if not name.startswith("headgate.db")}
+
+
+def reports(repo: Path) -> list[dict[str, Any]]:
+    path = repo / ".headgate" / "task_reports.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def pid_of(repo: Path) -> int | None:
+    """The process that wrote its number into the file `pid`."""
+    path = repo / "pid"
+    return int(path.read_text()) if path.exists() and path.read_text().strip() else None
+
+
+def is_dead(pid: int | None) -> bool:
+    """Whether a process has ended, reaped or not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except FileNotFoundError:
+        return True
+    return stat.rpartition(b")")[2].split()[0] == b"Z"
