@@ -166,7 +166,7 @@ def read_message(item: dict[str, object]) -> Message:
         content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     calls = tuple(
         ToolCall(str(call["id"]), str(call["function"]["name"]), str(call["function"]["arguments"]))
-        for call in item.get("tool_calls") or ()  # type: ignore[attr-defined]
+        for call in item.get("tool_calls") or ()
     )
-    message = Message(item["role"], str(content), calls)  # type: ignore[arg-type]
+    message = Message(item["role"], str(content), calls)
     return replace(message, call_id=str(item.get("tool_call_id", "")))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from headgate.core.flow import Ending, Flow
-from headgate.core.messages import Category
+from headgate.core.messages import Category, Reply, clean_text
 from headgate.core.task import Constraints, TaskState
 
 
@@ -98,6 +98,17 @@ class ReplyReceived(Body):
     cached_tokens: int
     finish: str
     calls: tuple[str, ...]
+
+    @classmethod
+    def of(cls, reply: Reply) -> "ReplyReceived":
+        """What the log keeps of a reply for good."""
+        return cls(
+            prompt_tokens=reply.usage.prompt,
+            completion_tokens=reply.usage.completion,
+            cached_tokens=reply.usage.cached,
+            finish=reply.finish,
+            calls=tuple(clean_text(call.name)[:80] for call in reply.message.calls),
+        )
 
 
 class ReplyFailed(Body):

@@ -15,7 +15,6 @@ from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Entrance, Job
 from headgate.run.mend import ask_for_hypotheses, mend, replan, start_replan
 from headgate.run.review import review, revise
-from headgate.tools.output import plain
 
 
 async def run_flow(job: Job) -> Decision:
@@ -131,7 +130,7 @@ async def _verify(job: Job, fix: Stage) -> Decision | None:
 def _failure_message(job: Job, run_id: str, found: Verification) -> str:
     if not isinstance(found.verdict, Fail):
         return ""
-    tail = job.redact(plain(found.tail))[-job.context.result_chars :]
+    tail = job.redact(found.tail)[-job.context.result_chars :]
     listed = job.redact(render_failures(found.failures))
     failing = f"\nFailing tests:\n{listed}\n" if listed else ""
     return fill("verify_failed", reason=found.verdict.reason, run_id=run_id, failing=failing, tail=tail)

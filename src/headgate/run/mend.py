@@ -52,17 +52,7 @@ async def ask_for_hypotheses(job: Job, fix: Stage) -> None:
         reply = await job.models[fix.model].reply(request)
     except ModelError:
         return
-    job.log.record(
-        "",
-        0,
-        ReplyReceived(
-            prompt_tokens=reply.usage.prompt,
-            completion_tokens=reply.usage.completion,
-            cached_tokens=reply.usage.cached,
-            finish=reply.finish,
-            calls=(),
-        ),
-    )
+    job.log.record("", 0, ReplyReceived.of(reply))
     text = job.redact(clean_text(reply.message.content)).strip()[:4_000]
     if text:
         job.log.record("", 0, HypothesesGiven(text=text))

@@ -25,16 +25,7 @@ async def take_turn(run: StageRun) -> None:
     reply = await _ask(run)
     if reply is not None:
         message = reply.message
-        run.record(
-            ReplyReceived(
-                prompt_tokens=reply.usage.prompt,
-                completion_tokens=reply.usage.completion,
-                cached_tokens=reply.usage.cached,
-                finish=reply.finish,
-                calls=tuple(clean_text(call.name)[:80] for call in message.calls),
-            ),
-            reply_content(message),
-        )
+        run.record(ReplyReceived.of(reply), reply_content(message))
         run.transcript.add(message)
         if run.entrance.reason == "check_failed" and run.turn == 1:
             run.record(DiagnosisGiven(loop=run.job.state.verify_loops, text=_diagnosis(run, message)))
