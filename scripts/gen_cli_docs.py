@@ -41,9 +41,9 @@ def render() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _render_command(command: click.Command, ctx: click.Context) -> Iterator[str]:
+def _render_command(command: click.Command, ctx: click.Context, heading: str = "##") -> Iterator[str]:
     usage = " ".join(command.collect_usage_pieces(ctx))
-    yield from (f"## headgate {ctx.info_name}", "", f"    {ctx.command_path} {usage}", "")
+    yield from (f"{heading} {ctx.command_path}", "", f"    {ctx.command_path} {usage}", "")
     yield _paragraphs(command.help)
     options = [parameter for parameter in command.get_params(ctx) if isinstance(parameter, click.Option)]
     records = [record for option in options if (record := option.get_help_record(ctx))]
@@ -52,6 +52,9 @@ def _render_command(command: click.Command, ctx: click.Context) -> Iterator[str]
         yield f"| `{_cell(flags)}` | {_cell(text)} |"
     if command.epilog:
         yield from ("", _paragraphs(command.epilog))
+    for name, subcommand in command.commands.items() if isinstance(command, click.Group) else ():
+        yield ""
+        yield from _render_command(subcommand, click.Context(subcommand, ctx, name), "###")
 
 
 def _paragraphs(text: str | None) -> str:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from headgate.checks.scope import FileDiff, check_scope, check_tests, is_test, read_diff
+from headgate.checks.scope import FileDiff, check_scope, check_tests, read_diff
 from headgate.core.rules import Fail, Pass
+from headgate.core.testfiles import is_test
 
 DIFF = """diff --git a/src/a.py b/src/a.py
 index 1..2 100644

@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from command import environment, headgate
+from processes import is_dead, pid_of, until
 
 STEPS: list[tuple[str, dict[str, Any]]] = [
     ("write_file", {"path": "a.txt", "content": "a\n"}),
@@ -70,16 +68,15 @@ async def test_a_killed_task_is_taken_up_by_the_next_run(repo: Path, server: str
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )
-    pid = repo / "pid"
-    while not pid.exists() or not pid.read_text().strip():
-        await asyncio.sleep(0.05)
+    await until(lambda: pid_of(repo))
     first.kill()
     await first.wait()
-    with suppress(ProcessLookupError):
-        os.kill(int(pid.read_text()), signal.SIGKILL)
+    left = pid_of(repo)
+    assert not is_dead(left)
     second = await asyncio.to_thread(headgate, repo, "run", "Another task", *flags)
     assert second.returncode == 0, second.stderr
     assert "Task t1 taken up again where it was interrupted" in second.stderr
+    assert is_dead(left)
     taken_up = json.loads(headgate(repo, "report", "t1", "--json").stdout)
     assert (taken_up["state"], taken_up["files_changed"]) == ("SUCCESS", ["a.txt", "b.txt", "pid"])
     assert taken_up["tool_call_counts"] == {"write_file": 2, "shell": 1, "stage_done": 1}

@@ -144,7 +144,7 @@ async def test_run_returns_its_own_task_s_exit_code_and_passes_the_lock_on(queue
     out, _ = await ended(removed)
     report = json.loads(out)
     assert (removed.returncode, report["state"]) == (130, "CANCELLED")
-    assert report["summary"] == "Cancelled before it started."
+    assert (report["reason"], report["summary"]) == ("cancelled", "")
     (queue_repo / "go").touch()
     await ended(first)
     await ended(second)

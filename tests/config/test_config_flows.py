@@ -9,7 +9,8 @@ from pydantic import TypeAdapter
 
 from headgate.config.flows import builtin_flows, flow_from_config, load_flow
 from headgate.config.load import load_config
-from headgate.config.schema import Config, expand_stages
+from headgate.config.schema import Config
+from headgate.config.stages import expand_stages
 from headgate.core.flow import Checks, Flow, Stage, ToolScope, flow_problems
 from headgate.core.messages import ToolSpec
 from headgate.errors import ConfigError
@@ -101,8 +102,8 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, message: str) -> Non
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("stagd", 'There is no flow "stagd": did you mean "staged"? Built in are flat, staged; '),
-        ("xyzzy", 'There is no flow "xyzzy". Built in are flat, staged; '),
+        ("stagd", 'There is no flow "stagd": did you mean "staged"? Built in are branched, flat, staged, staged3; '),
+        ("xyzzy", 'There is no flow "xyzzy". Built in are branched, flat, staged, staged3; '),
         ("nowhere.yaml", "There is no flow file nowhere.yaml."),
         ("folder/", "folder/ is a directory, where a file was expected."),
     ],

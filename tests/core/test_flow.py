@@ -104,15 +104,15 @@ def test_order_follows_needs_then_priority_then_the_file() -> None:
         Stage(id="urgent", priority="critical"),
     )
     order = []
-    while stage := next_stage(flow, dict.fromkeys(order, "completed")):
+    while stage := next_stage(flow.stages, dict.fromkeys(order, "completed")):
         order.append(stage.id)
     assert order == ["urgent", "first", "late", "low"]
 
 
 def test_a_stage_whose_needs_failed_is_never_ready() -> None:
     flow = flow_of(Stage(id="a"), Stage(id="b", needs=("a",)))
-    assert next_stage(flow, {"a": "failed"}) is None
-    assert next_stage(flow, {"a": "exhausted"}) == flow.stage("b")
+    assert next_stage(flow.stages, {"a": "failed"}) is None
+    assert next_stage(flow.stages, {"a": "exhausted"}) == flow.stage("b")
 
 
 def test_the_stage_that_mends_is_the_last_that_may_write() -> None:

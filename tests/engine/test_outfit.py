@@ -21,6 +21,7 @@ from headgate.engine.outfit import (
     tools_for,
 )
 from headgate.errors import ConfigError, ToolDenied
+from headgate.host.git import Snapshots
 from headgate.host.workspace import FileChange
 from headgate.tools.base import Outcome, ToolContext
 from headgate.tools.shell import shell
@@ -40,7 +41,9 @@ def repo(tmp_path: Path) -> Path:
 
 def context(repo: Path, config: Config, *boundaries: str, resolved: Resolved | None = None) -> ToolContext:
     task = Task(id="t1", text="x", goal="x", constraints=Constraints(boundaries=boundaries))
-    return build_context(Folder(repo), config, task, Bus(), lambda text: text, tuple, resolved)
+    bounds = resolved or task_boundaries(repo, config, task)
+    start = Snapshots(repo).take
+    return build_context(Folder(repo), config, task, Bus(), lambda text: text, tuple, bounds, baseline=start)
 
 
 async def run(given: ToolContext, command: str) -> str:
@@ -61,7 +64,7 @@ class TestMonorepo:
 
     def test_none(self, repo: Path) -> None:
         assert check_monorepo(repo, Config()) is None
-        assert tools_for(Config()) == TOOLS
+        assert tools_for(Config()) == tuple(tool for tool in TOOLS if tool.name != "run_tests")
 
     @pytest.mark.parametrize(
         ("named", "said"),

@@ -173,15 +173,6 @@ def test_migrations_run_once_each_and_in_order(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("content", [b"this is not a database, whatever its name says" * 100])
-def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "headgate.db"
-    path.write_bytes(content)
-    with pytest.raises(StoreError, match="is damaged"):
-        Store(path)
-    assert path.read_bytes() == content
-
-
 def test_a_directory_in_its_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "headgate.db").mkdir()
     with pytest.raises(StoreError, match="cannot open"):

@@ -1,17 +1,13 @@
-"""Where tasks stand: the table, the queue's order, and the store's word against a simple model of both."""
+"""Where tasks stand: the table of transitions and the queue's order."""
 
 import asyncio
 import json
 import sqlite3
-import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from headgate.core.events import MessageAdded
 from headgate.core.task import (
@@ -165,107 +161,3 @@ def test_tasks_of_the_first_schema_keep_their_order(tmp_path: Path) -> None:
         ("t4", 3),
     ]
     store.close()
-
-
-class QueueMachine(RuleBasedStateMachine):
-    """Two connections do anything in any order; a list and a dictionary say what must come of it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.folder = tempfile.TemporaryDirectory(prefix="headgate-queue-")
-        self.stores = [Store(Path(self.folder.name) / "headgate.db") for _ in range(2)]
-        self.waiting: list[str] = []
-        self.applying: set[str] = set()
-        self.running: str | None = None
-        self.asked = False
-        self.settled: dict[str, TaskState] = {}
-        self.gone: set[str] = set()
-        self.number = 0
-        self.loop = asyncio.new_event_loop()
-
-    @initialize()
-    def begin(self) -> None:
-        assert self.stores[0].claim() is None
-
-    @rule(which=st.integers(0, 1))
-    def submit(self, which: int) -> None:
-        self.number += 1
-        assert queue(self.stores[which]) == f"t{self.number}"
-        self.waiting.append(f"t{self.number}")
-
-    @precondition(lambda self: self.running is None)
-    @rule(which=st.integers(0, 1))
-    def claim(self, which: int) -> None:
-        claimed = self.stores[which].claim()
-        assert (claimed.id if claimed else None) == (self.waiting[0] if self.waiting else None)
-        self.running = self.waiting.pop(0) if self.waiting else None
-        self.asked = False
-
-    @precondition(lambda self: self.running is not None)
-    @rule(which=st.integers(0, 1), state=st.sampled_from([*sorted(FINAL_STATES), "PROPOSED"]))
-    def end(self, which: int, state: TaskState) -> None:
-        assert self.running is not None
-        self.append(which, self.running, state)
-        self.settled[self.running] = state
-        self.applying.discard(self.running)
-        self.running = None
-
-    def append(self, which: int, task: str, state: TaskState) -> None:
-        self.loop.run_until_complete(self.stores[which].append(task, [DRAFT], state))
-
-    @precondition(lambda self: self.number > 0)
-    @rule(which=st.integers(0, 1), data=st.data())
-    def cancel(self, which: int, data: st.DataObject) -> None:
-        task = f"t{data.draw(st.integers(1, self.number))}"
-        outcome = self.stores[which].cancel(task, 1.0)
-        if task in self.waiting and task in self.applying:
-            self.waiting.remove(task)
-            self.applying.discard(task)
-            self.settled[task] = "PROPOSED"
-            assert outcome == "returned"
-        elif task in self.waiting:
-            self.waiting.remove(task)
-            self.gone.add(task)
-            assert outcome == "removed"
-        elif task == self.running:
-            self.asked = True
-            assert outcome == "asked"
-        else:
-            assert outcome == ("unknown" if task in self.gone else "settled")
-
-    @precondition(lambda self: "PROPOSED" in self.settled.values())
-    @rule(which=st.integers(0, 1), apply=st.booleans())
-    def decide_about_proposal(self, which: int, apply: bool) -> None:
-        task = next(task for task, state in self.settled.items() if state == "PROPOSED")
-        new: TaskState = "QUEUED" if apply else "CANCELLED"
-        self.append(which, task, new)
-        if apply:
-            del self.settled[task]
-            self.waiting.append(task)
-            self.applying.add(task)
-        else:
-            self.settled[task] = "CANCELLED"
-
-    @invariant()
-    def the_store_agrees(self) -> None:
-        expected: dict[str, tuple[str, int | None]] = {
-            task: (state, None) for task, state in self.settled.items()
-        }
-        expected |= {task: ("QUEUED", place) for place, task in enumerate(self.waiting, 1)}
-        if self.running:
-            expected[self.running] = ("RUNNING", None)
-            assert self.stores[0].is_cancelled(self.running) == self.asked
-        for store in self.stores:
-            found = {row.task.id: (row.state, row.position) for row in store.tasks()}
-            assert found == expected
-        assert {event.task for event in self.stores[0].events()}.isdisjoint(self.gone)
-
-    def teardown(self) -> None:
-        for store in self.stores:
-            store.close()
-        self.loop.close()
-        self.folder.cleanup()
-
-
-TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=30, stateful_step_count=25, derandomize=True, deadline=None)

@@ -59,6 +59,64 @@ def test_create_change_delete_together(repo: Path) -> None:
     }
 
 
+def test_a_mode_is_given_exactly_and_is_a_change_of_its_own(repo: Path) -> None:
+    old_umask = os.umask(0o077)
+    try:
+        DiskWorkspace(repo).apply(
+            [
+                FileChange("b.py", b"b\n", b"b\n", mode=0o755),
+                FileChange("run.sh", b"#!/bin/sh\n", b"#!/bin/bash\n", mode=0o644),
+                FileChange("src/a.py", b"a\n", b"A\n"),
+                FileChange("src/exact", None, b"", mode=0o755),
+                FileChange("src/usual", None, b""),
+            ]
+        )
+    finally:
+        os.umask(old_umask)
+    assert tree(repo) == {
+        "b.py": (b"b\n", 0o755),
+        "run.sh": (b"#!/bin/bash\n", 0o644),
+        "src": None,
+        "src/a.py": (b"A\n", 0o644),
+        "src/exact": (b"", 0o755),
+        "src/usual": (b"", 0o600),
+    }
+
+
+def test_a_directory_takes_the_place_of_a_file_that_goes(repo: Path) -> None:
+    changes = [
+        FileChange("b.py/x/one", None, b"1"),
+        FileChange("b.py/two", None, b"2", mode=0o755),
+        FileChange("b.py", b"b\n", None),
+    ]
+    before = tree(repo)
+    with pytest.raises(ToolFailed, match=r"run\.sh has changed"):
+        DiskWorkspace(repo).apply([*changes, FileChange("run.sh", b"other", b"x")])
+    assert tree(repo) == before
+    DiskWorkspace(repo).apply(changes)
+    new = {"b.py": None, "b.py/x": None, "b.py/x/one": (b"1", 0o644), "b.py/two": (b"2", 0o755)}
+    assert tree(repo) == before | new
+
+
+def test_a_directory_that_took_a_file_s_place_is_taken_back(repo: Path) -> None:
+    """The last step of the commit fails, when the directory is in place already."""
+    before = tree(repo)
+    folder = os.open(repo, os.O_RDONLY)
+    batch = Batch()
+    with batch:
+        batch.delete("b.py", folder, "b.py", (repo / "b.py").stat())
+        made = batch.replace_by_directory("b.py", folder, "b.py")
+        inner = batch.make_directories(made, ("x",))
+        batch.write("b.py/x/one", inner, "one", b"1", old=None)
+        batch.write("late.py", folder, "late.py", b"l\n", old=None)
+        (repo / "late.py").write_text("someone else\n")
+        with pytest.raises(FileMoved):
+            batch.commit()
+    os.close(folder)
+    assert batch.stranded == []
+    assert tree(repo) == before | {"late.py": (b"someone else\n", 0o644)}
+
+
 @pytest.mark.parametrize(
     ("change", "answer"),
     [
@@ -71,6 +129,7 @@ def test_create_change_delete_together(repo: Path) -> None:
         (FileChange("src", None, b"A\n"), "src is a directory"),
         (FileChange("src/a.py/x", None, b"A\n"), r"src/a\.py is a file, not a directory"),
         (FileChange("b.py", b"b\n", b"B2\n"), "changed twice"),
+        (FileChange("x/y", None, b"A\n"), "x/y cannot be a file and a directory"),
         (FileChange("n" * 300, None, b"A\n"), "too long"),
     ],
 )
@@ -84,7 +143,7 @@ def test_one_bad_change_undoes_all(repo: Path, change: FileChange, answer: str) 
 
 def test_guards_are_asked_before_anything_is_written(repo: Path) -> None:
     def guard(access: Access, /) -> Denial | None:
-        return Denial("No.") if access == Access("write", "src/a.py") else None
+        return Denial("No.") if (access.act, access.target) == ("write", "src/a.py") else None
 
     before = tree(repo)
     with pytest.raises(ToolDenied, match="No"):

@@ -26,11 +26,13 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from headgate.cli.run import EXIT_CODES
+from headgate.cli.apply import EXIT_REFUSED
+from headgate.cli.following import EXIT_CODES
 from headgate.config.load import load_config
 from headgate.core.events import Event
-from headgate.core.report import Report
-from headgate.core.task import Constraints
+from headgate.core.report import Report, build_report
+from headgate.core.state import fold
+from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
 from headgate.errors import ConfigError
 from headgate.models.scripted import ScriptedModel
@@ -47,6 +49,13 @@ class Flags(BaseModel):
     flow: str | None = None
     environ: dict[str, str] = {}
     """Variables in Headgate's own environment."""
+    dry_run: bool = False
+    cancel_at: str | None = None
+    """The task is cancelled at the first event that matches; written as in `events` of outcome.yaml."""
+    then: list[str] = []
+    """What is done after the task, one after the other: `apply`, `abort`, `resume` (the latest task),
+    `submit TEXT` (queue another task, do not run it), `cancel` (that one), `sh COMMAND` (in the repository).
+    What is expected holds after the last of them."""
 
 
 class Outcome(BaseModel):
@@ -83,6 +92,12 @@ class Outcome(BaseModel):
     """How many verification runs the report names; each has an id, a manifest and a log of its own."""
     told: dict[str, int] = {}
     """How often a text occurs in the messages of the last request."""
+    diff: list[str] | None = None
+    """Parts of what `headgate diff` prints; a proposal must moreover pass `git apply --check`."""
+    tasks: list[str] | None = None
+    """The states of all tasks in the store, oldest first."""
+    proves: list[str] = []
+    """Keys of agent.yaml whose effect this scenario shows; docs/configuration.md names it there."""
 
 
 @dataclass
@@ -96,6 +111,8 @@ class Run:
     events: list[Event]
     waits: list[float]
     model: ScriptedModel
+    diff: bytes = b""
+    tasks: tuple[str, ...] = ()
 
 
 def run_scenario(folder: Path, place: Path) -> Run:
@@ -109,24 +126,64 @@ def run_scenario(folder: Path, place: Path) -> Run:
     async def no_sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    async def run() -> Report:
-        given = {"flow": flags.flow}
-        loaded = load_config(repo, environ={}, flags=given, user_file=place / "no-user-config.yaml")
-        engine = Engine.open(repo, loaded, models={None: model})
-        engine.bus.on_event.append(events.append)
-        engine.sleep = no_sleep
-        try:
-            task = engine.submit((folder / "task.txt").read_text(encoding="utf-8"), constraints)
-            return await engine.run(task)
-        finally:
-            engine.store.close()
+    async def run(engine: Engine) -> Report:
+        text = (folder / "task.txt").read_text(encoding="utf-8")
+        task = engine.submit(text, constraints, Options(dry_run=flags.dry_run))
+        if flags.cancel_at:
+            engine.bus.on_event.append(lambda event: _cancel_at(engine, event, flags.cancel_at or ""))
+        report = await engine.run(task)
+        for step in flags.then:
+            report = await _go_on(engine, report, step)
+        return report
 
+    given = {"flow": flags.flow}
+    engine: Engine | None = None
     try:
         with environment(flags.environ):
-            report = asyncio.run(run())
+            loaded = load_config(repo, environ={}, flags=given, user_file=place / "no-user-config.yaml")
+            engine = Engine.open(repo, loaded, models={None: model})
+            engine.bus.on_event.append(events.append)
+            engine.sleep = no_sleep
+            report = asyncio.run(run(engine))
+            has_diff = any(event.kind in ("task_ended", "proposal_made") for event in events)
+            diff = engine.diff(report.task_id) if has_diff and report.reason != "aborted" else b""
+            tasks = tuple(row.state for row in engine.store.tasks())
     except ConfigError as error:
         return Run(repo, 2, str(error), None, events, waits, model)
-    return Run(repo, EXIT_CODES[report.state], "", report, events, waits, model)
+    finally:
+        if engine:
+            engine.store.close()
+    exit_code = EXIT_REFUSED if report.conflicts else EXIT_CODES[report.state]
+    return Run(repo, exit_code, "", report, events, waits, model, diff, tasks)
+
+
+async def _go_on(engine: Engine, report: Report, step: str) -> Report:
+    action, _, rest = step.partition(" ")
+    match action:
+        case "apply":
+            after = len(engine.store.events())
+            return await engine.run(await engine.apply(report.task_id), after=after)
+        case "abort":
+            task = await engine.abort(report.task_id)
+            return build_report(fold(engine.store.events(task.id)))
+        case "resume":
+            return await engine.run(engine.retry(report.task_id, Constraints(), Options()))
+        case "submit":
+            engine.submit(rest, Constraints())
+        case "cancel":
+            latest = engine.store.latest()
+            assert latest is not None
+            assert engine.cancel(latest.task.id) in ("removed", "returned")
+        case "sh":
+            _sh(engine.repo, "sh", "-euc", rest)
+        case _:
+            raise ValueError(f"There is no step {step!r}.")
+    return report
+
+
+def _cancel_at(engine: Engine, event: Event, pattern: str) -> None:
+    if matches(pattern, describe(event)):
+        engine.cancel(event.task)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Every folder beside this file is a whole run. One test each."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,9 @@ def test_scenario(folder: Path, tmp_path: Path) -> None:
     if expected.requests is not None:
         assert len(run.model.requests) == expected.requests
     assert {text: count_told(text, run) for text in expected.told} == expected.told
+    if expected.tasks is not None:
+        assert list(run.tasks) == expected.tasks
+    check_diff(expected, run)
     check_tree(folder / "expected" / "tree", run.repo)
     assert [glob for glob in expected.present if not any(run.repo.glob(glob))] == []
     assert [path for path in expected.absent if os.path.lexists(run.repo / path)] == []
@@ -74,8 +78,17 @@ def check_report(expected: Outcome, run: Run) -> None:
         assert found == sorted(run.report.run_ids)
         assert all((runs / name / "manifest.json").exists() for name in found)
         assert all((runs / name / "combined.log").exists() for name in found)
-    lines = (run.repo / ".headgate" / "task_reports.jsonl").read_text().splitlines()
-    assert len(lines) == 1
+    reports = run.repo / ".headgate" / "task_reports.jsonl"
+    lines = reports.read_text().splitlines() if reports.exists() else []
+    assert len(lines) == sum(state in ("SUCCESS", "STUCK", "INFRA_ERROR") for state in run.tasks)
+
+
+def check_diff(expected: Outcome, run: Run) -> None:
+    assert [part for part in expected.diff or () if part not in run.diff.decode()] == [], run.diff.decode()
+    if expected.diff == []:
+        assert run.diff == b""
+    if run.report and run.report.state == "PROPOSED" and run.diff and not run.report.conflicts:
+        subprocess.run(["git", "apply", "--check"], cwd=run.repo, input=run.diff, check=True)
 
 
 def check_events(expected: Outcome, run: Run) -> None:

@@ -64,7 +64,7 @@ class MemoryWorkspace:
             if change.after is None:
                 del self.data[change.path]
             else:
-                if change.before is None:
+                if change.mode is not None:
                     self.modes[change.path] = change.mode
                 self.data[change.path] = change.after
 

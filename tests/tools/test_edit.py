@@ -239,7 +239,7 @@ class TestTool:
         old, new = 'return f"bye {name}"', 'print("bye")\nreturn None'
         outcome = call(edit_file, workspace, path="./src/a.py", old=old, new=new)
         after = CODE.replace(old, new).encode()
-        assert outcome.changes == (FileChange("src/a.py", CODE.encode(), after, 0o755),)
+        assert outcome.changes == (FileChange("src/a.py", CODE.encode(), after),)
         assert outcome.text == (
             "Edited src/a.py: replaced line 8, now lines 8-9.\n"
             "6:     def bye(self):\n"

@@ -1,17 +1,25 @@
 """Checks on what was done in a stage: pure functions of what was counted."""
 
+from collections.abc import Sequence
+
 from headgate.core.flow import Checks
 from headgate.core.rules import Fail, Pass, Verdict
-from headgate.core.state import StageState
+from headgate.core.stagestate import StageState
 
 
-def check_activity(checks: Checks, stage: StageState, changed: bool) -> Verdict:
-    """Whether the stage may be left, or the first thing missing. `changed`: the task changed a file."""
+def check_activity(checks: Checks, stage: StageState, changed: bool, named: Sequence[str] = ()) -> Verdict:
+    """Whether the stage may be left, or the first thing missing.
+
+    `changed`: the task changed a file; `named`: files that the task names.
+    """
     read, calls = len(stage.files_read), stage.calls.total()
     if read < checks.files_read:
         return Fail(
             "files_read", f"read at least {_count(checks.files_read, 'file')} first ({read} read so far)"
         )
+    unread = [path for path in named if path not in stage.files_read] if checks.named_files else []
+    if unread:
+        return Fail("named_files", f"the task names {', '.join(unread)}: read that first")
     if calls < checks.tool_calls:
         wanted = _count(checks.tool_calls, "successful tool call")
         return Fail("tool_calls", f"make at least {wanted} first ({calls} so far)")

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127])
+from headgate.core.terminal import plain
+
 _LIBRARY = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages|node_modules|lib/python[\d.]+|rustc|\.cargo)/"
     r"|/src/(?:runtime|testing|internal)/|^(?:node:|internal/|<)"
@@ -24,10 +24,8 @@ class Failure:
 
 def plain_lines(text: str) -> list[str]:
     """The lines as a terminal would show them in the end: no colours, overwritten text gone."""
-    lines = _ESCAPES.sub("", text).split("\n")
-    if lines[-1] == "":
-        del lines[-1]
-    return [line.rstrip("\r").rpartition("\r")[2].translate(_CONTROLS) for line in lines]
+    lines = plain(text).split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
 
 
 def own_location(candidates: Iterable[tuple[str, str]], directory: str) -> str:

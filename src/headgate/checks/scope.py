@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from headgate.core.rules import Fail, Pass, Verdict
+from headgate.core.testfiles import is_test
 from headgate.host.workspace import parse_path
 
-_TEST_NAME = re.compile(
-    r"(^|[._-])(tests?|specs?)([._-]|$)|^(test|spec)s?$|^conftest\.py$|(?-i:Tests?\.\w+$)", re.IGNORECASE
-)
 _CODE = re.compile(
     r"\.(pyi?|[jt]sx?|mjs|go|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|scala|exs?|lua|sh)", re.IGNORECASE
 )
@@ -33,7 +31,7 @@ def read_diff(text: str) -> list[FileDiff]:
     in_hunk = False
     for line in text.splitlines():
         if line.startswith("diff --git "):
-            files.append(FileDiff(_path_of(line)))
+            files.append(FileDiff(path_of(line)))
             in_hunk = False
         elif line.startswith("@@ ") and files:
             files[-1].hunks.append(([], []))
@@ -75,12 +73,7 @@ def check_tests(diff: Sequence[FileDiff], goal: str, repository_has_tests: bool)
     )
 
 
-def is_test(path: str) -> bool:
-    """Whether a path looks like a test's: by its name, or by a folder it is in."""
-    return any(_TEST_NAME.search(part) for part in PurePosixPath(path).parts)
-
-
-def _path_of(header: str) -> str:
+def path_of(header: str) -> str:
     """The second path of `diff --git a/x b/x`; quoted ones are read as git writes them."""
     quoted = re.search(r' ("b/(?:[^"\\]|\\.)*")$', header)
     if quoted:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
+from headgate.cli.following import EXIT_CODES, print_summary
 from headgate.cli.live import Progress, say
-from headgate.cli.run import EXIT_CODES, print_summary
 from headgate.config.load import load_config
 from headgate.core.report import Report
 from headgate.core.task import Constraints

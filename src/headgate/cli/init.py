@@ -66,7 +66,11 @@ def render_config(detection: Detection, model: str | None = None) -> str:
         lines += [f"model: {_quote(model)}", "# base_url: http://localhost:11434/v1"]
     else:
         lines += ["# model: openai/qwen3-coder", "# base_url: http://localhost:11434/v1"]
-    lines += ["", "# Work counts as done when all of these succeed. They run in the repository's root."]
+    lines += [
+        "",
+        "# Work counts as done when all of these succeed. They run in the repository's root,",
+        "# or in `monorepo.package` where that is set.",
+    ]
     if detection.steps:
         lines += ["verification:", "  steps:"]
         for step in detection.steps:

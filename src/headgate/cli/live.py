@@ -115,6 +115,10 @@ class Progress:
         text = Text.assemble((f"[{clock(at)}] ", "dim"), (printable(line), style))
         self.console.print(text)
 
+    def print_more(self, line: str) -> None:
+        """A line of detail below a milestone."""
+        self.console.print(Text(f"        {printable(line)}", style="dim"))
+
     def _show_next(self, source: str, line: str) -> None:
         self._recent.clear()
         self._source, self._partial = source, ""

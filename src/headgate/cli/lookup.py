@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
+
 from headgate.engine.folder import Folder
 from headgate.engine.store import Store, TaskRow
 from headgate.errors import ConfigError
@@ -17,6 +19,8 @@ def open_store(repo: Path) -> Iterator[Store]:
         raise ConfigError(f'{repo} has had no task yet: start one with "headgate run".')
     store = Store(folder.database)
     try:
+        for note in store.notes:
+            click.echo(note, err=True)
         yield store
     finally:
         store.close()

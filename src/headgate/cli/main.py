@@ -45,12 +45,16 @@ COMMANDS = {
     "demo": Entry(
         "Set up", "headgate.cli.demo", "Watch a task run without a model, in a throw-away repository."
     ),
+    "flows": Entry("Set up", "headgate.cli.flows", "List, show, check and draw flows."),
     "run": Entry("Work", "headgate.cli.run", "Run a task and wait for its end."),
     "submit": Entry("Work", "headgate.cli.submit", "Queue a task and return at once."),
     "watch": Entry("Work", "headgate.cli.watch", "Follow a task while it runs."),
     "cancel": Entry("Work", "headgate.cli.cancel", "Cancel a task that is queued or runs."),
+    "apply": Entry("Work", "headgate.cli.apply", "Write what a dry run proposed, and verify it."),
+    "abort": Entry("Work", "headgate.cli.abort", "Give up what a dry run proposed."),
     "tasks": Entry("Look back", "headgate.cli.tasks", "List the tasks: states, places in the queue, ages."),
     "show": Entry("Look back", "headgate.cli.show", "Show a task: its state, stages and changes."),
+    "diff": Entry("Look back", "headgate.cli.diff", "Print what a task proposes, or has changed."),
     "report": Entry("Look back", "headgate.cli.report", "Print a task's report."),
 }
 

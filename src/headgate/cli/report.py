@@ -24,5 +24,5 @@ def command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
     say(
         orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode()
         if as_json
-        else render_markdown(report, state.notes).rstrip()
+        else render_markdown(report, state).rstrip()
     )

@@ -1,38 +1,32 @@
 """`headgate run`: one task, from its text to its report."""
 
 import asyncio
+import os
 import sys
-import time
-from functools import partial
+from dataclasses import replace
 
 import click
-import orjson
 
-from headgate.cli.interrupts import on_interrupt
-from headgate.cli.live import Progress, say
+from headgate.cli import benchmark
+from headgate.cli.following import EXIT_CODES, follow_task
+from headgate.cli.lookup import find_task
 from headgate.cli.submission import Submission, submission_options
-from headgate.cli.work import start_worker
-from headgate.core.events import Event
-from headgate.core.report import Report
-from headgate.core.task import Task, TaskState
-from headgate.engine.bus import Bus
-from headgate.engine.engine import Engine, Wait
-
-EXIT_CODES: dict[TaskState, int] = {
-    "SUCCESS": 0,
-    "PROPOSED": 0,
-    "STUCK": 1,
-    "INFRA_ERROR": 3,
-    "CANCELLED": 130,
-}
+from headgate.core.task import Constraints, Options, Task
+from headgate.engine.engine import RETRIED_STATES, Engine
+from headgate.errors import ConfigError
 
 
 @click.command("run")
-@submission_options
+@submission_options(text_required=False)
+@click.option("--resume", metavar="ID", help="Go on with an interrupted task, or try a stuck one again.")
 @click.option(
     "--json", "as_json", is_flag=True, help="One event per line on standard output, the report last."
 )
-def command(submission: Submission, as_json: bool) -> None:
+@click.option("--benchmark", "is_try", is_flag=True, help="Print one line alone: Finished TryN, or why not.")
+@click.option("--try", "number", type=click.IntRange(min=1), metavar="N", help="Which try --benchmark is.")
+def command(
+    submission: Submission, resume: str | None, as_json: bool, is_try: bool, number: int | None
+) -> None:
     """Run a task and wait for its end.
 
     TEXT says in plain words what is to be done; - reads it from standard input. Sections headed
@@ -40,69 +34,56 @@ def command(submission: Submission, as_json: bool) -> None:
 
     Tasks run one at a time, in the order in which they came. Ctrl-C cancels the task; a second one quits at
     once.
+
+    With --dry-run nothing is written: the proposed changes are printed as a diff, for headgate apply or
+    headgate abort. With --resume no TEXT is needed: a task that was interrupted goes on, and one that ended
+    stuck is tried again by a new task that is told its report.
+
+    With --benchmark --try N standard output is one line: Finished TryN, or Failed TryN: and why, with exit
+    code 1 whatever the reason, or 130 if the task was cancelled. Tests, and what decides how they run, cannot
+    be changed then, unless HEADGATE_BLOCK_TEST_EDITS=0 is in the environment.
     """
-    report = asyncio.run(run_task(submission, as_json))
-    sys.exit(EXIT_CODES[report.state])
-
-
-async def run_task(submission: Submission, as_json: bool) -> Report:
-    """Queues a task, follows it to its end wherever it runs, and shows it."""
-    progress = Progress()
-    bus = Bus([progress.hear, *([print_event] if as_json else [])], [progress.feel])
-    for note in submission.notes:
-        progress.print_line(note, 0)
-    engine = Engine.open(submission.root, bus=bus, start_worker=partial(start_worker, submission.root))
-    try:
-        task = submission.submit_to(engine)
-        on_interrupt(lambda: cancel_task(engine, task, progress))
-        with progress:
-            report = await engine.run(task, Waiting(progress).tell)
-    finally:
-        engine.store.close()
-    if as_json:
-        say(orjson.dumps({"kind": "report", **report.model_dump(mode="json")}).decode())
-    else:
-        print_summary(report)
-    return report
-
-
-def cancel_task(engine: Engine, task: Task, progress: Progress) -> None:
-    """What Ctrl-C does, wherever the task runs or waits."""
-    if engine.cancel(task.id) == "asked":
-        started = progress.state.started_at
-        progress.print_line(
-            "Cancelling... Ctrl-C again quits at once", time.time() - started if started else 0
+    benchmark.check_options(is_try, number, as_json, submission.options.dry_run)
+    if resume is None and submission.text is None:
+        raise ConfigError(
+            'Say what is to be done, once: headgate run "...", run - (standard input) or --file F.'
         )
+    if resume is not None and submission.text is not None:
+        raise ConfigError("--resume takes a task up as it was submitted: leave TEXT and --file out.")
+
+    if number is not None:
+        options = benchmark.as_try(submission.options, number, os.environ)
+        submission = replace(submission, options=options)
+    is_try_of = number
+
+    async def begin(engine: Engine) -> Task:
+        nonlocal is_try_of
+        task = take_up(engine, resume, submission) if resume else submission.submit_to(engine)
+        is_try_of = None if as_json else task.benchmark
+        return task
+
+    report = asyncio.run(follow_task(submission.root, begin, as_json, submission.notes))
+    code = EXIT_CODES[report.state] if is_try_of is None else benchmark.exit_code(report.state)
+    sys.exit(code)
 
 
-class Waiting:
-    """Says how many tasks are before one, each time that changes."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._ahead: int | None = None
-
-    def tell(self, wait: Wait) -> None:
-        first = self._ahead is None
-        if wait.interrupted:
-            self._progress.print_line(f"Task {wait.interrupted} taken up again where it was interrupted", 0)
-        if wait.ahead and wait.ahead != self._ahead:
-            tasks = "task" if wait.ahead == 1 else "tasks"
-            self._progress.print_line(f"Queued: {wait.ahead} {tasks} before this one", 0)
-        elif first:
-            who = f"process {wait.holder}" if wait.holder else "another process"
-            self._progress.print_line(f"Waiting: {who} works in this repository", 0)
-        self._ahead = wait.ahead
-
-
-def print_event(event: Event) -> None:
-    say(orjson.dumps(event.as_json()).decode())
-
-
-def print_summary(report: Report) -> None:
-    """What a person wants to know at the end."""
-    say()
-    for line in report.summary.splitlines():
-        say(line)
-    look = "git status and git diff show the changes; " if report.files_changed else ""
-    say(f"{look}headgate show {report.task_id} tells how it went.")
+def take_up(engine: Engine, task_id: str, submission: Submission) -> Task:
+    """The task to follow: the one that is named, if it has yet to end, or a new one that tries it again."""
+    row = find_task(engine.store, task_id)
+    if row.state in RETRIED_STATES:
+        return engine.retry(row.task.id, submission.constraints, submission.options)
+    if row.state == "PROPOSED":
+        raise ConfigError(
+            f"Task {row.task.id} is a proposal: headgate apply {row.task.id} goes on with it, "
+            f"headgate abort {row.task.id} gives it up."
+        )
+    if row.state in ("SUCCESS", "CANCELLED"):
+        raise ConfigError(f"Task {row.task.id} is over ({row.state}): submit a new one with headgate run.")
+    same = (
+        {"benchmark": None, "protect_tests": None}
+        if submission.options.benchmark == row.task.benchmark
+        else {}
+    )
+    if (submission.options.model_copy(update=same), submission.constraints) != (Options(), Constraints()):
+        raise ConfigError(f"Task {row.task.id} goes on as it was submitted: leave the other options out.")
+    return row.task

@@ -21,9 +21,9 @@ from headgate.core.events import (
 from headgate.core.milestones import milestone
 from headgate.core.report import build_report
 from headgate.core.state import State
+from headgate.core.terminal import plain
 from headgate.engine.folder import Folder
 from headgate.engine.log import recall
-from headgate.tools.output import plain
 
 LOG_LINES = 40
 

@@ -21,71 +21,73 @@ class Submission:
     """A task as it was given on the command line."""
 
     root: Path
-    text: str
+    text: str | None
+    """None where another task's is to be used."""
     constraints: Constraints
     options: Options
     notes: tuple[str, ...]
     """What the user should know about the configuration."""
 
     def submit_to(self, engine: Engine) -> Task:
+        assert self.text is not None
         return engine.submit(self.text, self.constraints, self.options)
 
 
-def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def submission_options(*, text_required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds TEXT and every option that describes a task, passed on as one `Submission`."""
 
-    @wraps(function)
-    def command(
-        *,
-        text: str | None,
-        file: Path | None,
-        keep: tuple[str, ...],
-        non_goal: tuple[str, ...],
-        boundary: tuple[str, ...],
-        flow: str | None,
-        model: str | None,
-        base_url: str | None,
-        config: Path | None,
-        repo: Path | None,
-        **others: Any,
-    ) -> Any:
-        task_text = read_text(text, file, sys.stdin)
-        root = find_repo(repo)
-        options = Options(
-            flow=flow_argument(flow),
-            model=model,
-            base_url=base_url,
-            config=str(config.absolute()) if config else None,
-        )
-        notes = load_options(root, options, os.environ).notes
-        constraints = Constraints(keep=keep, non_goals=non_goal, boundaries=boundary)
-        return function(Submission(root, task_text, constraints, options, notes), **others)
+    def add_all(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def command(
+            *,
+            text: str | None,
+            file: Path | None,
+            keep: tuple[str, ...],
+            non_goal: tuple[str, ...],
+            boundary: tuple[str, ...],
+            flow: str | None,
+            model: str | None,
+            base_url: str | None,
+            config: Path | None,
+            dry_run: bool,
+            repo: Path | None,
+            **others: Any,
+        ) -> Any:
+            absent = text is None and file is None and not text_required
+            task_text = None if absent else read_text(text, file, sys.stdin)
+            root = find_repo(repo)
+            options = Options(
+                flow=flow_argument(flow),
+                model=model,
+                base_url=base_url,
+                config=str(config.absolute()) if config else None,
+                dry_run=dry_run,
+            )
+            notes = load_options(root, options, os.environ).notes
+            constraints = Constraints(keep=keep, non_goals=non_goal, boundaries=boundary)
+            return function(Submission(root, task_text, constraints, options, notes), **others)
 
-    for add in reversed(
-        (
-            click.argument("text", required=False),
-            click.option(
-                "--file",
-                "file",
-                type=click.Path(path_type=Path),
-                metavar="F",
-                help="Read the task from a file.",
-            ),
-            click.option("--keep", multiple=True, metavar="TEXT", help="Something to preserve. Repeatable."),
-            click.option(
-                "--non-goal", multiple=True, metavar="TEXT", help="Something not to do. Repeatable."
-            ),
-            click.option(
-                "--boundary", multiple=True, metavar="GLOB", help="A path not to write. Repeatable."
-            ),
-            click.option("--flow", metavar="FLOW", help="A flow by name or file."),
-            model_options,
-            config_option,
-            repo_option,
-        )
-    ):
-        command = add(command)
-    return command
+        for add in reversed(_OPTIONS):
+            command = add(command)
+        return command
+
+    return add_all
+
+
+_OPTIONS: tuple[Callable[..., Any], ...] = (
+    click.argument("text", required=False),
+    click.option(
+        "--file", "file", type=click.Path(path_type=Path), metavar="F", help="Read the task from a file."
+    ),
+    click.option("--keep", multiple=True, metavar="TEXT", help="Something to preserve. Repeatable."),
+    click.option("--non-goal", multiple=True, metavar="TEXT", help="Something not to do. Repeatable."),
+    click.option("--boundary", multiple=True, metavar="GLOB", help="A path not to write. Repeatable."),
+    click.option("--flow", metavar="FLOW", help="A flow by name or file."),
+    click.option("--dry-run", is_flag=True, help="Write nothing: propose the changes as a diff."),
+    model_options,
+    config_option,
+    repo_option,
+)
 
 
 def read_text(text: str | None, file: Path | None, stdin: IO[str]) -> str:

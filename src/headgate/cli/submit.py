@@ -11,7 +11,7 @@ from headgate.engine.engine import Engine
 
 
 @click.command("submit")
-@submission_options
+@submission_options(text_required=True)
 @click.option("--no-start", is_flag=True, help="Only queue it: the next run, or submit, starts the work.")
 def command(submission: Submission, no_start: bool) -> None:
     """Queue a task and return at once.
@@ -19,10 +19,10 @@ def command(submission: Submission, no_start: bool) -> None:
     Prints the new task's id. The work is done in the background, one task at a time, in the order in which
     they were submitted. TEXT and the options are those of headgate run.
     """
-    for note in submission.notes:
-        click.echo(note, err=True)
     engine = Engine.open(submission.root, start_worker=partial(start_worker, submission.root))
     try:
+        for note in (*submission.notes, *engine.store.notes):
+            click.echo(note, err=True)
         say(submission.submit_to(engine).id)
         if not no_start:
             engine.wake_worker()

@@ -1,14 +1,17 @@
 """`headgate watch`: follows a task that any process runs."""
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from headgate.cli.following import print_event
 from headgate.cli.live import Progress, say
 from headgate.cli.lookup import find_task, open_store
 from headgate.cli.options import find_repo, repo_option
-from headgate.cli.run import print_event
+from headgate.cli.show import detail_lines
+from headgate.core.events import Event
 from headgate.core.task import SETTLED_STATES
 from headgate.engine.folder import Folder
 from headgate.engine.store import Store
@@ -17,23 +20,57 @@ from headgate.host.lock import FileLock
 
 @click.command("watch")
 @click.argument("task_id", metavar="[ID]", required=False)
+@click.option("--detail", is_flag=True, help="Every tool call, failure logs, diagnoses and fixes, too.")
 @click.option("--json", "as_json", is_flag=True, help="One event per line on standard output.")
 @click.option("--after", type=int, default=0, metavar="SEQ", help="Only events after this sequence number.")
 @repo_option
-def command(task_id: str | None, as_json: bool, after: int, repo: Path | None) -> None:
+def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: Path | None) -> None:
     """Follow a task until it ends. Without ID: the latest."""
     root = find_repo(repo)
     with open_store(root) as store:
-        asyncio.run(follow(store, find_task(store, task_id).task.id, Folder(root), as_json, after))
+        watcher = Watcher(Progress(), Folder(root) if detail else None, as_json, after)
+        asyncio.run(follow(store, find_task(store, task_id).task.id, Folder(root), watcher))
 
 
-async def follow(store: Store, task_id: str, folder: Folder, as_json: bool, after: int) -> None:
-    """Shows events as they are committed, the past ones first; ends when nobody works any more."""
-    progress = Progress()
-    watching = asyncio.ensure_future(_show(store, task_id, progress, as_json, after))
+@dataclass
+class Watcher:
+    """Shows events: milestones, and what is behind them if there is a folder to look it up in."""
+
+    progress: Progress
+    details: Folder | None
+    as_json: bool
+    after: int
+
+    async def watch(self, store: Store, task_id: str) -> None:
+        """Shows a task's events, the past ones first, until it is settled."""
+        async for event in store.follow(task_id):
+            if event.seq > self.after:
+                self._show(event)
+            else:
+                self.progress.state.apply(event)
+            if self.progress.state.status in SETTLED_STATES and _is_over(store, task_id, event.seq):
+                return
+
+    def _show(self, event: Event) -> None:
+        self.progress.hear(event)
+        if self.as_json:
+            print_event(event)
+        for line in detail_lines(event, self.details) if self.details else ():
+            self.progress.print_more(line)
+
+
+def _is_over(store: Store, task_id: str, last: int) -> bool:
+    """Whether nothing follows: a proposal is settled until it is applied."""
+    row = store.task(task_id)
+    return row is None or (row.state in SETTLED_STATES and not store.events(task_id, last))
+
+
+async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -> None:
+    """Shows events as they are committed; ends when nobody works any more."""
+    watching = asyncio.ensure_future(watcher.watch(store, task_id))
     lock = FileLock(folder.lock)
     idle = 0
-    with progress:
+    with watcher.progress:
         # The lock is free for a moment when one process takes over from another.
         while not watching.done() and idle < 2 and store.task(task_id):
             await asyncio.wait({watching}, timeout=0.5)
@@ -49,12 +86,3 @@ async def follow(store: Store, task_id: str, folder: Folder, as_json: bool, afte
         say(f"Task {task_id} is queued, and nobody works: headgate run or submit starts the work.")
     else:
         say(f"Task {task_id} was interrupted: nobody works on it.")
-
-
-async def _show(store: Store, task_id: str, progress: Progress, as_json: bool, after: int) -> None:
-    async for event in store.follow(task_id):
-        progress.hear(event) if event.seq > after else progress.state.apply(event)
-        if as_json and event.seq > after:
-            print_event(event)
-        if progress.state.status in SETTLED_STATES:
-            return

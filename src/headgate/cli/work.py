@@ -37,7 +37,10 @@ async def work(root: Path, descriptor: int | None) -> None:
     if descriptor is not None and not lock.adopt(descriptor):
         raise click.UsageError("--lock does not name the repository's lock.")
     engine = Engine.open(root)
+    engine.keep_last_words = True
     try:
+        for note in engine.store.notes:
+            click.echo(note, err=True)
         await engine.drain(lock, print_exception)
     finally:
         engine.store.close()

@@ -7,14 +7,14 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
-from headgate.config.schema import Config, expand_stages
+from headgate.config.knobs import tune, with_plan_mode
+from headgate.config.schema import Config
+from headgate.config.stages import FLOW_SUFFIXES, FlowFile, expand_stages
 from headgate.config.yamlfile import Document, explain, parse_yaml, read_yaml
-from headgate.core.flow import Checks, Flow, flow_problems
+from headgate.core.flow import Checks, Flow, Stage, flow_problems
 from headgate.core.messages import ToolSpec
 from headgate.core.names import nearest
 from headgate.errors import ConfigError
-
-_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def builtin_flows() -> dict[str, Traversable]:
@@ -36,7 +36,7 @@ def load_flow(name_or_file: str, repo: Path, tools: Iterable[ToolSpec] | None = 
         text = builtin[name_or_file].read_text("utf-8")
         return _read_flow(parse_yaml(text, f"The built-in flow {name_or_file}"), name_or_file, tools)
     path = repo / name_or_file
-    if "/" in name_or_file or name_or_file.endswith(_SUFFIXES):
+    if "/" in name_or_file or name_or_file.endswith(FLOW_SUFFIXES):
         if not path.exists():
             raise ConfigError(f"There is no flow file {name_or_file}.")
         return _read_flow(read_yaml(path, name_or_file), PurePosixPath(name_or_file).stem, tools)
@@ -60,17 +60,25 @@ def flow_from_config(
     Stages in agent.yaml gate nothing unless they say so, and the flow ends with the verification. `documents`
     are the configuration's files, weakest first, for errors with line numbers.
     """
-    chosen = task_flow or config.flow or config.task_flow_mode
+    chosen = task_flow or config.flow
+    if chosen is None:
+        return tune(with_plan_mode(load_flow(config.mode, repo, tools), config.task_plan_mode), config)
     if isinstance(chosen, str):
-        return load_flow(chosen, repo, tools)
+        return tune(load_flow(chosen, repo, tools), config)
     written = next((item for item in reversed(documents) if "flow" in item.data), Document("agent.yaml", {}))
     inner = Document(
         written.name,
         {"stages": written.data.get("flow", [])},
         {("stages", *place[1:]): line for place, line in written.lines.items() if place[:1] == ("flow",)},
     )
-    flow = Flow(name="custom", stages=chosen, checks=Checks(verify=True))
-    return _checked(flow, inner, tools)
+    stages = [stage for entry in chosen for stage in _stages_of(entry, repo, tools)]
+    flow = Flow(name="custom", stages=tuple(stages), checks=Checks(verify=True))
+    return tune(_checked(flow, inner, tools), config)
+
+
+def _stages_of(entry: Stage | FlowFile, repo: Path, tools: Iterable[ToolSpec] | None) -> tuple[Stage, ...]:
+    """A stage, or those of the file that is named in its place."""
+    return load_flow(entry.file, repo, tools).stages if isinstance(entry, FlowFile) else (entry,)
 
 
 def _read_flow(document: Document, name: str, tools: Iterable[ToolSpec] | None) -> Flow:

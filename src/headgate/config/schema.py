@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, PrivateAttr, SecretStr, Tag
+from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
-from headgate.core.flow import Stage
+from headgate.config.knobs import FlowKnobs
 from headgate.core.names import nearest
 from headgate.core.settings import ModelSettings, Settings, VerifyStep
 from headgate.errors import ConfigError
@@ -17,23 +17,6 @@ NO_MODEL = (
 )
 MODEL_FORMS = "A model is openai/NAME, anthropic/NAME, script:FILE or a name in `models`."
 _LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llamacpp": 8080, "local": 8080}
-_SLUG_CHARS = 30
-
-
-def expand_stages(value: Any) -> Any:
-    """A list of stages in which a plain string is a stage with that prompt, and an id derived from it."""
-    if not isinstance(value, list | tuple):
-        return value
-    taken = {item["id"] for item in value if isinstance(item, Mapping) and isinstance(item.get("id"), str)}
-    stages: list[Any] = []
-    for item in value:
-        if isinstance(item, str):
-            stage_id = _free(_slug(item), taken)
-            taken.add(stage_id)
-            stages.append({"id": stage_id, "prompt": item})
-        else:
-            stages.append(item)
-    return stages
 
 
 def provider_of(spec: str) -> str:
@@ -79,18 +62,7 @@ class Monorepo(Settings):
     """The package's directory: commands and verification run there, and only there files are written."""
 
 
-def _flow_form(value: Any) -> str:
-    return "stages" if isinstance(value, list | tuple) else "name"
-
-
-FlowChoice = Annotated[
-    Annotated[str, Tag("name")] | Annotated[tuple[Stage, ...], Tag("stages")],
-    Discriminator(_flow_form),
-    BeforeValidator(expand_stages),
-]
-
-
-class Config(Settings):
+class Config(FlowKnobs):
     """What `agent.yaml`, the user's own file, the environment and the flags say together."""
 
     model_config = ConfigDict(use_attribute_docstrings=True, hide_input_in_errors=True)
@@ -105,10 +77,6 @@ class Config(Settings):
     """Models by a name of your own, for `model` and for the stages of a flow."""
     verification: Verification = Verification()
     """The commands that decide whether work is done."""
-    task_flow_mode: Literal["staged", "flat"] = "staged"
-    """The built-in flow: `staged` goes through context, plan and implementation; `flat` is one stage."""
-    flow: FlowChoice | None = None
-    """A flow's name or file, or its stages; takes precedence over `task_flow_mode`."""
     monorepo: Monorepo | None = None
     """The package that tasks work on; the rest of the repository can only be read."""
     boundaries: tuple[str, ...] = ()
@@ -170,23 +138,3 @@ class Config(Settings):
 def _complete(settings: ModelSettings, base_url: str | None, api_key: SecretStr | None) -> ModelSettings:
     update = {"base_url": base_url, "api_key": settings.api_key or api_key}
     return settings.model_copy(update=update)
-
-
-def _slug(prompt: str) -> str:
-    words = re.findall(r"[a-z0-9]+", prompt.lower())
-    slug = ""
-    for word in words:
-        longer = f"{slug}-{word}" if slug else word
-        if len(longer) > _SLUG_CHARS:
-            break
-        slug = longer
-    slug = slug or "stage"
-    return slug if slug[0].isalpha() else f"stage-{slug}"
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    number, name = 1, wanted
-    while name in taken:
-        number += 1
-        name = f"{wanted}-{number}"
-    return name

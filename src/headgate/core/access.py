@@ -17,6 +17,10 @@ class Access:
 
     act: Act
     target: str
+    before: bytes | None = None
+    """For a write: what is there; None where there is nothing."""
+    after: bytes | None = None
+    """For a write: what would be there; None where it is to be deleted."""
 
 
 @dataclass(frozen=True, slots=True)

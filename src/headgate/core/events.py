@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from headgate.core.flow import Ending, Flow
 from headgate.core.messages import Category, Reply, clean_text
+from headgate.core.phases import Mover
 from headgate.core.task import Constraints, TaskState
 
 
@@ -32,14 +33,19 @@ class Note(Body):
     metadata: dict[str, Any] = {}
 
 
+Status = Literal["pending", "in_progress", "completed", "failed", "skipped"]
+
+
 class PlanItem(Body):
     """One step of the plan that the model wrote."""
 
     id: str
     description: str
     goal: str = ""
-    status: Literal["pending", "in_progress", "completed", "failed", "skipped"] = "pending"
+    status: Status = "pending"
     priority: Literal["low", "normal", "high", "critical"] = "normal"
+    reason: str = ""
+    """Why it was skipped."""
 
 
 class TaskStarted(Body):
@@ -66,6 +72,8 @@ class TaskResumed(Body):
     """A process took the task up where another one had left it."""
 
     kind: Literal["task_resumed"] = "task_resumed"
+    traceback: str = ""
+    """Where that one was when it died, if it could still say so."""
 
 
 class StageStarted(Body):
@@ -79,6 +87,8 @@ class StageStarted(Body):
     tools: tuple[str, ...]
     turns: int
     """The turns it may take."""
+    item: str = ""
+    """The step of the plan that it carries out, where the flow makes a stage for each."""
 
 
 class MessageAdded(Body):
@@ -217,6 +227,8 @@ class VerifyStarted(Body):
     kind: Literal["verify_started"] = "verify_started"
     run_id: str
     steps: tuple[str, ...]
+    asked: bool = False
+    """The model asked for it: a run that is recorded and decides nothing."""
 
 
 class VerifyFinished(Body):
@@ -233,6 +245,8 @@ class VerifyFinished(Body):
     """New files that the run itself made."""
     failing: tuple[str, ...] = ()
     """The tests that failed, one short line each, where the runner's format is known."""
+    asked: bool = False
+    """As in the event that started it."""
 
 
 class DiagnosisGiven(Body):
@@ -253,10 +267,12 @@ class FixAttempted(Body):
 
 
 class ReplanStarted(Body):
-    """Mending has failed several times in a row: the plan is written anew."""
+    """Mending has failed several times in a row, or a step of the plan has: the plan is written anew."""
 
     kind: Literal["replan_started"] = "replan_started"
     loop: int
+    item: str = ""
+    """The step that failed, if that is why."""
 
 
 class HypothesesGiven(Body):
@@ -264,6 +280,29 @@ class HypothesesGiven(Body):
 
     kind: Literal["hypotheses_given"] = "hypotheses_given"
     text: str
+
+
+class PhaseProbed(Body):
+    """A classifier was asked which phase the work is in. Its tokens count, also when its answer does not."""
+
+    kind: Literal["phase_probed"] = "phase_probed"
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    answer: str = ""
+    fault: str = ""
+    """Why there is no answer: `unavailable`, `refused`, `invalid`, `overflow`, `timeout`, `unreadable`."""
+    detail: str = ""
+
+
+class PhaseChanged(Body):
+    """Another hint goes to the model from here on. Nothing else depends on it."""
+
+    kind: Literal["phase_changed"] = "phase_changed"
+    before: str
+    phase: str
+    by: Mover
+    reason: str
 
 
 class StageEnded(Body):
@@ -276,6 +315,40 @@ class StageEnded(Body):
     note: Note
 
 
+class ProposalMade(Body):
+    """A dry run's stages are over. Nothing was written; the task waits for `apply` or `abort`."""
+
+    kind: Literal["proposal_made"] = "proposal_made"
+    before: str
+    """A git tree of what was found, as far as it is to be changed."""
+    after: str
+    """A git tree of what is proposed; the difference is the proposal."""
+    summary: str
+    files_changed: tuple[str, ...]
+
+
+class ApplyStarted(Body):
+    """A proposal is about to be written. After a crash, the hashes tell which files were."""
+
+    kind: Literal["apply_started"] = "apply_started"
+    baseline: str
+    """The git tree as it was found now: the task's diff is taken against it from here on."""
+    changes: tuple[FileHashes, ...]
+
+
+class ApplyFinished(Body):
+    """The proposal is in the working tree."""
+
+    kind: Literal["apply_finished"] = "apply_finished"
+
+
+class ApplyRefused(Body):
+    """The tree has moved on and the proposal no longer applies. Nothing was changed."""
+
+    kind: Literal["apply_refused"] = "apply_refused"
+    conflicts: tuple[str, ...]
+
+
 class TaskEnded(Body):
     """The task is over. The report is the last line of it all."""
 
@@ -285,6 +358,12 @@ class TaskEnded(Body):
     reason: str
     summary: str
     files_changed: tuple[str, ...]
+    tree: str = ""
+    """The git tree at the end; with the baseline, it gives the task's diff."""
+    diffstat: tuple[str, ...] = ()
+    """The lines added and removed, one file each."""
+    traceback: str = ""
+    """Where Headgate itself failed, if it did."""
 
 
 AnyBody = Annotated[
@@ -307,7 +386,13 @@ AnyBody = Annotated[
     | FixAttempted
     | ReplanStarted
     | HypothesesGiven
+    | PhaseProbed
+    | PhaseChanged
     | StageEnded
+    | ProposalMade
+    | ApplyStarted
+    | ApplyFinished
+    | ApplyRefused
     | TaskEnded,
     Field(discriminator="kind"),
 ]

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from headgate.core.messages import Category, ToolSpec
 from headgate.core.names import unknown_name
+from headgate.core.stagenames import nest_flat_names
 
 CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
 DONE_TOOL = "stage_done"
@@ -64,7 +65,7 @@ class ViewPolicy(Data):
     """`tail` drops the oldest exchanges at compaction points."""
     notes_window: int = Field(3, ge=0)
     """How many notes of earlier stages a stage with its own transcript is given."""
-    max_messages: int = Field(40, ge=2)
+    max_messages: int = Field(40, ge=5)
     """With `tail`: how many messages are kept at most."""
     keep_first: bool = True
     """With `tail`: the stage's prompt is kept."""
@@ -83,6 +84,8 @@ class Checks(Data):
     """At least this many different files were read in the stage."""
     tool_calls: int = Field(0, ge=0)
     """At least this many tool calls other than signals succeeded in the stage."""
+    named_files: bool = False
+    """Every file that the task names, if it exists and is text, was read in the stage."""
     plan_written: bool = False
     """A plan was written in the stage."""
     code_changed: bool = False
@@ -91,6 +94,8 @@ class Checks(Data):
     """The diff stays with the task; goes back to the model once. For a flow's own checks."""
     tests_touched: bool = False
     """Changed behaviour has a test; goes back to the model once. For a flow's own checks."""
+    tests_weakened: bool = False
+    """No test was removed, skipped or loosened; goes back to the model once. For a flow's own checks."""
     verify: bool = False
     """The project's verification steps pass. For a flow's own checks."""
 
@@ -160,6 +165,17 @@ class Stage(Data):
     """Stages that must have ended well before this one."""
     priority: Priority = "normal"
     """Which of several ready stages goes first; equal ones go in file order."""
+    retry_hints: bool = True
+    """Tell the model, when the stage is attempted again, what was missing."""
+    foreach: Literal["plan"] | None = None
+    """`plan`: one such stage for each step of the plan; `{item.description}` and the like are filled in."""
+    item: str = ""
+    """The step that a stage made by `foreach` carries out; not for files."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nest_flat_names(cls, value: Any) -> Any:
+        return nest_flat_names(value)
 
     @field_validator("checks", mode="before")
     @classmethod
@@ -193,6 +209,10 @@ class Flow(Data):
     """The stage that mends a failed check; by default the last one that may write."""
     replan: Stage = REPLAN
     """What happens when mending has failed several times: not part of the sequence."""
+    replan_max: int = Field(2, ge=0)
+    """How often the plan is written anew because one of its steps failed."""
+    skip_readonly: bool = False
+    """Skip steps of the plan that only read."""
 
     @field_validator("checks", mode="before")
     @classmethod
@@ -204,13 +224,14 @@ class Flow(Data):
 
     def fix_stage(self, tools: Iterable[ToolSpec]) -> Stage:
         """Where a failed check is mended."""
-        if self.fix:
-            return self.stage(self.fix)
         specs = list(tools)
-        for stage in reversed(self.stages):
-            if any(spec.category == "write" and stage.tools.admits(spec) for spec in specs):
-                return stage
-        return self.stages[-1]
+        writing = (
+            stage
+            for stage in reversed(self.stages)
+            if any(spec.category == "write" and stage.tools.admits(spec) for spec in specs)
+        )
+        fix = self.stage(self.fix) if self.fix else next(writing, self.stages[-1])
+        return fix.model_copy(update={"foreach": None, "prompt": ""}) if fix.foreach else fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +252,7 @@ def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterat
         for position, need in enumerate(stage.needs):
             if need not in ids:
                 yield Problem(("stages", index, "needs", position), unknown_name("stage", need, ids))
-        for name in ("diff_scope", "tests_touched", "verify"):
+        for name in ("diff_scope", "tests_touched", "tests_weakened", "verify"):
             if getattr(stage.checks, name):
                 message = f"{name} belongs in the flow's own checks, not in a stage's"
                 yield Problem(("stages", index, "checks"), message)
@@ -276,11 +297,11 @@ def find_cycle(needs: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 Ending = Literal["completed", "exhausted", "skipped", "failed"]
 
 
-def next_stage(flow: Flow, ended: Mapping[str, Ending]) -> Stage | None:
+def next_stage(stages: Iterable[Stage], ended: Mapping[str, Ending]) -> Stage | None:
     """The stage to run now: not ended, its needs met; by priority, then in file order."""
     ready = [
         stage
-        for stage in flow.stages
+        for stage in stages
         if stage.id not in ended
         and all(ended.get(need) in ("completed", "exhausted") for need in stage.needs)
     ]

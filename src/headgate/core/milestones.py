@@ -57,7 +57,7 @@ def milestone(event: ev.Event, state: State) -> str | None:
         case ev.ReplyFailed() as body:
             return f"Model: {body.detail}"
         case ev.PlanWritten() as body:
-            return f"Plan: {len(body.items)} step{'s' if len(body.items) != 1 else ''}"
+            return f"Plan: {_count(len(body.items), 'step')}"
         case ev.DecisionMade(action="final_turn") as body:
             return f"Final turn ({body.reason}): {body.detail or say_reason(body.reason)}"
         case ev.DecisionMade(action="wait") as body:
@@ -68,6 +68,10 @@ def milestone(event: ev.Event, state: State) -> str | None:
             return (
                 f"{stage.title if stage else body.stage}: {ending} ({body.reason}): {say_reason(body.reason)}"
             )
+        case ev.VerifyStarted(asked=True) as body:
+            return f"Running the tests, as the model asked... {body.run_id}"
+        case ev.VerifyFinished(asked=True) as body:
+            return "The tests pass" if body.passed else f"The tests fail: {body.reason}"
         case ev.VerifyStarted() as body:
             return f"Running verification... {body.run_id}"
         case ev.VerifyFinished(passed=True):
@@ -76,6 +80,12 @@ def milestone(event: ev.Event, state: State) -> str | None:
             return f"Verification failed: {body.reason}"
         case ev.ReplanStarted():
             return "Replanning..."
+        case ev.ProposalMade() as body:
+            return f"PROPOSED: {_count(len(body.files_changed), 'file')}"
+        case ev.ApplyStarted() as body:
+            return f"Applying the proposal: {_count(len(body.changes), 'file')}"
+        case ev.ApplyRefused() as body:
+            return f"The proposal no longer applies; nothing was changed: {'; '.join(body.conflicts)}"
         case ev.TaskEnded(state="SUCCESS", verified=False):
             return "SUCCESS (not verified)"
         case ev.TaskEnded() as body:
@@ -85,6 +95,10 @@ def milestone(event: ev.Event, state: State) -> str | None:
             return f"{body.state}{why}"
         case _:
             return None
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
 
 
 def _first_clause(text: str) -> str:

@@ -4,7 +4,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from headgate.core import events as ev
 from headgate.core.milestones import say_reason
 from headgate.core.state import State
 from headgate.core.task import Constraints, TaskState
@@ -42,11 +41,20 @@ class Report(BaseModel):
     """Times the work was handed to verification, or attempts at its last stage where there is none."""
     verify_loops: int
     replans: int
+    replan_max: int
+    """How often the plan may be written anew because one of its steps failed."""
     warnings: tuple[str, ...]
     hypotheses: str
+    traceback: str
+    """Where Headgate itself failed, if it did."""
     failures: tuple[FailureReport, ...]
     run_ids: tuple[str, ...]
     files_changed: tuple[str, ...]
+    """What the task changed in the working tree; for a proposal, what it would change."""
+    diffstat: tuple[str, ...]
+    """Lines added and removed, one file each."""
+    conflicts: tuple[str, ...]
+    """Why a proposal could not be applied, the last time that was tried."""
     files_read: tuple[str, ...]
     plan_steps: tuple[str, ...]
     tool_calls_total: int
@@ -73,6 +81,7 @@ def build_report(state: State) -> Report:
         status = "cancelled"
     elif state.status in ("QUEUED", "RUNNING"):
         status = "in_progress"
+    told = state.status != "CANCELLED"  # what was attempted in a cancelled task is not documented
     last_stage = list(state.stages.values())[-1].stage if state.stages else ""
     failure = state.last_failure if state.reason == "verify_loops" else ""
     error = f"{state.reason}: {failure or state.summary}"[:ERROR_CHARS] if status == "failed" else None
@@ -83,24 +92,29 @@ def build_report(state: State) -> Report:
         state=state.status,
         verified=state.verified,
         reason=state.reason,
-        summary=state.summary,
+        summary=state.summary if told else "",
         error=error,
         constraints=state.constraints,
         flow=state.flow.name if state.flow else "",
         model=state.model,
-        attempts=len(state.run_ids) or state.attempts_at(last_stage),
+        attempts=state.verifications or state.attempts_at(last_stage),
         verify_loops=state.verify_loops,
         replans=state.replans,
-        warnings=state.warnings,
-        hypotheses=state.hypotheses,
+        replan_max=state.flow.replan_max if state.flow else 0,
+        warnings=state.warnings if told else (),
+        hypotheses=state.hypotheses if told else "",
+        traceback=state.traceback,
         failures=tuple(
             FailureReport(run_id=failure.run_id, reason=failure.reason, diagnosis=failure.diagnosis)
             for failure in state.failures
+            if told
         ),
         run_ids=tuple(state.run_ids),
         files_changed=tuple(state.files_changed),
+        diffstat=state.diffstat,
+        conflicts=state.conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
-        plan_steps=tuple(item.description for item in state.plan),
+        plan_steps=tuple(item.description for item in state.plan if told),
         tool_calls_total=state.tool_calls.total(),
         tool_errors_total=state.tool_errors.total(),
         tool_call_counts=dict(state.tool_calls),
@@ -119,10 +133,16 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
     """What was done, why, and how it was verified. What the model says and what was measured stay apart."""
     said = last_words(state)
     lines = [_headline(state, ending, reason, detail)]
-    if said:
+    weakened = state.warning("tests_weakened") if "tests_weakened" in state.reviews else ""
+    if weakened:
+        lines.append(f"Warning: {weakened}.")
+    if said and state.config.get("task_output_mode") != "runtime":
         lines.append(f"The model says: {said}")
-    lines.append(f"Changed: {', '.join(files)}." if files else "No file was changed.")
-    lines += [f"Warning: {warning}." for warning in state.warnings]
+    if ending == "PROPOSED":
+        lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
+    else:
+        lines.append(f"Changed: {', '.join(files)}." if files else "No file was changed.")
+    lines += [f"Warning: {warning}." for warning in state.warnings if warning != weakened]
     if state.run_ids and ending != "SUCCESS":
         lines.append(f"Verification runs: {', '.join(state.run_ids)}.")
     return "\n".join(lines)
@@ -148,33 +168,31 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
             return detail or f"Stuck: {say_reason(reason)}."
         case "INFRA_ERROR":
             return f"The environment failed, not the work: {detail or say_reason(reason)}"
+        case "PROPOSED":
+            return "A proposal: nothing was written, nothing was verified."
         case "CANCELLED":
             return "Cancelled."
         case _:
             return ending
 
 
-def render_markdown(report: Report, notes: dict[str, ev.Note]) -> str:
+def render_markdown(report: Report, state: State) -> str:
     """The report as a page: for `context/` after a success, for `stuck/` otherwise."""
     lines = [f"# {report.state}: {report.description.splitlines()[0]}", "", report.summary, ""]
+    lines += ["## Why", "", state.goal, ""]
     if rendered := report.constraints.render():
         lines += [rendered, ""]
-    if report.hypotheses:
-        lines += ["## Hypotheses (the model's)", "", report.hypotheses, ""]
-    if report.failures:
-        lines += ["## Failed verifications", ""]
-        for number, failure in enumerate(report.failures, 1):
-            lines.append(f"{number}. {failure.reason} ({failure.run_id})")
-            lines += [f"   Diagnosis: {failure.diagnosis}"] if failure.diagnosis else []
-        lines.append("")
-    if report.plan_steps:
-        lines += ["## Plan", "", *(f"{n}. {step}" for n, step in enumerate(report.plan_steps, 1)), ""]
-    for stage, note in notes.items():
+    lines += _section("What", [f"- {line}" for line in report.diffstat])
+    if report.state != "SUCCESS":
+        lines += _what_is_left(report)
+    lines += _section("Plan", [f"{n}. {step}" for n, step in enumerate(report.plan_steps, 1)])
+    for stage, note in state.notes.items():
         if note.summary:
             lines += [f"## {stage}", "", note.summary, ""]
             for title, items in (("Decisions", note.decisions), ("Risks", note.risks)):
                 if items:
                     lines += [f"{title}:", "", *(f"- {item}" for item in items), ""]
+    lines += _section("How verified", _verification(report, state))
     facts = [
         ("task", report.task_id),
         ("flow", report.flow),
@@ -188,3 +206,28 @@ def render_markdown(report: Report, notes: dict[str, ev.Note]) -> str:
     ]
     lines += ["## Measured", "", "| what | value |", "|---|---|", *(f"| {k} | {v} |" for k, v in facts), ""]
     return "\n".join(lines)
+
+
+def _what_is_left(report: Report) -> list[str]:
+    """What helps whoever takes a task up that did not succeed."""
+    lines = _section("Hypotheses (the model's)", [report.hypotheses] if report.hypotheses else [])
+    failures = []
+    for number, failure in enumerate(report.failures, 1):
+        failures.append(f"{number}. {failure.reason} ({failure.run_id})")
+        failures += [f"   Diagnosis: {failure.diagnosis}"] if failure.diagnosis else []
+    lines += _section("Failed verifications", failures)
+    logs = [f"- `.headgate/runs/{run_id}/combined.log`" for run_id in report.run_ids]
+    lines += _section("Logs of the runs", logs)
+    return lines + _section("Traceback", ["```", report.traceback, "```"] if report.traceback else [])
+
+
+def _verification(report: Report, state: State) -> list[str]:
+    if not report.verified:
+        return []
+    steps = [f"- {step.name}: passed in {step.seconds:.1f} s" for step in state.last_steps]
+    run_id = report.run_ids[-1]
+    return [f"By {run_id} (`.headgate/runs/{run_id}/`):", "", *steps]
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    return [f"## {title}", "", *lines, ""] if lines else []

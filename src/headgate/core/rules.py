@@ -10,6 +10,7 @@ Action = Literal[
     "advance",
     "retry",
     "replan",
+    "propose",
     "final_turn",
     "compact",
     "wait",
@@ -85,6 +86,8 @@ class Tally:
     """The stage that does the work ended without saying that it is done."""
     changed: bool = False
     """The task changed at least one file."""
+    proposing: bool = False
+    """A dry run: what was done is proposed, and verified once it is applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,8 @@ def _judge_work(tally: Tally) -> Decision:
     """Work that was never declared done counts only if there is some, and verification approves of it."""
     if tally.unfinished and not tally.changed:
         return Decision("stuck", "unfinished", "The work was not finished, and no file was changed.")
+    if tally.proposing:
+        return Decision("propose", "done")
     if tally.unfinished and tally.verdict is None:
         return Decision("stuck", "unfinished", "The work was not finished, and nothing verifies it.")
     return Decision("advance", "done")

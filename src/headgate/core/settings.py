@@ -54,6 +54,6 @@ class VerifyStep(Settings):
     name: str = Field(min_length=1)
     """A short name, shown in reports."""
     command: str = Field(min_length=1)
-    """Run by the shell in the repository's root."""
+    """Run by the shell, in the repository's root, or in the package of a monorepo."""
     timeout: float = Field(600, gt=0)
     """Seconds; a step that takes longer has failed."""

@@ -6,68 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from headgate.core import events as ev
+from headgate.core.branching import with_status, written_since
 from headgate.core.flow import Ending, Flow
 from headgate.core.messages import Usage
-from headgate.core.rules import Broken, Fail, Pass, Tally, Verdict
+from headgate.core.phases import PhaseState, Signals
+from headgate.core.stagestate import UNUSABLE, StageState
 from headgate.core.task import Constraints, TaskState
 
-UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done"})
-"""Errors of calls that could not even be tried: a turn with nothing else brought nothing."""
-
-
-@dataclass
-class StageState:
-    """One attempt at a stage."""
-
-    path: str
-    stage: str
-    title: str
-    attempt: int
-    tries: int
-    """Attempts since the stage was last entered for a new reason."""
-    turns_allowed: int
-    turns: int = 0
-    bad_replies: int = 0
-    usable: bool = True
-    """The latest reply led to at least one call that was tried."""
-    faults: Counter[str] = field(default_factory=Counter)
-    """Replies and calls of this attempt that could not be used, by kind."""
-    calls: Counter[str] = field(default_factory=Counter)
-    """Calls that succeeded, by tool; signals not counted."""
-    files_read: dict[str, None] = field(default_factory=dict)
-    plan_written: bool = False
-    done: ev.Note | None = None
-    verdict: Verdict | None = None
-    final_granted: bool = False
-    final_taken: bool = False
-    unavailable: int = 0
-    refused: bool = False
-    trouble: str = ""
-    overflow: bool = False
-    compactions: int = 0
-    ending: Ending | None = None
-    why: str = ""
-    """What was missing when it ended without completing."""
-
-    def tally(self) -> Tally:
-        return Tally(
-            turns=self.turns,
-            attempts=self.tries,
-            bad_replies=0 if self.usable else self.bad_replies + 1,
-            faults=describe_faults(self.faults),
-            done=self.done is not None,
-            verdict=self.verdict,
-            granted=self.final_granted,
-            final=self.final_taken,
-            unavailable=self.unavailable,
-            refused=self.refused,
-            trouble=self.trouble,
-            overflow=self.overflow,
-            compactions=self.compactions,
-        )
-
-
-REVIEWS = ("diff_scope", "tests_touched")
+REVIEWS = ("diff_scope", "tests_touched", "tests_weakened")
 """Checks on the diff that go back to the model once."""
 Phase = Literal[
     "returned",
@@ -81,6 +27,9 @@ Phase = Literal[
     "replanned",
     "mending",
     "mended",
+    "proposed",
+    "applying",
+    "applied",
 ]
 """Where in its flow a task is: in its stages, or where in the debug loop behind them."""
 
@@ -88,18 +37,18 @@ Phase = Literal[
 def _next_phase(state: "State", body: ev.AnyBody) -> Phase:
     match body:
         case ev.CheckFinished(check=check, verdict="fail") if (
-            check in REVIEWS and len(state.reviews[check]) == 1
+            check in REVIEWS and len(state.findings(check)) == 1
         ):
             return "returned"
         case ev.StageStarted(reason="review"):
             return "revising"
         case ev.StageEnded() if state.phase == "revising":
             return "revised"
-        case ev.VerifyStarted():
+        case ev.VerifyStarted(asked=False):
             return "verifying"
-        case ev.VerifyFinished():
+        case ev.VerifyFinished(asked=False):
             return "verified" if body.passed else "failed"
-        case ev.ReplanStarted():
+        case ev.ReplanStarted(item=""):
             return "replanning"
         case ev.StageEnded() if state.phase == "replanning":
             return "replanned"
@@ -107,8 +56,31 @@ def _next_phase(state: "State", body: ev.AnyBody) -> Phase:
             return "mending"
         case ev.FixAttempted():
             return "mended"
+        case ev.ProposalMade() | ev.ApplyRefused():
+            return "proposed"
+        case ev.ApplyStarted():
+            return "applying"
+        case ev.ApplyFinished():
+            return "applied"
         case _:
             return state.phase
+
+
+def _follow(phases: PhaseState, body: ev.AnyBody) -> PhaseState:
+    """What an event does to the phase of the work, or to what its rules count."""
+    match body:
+        case ev.ToolFinished(ok=True):
+            return phases.count(Signals(body.read, body.changed))
+        case ev.PlanWritten():
+            return phases.count(Signals(plan_written=True))
+        case ev.StageStarted():
+            return phases.hear(answered=True)
+        case ev.PhaseProbed():
+            return phases.hear(answered=not body.fault)
+        case ev.PhaseChanged():
+            return phases.move(body.phase, body.by)
+        case _:
+            return phases
 
 
 @dataclass
@@ -153,6 +125,12 @@ class State:
     """The latest note of each stage, by stage id."""
     plan: tuple[ev.PlanItem, ...] = ()
     plan_version: int = 0
+    plan_since: dict[str, int] = field(default_factory=dict)
+    """In which version of the plan each step was written as it is."""
+    item_replans: int = 0
+    """How often the plan was written anew because a step failed."""
+    replanning_item: str = ""
+    """The step because of which the plan is about to be written anew."""
     usage: Usage = field(default_factory=Usage)
     requests: int = 0
     tool_calls: Counter[str] = field(default_factory=Counter)
@@ -166,9 +144,16 @@ class State:
     """What each file that tools wrote was before the first write; None for a file that was not there."""
     retries_before_write: int = 0
     run_ids: list[str] = field(default_factory=list)
+    """Every verification run, those that the model asked for included."""
+    verifications: int = 0
+    """Times the work was handed to verification."""
     passing_run: str = ""
     """The run that verified the tree as it is, if there is one."""
+    last_steps: tuple[ev.StepResult, ...] = ()
+    """What the latest verification ran."""
     phase: Phase = "stages"
+    phases: PhaseState = field(default_factory=PhaseState)
+    """How far the work has come, as phase control sees it; not to be confused with `phase`."""
     open_calls: dict[str, ev.ToolStarted] = field(default_factory=dict)
     """Calls that were begun and not answered: after a crash, nobody knows whether they took effect."""
     pending_retry: tuple[str, str] | None = None
@@ -178,13 +163,22 @@ class State:
     resumes: int = 0
     """How often in a row the task was taken up again without getting anywhere."""
     reviews: dict[str, list[str]] = field(default_factory=dict)
-    """What each look at the diff found, the first and the second time; nothing where it found nothing."""
+    """What each look at the diff found, one after the other; an empty text where it found nothing."""
+    reviewed_loops: dict[str, int] = field(default_factory=dict)
+    """How many verifications had failed when each look was last taken."""
     failures: list[Failure] = field(default_factory=list)
     """Every failed verification, in order."""
     consecutive_failures: int = 0
     """Failed verifications since the last replan."""
     replans: int = 0
     hypotheses: str = ""
+    proposal: tuple[str, str] | None = None
+    """The trees whose difference is proposed."""
+    conflicts: tuple[str, ...] = ()
+    """Why the proposal could not be applied, the last time that was tried."""
+    end_tree: str = ""
+    diffstat: tuple[str, ...] = ()
+    traceback: str = ""
 
     def apply(self, event: ev.Event) -> None:
         self.task, self.last_at, self.last_seq = event.task, event.at, event.seq
@@ -199,41 +193,69 @@ class State:
             case ev.StageStarted() as body:
                 self._enter(event.path, body)
             case ev.PlanWritten() as body:
+                self.plan_since = written_since(self.plan_since, self.plan, body.items, body.version)
                 self.plan, self.plan_version = body.items, body.version
             case ev.VerifyStarted() as body:
                 self.run_ids.append(body.run_id)
+                self.verifications += not body.asked and self.phase != "verifying"
                 self.passing_run = ""
+            case ev.VerifyFinished(asked=True) as body:
+                self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.VerifyFinished() as body:
                 self.passing_run = body.run_id if body.passed else ""
+                self.last_steps = body.steps
                 if not body.passed:
                     self.failures.append(Failure(body.run_id, body.reason, body.tree, body.failing))
                     self.consecutive_failures += 1
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.CheckFinished(check=check) as body if check in REVIEWS:
                 self.reviews.setdefault(check, []).append(body.reason)
+                self.reviewed_loops[check] = len(self.failures)
             case ev.DiagnosisGiven() as body:
                 self.failures[body.loop - 1].diagnosis = body.text
             case ev.FixAttempted() as body:
                 self.failures[body.loop - 1].fix = body.diff
-            case ev.ReplanStarted():
+            case ev.ReplanStarted() as body:
                 self.replans += 1
                 self.consecutive_failures = 0
+                self.item_replans += bool(body.item)
+                self.replanning_item = body.item
             case ev.HypothesesGiven() as body:
                 self.hypotheses = body.text
             case ev.StageEnded() as body:
                 self.notes[body.stage] = body.note
+                if stage and stage.item:
+                    status: ev.Status = "completed" if body.ending in ("completed", "exhausted") else "failed"
+                    self.plan = with_status(self.plan, stage.item, status)
+            case ev.ProposalMade() as body:
+                self.status, self.reason, self.summary = "PROPOSED", "done", body.summary
+                self.proposal = (body.before, body.after)
+                self.files_changed = dict.fromkeys(body.files_changed)
+            case ev.ApplyStarted() as body:
+                self.status, self.reason, self.baseline = "RUNNING", "", body.baseline
+                self.first_hashes = {change.path: change.before for change in body.changes}
+                self.files_changed = dict.fromkeys(change.path for change in body.changes)
+            case ev.ApplyRefused() as body:
+                self.status, self.reason = "PROPOSED", "conflict"
+                self.conflicts = body.conflicts
             case ev.TaskEnded() as body:
                 self.status, self.verified, self.reason = body.state, body.verified, body.reason
                 self.summary = body.summary
                 self.files_changed = dict.fromkeys(body.files_changed)
+                self.end_tree, self.diffstat = body.tree, body.diffstat
+                self.traceback = body.traceback or self.traceback
             case ev.DecisionMade(action="retry") as body:
                 self.pending_retry = (stage.stage if stage else "", body.detail or body.reason)
             case ev.ReplyReceived() as body:
                 self.resumes = 0
                 self.requests += 1
                 self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
-            case ev.TaskResumed():
+            case ev.PhaseProbed() as body:
+                self.requests += 1
+                self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
+            case ev.TaskResumed() as body:
                 self.resumes += 1
+                self.traceback = body.traceback or self.traceback
             case ev.ToolStarted() as body:
                 self.open_calls[body.call] = body
                 for change in body.changes:
@@ -246,13 +268,17 @@ class State:
             case _:
                 pass
         self.phase = _next_phase(self, event.body)
+        self.phases = _follow(self.phases, event.body)
         if stage:
-            _apply_to_stage(stage, event.body)
+            stage.apply(event.body)
 
     def _enter(self, path: str, body: ev.StageStarted) -> None:
         before = [stage for stage in self.stages.values() if stage.stage == body.stage]
         self.pending_retry = None
-        entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns)
+        entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns, item=body.item)
+        self.replanning_item = ""
+        if body.item:
+            self.plan = with_status(self.plan, body.item, "in_progress")
         if before and body.reason == "retry":
             # The conversation goes on, so what was read and called in it still counts.
             last = before[-1]
@@ -275,7 +301,15 @@ class State:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the model was told about its diff and did not mend."""
-        return tuple(found[1] for found in self.reviews.values() if len(found) > 1 and found[1])
+        return tuple(filter(None, map(self.warning, self.reviews)))
+
+    def findings(self, check: str) -> list[str]:
+        """What a look at the diff has found so far."""
+        return [found for found in self.reviews.get(check, ()) if found]
+
+    def warning(self, check: str) -> str:
+        """What a look last found, if the model had been told before."""
+        return self.reviews[check][-1] if len(self.findings(check)) > 1 else ""
 
     @property
     def verify_loops(self) -> int:
@@ -303,86 +337,9 @@ class State:
         return {stage: ending for stage, ending in latest.items() if ending is not None and stage != again}
 
 
-_FAULTS = {
-    "text_only": "text instead of a tool call",
-    "not_done": "a closing signal too early",
-    "cut_off": "a reply cut off at its length limit",
-    "bad_reply": "a reply that could not be read",
-    "invalid_arguments": "a call with wrong arguments",
-    "unknown_tool": "a call to a tool that does not exist",
-    "denied": "a call that is not allowed",
-}
-
-
-def describe_faults(faults: Counter[str]) -> str:
-    """`text instead of a tool call (3 times)`, the most frequent first; nothing if there are none."""
-    return ", ".join(f"{_FAULTS.get(kind, kind)} ({_times(count)})" for kind, count in faults.most_common())
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
 def fold(events: Iterable[ev.Event]) -> State:
     """The state after these events."""
     state = State()
     for event in events:
         state.apply(event)
     return state
-
-
-def _apply_to_stage(stage: StageState, body: ev.AnyBody) -> None:
-    match body:
-        case ev.ReplyReceived():
-            stage.bad_replies = 0 if stage.usable else stage.bad_replies + 1
-            stage.turns += 1
-            stage.usable = False
-            stage.final_taken = stage.final_granted
-            stage.unavailable = stage.compactions = 0
-            stage.overflow = False
-            stage.verdict = None
-        case ev.ReplyFailed(error="unavailable"):
-            stage.unavailable += 1
-            stage.trouble = body.detail
-        case ev.ReplyFailed(error="refused"):
-            stage.refused = True
-            stage.trouble = body.detail
-        case ev.ReplyFailed(error="overflow"):
-            stage.overflow = True
-            stage.final_taken = stage.final_granted
-        case ev.ReplyFailed(error="invalid"):
-            stage.bad_replies = 0 if stage.usable else stage.bad_replies + 1
-            stage.turns += 1
-            stage.usable = False
-            stage.final_taken = stage.final_granted
-            stage.unavailable = stage.compactions = 0
-        case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
-            stage.faults[slug.removeprefix("correct_")] += 1
-        case ev.ToolFinished():
-            stage.usable = stage.usable or body.error not in UNUSABLE
-            if body.error in UNUSABLE:
-                stage.faults[body.error] += 1
-            if body.ok and body.name not in ("stage_done", "plan_tasks"):
-                stage.calls[body.name] += 1
-            stage.files_read.update(dict.fromkeys(body.read))
-        case ev.PlanWritten():
-            stage.plan_written = True
-        case ev.StageDoneSignalled():
-            stage.done = body.note
-        case ev.CheckFinished(verdict="pass"):
-            stage.verdict = Pass()
-        case ev.CheckFinished(verdict="fail"):
-            stage.verdict, stage.done = Fail(body.check, body.reason), None
-        case ev.CheckFinished(verdict="broken"):
-            stage.verdict = Broken(body.reason)
-        case ev.DecisionMade(action="final_turn"):
-            stage.final_granted = True
-        case ev.DecisionMade(action="fail"):
-            stage.why = body.detail or body.reason
-        case ev.ViewCompacted():
-            stage.compactions += body.reason == "context"
-            stage.overflow = False
-        case ev.StageEnded():
-            stage.ending = body.ending
-        case _:
-            pass

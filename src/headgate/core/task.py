@@ -89,6 +89,14 @@ class Options(BaseModel):
     """The model server asked for."""
     config: str | None = None
     """A configuration file, by its absolute path, instead of the repository's own."""
+    dry_run: bool = False
+    """Propose changes instead of making them."""
+    benchmark: int | None = None
+    """The number of the try, where the task is a benchmark's."""
+    protect_tests: Literal["off", "existing", "all"] | None = None
+    """Which tests may not be changed; None leaves it to the configuration."""
+    resumes: str = ""
+    """The task that ended stuck and is tried again: its report is all that the new one is told of it."""
 
 
 class Task(Options):

@@ -1,55 +1,86 @@
 """What the model sees of a transcript. Pure: the same transcript and policy give the same messages.
 
-Views are built at compaction points only (a stage is entered, the context is nearly full); in between, new
-messages are appended, so that the server's prefix cache keeps what it has read.
+Views are built at compaction points only (a stage is entered, the view has outgrown its budget, the context
+is nearly full); in between, new messages are appended, so that the server's prefix cache keeps what it read.
+
+Promised, whatever is cut:
+- Every call has its result and every result its call.
+- System messages stay, and so does the first user message unless a tail was asked for without it. They are
+  the task itself and are never shortened.
+- The budgets hold. One too small for the messages that stay and the least form of the latest exchange
+  (LEAST_MESSAGES, LEAST_CHARS) is taken to be just large enough for them.
+- A view of a view, under the same policy and budget, is that view.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from headgate.core.flow import ViewPolicy
-from headgate.core.messages import Message
+from headgate.core.messages import Message, ToolCall
 
 INTERRUPTED = "The call was interrupted and brought no result. It may or may not have taken effect."
-_CUT = "\n[... {count} characters cut from this older result ...]\n"
+LEAST_MESSAGES = 2
+"""The messages that the latest exchange keeps at least: a call and its result."""
+LEAST_CHARS = 400
+"""The characters that the latest exchange keeps at least."""
+_LEAST_RESULT = 200
+"""Results are shortened to no less than this while there are older ones that can go instead."""
+_LEAST_VALUE = 50
+"""The same for the values in a call's arguments."""
+_LONGEST_NAME = 64
+"""Providers accept no longer tool name, so nothing is lost."""
+_MESSAGE_COST = 8
+_CUT = "\n[... {count} characters cut here ...]\n"
+
+Block = tuple[Message, ...]
+
+
+class _Part(NamedTuple):
+    messages: Block
+    pinned: bool
 
 
 def build_view(
     transcript: Sequence[Message], policy: ViewPolicy, max_chars: int | None = None
 ) -> list[Message]:
-    """The messages to send.
+    """The messages to send: with `tail` at most `max_messages` of the policy, and at most `max_chars`.
 
-    The head (system messages and the first user message) always stays. Every call keeps its result and every
-    result its call, whatever is cut. With `max_chars` the oldest exchanges go until the rest fits.
+    Characters are counted as `size_of` does.
     """
-    blocks = list(split_blocks(transcript))
-    head_size = _head_size(blocks, policy)
-    head, body = blocks[:head_size], blocks[head_size:]
+    parts = _pin(list(split_blocks(transcript)), policy)
     if policy.history == "tail":
-        body = _last_messages(body, max(policy.max_messages - sum(map(len, head)), 1))
-    body = _slim(body, policy)
+        room = policy.max_messages - sum(len(part.messages) for part in parts if part.pinned)
+        parts = _keep_newest(parts, max(room, LEAST_MESSAGES), len, _drop_old_calls)
+    parts = _slim(parts, policy)
     if max_chars is not None:
-        body = _fit(body, max_chars - sum(size_of(block) for block in head))
-    return [message for block in (*head, *body) for message in block]
+        room = max_chars - sum(size_of(part.messages) for part in parts if part.pinned)
+        parts = _keep_newest(parts, max(room, LEAST_CHARS), size_of, _squeeze)
+    return [message for part in parts for message in part.messages]
 
 
-def split_blocks(transcript: Iterable[Message]) -> Iterator[tuple[Message, ...]]:
+def split_blocks(transcript: Iterable[Message]) -> Iterator[Block]:
     """Runs of messages that belong together: a reply with the results of its calls, or one other message.
 
-    A call without a result gets one that says so; a result without a call is dropped, and so is a second one.
+    A call without a result gets one that says so. Dropped are a result that does not follow its call, a
+    second one, and a second call of the same id in one reply.
     """
     block: list[Message] = []
-    waiting: dict[str, None] = {}
+    waiting: dict[str, ToolCall] = {}
     for message in transcript:
         if message.role == "tool":
-            if message.call_id in waiting:
-                del waiting[message.call_id]
+            if waiting.pop(message.call_id, None):
                 block.append(message)
             continue
         if block:
             yield _closed(block, waiting)
+        waiting = {}
+        for call in message.calls:
+            waiting.setdefault(call.id, call)
+        if len(waiting) < len(message.calls):
+            message = replace(message, calls=tuple(waiting.values()), wire={})
         block = [message]
-        waiting = dict.fromkeys(call.id for call in message.calls)
     if block:
         yield _closed(block, waiting)
 
@@ -60,83 +91,180 @@ def size_of(messages: Iterable[Message]) -> int:
         len(message.content)
         + len(message.reasoning)
         + sum(len(call.name) + len(call.arguments) for call in message.calls)
-        + 8
+        + _MESSAGE_COST
         for message in messages
     )
 
 
-def _closed(block: list[Message], waiting: Iterable[str]) -> tuple[Message, ...]:
+def _closed(block: list[Message], waiting: Iterable[str]) -> Block:
     missing = (Message("tool", INTERRUPTED, call_id=call, failed=True) for call in waiting)
     return (*block, *missing)
 
 
-def _head_size(blocks: Sequence[tuple[Message, ...]], policy: ViewPolicy) -> int:
-    size = 0
-    while size < len(blocks) and blocks[size][0].role == "system":
-        size += 1
-    if policy.keep_first and size < len(blocks) and blocks[size][0].role == "user":
-        size += 1
-    return size
+def _pin(blocks: Sequence[Block], policy: ViewPolicy) -> list[_Part]:
+    keep_first = policy.keep_first or policy.history == "full"
+    users = (index for index, block in enumerate(blocks) if block[0].role == "user")
+    first = next(users, -1) if keep_first else -1
+    return [_Part(block, block[0].role == "system" or index == first) for index, block in enumerate(blocks)]
 
 
-def _last_messages(blocks: Sequence[tuple[Message, ...]], count: int) -> list[tuple[Message, ...]]:
-    kept: list[tuple[Message, ...]] = []
-    for block in reversed(blocks):
-        if kept and len(block) > count:
-            break
-        kept.append(block)
-        count -= len(block)
+def _keep_newest(
+    parts: Sequence[_Part],
+    room: int,
+    cost: Callable[[Block], int],
+    shrink: Callable[[Block, int], Block],
+) -> list[_Part]:
+    """What is pinned, and the newest of the rest that fit the room.
+
+    Where the latest exchange does not fit, what `shrink` leaves of it is kept.
+    """
+    kept: list[_Part] = []
+    is_full = has_exchange = False
+    for part in reversed(parts):
+        if part.pinned:
+            kept.append(part)
+            continue
+        if is_full:
+            continue
+        messages, price = part.messages, cost(part.messages)
+        if price > room:
+            is_full = True
+            messages = () if has_exchange else shrink(messages, room)
+        if messages:
+            kept.append(_Part(messages, False))
+        room -= price
+        has_exchange = has_exchange or len(messages) > 1
     return kept[::-1]
 
 
-def _slim(blocks: Sequence[tuple[Message, ...]], policy: ViewPolicy) -> list[tuple[Message, ...]]:
+def _drop_old_calls(block: Block, room: int) -> Block:
+    """The reply with its latest calls and their results, in so many messages; nothing if none has room."""
+    return _latest_pairs(block, room - 1) if room >= LEAST_MESSAGES else ()
+
+
+def _latest_pairs(block: Block, count: int) -> Block:
+    results = block[max(len(block) - count, 1) :]
+    if len(results) == len(block) - 1:
+        return block
+    ids = {result.call_id for result in results}
+    calls = tuple(call for call in block[0].calls if call.id in ids)
+    return (replace(block[0], calls=calls, wire={}), *results)
+
+
+def _slim(parts: Sequence[_Part], policy: ViewPolicy) -> list[_Part]:
     """Without old reasoning and with old tool results shortened.
 
     Reasoning since the last user message stays: some models lose the thread of an exchange without it.
     """
-    current = max((index for index, block in enumerate(blocks) if block[0].role == "user"), default=-1)
-    results = sum(message.role == "tool" for block in blocks for message in block)
-    old_results = results - policy.truncate_keep_last
-    slimmed: list[tuple[Message, ...]] = []
-    seen = 0
-    for index, block in enumerate(blocks):
-        out: list[Message] = []
-        for message in block:
-            if message.role == "tool":
-                seen += 1
-                if policy.truncate_chars and seen <= old_results:
-                    message = _shorten(message, policy.truncate_chars)
-            elif policy.strip_thinking and message.reasoning and index < current:
-                message = replace(message, reasoning="", wire={})
-            out.append(message)
-        slimmed.append(tuple(out))
+    current = max((index for index, part in enumerate(parts) if part.messages[0].role == "user"), default=-1)
+    results = sum(message.role == "tool" for part in parts for message in part.messages)
+    old_results = results - policy.truncate_keep_last if policy.truncate_chars else 0
+    slimmed: list[_Part] = []
+    for index, part in enumerate(parts):
+        first, *rest = part.messages
+        if policy.strip_thinking and index < current:
+            first = _without_reasoning(first)
+        rest = [
+            _shorten(result, policy.truncate_chars) if position < old_results else result
+            for position, result in enumerate(rest)
+        ]
+        old_results -= len(rest)
+        slimmed.append(_Part((first, *rest), part.pinned))
     return slimmed
 
 
-def _shorten(message: Message, limit: int) -> Message:
-    text = message.content
-    if len(text) <= limit:
+def _without_reasoning(message: Message) -> Message:
+    """The provider's own blocks go too: they hold the reasoning a second time."""
+    if not message.reasoning and not message.opaque:
         return message
-    mark = _CUT.format(count=len(text) - limit)
-    room = limit - len(mark)
+    return replace(message, reasoning="", opaque="", wire={})
+
+
+def _squeeze(block: Block, room: int) -> Block:
+    """The block in so many characters; nothing if there are fewer than LEAST_CHARS.
+
+    First results are shortened, then older calls go with their results, then reasoning; at last the reply's
+    own text and arguments are shortened.
+    """
+    if room < LEAST_CHARS:
+        return ()
+    for reply in (block[0], _without_reasoning(block[0])):
+        count = _pairs_that_fit((reply, *block[1:]), room)
+        if count:
+            reply, *results = _latest_pairs((reply, *block[1:]), count)
+            rest = room - size_of((reply,)) - _MESSAGE_COST * len(results)
+            limit = _share_out([len(result.content) for result in results], rest)
+            return (reply, *(_shorten(result, limit) for result in results))
+    reply, *results = _latest_pairs((_without_reasoning(block[0]), *block[1:]), 1)
+    calls = [replace(call, name=call.name[:_LONGEST_NAME]) for call in reply.calls]
+    texts = [reply.content, *(call.arguments for call in calls), *(result.content for result in results)]
+    rest = room - _MESSAGE_COST * (1 + len(results)) - sum(len(call.name) for call in calls)
+    limit = _share_out([len(text) for text in texts], rest)
+    calls = [replace(call, arguments=_shorten_arguments(call.arguments, limit)) for call in calls]
+    reply = replace(_shorten(reply, limit), calls=tuple(calls), wire={})
+    return (reply, *(_shorten(result, limit) for result in results))
+
+
+def _pairs_that_fit(block: Block, room: int) -> int:
+    """How many of the latest calls fit, when their results are shortened as far as they may be."""
+    calls = {call.id: call for call in block[0].calls}
+    room -= size_of((replace(block[0], calls=()),))
+    for count, result in enumerate(reversed(block[1:])):
+        call = calls[result.call_id]
+        room -= len(call.name) + len(call.arguments) + _MESSAGE_COST + min(len(result.content), _LEAST_RESULT)
+        if room < 0:
+            return count
+    return len(block) - 1
+
+
+def _share_out(sizes: Sequence[int], room: int) -> int:
+    """The largest limit such that texts of these sizes, each cut to it, fit the room together."""
+    limit = room
+    for position, size in enumerate(sorted(sizes)):
+        limit = room // (len(sizes) - position)
+        if size > limit:
+            break
+        limit = size
+        room -= size
+    return limit
+
+
+def _shorten(message: Message, limit: int) -> Message:
+    if len(message.content) <= limit:
+        return message
+    return replace(message, content=_cut(message.content, limit), wire={})
+
+
+def _cut(text: str, limit: int) -> str:
+    """The text's beginning and end, and what was cut between them, in `limit` characters exactly."""
+    if len(text) <= limit:
+        return text
+    room, mark = limit, ""
+    # The mark's length depends on the number in it, which depends on the mark's length.
+    for _ in range(3):
+        mark = _CUT.format(count=len(text) - room)
+        room = limit - len(mark)
     if room < 2:
-        return replace(message, content=text[:limit], wire={})
-    return replace(message, content=text[: room - room // 2] + mark + text[len(text) - room // 2 :], wire={})
+        return text[:limit]
+    return text[: room - room // 2] + mark + text[len(text) - room // 2 :]
 
 
-def _fit(blocks: list[tuple[Message, ...]], room: int) -> list[tuple[Message, ...]]:
-    """Drops the oldest blocks, then shortens results in what is left, until the rest fits."""
-    sizes = [size_of(block) for block in blocks]
-    total = sum(sizes)
-    first = 0
-    while total > room and first < len(blocks) - 1:
-        total -= sizes[first]
-        first += 1
-    kept = blocks[first:]
-    if total <= room or not kept:
-        return kept
-    last = kept[-1]
-    fixed = size_of(message if message.role != "tool" else replace(message, content="") for message in last)
-    results = sum(message.role == "tool" for message in last)
-    each = max((room - fixed) // max(results, 1), 200)
-    return [tuple(_shorten(message, each) if message.role == "tool" else message for message in last)]
+def _shorten_arguments(arguments: str, limit: int) -> str:
+    """JSON of at most so many characters that still says what the call was about, where it was an object."""
+    if len(arguments) <= limit:
+        return arguments
+    try:
+        parsed = json.loads(arguments)
+    except (ValueError, RecursionError):
+        parsed = None  # What the model wrote was no JSON: the size is all that can be told.
+    if isinstance(parsed, dict):
+        width = limit // 2
+        while width >= _LEAST_VALUE:
+            values = {
+                key: _cut(value, width) if isinstance(value, str) else value for key, value in parsed.items()
+            }
+            text = json.dumps(values, ensure_ascii=False)
+            if len(text) <= limit:
+                return text
+            width //= 2
+    return json.dumps({"cut": f"{len(arguments)} characters"})

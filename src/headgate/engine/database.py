@@ -2,10 +2,35 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from headgate.errors import StoreError
+
+_DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_DAMAGE_WORDS = (
+    "malformed",
+    "not a database",
+    "unsupported file format",
+    "Could not decode to UTF-8",
+    # The tables are Headgate's own: what they lack, or have already, was not written so.
+    "no such table",
+    "no such column",
+    "already exists",
+    "duplicate column",
+)
+
+
+class RowDamaged(Exception):
+    """A row holds what Headgate never writes."""
+
+
+class RowUnknown(Exception):
+    """A row is well-formed and still not understood: a newer Headgate may have written it."""
+
+
+class StoreDamaged(StoreError):
+    """The store's file does not hold what Headgate wrote. The next start sets it aside; see `recovery`."""
 
 
 def _first_schema(db: sqlite3.Connection) -> None:
@@ -43,7 +68,9 @@ def connect(path: Path) -> sqlite3.Connection:
             db.execute("PRAGMA page_size = 8192")
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
-        except sqlite3.Error:
+            # What is deleted is gone, not merely free: that was promised of a cancelled task.
+            db.execute("PRAGMA secure_delete = ON")
+        except (sqlite3.Error, UnicodeDecodeError):  # the latter: a message that quotes what was damaged
             db.close()
             raise
     return db
@@ -67,21 +94,40 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def store_errors(path: Path) -> Iterator[None]:
-    """Turns SQLite's errors into StoreErrors that say what to do."""
+    """Turns SQLite's errors, and those of rows that make no sense, into StoreErrors that say what to do."""
     try:
         yield
-    except sqlite3.Error as error:
-        raise StoreError(explain(path, error)) from error
+    except (sqlite3.Error, UnicodeDecodeError, RowDamaged, RowUnknown) as error:
+        raise explain(path, error) from error
 
 
-def explain(path: Path, error: Exception) -> str:
-    """What is wrong with the file, in a sentence."""
-    match str(error):
-        case text if "disk is full" in text or "disk I/O" in text:
-            return f"cannot write {path}: {text}; free some space and run again"
-        case text if "not a database" in text or "malformed" in text:
-            return f"{path} is damaged ({text}): move it aside and run again"
-        case text if "unable to open" in text or "readonly" in text:
-            return f"cannot open {path}: {text}; check the permissions of its folder"
-        case text:
-            return f"{path}: {text}"
+def suspicion(path: Path) -> Path:
+    """The file whose presence says that a damaged store is to be looked at before it is opened again."""
+    return path.with_name(path.name + ".check")
+
+
+def explain(path: Path, error: Exception) -> StoreError:
+    """What is wrong with the file, in a sentence; damage is remembered for the next start."""
+    text = str(error)
+    if isinstance(error, RowUnknown):
+        return StoreError(f"this Headgate cannot read {text} in {path}: upgrade it, or move the file aside")
+    if _is_damage(error):
+        text = text.partition(" with text ")[0]  # what could not be decoded is for nobody
+        with suppress(OSError):  # then the next start meets the same damage and says the same
+            suspicion(path).touch()
+        return StoreDamaged(
+            f"{path} is damaged ({text}): run again, and it is set aside and its tasks are recovered"
+        )
+    if "disk is full" in text or "disk I/O" in text:
+        return StoreError(f"cannot write {path}: {text}; free some space and run again")
+    if "unable to open" in text or "readonly" in text:
+        return StoreError(f"cannot open {path}: {text}; check the permissions of its folder")
+    return StoreError(f"{path}: {text}")
+
+
+def _is_damage(error: Exception) -> bool:
+    if not isinstance(error, sqlite3.Error):
+        return isinstance(error, RowDamaged | UnicodeDecodeError)
+    # Errors that the module raises itself, such as those for bad UTF-8, have no code.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
+    return code in _DAMAGE_CODES or any(words in str(error) for words in _DAMAGE_WORDS)

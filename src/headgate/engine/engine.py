@@ -8,24 +8,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate.config.load import Loaded, load_config
-from headgate.core.events import Event
+from headgate.core.events import Event, TaskEnded
 from headgate.core.messages import Model, clean_text
 from headgate.core.report import Report, build_report
 from headgate.core.state import State
-from headgate.core.task import SETTLED_STATES, Constraints, Options, Task, parse_task_text
+from headgate.core.task import (
+    SETTLED_STATES,
+    Constraints,
+    ImpossibleTransition,
+    Options,
+    Task,
+    TaskState,
+    parse_task_text,
+)
 from headgate.engine.bus import Bus
 from headgate.engine.execution import SPECS, Execution, choose_flow, model_names
 from headgate.engine.folder import Folder
 from headgate.engine.log import recall
 from headgate.engine.outfit import check_monorepo
 from headgate.engine.queue import CancelOutcome
-from headgate.engine.store import Store
+from headgate.engine.store import Draft, Store
 from headgate.errors import ConfigError
+from headgate.host.git import Snapshots
 from headgate.host.lock import FileLock
+from headgate.host.proposal import patch
 from headgate.models.base import check_model
 
 __all__ = ["SPECS", "Engine", "Wait", "load_options"]
 
+RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR"})
 FOLLOW_SECONDS = 0.2
 """How often a process that waits looks at the store and the lock."""
 HAND_OVERS = 3
@@ -68,6 +79,8 @@ class Engine:
     its own task by itself, and what comes after it stays queued."""
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    keep_last_words: bool = False
+    """See `Execution`."""
     _execution: Execution | None = field(default=None, init=False)
 
     @classmethod
@@ -82,7 +95,9 @@ class Engine:
         repo = repo.resolve()
         folder = Folder(repo)
         folder.create()
-        return cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
+        engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
+        engine._write_missing_reports()
+        return engine
 
     def configure(self, options: Options) -> Loaded:
         """The configuration for a task with these options."""
@@ -108,14 +123,63 @@ class Engine:
             self.now(),
         )
 
-    async def run(self, task: Task, on_wait: Callable[[Wait], None] = lambda wait: None) -> Report:
+    def retry(self, task_id: str, constraints: Constraints, options: Options) -> Task:
+        """Takes in a new task that tries a stuck one again; of that one it is told the report alone.
+
+        What it was submitted with holds again, unless other constraints or options are given now.
+        """
+        row = self.store.task(task_id)
+        if row is None or row.state not in RETRIED_STATES:
+            raise ConfigError(f"Task {task_id} is {row.state if row else 'gone'}: there is nothing to retry.")
+        given = options.model_dump(exclude_defaults=True)
+        before = Options.model_validate(row.task.model_dump(include=set(Options.model_fields)))
+        both = before.model_copy(update={**given, "resumes": row.task.id})
+        return self.submit(row.task.text, row.task.constraints + constraints, both)
+
+    async def apply(self, task_id: str) -> Task:
+        """Puts a proposal at the queue's end, to be written and verified; `run` then follows it."""
+        return await self._settle_proposal(task_id, "QUEUED", [])
+
+    async def abort(self, task_id: str) -> Task:
+        """Gives a proposal up."""
+        ended = TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=())
+        return await self._settle_proposal(task_id, "CANCELLED", [Draft("", 0, self.now(), ended)])
+
+    def diff(self, task_id: str) -> bytes:
+        """What a task proposes, or has changed, as a diff that `git apply` takes."""
+        row = self.store.task(task_id)
+        state = recall(self.store, row) if row else State()
+        snapshots = Snapshots(self.repo)
+        if row and row.state == "PROPOSED" and state.proposal:
+            return patch(snapshots, *state.proposal)
+        if not state.baseline:
+            raise ConfigError(f"Task {task_id} has not started: there is no diff yet.")
+        if state.end_tree:
+            return patch(snapshots, state.baseline, state.end_tree)
+        if row and row.state == "RUNNING":
+            return patch(snapshots, state.baseline, snapshots.take())
+        raise ConfigError(f"Task {task_id} left no diff.")
+
+    async def _settle_proposal(self, task_id: str, state: TaskState, drafts: list[Draft]) -> Task:
+        row = self.store.task(task_id)
+        if row is None or row.state != "PROPOSED":
+            raise ConfigError(f"Task {task_id} is no proposal: it is {row.state if row else 'gone'}.")
+        try:
+            await self.store.append(row.task.id, drafts, state, keep_bodies=False)
+        except ImpossibleTransition:
+            raise ConfigError(f"Task {task_id} was just applied or aborted elsewhere.") from None
+        return row.task
+
+    async def run(
+        self, task: Task, on_wait: Callable[[Wait], None] = lambda wait: None, after: int = 0
+    ) -> Report:
         """Waits for a task's end, in whichever process it runs, and returns its report.
 
         While the lock is free, this process takes it and carries the task out. The bus hears of this task
-        alone; `on_wait` is told, again and again, why it has not started. A call that is cancelled cancels
-        the task.
+        alone, from event number `after` on; `on_wait` is told, again and again, why it has not started. A
+        call that is cancelled cancels the task.
         """
-        telling = _Telling(self.bus)
+        telling = _Telling(self.bus, after)
         lock = FileLock(self.folder.lock)
         hand_overs = HAND_OVERS if self.start_worker else 0
         try:
@@ -231,6 +295,19 @@ class Engine:
         row = self.store.running()
         return row.task if row else self.store.claim()
 
+    def _write_missing_reports(self) -> None:
+        """Writes what a process that died between a task's end and its report left out."""
+        recovered = self.store.recovery.ended if self.store.recovery else ()
+        last = self.store.last_ended()
+        rows = [*map(self.store.task, recovered), last]
+        lock = FileLock(self.folder.lock)
+        if (recovered or (last and not self.folder.has_report(last.task.id))) and lock.try_acquire():
+            try:
+                for state in (recall(self.store, row) for row in rows if row):
+                    self.folder.write_report(build_report(state), state)
+            finally:
+                lock.release()
+
     async def _execute(self, task: Task, bus: Bus) -> Exception | None:
         """Carries a claimed task out; returns the bug that ended it, if one did."""
         self._execution = self._prepare(task, bus)
@@ -242,17 +319,25 @@ class Engine:
 
     def _prepare(self, task: Task, bus: Bus) -> Execution:
         return Execution(
-            task, self.folder, self.store, bus, self.configure, self.models, self.now, self.sleep
+            task,
+            self.folder,
+            self.store,
+            bus,
+            self.configure,
+            self.models,
+            self.now,
+            self.sleep,
+            self.keep_last_words,
         )
 
 
 class _Telling:
     """Tells a bus of one task's events, each once, whether they come from here or out of the store."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, after: int = 0) -> None:
         self._bus = bus
         self.bus = Bus([self.tell], bus.on_pulse)
-        self.seen = 0
+        self.seen = after
         self.crash: Exception | None = None
 
     def tell(self, event: Event) -> None:
@@ -264,5 +349,5 @@ class _Telling:
 def _removed(task: Task) -> Report:
     """What there is to say of a task that was cancelled in the queue: nothing of it is stored."""
     state = State(task=task.id, text=task.text, goal=task.goal, constraints=task.constraints)
-    state.status, state.reason, state.summary = "CANCELLED", "cancelled", "Cancelled before it started."
+    state.status, state.reason = "CANCELLED", "cancelled"
     return build_report(state)

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field
 
 from headgate.checks.retention import prune_runs
@@ -11,17 +12,17 @@ from headgate.config.flows import flow_from_config
 from headgate.config.load import Loaded
 from headgate.config.schema import Config
 from headgate.core.boundaries import Resolved
-from headgate.core.events import TaskEnded, TaskResumed, TaskStarted
+from headgate.core.events import ApplyStarted, FileHashes, ProposalMade, TaskEnded, TaskResumed, TaskStarted
 from headgate.core.flow import Flow
 from headgate.core.messages import Model
-from headgate.core.report import Report, build_report, write_summary
+from headgate.core.report import Report, build_report, render_markdown, write_summary
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings
 from headgate.core.state import fold
 from headgate.core.task import Options, Task, TaskState
 from headgate.engine.bus import Bus
 from headgate.engine.folder import Folder
-from headgate.engine.log import TaskLog
+from headgate.engine.log import TaskLog, recall
 from headgate.engine.outfit import (
     TOOLS,
     build_context,
@@ -32,23 +33,33 @@ from headgate.engine.outfit import (
     tools_for,
     without_secrets,
 )
+from headgate.engine.proposals import apply_proposal
 from headgate.engine.store import Store
-from headgate.engine.tree import TaskTree
+from headgate.engine.tree import Changes, TaskTree
 from headgate.errors import HeadgateError
 from headgate.host.git import Snapshots
+from headgate.host.lastwords import last_words, read_last_words
+from headgate.host.leftovers import kill_leftovers
+from headgate.host.overlay import OverlayWorkspace
+from headgate.host.unfinished import settle_writes
 from headgate.host.uninterrupted import uninterrupted
 from headgate.models.base import open_model
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
-from headgate.run.restore import restore
+from headgate.run.restore import restore, restore_overlay
 from headgate.tools.guards import redactor
 
-ENDINGS: dict[str, TaskState] = {"advance": "SUCCESS", "stuck": "STUCK", "infra": "INFRA_ERROR"}
+ENDINGS: dict[str, TaskState] = {
+    "advance": "SUCCESS",
+    "propose": "PROPOSED",
+    "stuck": "STUCK",
+    "infra": "INFRA_ERROR",
+}
 SPECS = tuple(tool.spec for tool in TOOLS)
 CANCELLED = Decision("fail", "cancelled")
-MAX_RESUMES = 3
-"""How often in a row a task may be taken up again without getting anywhere."""
+MAX_CRASHES = 3
+"""How often in a row a task may end its process without getting anywhere."""
 CONTROL_SECONDS = 0.2
 """How often a running task looks whether another process wants it cancelled."""
 
@@ -66,6 +77,8 @@ class Execution:
     """Models to use instead of those that the configuration names."""
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    keep_last_words: bool = False
+    """Have the interpreter write down where it was, should it crash: for processes that do nothing else."""
     crash: Exception | None = None
     """A bug in Headgate that ended the task, once it has ended."""
     _work: "asyncio.Task[Decision] | None" = field(default=None, init=False)
@@ -80,6 +93,9 @@ class Execution:
             self.log.state = fold(self._past)
             self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
+        phase = self.log.state.phase
+        self._proposing = self.task.dry_run and phase == "stages"
+        self._interrupted = bool(self._past) and phase != "proposed"
 
     def cancel(self) -> None:
         """Wakes the task up to be cancelled, once: what it has to clean up is not to be cancelled as well."""
@@ -89,8 +105,14 @@ class Execution:
     async def run(self) -> Report:
         """The task's report. If this call is cancelled, so is the task, and only then does the call end."""
         if self.store.is_cancelled(self.task.id):
+            await asyncio.to_thread(kill_leftovers, self.folder.repo)
             return await uninterrupted(self._end("CANCELLED", CANCELLED))
-        self._work = asyncio.create_task(self._carry_out())
+        words = read_last_words(self.folder.last_words)
+        with last_words(self.folder.last_words) if self.keep_last_words else nullcontext():
+            return await self._run(words)
+
+    async def _run(self, words: str) -> Report:
+        self._work = asyncio.create_task(self._carry_out(words))
         watch = asyncio.create_task(self._watch_control())
         stopped: asyncio.CancelledError | None = None
         while not self._work.done():
@@ -117,6 +139,8 @@ class Execution:
         if work.cancelled():
             return await self._end("CANCELLED", CANCELLED)
         match work.exception():
+            case None if work.result().action == "propose":
+                return await self._pause(work.result())
             case None:
                 return await self._end(ENDINGS[work.result().action], work.result())
             case HeadgateError() | OSError() as error:
@@ -124,11 +148,12 @@ class Execution:
             case Exception() as bug:
                 self.crash = bug
                 detail = f"Headgate itself failed: {type(bug).__name__}: {bug}"
-                return await self._end("INFRA_ERROR", Decision("infra", "crash", detail))
+                trace = "".join(traceback.format_exception(bug))
+                return await self._end("INFRA_ERROR", Decision("infra", "crash", detail), trace)
             case other:
                 raise other
 
-    async def _carry_out(self) -> Decision:
+    async def _carry_out(self, words: str) -> Decision:
         task, log, repo = self.task, self.log, self.folder.repo
         loaded = self.configure(task)
         config = pinned(loaded.config, log.state.config)
@@ -139,8 +164,18 @@ class Execution:
             bounds = await asyncio.to_thread(self._boundaries, config)
             redact = redactor(repo, secret_patterns(config))
             context = build_context(
-                self.folder, config, task, self.bus, redact, lambda: log.state.plan, bounds
+                self.folder,
+                config,
+                task,
+                self.bus,
+                redact,
+                lambda: log.state.plan,
+                bounds,
+                baseline=lambda: log.state.baseline,
+                proposing=self._proposing,
             )
+            if isinstance(context.workspace, OverlayWorkspace):
+                self.tree.overlay = context.workspace
             stack.callback(context.protected.forget if context.protected else lambda: None)
             job = Job(
                 task=task,
@@ -148,7 +183,7 @@ class Execution:
                 log=log,
                 models=models,
                 model_settings=settings,
-                tools={tool.name: tool for tool in tools_for(config)},
+                tools={tool.name: tool for tool in tools_for(config, proposing=self._proposing)},
                 context=context,
                 verifier=build_verifier(self.folder, config, self.bus),
                 tree=self.tree,
@@ -157,20 +192,55 @@ class Execution:
                 sleep=self.sleep,
                 pulse=self.bus.pulse,
                 agents_md=config.agents_md,
+                phase_control=config.phase_control,
+                phase_prompt_place=config.phase_prompt_place,
+                stable_tools=config.tools_visibility == "stable",
+                proposing=self._proposing,
+                earlier_report=self._earlier_report(),
             )
-            if self._past:
-                log.record("", 0, TaskResumed())
-                await log.commit()
-                if log.state.resumes > MAX_RESUMES:
-                    return Decision("infra", "crash_loop", "It was interrupted again and again.")
-                restore(job, self._past, self.store.contents(task.id))
-            else:
+            ended = await self._take_up(job, words) if self._past else None
+            if not self._past:
                 await self._record_start(job, config, bounds)
-            decision = await run_flow(job)
+            decision = ended or await run_flow(job)
             for model in models.values():
-                if isinstance(model, ScriptedModel) and decision.action != "infra":
+                if isinstance(model, ScriptedModel) and decision.action == "advance":
                     model.check_finished()
             return decision
+
+    async def _take_up(self, job: Job, words: str) -> Decision | None:
+        """Goes on with what an earlier process recorded; returns what ends the task at once, if it does."""
+        if self._interrupted:
+            await asyncio.to_thread(kill_leftovers, self.folder.repo)
+            if not self._proposing:
+                await asyncio.to_thread(settle_writes, self.folder.repo, self._begun_writes())
+            self.log.record("", 0, TaskResumed(traceback=words))
+            await self.log.commit()
+            if job.state.resumes >= MAX_CRASHES:
+                said = "" if job.state.traceback else " Nothing was left that says why."
+                return Decision(
+                    "infra", "crash_loop", f"It was interrupted {MAX_CRASHES} times in a row.{said}"
+                )
+        contents = self.store.contents(self.task.id)
+        if self.tree.overlay:
+            restore_overlay(self.tree.overlay, self._past, contents)
+        restore(job, self._past, contents)
+        if job.state.phase in ("proposed", "applying"):
+            return await apply_proposal(job, self.tree, self._past, contents)
+        return None
+
+    def _begun_writes(self) -> list[tuple[FileHashes, ...]]:
+        """What may have been half written when the process died."""
+        begun = [call.changes for call in self.log.state.open_calls.values()]
+        applied = [event.body.changes for event in self._past if isinstance(event.body, ApplyStarted)]
+        return [*begun, *(applied[-1:] if self.log.state.phase == "applying" else [])]
+
+    def _earlier_report(self) -> str:
+        """What is left of the task that this one takes up: its report, and nothing else."""
+        row = self.store.task(self.task.resumes) if self.task.resumes else None
+        if row is None:
+            return ""
+        state = recall(self.store, row)
+        return render_markdown(build_report(state), state).strip()
 
     async def _record_start(self, job: Job, config: Config, bounds: Resolved) -> None:
         started = TaskStarted(
@@ -208,18 +278,33 @@ class Execution:
                 models[name] = await stack.enter_async_context(open_model(settings[name], self.folder.repo))
         return models, settings
 
-    async def _end(self, ending: TaskState, why: Decision) -> Report:
+    async def _pause(self, why: Decision) -> Report:
+        """A dry run waits for `apply` or `abort`, and so does a proposal that could not be applied."""
+        if why.reason != "conflict":
+            made = await self.tree.record_proposal()
+            summary = write_summary(self.log.state, "PROPOSED", why.reason, why.detail, made.files)
+            self.log.record(
+                "",
+                0,
+                ProposalMade(before=made.before, after=made.after, summary=summary, files_changed=made.files),
+            )
+        await self.log.commit_state("PROPOSED")
+        return build_report(self.log.state)
+
+    async def _end(self, ending: TaskState, why: Decision, trace: str = "") -> Report:
         """Records how it ended, with what really differs in the tree, and writes the report."""
         log = self.log
-        files = await self.tree.final_changes()
+        changes = Changes() if self._proposing else await self.tree.final_changes()
         verified = ending == "SUCCESS" and bool(log.state.passing_run)
-        summary = write_summary(log.state, ending, why.reason, why.detail, files)
         ended = TaskEnded(
             state=ending,
             verified=verified,
             reason=why.reason,
-            summary=summary,
-            files_changed=files,
+            summary=write_summary(log.state, ending, why.reason, why.detail, changes.files),
+            files_changed=changes.files,
+            tree=changes.tree,
+            diffstat=changes.diffstat,
+            traceback=trace,
         )
         log.record("", 0, ended)
         keep = self._keep_conversation
@@ -227,7 +312,7 @@ class Execution:
         if not keep:
             self.folder.forget_outputs(log.state.task)
         report = build_report(log.state)
-        self.folder.write_report(report, log.state.notes)
+        self.folder.write_report(report, log.state)
         await asyncio.to_thread(prune_runs, self.folder.runs, self._runs_to_keep(report), self.now())
         return report
 

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import IO
 
-from headgate.core.events import Note
 from headgate.core.report import Report, render_markdown
+from headgate.core.state import State
 from headgate.errors import ConfigError
 from headgate.host.git import INTERNAL, exclude_internal, git
 
@@ -25,6 +25,7 @@ class Folder:
         self.outputs = self.path / "outputs"
         self.reports = self.path / "task_reports.jsonl"
         self.worker_log = self.path / "worker.log"
+        self.last_words = self.path / "last-words.txt"
         self.repo = repo
         self._saved = 0
 
@@ -68,23 +69,63 @@ class Folder:
         """Removes what was kept for the model; it belongs to the conversation."""
         shutil.rmtree(self.outputs / task, ignore_errors=True)
 
-    def write_report(self, report: Report, notes: dict[str, Note]) -> Path | None:
-        """Appends the line to task_reports.jsonl and writes the page that goes with the ending."""
+    def write_report(self, report: Report, state: State) -> Path | None:
+        """Writes the line in task_reports.jsonl and the page for the ending, unless they are there.
+
+        A crash may come before, between or within the two, so this is done again at the next start.
+        """
         if report.state not in ("SUCCESS", "STUCK", "INFRA_ERROR"):
             return None
-        with self.reports.open("a", encoding="utf-8") as lines:
-            lines.write(report.model_dump_json() + "\n")
-        page = (
-            self._next_context()
-            if report.state == "SUCCESS"
-            else self.path / "stuck" / f"{report.task_id}.md"
-        )
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(render_markdown(report, notes), encoding="utf-8")
+        page = self._page_of(report)
+        if not page.exists():
+            page.parent.mkdir(parents=True, exist_ok=True)
+            draft = page.with_name(f".{page.name}.new")
+            draft.write_text(render_markdown(report, state), encoding="utf-8")
+            draft.replace(page)
+        self._append_line(report)
         return page
 
-    def _next_context(self) -> Path:
+    def has_report(self, task: str) -> bool:
+        """Whether the last line of task_reports.jsonl is whole and this task's."""
+        try:
+            with self.reports.open("rb") as lines:
+                last, whole = _last_line(lines)
+        except FileNotFoundError:
+            return False
+        return whole and _is_about(last, task)
+
+    def _append_line(self, report: Report) -> None:
+        with self.reports.open("ab+") as lines:
+            last, whole = _last_line(lines)
+            if not whole:
+                lines.truncate(lines.seek(0, os.SEEK_END) - len(last))
+                last, _ = _last_line(lines)
+            if not _is_about(last, report.task_id):
+                lines.write(report.model_dump_json().encode() + b"\n")
+
+    def _page_of(self, report: Report) -> Path:
+        if report.state != "SUCCESS":
+            return self.path / "stuck" / f"{report.task_id}.md"
         folder = self.path / "context"
         taken = [re.fullmatch(r"context_(\d+)\.md", path.name) for path in folder.glob("context_*.md")]
-        number = max((int(match[1]) for match in taken if match), default=0) + 1
-        return folder / f"context_{number:03}.md"
+        number = max((int(match[1]) for match in taken if match), default=0)
+        latest = folder / f"context_{number:03}.md"
+        if number and f"| task | {report.task_id} |" in latest.read_text(encoding="utf-8", errors="replace"):
+            return latest
+        return folder / f"context_{number + 1:03}.md"
+
+
+def _is_about(line: bytes, task: str) -> bool:
+    return line.startswith(f'{{"task_id":"{task}",'.encode())
+
+
+def _last_line(lines: IO[bytes]) -> tuple[bytes, bool]:
+    """The last line of a file, and whether it has an end."""
+    end = position = lines.seek(0, os.SEEK_END)
+    found = b""
+    while position and b"\n" not in found[:-1]:
+        position = max(0, position - 65_536)
+        lines.seek(position)
+        found = lines.read(end - position)
+    line = found[found[:-1].rfind(b"\n") + 1 :]
+    return line, line.endswith(b"\n") or not line

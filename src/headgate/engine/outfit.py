@@ -17,10 +17,11 @@ from headgate.engine.bus import Bus
 from headgate.engine.folder import Folder
 from headgate.errors import ConfigError
 from headgate.host.disk import DiskWorkspace
-from headgate.host.git import git
+from headgate.host.git import Snapshots, git
 from headgate.host.ignore import walk_files
 from headgate.host.ignored import IgnoredPaths
 from headgate.host.internal import internal_name
+from headgate.host.overlay import OverlayWorkspace
 from headgate.host.paths import Tree
 from headgate.host.process import filtered_environment
 from headgate.host.protect import Protected, ProtectedFiles, Protection
@@ -35,6 +36,8 @@ from headgate.tools.reasoning import think
 from headgate.tools.search import search
 from headgate.tools.shell import shell, shell_in
 from headgate.tools.signals import plan_tasks
+from headgate.tools.testfiles import REASON, ProtectedTests, StartFiles
+from headgate.tools.testing import run_tests
 
 TOOLS: tuple[Tool, ...] = (
     ls,
@@ -46,6 +49,7 @@ TOOLS: tuple[Tool, ...] = (
     edit_file,
     apply_patch,
     shell,
+    run_tests,
     think,
     plan_tasks,
 )
@@ -117,18 +121,43 @@ def task_boundaries(repo: Path, config: Config, task: Task) -> Resolved:
     return resolve_boundaries((*config.boundaries, *task.constraints.boundaries), files)
 
 
+def protected_tests(
+    repo: Path, config: Config, task: Task, baseline: Callable[[], str], package: str | None = None
+) -> ProtectedTests | None:
+    """The tests that a task may not change, if it may not; `baseline` names the git tree of its start."""
+    mode = task.protect_tests or config.protect_tests
+    if mode == "off":
+        return None
+    commands = [step.command for step in config.verification.steps]
+    return ProtectedTests(
+        mode, lambda: StartFiles(*Snapshots(repo).files(baseline())), commands, package or ""
+    )
+
+
 def guards_for(
-    root: Path, config: Config, boundaries: Resolved, package: str | None = None
+    root: Path,
+    config: Config,
+    boundaries: Resolved,
+    package: str | None = None,
+    tests: ProtectedTests | None = None,
 ) -> tuple[Guard, ...]:
     """What tools may touch. Commands name files from where they run, which is the package if there is one."""
     guards: list[Guard] = [SecretFiles(secret_patterns(config), root / (package or ""))]
     if package is not None:
         guards.append(OnlyInside(package))
+    if tests is not None:
+        guards.append(tests)
     return (*guards, Boundaries(boundaries.globs))
 
 
-def protection_for(folder: Folder, task: Task, boundaries: Resolved, package: str | None = None) -> Protected:
-    """What commands of this task may not change: what is out of bounds, and what makes git run programs."""
+def protection_for(
+    folder: Folder,
+    task: Task,
+    boundaries: Resolved,
+    package: str | None = None,
+    tests: ProtectedTests | None = None,
+) -> Protected:
+    """What commands may not change: what is out of bounds, tests, and what makes git run programs."""
     kept = folder.path / "protected" / task.id
     common = folder.repo / os.fsdecode(git(folder.repo, "rev-parse", "--git-common-dir")).rstrip("\n")
     parts: list[Protected] = [protect_git(folder.repo, common, kept / "git")]
@@ -151,14 +180,31 @@ def protection_for(folder: Folder, task: Task, boundaries: Resolved, package: st
                 folder.repo, inside.covers, enters=inside.enters, folder=kept / "package", reason=reason
             )
         )
+    if tests is not None:
+        parts.append(
+            ProtectedFiles(
+                folder.repo,
+                tests.covers,
+                enters=tests.enters,
+                accepts=tests.accepts,
+                folder=kept / "tests",
+                reason=REASON,
+            )
+        )
     return Protection(parts)
 
 
-def tools_for(config: Config) -> tuple[Tool, ...]:
-    """The tools as a model is shown them: in a monorepo, commands run in the package."""
+def tools_for(config: Config, *, proposing: bool = False) -> tuple[Tool, ...]:
+    """The tools as a model is shown them.
+
+    In a monorepo, commands run in the package. A dry run has no tool that could write past the overlay.
+    """
+    tools = [tool for tool in TOOLS if not (proposing and tool.spec.category == "run")]
+    if not config.verification.steps:
+        tools = [tool for tool in tools if tool is not run_tests]
     if config.monorepo is None:
-        return TOOLS
-    return tuple(shell_in(config.monorepo.package) if tool is shell else tool for tool in TOOLS)
+        return tuple(tools)
+    return tuple(shell_in(config.monorepo.package) if tool is shell else tool for tool in tools)
 
 
 def build_context(
@@ -168,22 +214,29 @@ def build_context(
     bus: Bus,
     redact: Callable[[str], str],
     plan: Callable[[], tuple[PlanItem, ...]],
-    boundaries: Resolved | None = None,
+    boundaries: Resolved,
+    *,
+    baseline: Callable[[], str],
+    proposing: bool = False,
 ) -> ToolContext:
-    """The ports for a task's tools. `boundaries` are those of its start, where they are known."""
+    """The ports for a task's tools. `proposing` keeps what they write to itself.
+
+    `baseline` is asked for the git tree of the task's start when something is first written or run.
+    """
     package = check_monorepo(folder.repo, config)
-    resolved = boundaries or task_boundaries(folder.repo, config, task)
+    tests = protected_tests(folder.repo, config, task, baseline, package)
+    disk = DiskWorkspace(folder.repo, guards_for(folder.repo, config, boundaries, package, tests))
     return ToolContext(
-        workspace=DiskWorkspace(folder.repo, guards_for(folder.repo, config, resolved, package)),
+        workspace=OverlayWorkspace(disk) if proposing else disk,
         save_output=lambda text: folder.save_output(task.id, redact(text)),
         redact=redact,
         environment=command_environment(config, os.environ),
         result_chars=config.tool_result_chars,
         shell_timeout=config.shell_timeout,
-        ripgrep=shutil.which("rg"),
+        ripgrep=None if proposing else shutil.which("rg"),  # it would search the disk
         plan=plan,
         on_output=lambda line: bus.pulse("command", line),
-        protected=protection_for(folder, task, resolved, package),
+        protected=protection_for(folder, task, boundaries, package, tests),
         directory=folder.repo / package if package else None,
     )
 

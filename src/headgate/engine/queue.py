@@ -16,7 +16,7 @@ OF_TASK = "(SELECT seq FROM events WHERE task = ?)"
 IN_QUEUE = "WHERE state = 'QUEUED' ORDER BY place"
 TAIL = "(SELECT COALESCE(MAX(place), 0) + 1 FROM tasks WHERE state = 'QUEUED')"
 ROW = (
-    "spec, state, created, CASE state WHEN 'QUEUED' THEN (SELECT COUNT(*) FROM tasks AS other"
+    "n, state, created, spec, CASE state WHEN 'QUEUED' THEN (SELECT COUNT(*) FROM tasks AS other"
     " WHERE other.state = 'QUEUED' AND other.place <= tasks.place) END, applying"
 )
 

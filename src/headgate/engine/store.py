@@ -14,12 +14,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-import orjson
-
-from headgate.core.events import BODY, AnyBody, Event
+from headgate.core.events import AnyBody, Event
 from headgate.core.task import FINAL_STATES, ImpossibleTransition, Task, TaskState
 from headgate.engine import queue
-from headgate.engine.database import connect, explain, migrate, store_errors
+from headgate.engine.database import RowDamaged, connect, explain, store_errors
+from headgate.engine.recovery import open_store
+from headgate.engine.rows import decode_event, decode_task
 from headgate.errors import StoreError
 
 
@@ -63,15 +63,14 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._db = connect(path)
-        try:
-            with store_errors(path), self._db:
-                migrate(self._db, path)
-        except StoreError:
-            self._db.close()
-            raise
+        self._db, self._share, self.recovery = open_store(path)
         self._queue: SimpleQueue[_Write | None] = SimpleQueue()
         self._writer: threading.Thread | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people have to be told about the opening: that the file was damaged, and what came of it."""
+        return (self.recovery.note,) if self.recovery else ()
 
     def close(self) -> None:
         if self._writer:
@@ -79,6 +78,7 @@ class Store:
             self._writer.join()
             self._writer = None
         self._db.close()
+        self._share.leave()
 
     def add_task(self, make: Callable[[str], Task], created: float) -> Task:
         """Stores a new task as QUEUED, behind all others. `make` is given the id."""
@@ -95,13 +95,16 @@ class Store:
         """
         with self._transaction() as db:
             running = db.execute("SELECT n FROM tasks WHERE state = 'RUNNING'").fetchone()
-            head = db.execute(f"SELECT n, spec FROM tasks {queue.IN_QUEUE} LIMIT 1").fetchone()
+            head = db.execute(
+                f"SELECT n, state, created, spec FROM tasks {queue.IN_QUEUE} LIMIT 1"
+            ).fetchone()
             if head is None:
                 return None
             if running is not None:
                 raise ImpossibleTransition(f"Task t{head[0]} cannot start while t{running[0]} is RUNNING.")
+            task = decode_task(*head)
             queue.move(db, head[0], "RUNNING")
-        return Task.model_validate_json(head[1])
+        return task
 
     def head(self) -> TaskRow | None:
         """The first task in the queue."""
@@ -129,12 +132,13 @@ class Store:
         if row is None:
             return "unknown"
         number = _number(row.task.id)
-        with store_errors(self.path):
-            self._db.execute("PRAGMA secure_delete = ON")  # no trace, not even in the file's free pages
         with self._transaction() as db:
             outcome = queue.cancel(db, number, at)
         if outcome == "removed":
             with store_errors(self.path):
+                # No trace: when SQLite moves a row to another page, a copy stays in the unused part of the
+                # old one, which deleting the row does not reach. Only writing every page anew does.
+                self._db.execute("VACUUM")
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return outcome
 
@@ -155,6 +159,14 @@ class Store:
         """Every task, oldest first."""
         return self._tasks("ORDER BY n", ())
 
+    def last_ended(self) -> TaskRow | None:
+        """The task that ended last."""
+        with store_errors(self.path):
+            row = self._db.execute(
+                "SELECT task FROM events WHERE kind = 'task_ended' ORDER BY seq DESC LIMIT 1"
+            ).fetchone()
+        return self.task(row[0]) if row else None
+
     def latest(self) -> TaskRow | None:
         rows = self._tasks("ORDER BY n DESC LIMIT 1", ())
         return rows[0] if rows else None
@@ -162,10 +174,12 @@ class Store:
     def _tasks(self, where: str, values: tuple[Any, ...]) -> list[TaskRow]:
         with store_errors(self.path):
             rows = self._db.execute(f"SELECT {queue.ROW} FROM tasks {where}", values).fetchall()
-        return [
-            TaskRow(Task.model_validate_json(spec), state, created, position, bool(applying))
-            for spec, state, created, position, applying in rows
-        ]
+            if len({row[0] for row in rows}) < len(rows):
+                raise RowDamaged("a task is there twice")
+            return [
+                TaskRow(decode_task(number, state, created, spec), state, created, position, bool(applying))
+                for number, state, created, spec, position, applying in rows
+            ]
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -181,7 +195,7 @@ class Store:
                 f"SELECT seq, task, path, turn, at, kind, body FROM events WHERE {where}seq > ? ORDER BY seq",
                 values,
             ).fetchall()
-        return [_event(row) for row in rows]
+            return [decode_event(row) for row in rows]
 
     def contents(self, task: str) -> dict[int, str]:
         """What models wrote and read, by the event's sequence number. Gone when the task has ended."""
@@ -264,7 +278,7 @@ class Store:
                     except ImpossibleTransition as bug:  # raised before anything of this write was inserted
                         results.append(bug)
         except (sqlite3.Error, UnicodeError) as error:
-            failure = StoreError(explain(self.path, error))
+            failure = explain(self.path, error)
             for write in batch:
                 write.loop.call_soon_threadsafe(_fail, write.done, failure)
             return
@@ -295,11 +309,6 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
 
 def _number(task_id: str) -> int:
     return int(task_id.removeprefix("t"))
-
-
-def _event(row: tuple[Any, ...]) -> Event:
-    seq, task, path, turn, at, kind, body = row
-    return Event(seq, task, path, turn, at, BODY.validate_python({**orjson.loads(body), "kind": kind}))
 
 
 def _succeed(future: "asyncio.Future[list[Event]]", events: list[Event]) -> None:

@@ -2,10 +2,31 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 
 from headgate.host.git import GitFailed, Snapshots
-from headgate.host.workspace import parse_path, show_path
+from headgate.host.overlay import OverlayWorkspace
+from headgate.host.proposal import Conflicts, Fitted, fit, patch, record
+from headgate.host.workspace import Workspace, parse_path, show_path
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a task has done to the tree by its end."""
+
+    files: tuple[str, ...] = ()
+    tree: str = ""
+    diffstat: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a dry run would change: two git trees, and the files that differ."""
+
+    before: str
+    after: str
+    files: tuple[str, ...]
 
 
 class TaskTree:
@@ -21,6 +42,8 @@ class TaskTree:
         self._written = written
         self._baseline = ""
         self._by_verification: set[str] = set()
+        self.overlay: OverlayWorkspace | None = None
+        """Set for a dry run: what the task has done is there, and not in the tree."""
 
     async def begin(self) -> str:
         """Records the tree as the task finds it; returns the name of that git tree."""
@@ -36,12 +59,36 @@ class TaskTree:
         """The files that now differ from the start, as they are shown."""
         return await asyncio.to_thread(self._changed)
 
-    async def final_changes(self) -> tuple[str, ...]:
-        """The same for a report that has to be written whatever happens: without git, what tools wrote."""
+    async def final_changes(self) -> Changes:
+        """What the task has done to the tree, for a report that is written whatever happens.
+
+        Without git, that is what its tools wrote.
+        """
+        if not self._baseline:
+            return Changes()
         try:
-            return await self.changed_files() if self._baseline else ()
+            files = await self.changed_files()
+            return await asyncio.to_thread(self._measure, files)
         except GitFailed:
-            return tuple(self._written())
+            return Changes(tuple(self._written()))
+
+    def _measure(self, files: tuple[str, ...]) -> Changes:
+        tree = self._snapshots.take()
+        return Changes(files, tree, self._snapshots.diffstat(self._baseline, tree))
+
+    async def record_proposal(self) -> Proposal:
+        """Keeps what a dry run would change."""
+        return await asyncio.to_thread(self._record_proposal)
+
+    def _record_proposal(self) -> Proposal:
+        assert self.overlay is not None
+        changes = self.overlay.changes()
+        before, after = record(self._snapshots, self._baseline, changes)
+        return Proposal(before, after, tuple(show_path(change.path) for change in changes))
+
+    def fit(self, workspace: Workspace, before: str, after: str) -> Fitted | Conflicts:
+        """What a proposal makes of the tree as it is now; nothing is written."""
+        return fit(workspace, patch(self._snapshots, before, after))
 
     async def mark(self) -> str:
         """Remembers the tree as it is now."""
@@ -61,6 +108,8 @@ class TaskTree:
         return tuple(map(show_path, new))
 
     def _changed(self) -> tuple[str, ...]:
+        if self.overlay:
+            return tuple(show_path(change.path) for change in self.overlay.changes())
         written = self._written()
         differing = self._snapshots.changed_files(self._baseline, self._snapshots.take())
         names = [show_path(path) for path in differing if path not in self._by_verification]
@@ -69,6 +118,8 @@ class TaskTree:
 
     def hash_of(self, path: str) -> str | None:
         """The hash of a file as it is now, by its shown path; None if it is not there."""
+        if self.overlay:
+            return self.overlay.hash_of(path)
         try:
             return sha256((self._snapshots.repo / parse_path(path)).read_bytes()).hexdigest()
         except OSError:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from headgate.host.ignore import TEMPORARY
+from headgate.host.layer import NEW_FILE_MODE
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -32,6 +33,8 @@ class _Step:
     seen: Fingerprint | None
     temporary: str | None
     backup: str | None = None
+    is_directory: bool = False
+    """A directory in the place of a file that goes: what is temporary or kept is its other name."""
 
 
 class Batch:
@@ -67,10 +70,31 @@ class Batch:
             self._opened.append(directory)
         return directory
 
+    def replace_by_directory(self, label: str, directory: int, name: str) -> int:
+        """Prepares a directory in the place of a file whose removal was prepared before; returns it, open."""
+        temporary = _temporary_name()
+        os.mkdir(temporary, dir_fd=directory)
+        self._made.append((directory, temporary))
+        made = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+        self._opened.append(made)
+        self._steps.append(_Step(label, directory, name, None, temporary, is_directory=True))
+        return made
+
     def write(
-        self, label: str, directory: int, name: str, data: bytes, *, mode: int, old: os.stat_result | None
+        self,
+        label: str,
+        directory: int,
+        name: str,
+        data: bytes,
+        *,
+        mode: int = NEW_FILE_MODE,
+        old: os.stat_result | None,
+        exact_mode: int | None = None,
     ) -> None:
-        """Prepares new content; `old` is the file it replaces, whose mode and owner it takes over."""
+        """Prepares new content; `old` is the file it replaces, whose mode and owner it takes over.
+
+        `mode`, less the umask, is for a new file; `exact_mode` is for a new one and an old one alike.
+        """
         temporary = _temporary_name()
         step = _Step(label, directory, name, old and fingerprint(old), temporary)
         descriptor = os.open(temporary, _NEW, mode if old is None else 0o600, dir_fd=directory)
@@ -80,6 +104,8 @@ class Batch:
             file.flush()
             if old is not None:
                 _take_over(file.fileno(), old)
+            if exact_mode is not None:
+                os.fchmod(file.fileno(), exact_mode)
             os.fsync(file.fileno())
 
     def delete(self, label: str, directory: int, name: str, old: os.stat_result) -> None:
@@ -94,7 +120,7 @@ class Batch:
             _sync_directory(directory)
         self._committed = True
         for step in self._steps:
-            if step.backup is not None:
+            if step.backup is not None and not step.is_directory:
                 # The change is made; a leftover name is hidden from tools and worth no failure.
                 with contextlib.suppress(OSError):
                     os.unlink(step.backup, dir_fd=step.directory)
@@ -110,6 +136,8 @@ class Batch:
                 _keep(step.directory, step.name, step.backup)
         if step.temporary is not None:
             os.rename(step.temporary, step.name, src_dir_fd=step.directory, dst_dir_fd=step.directory)
+            if step.is_directory:
+                step.backup = step.temporary
             step.temporary = None
 
     def _undo(self) -> None:
@@ -124,7 +152,10 @@ class Batch:
                 os.rmdir(name, dir_fd=directory)
 
     def _undo_step(self, step: _Step) -> None:
-        if step.temporary is not None:
+        if step.is_directory:
+            if step.backup is not None:
+                os.rename(step.name, step.backup, src_dir_fd=step.directory, dst_dir_fd=step.directory)
+        elif step.temporary is not None:
             _remove(step.directory, step.temporary)
             if step.backup is not None:
                 _remove(step.directory, step.backup)

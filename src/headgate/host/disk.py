@@ -3,8 +3,8 @@
 import difflib
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from threading import Lock
@@ -14,6 +14,7 @@ from headgate.errors import ToolDenied, ToolFailed
 from headgate.host.atomic import Batch, FileMoved, fingerprint
 from headgate.host.ignore import TEMPORARY, walk_files
 from headgate.host.internal import INTERNAL, InternalFiles
+from headgate.host.layer import Layer, ancestors, check_name
 from headgate.host.paths import Spot, Tree, explain
 from headgate.host.readcache import ReadCache
 from headgate.host.workspace import Entry, EntryKind, File, FileChange, show_path
@@ -27,8 +28,8 @@ class DiskWorkspace:
     """A Workspace over a directory. Methods may be called from several threads at once."""
 
     def __init__(self, root: Path, guards: Sequence[Guard] = (), max_bytes: int = DEFAULT_MAX_BYTES) -> None:
-        self._tree = Tree(root)
-        self.root = self._tree.root
+        self.tree = Tree(root)
+        self.root = self.tree.root
         self.guards: tuple[Guard, ...] = (InternalFiles(), *guards)
         self.max_bytes = max_bytes
         self._cache = ReadCache(_CACHE_BYTES)
@@ -36,74 +37,60 @@ class DiskWorkspace:
 
     def locate(self, path: str) -> str:
         """The canonical form of a path, which need not exist."""
-        with self._tree.find(path) as spot:
+        with self.tree.find(path) as spot:
             return spot.path
 
     def read(self, path: str) -> File:
         """A regular file of at most `max_bytes`."""
-        with self._tree.find(path) as spot:
-            self._permit("read", spot)
+        with self.find(path, "read", self.tree) as spot:
             try:
-                descriptor, status = spot.open_file()
+                return self.read_spot(spot)
             except FileNotFoundError:
-                raise self._missing(spot) from None
-            try:
-                return self._read_open(spot, descriptor, status)
-            except OSError as error:
-                raise ToolFailed(explain(error, spot.shown)) from error
-            finally:
-                os.close(descriptor)
+                raise self.missing(spot, self.tree) from None
 
     def exists(self, path: str) -> bool:
         """Whether there is anything under this name."""
-        with self._tree.find(path) as spot:
-            self._permit("read", spot)
+        with self.find(path, "read", self.tree) as spot:
             return spot.status() is not None
 
     def list(self, path: str = "") -> list[Entry]:
         """A directory's entries, sorted by name."""
-        with self._tree.find(path) as spot:
-            self._permit("read", spot)
+        with self.find(path, "read", self.tree) as spot:
             try:
-                descriptor = spot.open_directory()
+                return sort_entries(self.scan_spot(spot))
             except FileNotFoundError:
-                raise self._missing(spot) from None
-            try:
-                with os.scandir(descriptor) as scan:
-                    entries = [
-                        _entry(entry)
-                        for entry in scan
-                        if entry.name.lower() not in INTERNAL and not entry.name.startswith(TEMPORARY)
-                    ]
-            except OSError as error:
-                raise ToolFailed(explain(error, spot.shown)) from error
-            finally:
-                os.close(descriptor)
-        return sorted(entries, key=lambda entry: entry.name)
+                raise self.missing(spot, self.tree) from None
 
     def files(self, under: str = "") -> Iterator[str]:
         """Every file below a directory that is neither ignored nor denied, sorted by path."""
-        with self._tree.find(under) as spot:
-            self._permit("read", spot)
+        with self.find(under, "read", self.tree) as spot:
             try:
                 os.close(spot.open_directory())
             except FileNotFoundError:
-                raise self._missing(spot) from None
-        return walk_files(self._tree, spot.path, self._may_read)
+                raise self.missing(spot, self.tree) from None
+        return walk_files(self.tree, spot.path, self.may_read)
 
     def apply(self, changes: Sequence[FileChange]) -> None:
         """Writes all of the changes or none."""
         batch = Batch()
+        gone: dict[str, None] = {}
+        replaced: dict[str, int] = {}
         try:
             with self._writing, ExitStack() as open_spots, batch:
-                seen: set[str] = set()
-                for change in changes:
-                    spot = open_spots.enter_context(self._tree.find(show_path(change.path)))
-                    self._permit("write", spot)
-                    if spot.path in seen:
-                        raise ToolFailed(f"{spot.shown} is changed twice at once; nothing was written.")
-                    seen.add(spot.path)
-                    self._prepare(batch, spot, change)
+                for spot, change in self.spots(changes, open_spots, lambda: Layer(dict(gone))):
+                    current, old = self.current(spot)
+                    check_before(spot, current, change.before)
+                    mode = None if old is None else stat.S_IMODE(old.st_mode)
+                    if not changes_anything(change, mode):
+                        continue
+                    self._cache.forget(spot.path)
+                    if change.after is not None:
+                        directory = _make_room(batch, spot, gone, replaced)
+                        name, exact = spot.name, change.mode
+                        batch.write(spot.shown, directory, name, change.after, old=old, exact_mode=exact)
+                    elif old is not None:
+                        batch.delete(spot.shown, spot.directory, spot.name, old)
+                        gone[spot.path] = None
                 batch.commit()
         except FileMoved as error:
             raise ToolFailed(f"Nothing was written: {error}. Read it again.") from error
@@ -117,26 +104,61 @@ class DiskWorkspace:
         """ToolDenied if a guard objects to a shell command."""
         self._ask(Access("run", command))
 
-    def _prepare(self, batch: Batch, spot: Spot, change: FileChange) -> None:
-        current, old = self._current(spot)
-        if current != change.before:
-            if current is None:
-                raise ToolFailed(f"{spot.shown} no longer exists; nothing was written.")
-            if change.before is None:
-                raise ToolFailed(f"{spot.shown} exists already; nothing was written. Read it first.")
-            raise ToolFailed(
-                f"{spot.shown} has changed since it was read; nothing was written. Read it again."
-            )
-        if change.after == change.before:
-            return
-        self._cache.forget(spot.path)
-        if change.after is not None:
-            directory = batch.make_directories(spot.directory, spot.missing)
-            batch.write(spot.shown, directory, spot.name, change.after, mode=change.mode, old=old)
-        elif old is not None:
-            batch.delete(spot.shown, spot.directory, spot.name, old)
+    @contextmanager
+    def find(self, path: str, act: Act, tree: Tree, change: FileChange | None = None) -> Iterator[Spot]:
+        """The spot that a path names in this tree, which a layer may cover, if no guard objects."""
+        before, after = (change.before, change.after) if change else (None, None)
+        with tree.find(path) as spot:
+            for target in (spot.path, *spot.aliases):
+                if target:
+                    self._ask(Access(act, target, before, after))
+            yield spot
 
-    def _current(self, spot: Spot) -> tuple[bytes | None, os.stat_result | None]:
+    def spots(
+        self, changes: Sequence[FileChange], open_spots: ExitStack, layer: Callable[[], Layer]
+    ) -> Iterator[tuple[Spot, FileChange]]:
+        """Where each change goes, if it may: deletions first, so that a directory can follow a file."""
+        seen: set[str] = set()
+        written: set[str] = set()
+        folders: set[str] = set()
+        for change in sorted(changes, key=lambda change: change.after is not None):
+            tree = self.tree.under(layer())
+            spot = open_spots.enter_context(self.find(show_path(change.path), "write", tree, change))
+            if spot.path in seen:
+                raise ToolFailed(f"{spot.shown} is changed twice at once; nothing was written.")
+            seen.add(spot.path)
+            if change.after is not None:
+                _require_names(spot)
+                written.add(spot.path)
+                folders.update(ancestors(spot.path))
+                if both := written & folders:
+                    raise ToolFailed(
+                        f"{show_path(min(both))} cannot be a file and a directory; nothing was written."
+                    )
+            yield spot, change
+
+    def read_spot(self, spot: Spot) -> File:
+        """A file on disk, cached. FileNotFoundError if nothing is there."""
+        descriptor, status = spot.open_file()
+        try:
+            return self._read_open(spot, descriptor, status)
+        except OSError as error:
+            raise ToolFailed(explain(error, spot.shown)) from error
+        finally:
+            os.close(descriptor)
+
+    def scan_spot(self, spot: Spot) -> Iterable[Entry]:
+        """The entries of a directory on disk. FileNotFoundError if nothing is there."""
+        descriptor = spot.open_directory()
+        try:
+            with os.scandir(descriptor) as scan:
+                return [_entry(entry) for entry in scan]
+        except OSError as error:
+            raise ToolFailed(explain(error, spot.shown)) from error
+        finally:
+            os.close(descriptor)
+
+    def current(self, spot: Spot) -> tuple[bytes | None, os.stat_result | None]:
         """The content on disk, past all caches, and the status that goes with it."""
         try:
             descriptor, _ = spot.open_file()
@@ -155,20 +177,19 @@ class DiskWorkspace:
         if status.st_size <= self.max_bytes:
             with os.fdopen(descriptor, "rb", closefd=False) as stream:
                 data = stream.read(self.max_bytes + 1)
-        if max(status.st_size, len(data)) > self.max_bytes:
-            raise ToolFailed(
-                f"{spot.shown} is too large to read ({max(status.st_size, len(data)):,} bytes, the limit is"
-                f" {self.max_bytes:,}). Search in it, or see a part with a command such as sed -n '1,100p'."
-            )
+        self.check_size(spot, max(status.st_size, len(data)))
         file = File(spot.path, data, stat.S_IMODE(status.st_mode))
         if fingerprint(os.fstat(descriptor)) == mark:
             self._cache.put(file, mark)
         return file
 
-    def _permit(self, act: Act, spot: Spot) -> None:
-        for target in (spot.path, *spot.aliases):
-            if target:
-                self._ask(Access(act, target))
+    def check_size(self, spot: Spot, size: int) -> None:
+        """ToolFailed if a file is too large to be read."""
+        if size > self.max_bytes:
+            raise ToolFailed(
+                f"{spot.shown} is too large to read ({size:,} bytes, the limit is"
+                f" {self.max_bytes:,}). Search in it, or see a part with a command such as sed -n '1,100p'."
+            )
 
     def _ask(self, access: Access) -> None:
         objection = first_objection(self.guards, access)
@@ -180,22 +201,24 @@ class DiskWorkspace:
             )
         raise ToolDenied(objection.reason)
 
-    def _may_read(self, path: str) -> bool:
+    def may_read(self, path: str) -> bool:
+        """Whether no guard objects to reading a canonical path."""
         return first_objection(self.guards, Access("read", path)) is None
 
-    def _missing(self, spot: Spot) -> ToolFailed:
-        near = self._nearest(spot)
+    def missing(self, spot: Spot, tree: Tree) -> ToolFailed:
+        """What to say of a path that is not there, with paths of the tree that may have been meant."""
+        near = self._nearest(spot, tree)
         hint = f" Did you mean {' or '.join(show_path(path) for path in near)}?" if near else ""
         return ToolFailed(f"{spot.shown} does not exist.{hint}")
 
-    def _nearest(self, spot: Spot) -> tuple[str, ...]:
+    def _nearest(self, spot: Spot, tree: Tree) -> tuple[str, ...]:
         """At most three paths that someone may have meant: near names beside it, the same name elsewhere."""
         name = spot.name.casefold()
         folder = spot.path.rpartition("/")[0]
         by_name: dict[str, list[str]] = {}
         beside: dict[str, str] = {}
         known: set[str] = set()
-        for path in islice(walk_files(self._tree, "", self._may_read), _SUGGESTION_FILES):
+        for path in islice(walk_files(tree, "", self.may_read), _SUGGESTION_FILES):
             while path and path not in known:  # the file, then the directories it is in
                 known.add(path)
                 own_folder, _, own = path.rpartition("/")
@@ -208,6 +231,52 @@ class DiskWorkspace:
         if not near:
             near = [by_name[match][0] for match in difflib.get_close_matches(name, by_name, 2, 0.8)]
         return tuple(dict.fromkeys(near))[:3]
+
+
+def check_before(spot: Spot, current: bytes | None, before: bytes | None) -> None:
+    """ToolFailed if a file is not as whoever planned the change had read it."""
+    if current == before:
+        return
+    if current is None:
+        raise ToolFailed(f"{spot.shown} no longer exists; nothing was written.")
+    if before is None:
+        raise ToolFailed(f"{spot.shown} exists already; nothing was written. Read it first.")
+    raise ToolFailed(f"{spot.shown} has changed since it was read; nothing was written. Read it again.")
+
+
+def changes_anything(change: FileChange, mode: int | None) -> bool:
+    """Whether a change, to a file of this mode if there is one, leaves anything different."""
+    if change.before != change.after:
+        return True
+    return change.after is not None and change.mode not in (None, mode)
+
+
+def sort_entries(entries: Iterable[Entry]) -> list[Entry]:
+    """A listing as tools see it: by name, without what is internal or not in place yet."""
+    shown = (
+        entry
+        for entry in entries
+        if entry.name.lower() not in INTERNAL and not entry.name.startswith(TEMPORARY)
+    )
+    return sorted(shown, key=lambda entry: entry.name)
+
+
+def _require_names(spot: Spot) -> None:
+    try:
+        for name in (*spot.missing, spot.name):
+            check_name(name)
+    except OSError as error:
+        raise ToolFailed(explain(error, spot.shown)) from error
+
+
+def _make_room(batch: Batch, spot: Spot, gone: Mapping[str, None], replaced: dict[str, int]) -> int:
+    """The directory that a file goes to, made where it is missing or a file that the batch deletes."""
+    top = next((path for path in ancestors(spot.path) if path in gone), None)
+    if top is None:
+        return batch.make_directories(spot.directory, spot.missing)
+    if top not in replaced:
+        replaced[top] = batch.replace_by_directory(show_path(top), spot.directory, spot.missing[0])
+    return batch.make_directories(replaced[top], spot.missing[1:])
 
 
 def _entry(entry: "os.DirEntry[str]") -> Entry:

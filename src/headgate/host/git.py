@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from headgate.errors import HeadgateError
+from headgate.host.workspace import show_path
 
 INTERNAL = ".headgate"
 # The repository's own configuration must not make git run programs for us, nor look away from files.
@@ -21,6 +22,8 @@ _QUIET = (
     *("-c", "advice.addEmbeddedRepo=false"),
     *("-c", "core.safecrlf=false"),
     *("-c", "core.sparseCheckout=false"),
+    # The other half of a split index would be put into the user's git folder.
+    *("-c", "core.splitIndex=false"),
 )
 
 
@@ -30,10 +33,20 @@ class GitFailed(HeadgateError):
 
 def git(repo: Path, *args: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> bytes:
     """Runs git and returns what it printed. GIT_DIR and the like, set by a hook around us, do not count."""
+    done = run_git(repo, *args, env=env, stdin=stdin)
+    if done.returncode:
+        raise failure_of(done, args[0])
+    return done.stdout
+
+
+def run_git(
+    folder: Path, *args: str, env: dict[str, str] | None = None, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs git, whatever comes of it."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(
-            ["git", *_QUIET, "-C", str(repo), *args],
+        return subprocess.run(
+            ["git", *_QUIET, "-C", str(folder), *args],
             env={**inherited, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})},
             input=stdin,
             capture_output=True,
@@ -41,10 +54,12 @@ def git(repo: Path, *args: str, env: dict[str, str] | None = None, stdin: bytes 
         )
     except FileNotFoundError:
         raise GitFailed("git is not installed: install it and run again.") from None
-    if done.returncode:
-        message = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise GitFailed(f"git {args[0]} failed: {message[-1] if message else f'exit code {done.returncode}'}")
-    return done.stdout
+
+
+def failure_of(done: subprocess.CompletedProcess[bytes], command: str) -> GitFailed:
+    """What a failed git said last."""
+    message = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return GitFailed(f"git {command} failed: {message[-1] if message else f'exit code {done.returncode}'}")
 
 
 LARGE = 20_000_000
@@ -85,6 +100,12 @@ class Snapshots:
         self._git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", INTERNAL)
         return self._git("write-tree").decode().strip()
 
+    def files(self, tree: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The paths in a tree: of files and links, and of repositories within the repository."""
+        rows = [row.partition(b"\t") for row in self._git("ls-tree", "-r", "-z", tree).split(b"\0") if row]
+        nested = tuple(os.fsdecode(path) for mode, _, path in rows if mode.startswith(b"160000 "))
+        return tuple(os.fsdecode(path) for _, _, path in rows if os.fsdecode(path) not in nested), nested
+
     def changed_files(self, before: str, after: str) -> tuple[str, ...]:
         """Paths that differ between two trees."""
         return self._differing(before, after)
@@ -98,6 +119,15 @@ class Snapshots:
         flags = ("--patch", "--no-color", "--no-ext-diff", "--no-textconv", "-r", "-M")
         return self._git("diff-tree", *flags, before, after).decode("utf-8", "surrogateescape")
 
+    def diffstat(self, before: str, after: str) -> tuple[str, ...]:
+        """One line for each file that differs: the lines added and removed."""
+        out = self._git("diff-tree", "-r", "-z", "--no-renames", "--numstat", before, after)
+        rows = [os.fsdecode(row).split("\t", 2) for row in out.split(b"\0") if row]
+        return tuple(
+            f"{show_path(path)}: {'binary' if added == '-' else f'+{added} -{removed}'}"
+            for added, removed, path in rows
+        )
+
     def _differing(self, before: str, after: str, *flags: str) -> tuple[str, ...]:
         out = self._git("diff-tree", "-r", "-z", "--no-renames", "--name-only", *flags, before, after)
         return tuple(os.fsdecode(path) for path in out.split(b"\0") if path)
@@ -108,13 +138,18 @@ class Snapshots:
 
     @cached_property
     def _environment(self) -> dict[str, str]:
-        """An index and an object folder of our own, which falls back on the repository's."""
+        """An index and an object folder of our own."""
+        own = {"GIT_INDEX_FILE": str(self._index), "GIT_OBJECT_DIRECTORY": str(self.objects)}
+        return {**own, **_without_filters(self.repo)}
+
+    @cached_property
+    def objects(self) -> Path:
+        """The folder of our own objects, which falls back on the repository's."""
         objects = self.repo / INTERNAL / "objects"
         shared = (self.repo / git_path(self.repo, "objects")).resolve()
         (objects / "info").mkdir(parents=True, exist_ok=True)
         (objects / "info" / "alternates").write_bytes(os.fsencode(shared) + b"\n")
-        own = {"GIT_INDEX_FILE": str(self._index), "GIT_OBJECT_DIRECTORY": str(objects)}
-        return {**own, **_without_filters(self.repo)}
+        return objects
 
     def _git(self, *args: str, stdin: bytes = b"") -> bytes:
         return git(self.repo, *args, env=self._environment, stdin=stdin)

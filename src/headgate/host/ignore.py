@@ -36,7 +36,8 @@ class _Level:
 def walk_files(tree: Tree, under: str, may_read: Callable[[str], bool]) -> Iterator[str]:
     """The paths of the regular files below `under` (canonical), sorted; no symlinks.
 
-    A directory that cannot be read is passed over, and so is everything for which `may_read` says no.
+    A directory that cannot be read is passed over, and so is everything for which `may_read` says no. The
+    tree's layer counts, ignore files included.
     `under` itself may be ignored: who names a directory means it.
     """
     pending: list[tuple[str, _Level | None, bool]] = [(under, _levels_above(tree, under), True)]
@@ -55,21 +56,28 @@ def walk_files(tree: Tree, under: str, may_read: Callable[[str], bool]) -> Itera
 def _scan(tree: Tree, path: str, level: _Level | None) -> tuple[list[tuple[str, bool]], _Level | None]:
     """A directory's entries that are not ignored, last first, and the rules that hold inside."""
     prefix = path + "/" if path else ""
-    descriptor = tree.open_directory(path)
-    try:
-        with os.scandir(descriptor) as scan:
-            entries = [
-                (entry.name, entry.is_dir(follow_symlinks=False))
-                for entry in scan
-                if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
-            ]
-        if (".gitignore", False) in entries:
-            level = _level(_read_at(".gitignore", descriptor), prefix, level)
-    finally:
-        os.close(descriptor)
+    names: dict[str, bool] = {}
+    rules = ""
+    if path not in tree.layer.directories:
+        descriptor = tree.open_directory(path)
+        try:
+            with os.scandir(descriptor) as scan:
+                for entry in scan:
+                    if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False):
+                        names[entry.name] = entry.is_dir(follow_symlinks=False)
+            if names.get(".gitignore") is False:
+                rules = _read_at(".gitignore", descriptor)
+        finally:
+            os.close(descriptor)
+    for name, kind in tree.layer.children(path).items():
+        if kind == "absent":
+            names.pop(name, None)
+        else:
+            names[name] = kind == "directory"
+    level = _level(_laid_rules(tree, prefix, rules), prefix, level)
     entries = [
         (prefix + name, is_dir)
-        for name, is_dir in entries
+        for name, is_dir in names.items()
         if name.lower() not in INTERNAL
         and not name.startswith(TEMPORARY)
         and not (level is not None and level.ignores(prefix + name, is_dir))
@@ -84,15 +92,29 @@ def _levels_above(tree: Tree, under: str) -> _Level | None:
     parts = under.split("/") if under else []
     for depth in range(len(parts)):
         path = "/".join(parts[:depth])
-        try:
-            descriptor = tree.open_directory(path)
-        except OSError:
-            return level
-        try:
-            level = _level(_read_at(".gitignore", descriptor), path + "/" if path else "", level)
-        finally:
-            os.close(descriptor)
+        prefix = path + "/" if path else ""
+        rules = ""
+        if path not in tree.layer.directories:
+            try:
+                descriptor = tree.open_directory(path)
+            except OSError:
+                return level
+            try:
+                rules = _read_at(".gitignore", descriptor)
+            finally:
+                os.close(descriptor)
+        level = _level(_laid_rules(tree, prefix, rules), prefix, level)
     return level
+
+
+def _laid_rules(tree: Tree, prefix: str, on_disk: str) -> str:
+    """The text of a directory's ignore file, which may be one that is not on disk."""
+    path = prefix + ".gitignore"
+    kind = tree.layer.kind(path)
+    if kind is None:
+        return on_disk
+    content = tree.layer.content(path)
+    return "" if content is None else content.data[:MAX_IGNORE_FILE].decode("utf-8", "surrogateescape")
 
 
 def _level(text: str, prefix: str, above: _Level | None) -> _Level | None:

@@ -12,10 +12,12 @@ import stat
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate.errors import ToolDenied, ToolFailed
+from headgate.host.layer import NOTHING, Laid, Layer
 from headgate.host.workspace import parse_path, show_path
 
 MAX_SYMLINKS = 40
@@ -84,23 +86,38 @@ class Spot:
         except FileNotFoundError:
             raise
         except NotADirectoryError:
-            raise ToolFailed(f"{self.shown} is a file, not a directory.") from None
+            raise self.not_a_directory() from None
         except OSError as error:
             raise ToolFailed(explain(error, self.shown)) from error
 
+    def not_a_directory(self) -> ToolFailed:
+        """What to say of a file that is used as a directory."""
+        return ToolFailed(f"{self.shown} is a file, not a directory.")
+
+    def not_a_file(self) -> ToolFailed:
+        """What to say of a directory that is used as a file."""
+        return ToolFailed(f"{self.shown} is a directory, not a file.")
+
     def _refuse_unless_regular(self, status: os.stat_result) -> None:
         if stat.S_ISDIR(status.st_mode):
-            raise ToolFailed(f"{self.shown} is a directory, not a file.")
+            raise self.not_a_file()
         if not stat.S_ISREG(status.st_mode):
             raise ToolFailed(f"{self.shown} is {describe_kind(status.st_mode)}, not a regular file.")
 
 
 class Tree:
-    """One directory tree, and the paths that lie in it."""
+    """One directory tree, and the paths that lie in it; a layer may hide some of it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, layer: Layer = NOTHING) -> None:
         self.root = Path(os.path.realpath(root))
+        self.layer = layer
         self._prefixes = {str(self.root), str(root.absolute())}
+
+    def under(self, layer: Layer) -> "Tree":
+        """The same tree as it looks under a layer."""
+        covered = copy(self)
+        covered.layer = layer
+        return covered
 
     @contextmanager
     def find(self, path: str) -> Iterator[Spot]:
@@ -187,10 +204,15 @@ class _Walk:
                 continue
             if part == "..":
                 self._go_up()
-            elif self.missing:
+                continue
+            is_last = not any(rest not in ("", ".") for rest in ahead)
+            laid = self._laid(part)
+            if laid == "file" and not is_last:
+                raise self._not_a_directory(part)
+            if self.missing or (laid is not None and not is_last):
                 self.missing.append(part)
-            elif not any(rest not in ("", ".") for rest in ahead):
-                target = self._read_link(part)
+            elif is_last:
+                target = self._read_link(part) if laid is None else None
                 if target is None:
                     return part
                 self._follow(part, target, ahead)
@@ -216,9 +238,17 @@ class _Walk:
                 raise
             target = self._read_link(part)
             if target is None:
-                here = "/".join([name for name, _ in self.open[1:]] + [part])
-                raise ToolFailed(f"{show_path(here)} is a file, not a directory.") from None
+                raise self._not_a_directory(part) from None
             self._follow(part, target, ahead)
+
+    def _laid(self, part: str) -> Laid | None:
+        return self.tree.layer.kind(self._path_of(part))
+
+    def _not_a_directory(self, part: str) -> ToolFailed:
+        return ToolFailed(f"{show_path(self._path_of(part))} is a file, not a directory.")
+
+    def _path_of(self, part: str) -> str:
+        return "/".join([*(name for name, _ in self.open[1:]), *self.missing, part])
 
     def _read_link(self, part: str) -> str | None:
         try:

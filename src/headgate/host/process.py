@@ -14,13 +14,13 @@ import shutil
 import subprocess
 import threading
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.errors import HeadgateError
 from headgate.host.capture import Capture
+from headgate.host.leftovers import new_mark
 from headgate.host.reaper import end_processes
 from headgate.host.uninterrupted import uninterrupted
 
@@ -62,14 +62,13 @@ async def run_command(
     `on_line` hears every line, and `log` receives the whole stream up to a size limit. A cancelled call kills
     the command before it lets the cancellation through. CommandUnavailable if it cannot be started.
     """
-    # The name is what is unique, so commands inside commands carry the markers of all of them.
-    marker = f"_HEADGATE_COMMAND_{uuid.uuid4().hex}"
+    marker, owner = new_mark(cwd)
     started = time.monotonic()
     with Capture(max_output, on_line, log) as capture:
         read_end, write_end = os.pipe()
         with os.fdopen(write_end, "wb") as sink:
             async with _pumped(read_end, capture) as pump:
-                process = _start(command, cwd, {**env, marker: "1"}, sink.fileno())
+                process = _start(command, cwd, {**env, marker: owner}, sink.fileno())
                 sink.close()
                 try:
                     exited = await _wait_for_exit(process, pump, timeout)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from threading import Lock
 from typing import Literal, Protocol
@@ -29,6 +30,7 @@ CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"
 model did not mean to make it and need not hear of it."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _READ_TRIES = 3
+_MAX_ACCEPTED = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,8 @@ class ProtectedFiles:
 
     `enters` says of a directory whether anything below it can be covered: what it refuses is never walked.
     Both see paths relative to `root`, with `/`, and must not change their minds. `folder` is where contents
-    are kept.
+    are kept. `accepts` is asked whether new content of a covered file may stay: its path, what it was (None
+    if it was not there) and what it is.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class ProtectedFiles:
         enters: Callable[[str], bool] = lambda directory: True,
         reason: str = "it is protected",
         label: str = "",
+        accepts: Callable[[str, bytes | None, bytes], bool] = lambda path, before, after: False,
         limits: Limits = DEFAULT_LIMITS,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -97,6 +101,7 @@ class ProtectedFiles:
         self._restorer = Restorer(self._tree, self._store, folder / "aside")
         self._reason = reason
         self._label = label
+        self._accepts = accepts
         self._records: dict[str, Record] | None = None
         self._begun = False
         self._running = False
@@ -160,25 +165,48 @@ class ProtectedFiles:
         now = self._scanner.scan(unlock=lambda path: path not in records)
         # From the bottom, so that new directories are empty when it is their turn.
         for path in sorted((path for path in now if path not in records), reverse=True):
-            if kind_of(now[path]) != "directory" or self._scanner.covers_directory(path):
+            kind = kind_of(now[path])
+            if kind == "file" and self._may_stay(path, None):
+                continue
+            if kind != "directory" or self._scanner.covers_directory(path):
                 self._attempt(path, "created", partial(self._restorer.remove, path), done)
+        accepted: list[str] = []
         for path, record in records.items():
             status = now.get(path)
             settled = status is not None and record.settled and record.stamp == stamp_of(status)
             if record.kind != "directory" and not settled:
-                self._check(path, record, status, done)
+                accepted += self._check(path, record, status, done)
         changes = self._new_stamps(records, done)
+        changes |= {path: self._record(path, now[path]) for path in accepted}
         self._apply(records, changes)
         folders = {path for path in done if _is_directory(records.get(path), now.get(path))}
         return tuple(done[path] for path in _worth_telling(done, folders))
 
     def _check(
         self, path: str, record: Record, status: os.stat_result | None, done: dict[str, Restored]
-    ) -> None:
+    ) -> list[str]:
+        """Puts a path back that has changed; returns it if the change may stay."""
         if status is None or not self._same_content(path, record, status):
+            if status is not None and self._is_accepted(path, record, status):
+                return [path]
             self._put(path, record, status, done)
         elif not _same_mode(record, status):
             self._attempt(path, "changed", lambda: self._restorer.set_mode(path, record), done)
+        return []
+
+    def _is_accepted(self, path: str, record: Record, status: os.stat_result) -> bool:
+        """Whether a file that differs from its record may stay as it is."""
+        if record.kind != "file" or kind_of(status) != "file" or not _same_mode(record, status):
+            return False
+        before = BytesIO()
+        return self._store.copy(record.content, before) and self._may_stay(path, before.getvalue())
+
+    def _may_stay(self, path: str, before: bytes | None) -> bool:
+        try:
+            with os.fdopen(os.open(self._scanner.full(path), _READ), "rb") as file:
+                return self._accepts(path, before, file.read(_MAX_ACCEPTED))
+        except OSError:
+            return False  # gone, or made unreadable: nothing can be said for it
 
     def _put(
         self, path: str, record: Record, status: os.stat_result | None, done: dict[str, Restored]

@@ -47,13 +47,14 @@ class FileChange:
     """A planned change to one file: nothing is written until the workspace applies it.
 
     `before` or `after` None means that the file does not exist on that side; a move is one deletion and
-    one creation. `mode` is for a new file; an existing one keeps its own.
+    one creation. `mode` is what the file gets, new or not, even if its content stays; without one, a new
+    file is an ordinary one (0o644, less the umask) and an existing one keeps its own.
     """
 
     path: str
     before: bytes | None
     after: bytes | None
-    mode: int = 0o644
+    mode: int | None = None
 
     @property
     def before_hash(self) -> str | None:

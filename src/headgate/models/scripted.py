@@ -59,6 +59,10 @@ class Expectation(_Strict):
     """Each of these texts is in the messages after the last assistant message."""
     system: Words = []
     """Each of these texts is in a system message."""
+    thoughts: Words = []
+    """Each of these texts is in what the request passes back of the model's reasoning."""
+    no_thoughts: Words = []
+    """None of these texts is in it."""
 
     def find_fault(self, request: Request) -> str | None:
         """What is wrong with a request, or None."""
@@ -74,10 +78,12 @@ class Expectation(_Strict):
         everything = "\n".join(message.content for message in request.messages)
         system = "\n".join(message.content for message in request.messages if message.role == "system")
         last = _text_after_reply(request.messages)
+        thoughts = "\n".join(message.reasoning for message in request.messages)
         for words, text, where in (
             (self.seen, everything, "the request"),
             (self.last, last, "the last messages"),
             (self.system, system, "the system message"),
+            (self.thoughts, thoughts, "the reasoning"),
         ):
             for word in words:
                 if word not in text:
@@ -85,6 +91,9 @@ class Expectation(_Strict):
         for word in self.unseen:
             if word in everything:
                 return f'it expects that "{word}" is not in the request'
+        for word in self.no_thoughts:
+            if word in thoughts:
+                return f'it expects that "{word}" is not in the reasoning'
         return None
 
 

@@ -5,6 +5,7 @@ from headgate.core.flow import Stage
 from headgate.core.milestones import say_reason
 from headgate.core.rules import Decision, Tally, decide
 from headgate.run.job import Entrance, Job
+from headgate.run.opening import stage_message
 from headgate.run.stage import run_stage
 
 
@@ -34,4 +35,6 @@ def _retry(job: Job, stage: Stage, entrance: Entrance) -> Entrance:
     attempt = job.state.attempts_at(stage.id) + 1
     reason = say_reason(job.state.pending_retry[1])
     message = fill("retry", stage=stage.id, attempt=attempt, reason=reason)
+    if not stage.retry_hints:
+        message = stage_message(stage)
     return Entrance("retry", message, transcript=entrance.transcript)

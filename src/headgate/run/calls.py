@@ -5,17 +5,21 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import cast
 
-from headgate.core.events import FileHashes, PlanWritten, ToolFinished, ToolStarted
+from headgate.core.branching import merge_plan
+from headgate.core.events import FileHashes, PlanItem, PlanWritten, ToolFinished, ToolStarted
 from headgate.core.flow import TOOL_ALIASES
 from headgate.core.messages import Message, ToolCall, clean_text
 from headgate.core.names import nearest
+from headgate.core.readonly import skip_reading
 from headgate.errors import ToolDenied, ToolError
+from headgate.host.overlay import encode_changes
 from headgate.host.uninterrupted import uninterrupted
-from headgate.host.workspace import parse_path, show_path
+from headgate.host.workspace import FileChange, parse_path, show_path
 from headgate.run.arguments import parse_arguments
 from headgate.run.exits import answer_done, clean_value
 from headgate.run.guides import nested_guides
-from headgate.run.job import StageRun
+from headgate.run.job import Job, StageRun
+from headgate.run.verification import run_verification
 from headgate.tools.base import Args, Outcome, Tool
 from headgate.tools.output import cap
 
@@ -77,9 +81,12 @@ async def _perform(run: StageRun, call: ToolCall, cut_off: bool) -> Answer:
     if outcome.signal and outcome.signal.kind == "stage_done":
         verdict, text = await answer_done(run, outcome.signal.data)
         return Answer(text, "" if verdict else "not_done")
+    if outcome.signal and outcome.signal.kind == "run_tests":
+        finding = await run_verification(run.job, run.path, run.turn, asked=True)
+        return Answer(finding.message or f"The tests pass ({finding.run_id}).")
     if outcome.signal and outcome.signal.kind == "plan_written":
         items = [clean_value(run, item.model_dump()) for item in outcome.signal.data["items"]]
-        run.record(PlanWritten.model_validate({"version": run.job.state.plan_version + 1, "items": items}))
+        run.record(new_plan(run.job, [PlanItem.model_validate(item) for item in items]))
     text = outcome.text
     if run.job.agents_md and outcome.read:
         text += await asyncio.to_thread(
@@ -136,16 +143,28 @@ async def _run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> Ou
         return await cast("Awaitable[Outcome]", tool.function(context, args))
     outcome = await asyncio.to_thread(tool.function, context, args)
     assert isinstance(outcome, Outcome)
-    hashes = tuple(
-        FileHashes(path=show_path(change.path), before=change.before_hash, after=change.after_hash)
-        for change in outcome.changes
-    )
-    run.record(started.model_copy(update={"changes": hashes}))
+    hashes = tuple(map(hashes_of, outcome.changes))
+    kept = encode_changes(outcome.changes) if outcome.changes and run.job.proposing else None
+    run.record(started.model_copy(update={"changes": hashes}), kept)
     if outcome.changes:
         await run.job.log.commit()
         # A write that has begun is finished, so that a cancelled task's report is true.
         await uninterrupted(asyncio.to_thread(context.workspace.apply, outcome.changes))
     return outcome
+
+
+def new_plan(job: Job, items: list[PlanItem]) -> PlanWritten:
+    """The plan that the model wrote, with what the runtime has to say about its steps."""
+    if any(stage.foreach for stage in job.flow.stages):
+        items = list(merge_plan(job.state.plan, items))
+    if job.flow.skip_readonly:
+        items = skip_reading(items)
+    return PlanWritten(version=job.state.plan_version + 1, items=tuple(items))
+
+
+def hashes_of(change: FileChange) -> FileHashes:
+    """What the log keeps of a change, to tell later whether it was made."""
+    return FileHashes(path=show_path(change.path), before=change.before_hash, after=change.after_hash)
 
 
 def _target(args: Args) -> str:

@@ -1,6 +1,9 @@
 """Leaving a stage: the model's signal, or a satisfied rule, and what the checks say to it."""
 
+import asyncio
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from headgate.checks.activity import check_activity
@@ -8,7 +11,13 @@ from headgate.config.texts import fill
 from headgate.core.events import CheckFinished, Note, StageDoneSignalled
 from headgate.core.messages import clean_text
 from headgate.core.rules import Fail, Pass
-from headgate.run.job import StageRun
+from headgate.errors import ToolError
+from headgate.host.workspace import show_path
+from headgate.run.job import Job, StageRun
+
+_PATH = re.compile(r"[\w./-]*\w\.\w+")
+MOST_NAMED = 10
+"""A task that lists more files than this does not mean that each has to be read first."""
 
 
 async def answer_done(run: StageRun, data: Mapping[str, Any]) -> tuple[bool, str]:
@@ -27,13 +36,27 @@ async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: b
     await run.job.log.commit()
     needs_diff = run.stage.checks.code_changed
     changed = bool(await run.job.tree.changed_files()) if needs_diff else False
-    verdict = check_activity(run.stage.checks, run.state, changed)
+    named = await asyncio.to_thread(named_files, run.job) if run.stage.checks.named_files else ()
+    verdict = check_activity(run.stage.checks, run.state, changed, named)
     if isinstance(verdict, Pass):
         run.record(StageDoneSignalled(note=note, implied=implied))
         run.record(CheckFinished(check="exit", verdict="pass"))
     elif isinstance(verdict, Fail) and not quiet:
         run.record(CheckFinished(check=verdict.kind, verdict="fail", reason=verdict.reason))
     return "" if isinstance(verdict, Pass) else verdict.reason
+
+
+def named_files(job: Job) -> tuple[str, ...]:
+    """The files that the task names and a model can read, as they are shown."""
+    found: dict[str, None] = {}
+    for word in _PATH.findall(job.task.goal):
+        with suppress(ToolError):
+            file = job.context.workspace.read(word.rstrip("."))
+            if not file.is_binary:
+                found[show_path(file.path)] = None
+        if len(found) == MOST_NAMED:
+            break
+    return tuple(found)
 
 
 def clean_value(run: StageRun, value: Any) -> Any:

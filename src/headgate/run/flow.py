@@ -3,18 +3,21 @@
 What comes next follows from the state alone, so a task that was interrupted anywhere goes on from there.
 """
 
-import asyncio
-
-from headgate.checks.failures import describe, render_failures
-from headgate.checks.verify import Verification, new_run_id
-from headgate.config.texts import fill
-from headgate.core.events import CheckFinished, Note, StageEnded, VerifyFinished, VerifyStarted
+from headgate.core.events import Note, StageEnded
 from headgate.core.flow import Stage, next_stage
 from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, Verdict, decide
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Entrance, Job
-from headgate.run.mend import ask_for_hypotheses, mend, replan, start_replan
+from headgate.run.mend import (
+    ask_for_hypotheses,
+    may_replan,
+    mend,
+    replan,
+    replan_step,
+    start_replan,
+)
 from headgate.run.review import review, revise
+from headgate.run.verification import run_verification
 
 
 async def run_flow(job: Job) -> Decision:
@@ -23,11 +26,13 @@ async def run_flow(job: Job) -> Decision:
     ended = await _run_stages(job) if job.state.phase == "stages" else None
     while ended is None:
         match job.state.phase:
-            case "stages" | "revised":
+            case "stages" if job.proposing:
+                ended = await _decide(job, fix, None)
+            case "stages" | "applied" | "revised" | "mended":
                 ended = None if await review(job) else await _verify(job, fix)
             case "returned" | "revising":
                 ended = await revise(job, fix)
-            case "verifying" | "mended":
+            case "verifying":
                 ended = await _verify(job, fix)
             case "verified":
                 ended = await _decide(job, fix, Pass())
@@ -44,14 +49,24 @@ async def run_flow(job: Job) -> Decision:
 
 async def _run_stages(job: Job) -> Decision | None:
     """Every stage whose needs are met; the decision that ends the flow early, if one does."""
-    for stage in job.flow.stages:
-        if stage.required and job.state.endings().get(stage.id) == "failed":
-            return stage_failure(job, stage)
-    while following := _open_stage(job) or next_stage(job.flow, job.state.endings()):
-        ended = await complete_stage(job, following, Entrance())
+    while True:
+        stages = job.stages()
+        if failed := next((stage for stage in stages if _has_failed(job, stage)), None):
+            if not failed.item or not may_replan(job):
+                return stage_failure(job, failed)
+            ended = await replan_step(job, failed)
+        elif following := _open_stage(job) or next_stage(stages, job.state.endings()):
+            ended = await complete_stage(job, following, Entrance())
+            if ended and following.item and ended.reason == "stage_failed":
+                continue
+        else:
+            return await _skip_rest(job, stages)
         if ended:
             return ended
-    not_run = [stage for stage in job.flow.stages if stage.id not in job.state.endings()]
+
+
+async def _skip_rest(job: Job, stages: tuple[Stage, ...]) -> Decision | None:
+    not_run = [stage for stage in stages if stage.id not in job.state.endings()]
     for stage in not_run:
         note = Note(summary="Not run: a stage that it needs did not complete.")
         skipped = StageEnded(stage=stage.id, ending="skipped", reason="needs_not_met", note=note)
@@ -64,14 +79,18 @@ async def _run_stages(job: Job) -> Decision | None:
     return None
 
 
+def _has_failed(job: Job, stage: Stage) -> bool:
+    return stage.required and job.state.endings().get(stage.id) == "failed"
+
+
 def _open_stage(job: Job) -> Stage | None:
     under_way = job.state.open_attempt()
     name = under_way.stage if under_way else job.state.pending_retry[0] if job.state.pending_retry else ""
-    return job.flow.stage(name) if name else None
+    return job.stage(name) if name else None
 
 
 async def _decide(job: Job, fix: Stage, verdict: Verdict | None) -> Decision:
-    unfinished = job.state.endings().get(fix.id) != "completed"
+    unfinished = not _is_finished(job, fix)
     tally = Tally(
         ended_flow=True,
         verdict=verdict,
@@ -79,8 +98,16 @@ async def _decide(job: Job, fix: Stage, verdict: Verdict | None) -> Decision:
         consecutive_failures=job.state.consecutive_failures,
         unfinished=unfinished,
         changed=unfinished and bool(await job.tree.changed_files()),
+        proposing=job.proposing,
     )
     return decide(tally, fix.budget)
+
+
+def _is_finished(job: Job, fix: Stage) -> bool:
+    """Whether the stage that does the work said that it is done, or each of those made for the plan did."""
+    endings = job.state.endings()
+    work = [stage.id for stage in job.stages() if stage.item] if fix.id not in endings else []
+    return all(endings.get(name) == "completed" for name in work or [fix.id])
 
 
 async def _after_failure(job: Job, fix: Stage) -> Decision | None:
@@ -98,39 +125,8 @@ async def _verify(job: Job, fix: Stage) -> Decision | None:
     """The flow's own checks; the decision if there are none, or if they cannot be run."""
     if not job.flow.checks.verify or job.verifier is None:
         return await _decide(job, fix, None)
-    run_id = new_run_id(job.now())
-    job.log.record("", 0, VerifyStarted(run_id=run_id, steps=tuple(step.name for step in job.verifier.steps)))
-    await job.log.commit()
-    if job.context.protected:
-        # Verification must not depend on what a command left where it may not write.
-        await asyncio.to_thread(job.context.protected.check_and_restore)
-    tree = await job.tree.mark()
-    found = await job.verifier.run(run_id)
-    if isinstance(found.verdict, Broken):
-        broken = CheckFinished(check="verify", verdict="broken", reason=job.redact(found.verdict.reason))
-        job.log.record("", 0, broken)
-        await job.log.commit()
-        return await _decide(job, fix, found.verdict)
-    reason = job.redact(found.verdict.reason) if isinstance(found.verdict, Fail) else ""
-    job.failure_message = _failure_message(job, run_id, found)
-    finished = VerifyFinished(
-        run_id=run_id,
-        passed=isinstance(found.verdict, Pass),
-        steps=found.steps,
-        reason=reason,
-        tree=tree,
-        left_behind=await job.tree.left_behind(tree),
-        failing=tuple(job.redact(describe(failure)) for failure in found.failures),
-    )
-    job.log.record("", 0, finished, job.failure_message or None)
-    await job.log.commit()
+    finding = await run_verification(job)
+    if isinstance(finding.verdict, Broken):
+        return await _decide(job, fix, finding.verdict)
+    job.failure_message = finding.message
     return None
-
-
-def _failure_message(job: Job, run_id: str, found: Verification) -> str:
-    if not isinstance(found.verdict, Fail):
-        return ""
-    tail = job.redact(found.tail)[-job.context.result_chars :]
-    listed = job.redact(render_failures(found.failures))
-    failing = f"\nFailing tests:\n{listed}\n" if listed else ""
-    return fill("verify_failed", reason=found.verdict.reason, run_id=run_id, failing=failing, tail=tail)

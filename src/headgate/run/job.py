@@ -6,11 +6,14 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 from headgate.checks.verify import Verifier
+from headgate.core.branching import expand
 from headgate.core.events import AnyBody
 from headgate.core.flow import DONE_TOOL, Flow, Stage
 from headgate.core.messages import Model, ToolSpec
+from headgate.core.phases import PhaseControl, PromptPlace
 from headgate.core.settings import ModelSettings
-from headgate.core.state import StageState, State
+from headgate.core.stagestate import StageState
+from headgate.core.state import State
 from headgate.core.task import Task
 from headgate.run.transcript import Transcript
 from headgate.tools.base import Tool, ToolContext
@@ -76,6 +79,14 @@ class Job:
     sleep: Callable[[float], Awaitable[None]]
     pulse: Callable[[str, str], None]
     agents_md: bool = True
+    phase_control: PhaseControl = field(default_factory=PhaseControl)
+    phase_prompt_place: PromptPlace = "tail"
+    stable_tools: bool = False
+    """Send the same list of tools in every stage; what a stage does not have is refused."""
+    proposing: bool = False
+    """A dry run: the workspace keeps what is written to itself."""
+    earlier_report: str = ""
+    """The report of the stuck task that this one takes up."""
     transcripts: dict[str, Transcript] = field(default_factory=dict)
     failure_message: str = ""
     """What the stage that mends is told about the latest failed verification."""
@@ -85,6 +96,27 @@ class Job:
     @property
     def state(self) -> State:
         return self.log.state
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The flow's stages as they stand, those for the steps of the plan included."""
+        return expand(self.flow, self.state.plan, self.state.plan_since)
+
+    def stage(self, stage_id: str) -> Stage:
+        """A stage by its id: of those that run in sequence, or the one that writes the plan anew."""
+        return next(stage for stage in (*self.stages(), self.flow.replan) if stage.id == stage_id)
+
+    @cached_property
+    def stage_ids(self) -> tuple[str, ...]:
+        """The stages that the flow has from the start."""
+        return tuple(stage.id for stage in (*self.flow.stages, self.flow.replan))
+
+    @cached_property
+    def stable_specs(self) -> tuple[ToolSpec, ...]:
+        """Every tool that some stage has, and the closing signal of them all: the same bytes throughout."""
+        stages = (*self.flow.stages, self.flow.replan)
+        specs = (tool.spec for tool in self.tools.values())
+        admitted = [spec for spec in specs if any(stage.tools.admits(spec) for stage in stages)]
+        return (*admitted, stage_done_tool("", self.stage_ids).spec)
 
     def transcript_of(self, stage: Stage) -> Transcript:
         """The stage's own transcript, or the one that the flow's stages share."""
@@ -133,7 +165,9 @@ class StageRun:
 
     @cached_property
     def done_tool(self) -> Tool:
-        return stage_done_tool(self.stage.id)
+        every = self.job.stage_ids if self.job.stable_tools else ()
+        templates = [stage.id for stage in self.job.flow.stages if stage.foreach and self.stage.item]
+        return stage_done_tool(self.stage.id, every, templates)
 
     @cached_property
     def all_specs(self) -> tuple[ToolSpec, ...]:
@@ -148,6 +182,13 @@ class StageRun:
     def visible(self) -> tuple[ToolSpec, ...]:
         """What the model may call now. The same tuple from turn to turn, so that it is encoded once."""
         return self.final_specs if self.state.final_granted else self.all_specs
+
+    @property
+    def shown(self) -> tuple[ToolSpec, ...]:
+        """What the model is sent: what it may call, or, to keep the prompt's beginning, all there is."""
+        return (
+            self.job.stable_specs if self.job.stable_tools and not self.state.final_granted else self.visible
+        )
 
     def tool(self, name: str) -> Tool | None:
         return self.done_tool if name == DONE_TOOL else self.job.tools.get(name)

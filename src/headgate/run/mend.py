@@ -42,6 +42,23 @@ async def replan(job: Job, fix: Stage) -> Decision | None:
     return await complete_stage(job, job.flow.replan, entrance)
 
 
+def may_replan(job: Job) -> bool:
+    """Whether the plan may be written anew because a step failed, or is being written anew already."""
+    under_way = job.state.replanning_item or job.state.open_attempt(job.flow.replan.id)
+    return bool(under_way) or job.state.item_replans < job.flow.replan_max
+
+
+async def replan_step(job: Job, failed: Stage) -> Decision | None:
+    """Has the rest of the plan written anew because one of its steps failed."""
+    plan = job.flow.replan
+    if not job.state.replanning_item and not job.state.open_attempt(plan.id):
+        job.log.record(plan.id, 0, ReplanStarted(loop=job.state.verify_loops, item=failed.item))
+        await job.log.commit()
+    note = job.state.notes.get(failed.id)
+    message = fill("replan_step", item=failed.item, reason=note.summary if note else "it was not finished")
+    return await complete_stage(job, plan, Entrance("replan", message))
+
+
 async def ask_for_hypotheses(job: Job, fix: Stage) -> None:
     """One last request, without tools, for whoever takes the task up next. No answer is no harm."""
     if job.state.hypotheses:

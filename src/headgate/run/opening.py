@@ -1,6 +1,6 @@
 """What a conversation starts with: the system prompt, the task, its constraints, notes of earlier stages."""
 
-from headgate.config.texts import prompt
+from headgate.config.texts import fill, prompt
 from headgate.core.events import Note
 from headgate.core.flow import Stage
 from headgate.run.guides import NAME, read_guide
@@ -23,6 +23,8 @@ def opening_message(job: Job, stage: Stage) -> str:
     parts = [f"Task:\n{job.task.goal}"]
     if constraints := job.task.constraints.render():
         parts.append(constraints)
+    if job.earlier_report:
+        parts.append(fill("earlier_attempt", report=job.earlier_report))
     if stage.view.transcript == "own":
         parts += _from_earlier_stages(job, stage)
     return "\n\n".join(parts)

@@ -8,6 +8,7 @@ import orjson
 from headgate.core import events as ev
 from headgate.core.flow import Stage
 from headgate.core.messages import Message, ToolCall
+from headgate.host.overlay import OverlayWorkspace, decode_changes
 from headgate.run.job import Entrance, Interrupted, Job
 from headgate.run.transcript import Transcript
 
@@ -23,7 +24,7 @@ def restore(job: Job, events: Iterable[ev.Event], contents: Mapping[int, str]) -
     for event in events:
         content = contents.get(event.seq, "")
         if isinstance(event.body, ev.StageStarted):
-            stage = stages[event.body.stage]
+            stage = stages.get(event.body.stage) or _for_step(job, event.body)
             of_fix = event.body.stage == job.flow.replan.id
             transcript = job.transcript_of(fix if of_fix else stage)
             places[event.path] = (stage, transcript)
@@ -38,6 +39,30 @@ def restore(job: Job, events: Iterable[ev.Event], contents: Mapping[int, str]) -
             _replay(event.body, content, *places[event.path])
     if job.state.open_attempt():
         job.interrupted = Interrupted(entrance, cut_off)
+
+
+def _for_step(job: Job, started: ev.StageStarted) -> Stage:
+    """A stage that was made for a step of the plan: what matters here is its id and how it is viewed."""
+    template = next(stage for stage in job.flow.stages if stage.foreach)
+    return template.model_copy(update={"id": started.stage, "item": started.item, "foreach": None})
+
+
+def restore_overlay(
+    overlay: OverlayWorkspace, events: Iterable[ev.Event], contents: Mapping[int, str]
+) -> None:
+    """Gives a dry run what it had written: every change that was made, or was about to be made."""
+    begun: dict[str, str] = {}
+    for event in events:
+        match event.body:
+            case ev.ToolStarted(changes=changes) as body if changes and event.seq in contents:
+                begun[body.call] = contents[event.seq]
+            case ev.ToolFinished() as body if kept := begun.pop(body.call, ""):
+                if body.ok:
+                    overlay.remember(decode_changes(kept))
+            case _:
+                pass
+    for kept in begun.values():
+        overlay.remember(decode_changes(kept))
 
 
 def _replay(body: ev.AnyBody, content: str, stage: Stage, transcript: Transcript) -> None:

@@ -2,13 +2,15 @@
 
 import asyncio
 
-from headgate.checks.scope import check_scope, check_tests, is_test, read_diff
+from headgate.checks.scope import check_scope, check_tests, read_diff
+from headgate.checks.weakened import check_weakened
 from headgate.config.texts import fill
 from headgate.core.events import CheckFinished
 from headgate.core.flow import Stage
 from headgate.core.messages import clean_text
 from headgate.core.rules import Decision, Pass, Verdict
 from headgate.core.state import REVIEWS
+from headgate.core.testfiles import is_test
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Entrance, Job
 
@@ -28,19 +30,30 @@ async def review(job: Job) -> bool:
 async def revise(job: Job, fix: Stage) -> Decision | None:
     """Hands a finding to the stage that mends; returns what ends the flow, if it does."""
     if job.state.phase == "returned" or job.state.open_attempt(fix.id) or job.state.pending_retry:
-        latest = [found[0] for found in job.state.reviews.values() if len(found) == 1 and found[0]]
-        reason = latest[-1]
+        reason = next(found[-1] for check, found in job.state.reviews.items() if _was_told_once(job, check))
         return await complete_stage(job, fix, Entrance("review", fill("review", reason=reason)))
     return stage_failure(job, fix) if job.state.endings()[fix.id] == "failed" and fix.required else None
 
 
 def _is_due(job: Job, check: str) -> bool:
-    found = job.state.reviews.get(check, [])
-    return getattr(job.flow.checks, check) and (not found or (len(found) == 1 and bool(found[0])))
+    if not getattr(job.flow.checks, check):
+        return False
+    if check not in job.state.reviews or _was_told_once(job, check):
+        return True
+    # Tests are weakened above all by a model that cannot get them to pass: look again after each attempt.
+    return check == "tests_weakened" and job.state.reviewed_loops[check] < job.state.verify_loops
+
+
+def _was_told_once(job: Job, check: str) -> bool:
+    """Whether the model was told what a look found, and the second look is still to come."""
+    return len(job.state.findings(check)) == 1 and bool(job.state.reviews[check][-1])
 
 
 async def _look(job: Job, check: str) -> Verdict:
-    diff = read_diff(await job.tree.diff_since(job.state.baseline))
+    text = await job.tree.diff_since(job.state.baseline)
+    if check == "tests_weakened":
+        return check_weakened(text, job.task.goal)
+    diff = read_diff(text)
     if check == "diff_scope":
         plan = [f"{item.description} {item.goal}" for item in job.state.plan]
         return check_scope(diff, [*plan, job.task.text] if plan else [])

@@ -66,6 +66,7 @@ async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
             reason=entry.reason,
             tools=tools,
             turns=stage.budget.turns,
+            item=stage.item,
         ),
     )
     if not run.transcript.messages:
@@ -92,6 +93,8 @@ async def _make_room(run: StageRun) -> None:
     has_grown = run.transcript.view_chars > 1.2 * run.transcript.cut_to
     if window and tokens > COMPACT_AT * window and has_grown:
         await _compact(run, "window", run.transcript.view_chars * COMPACT_TO * window / tokens)
+    elif cut := run.transcript.due_cut(run.stage.view):
+        await _compact(run, cut.reason, cut.chars)
 
 
 async def _compact(run: StageRun, reason: str, chars: float) -> None:
@@ -110,11 +113,24 @@ async def _compact(run: StageRun, reason: str, chars: float) -> None:
     files_read = ", ".join(list(state.files_read)[-30:]) or "none"
     changed = ", ".join(state.files_changed) or "none"
     text = fill(
-        "compacted", files_read=files_read, files_changed=changed, plan=plan, assignment=_assignment(run)
+        "compacted",
+        task=_task_again(run),
+        files_read=files_read,
+        files_changed=changed,
+        plan=plan,
+        assignment=_assignment(run),
     )
     run.record(MessageAdded(role="user", slug="compacted"), text)
     transcript.add_notice(Message("user", text))
     await run.job.log.commit()
+
+
+def _task_again(run: StageRun) -> str:
+    """The task and its constraints, where the view does not keep the message that holds them."""
+    view = run.stage.view
+    if view.history == "tail" and not view.keep_first:
+        return f"These still hold:\n\n{opening_message(run.job, run.stage)}\n"
+    return "The task and its constraints above still hold."
 
 
 def _assignment(run: StageRun) -> str:

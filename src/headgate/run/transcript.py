@@ -6,38 +6,80 @@ import orjson
 
 from headgate.core.flow import ViewPolicy
 from headgate.core.messages import Message
-from headgate.core.view import build_view, size_of
+from headgate.core.view import LEAST_MESSAGES, build_view, size_of
 
 CHARS_PER_TOKEN = 3.5
 """A cautious guess for code, used for what no server has counted yet."""
+TAIL_KEPT = 0.5
+"""How much of `max_messages` a cut leaves: the rest is room to grow in, during which the prefix stays."""
+LEAST_TAIL = 8
+"""A cut leaves this many messages if it may: fewer say little, and are cheap to read again anyway."""
+WORTH_CUTTING = 0.5
+"""The share of the view that shortening old results must free before the prefix is given up for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A cut that is due: why, and how many characters the view may have afterwards."""
+
+    reason: str
+    chars: int
+
+
+@dataclass
+class _Aging:
+    """The tool results in a view, and what shortening the older ones would free; each is looked at once."""
+
+    sizes: list[int] = field(default_factory=list)
+    _policy: tuple[int, int] = (0, 0)
+    _aged: int = 0
+    _saving: int = 0
+
+    def saving(self, limit: int, keep_last: int) -> int:
+        """How many characters fewer the view had, if all but the last results were cut to the limit."""
+        if self._policy != (limit, keep_last):
+            self._policy, self._aged, self._saving = (limit, keep_last), 0, 0
+        while self._aged < len(self.sizes) - keep_last:
+            self._saving += max(self.sizes[self._aged] - limit, 0)
+            self._aged += 1
+        return self._saving
 
 
 @dataclass
 class Transcript:
     """`messages` only grows. `view` grows with it and is built anew at compaction points."""
 
-    messages: list[Message] = field(default_factory=list)
-    view: list[Message] = field(default_factory=list)
-    view_chars: int = 0
-    known_tokens: float = 0.0
+    messages: list[Message] = field(default_factory=list, init=False)
+    view: list[Message] = field(default_factory=list, init=False)
+    view_chars: int = field(default=0, init=False)
+    known_tokens: float = field(default=0.0, init=False)
     """What the server counted in the last request, tools included."""
-    known_chars: int = 0
+    known_chars: int = field(default=0, init=False)
     """The view's size in that request."""
-    cut_to: int = 0
+    cut_to: int = field(default=0, init=False)
     """The view's size after the last cut."""
-    guides_given: set[str] = field(default_factory=set)
+    built: int = field(default=0, init=False)
+    """How many messages the view had when it was last built, the notice about that included."""
+    guides_given: set[str] = field(default_factory=set, init=False)
     """The nested AGENTS.md files that this conversation has been given."""
+    _lasting: list[int] = field(default_factory=list, init=False, repr=False)
+    """Where the messages are that every view may need: the system's, and the user's first."""
+    _has_user: bool = field(default=False, init=False, repr=False)
+    _aging: _Aging = field(default_factory=_Aging, init=False, repr=False, compare=False)
 
     def add(self, message: Message) -> None:
+        """Appends to both; what came before is not looked at."""
+        if message.role == "system" or (message.role == "user" and not self._has_user):
+            self._lasting.append(len(self.messages))
+        self._has_user = self._has_user or message.role == "user"
         self.messages.append(message)
-        self.view.append(message)
-        self.view_chars += size_of((message,))
+        self._show(message)
 
     def add_notice(self, message: Message) -> None:
         """Adds a message about a cut to the view alone: the next cut brings a new one."""
-        self.view.append(message)
-        self.view_chars += size_of((message,))
+        self._show(message)
         self.cut_to = self.view_chars
+        self.built = len(self.view)
 
     def measured(self, tokens: int) -> None:
         """Takes note of the server's own count of the view as it was just sent."""
@@ -47,14 +89,56 @@ class Transcript:
         """About how many tokens the next request has: the server's last count and an estimate of the rest."""
         return self.known_tokens + max(self.view_chars - self.known_chars, 0) / CHARS_PER_TOKEN
 
+    def due_cut(self, policy: ViewPolicy) -> Cut | None:
+        """The cut that the policy asks for before the next request, to be passed to `rebuild`.
+
+        It depends on the view and the policy alone, and looks only at what is new since it was last asked.
+        """
+        # A view that a cut could not bring below the budget is not cut again before something is added.
+        if policy.history == "tail" and len(self.view) > max(policy.max_messages, self.built):
+            return Cut("tail", self.view_chars)
+        if policy.truncate_chars:
+            saving = self._aging.saving(policy.truncate_chars, policy.truncate_keep_last)
+            if saving > WORTH_CUTTING * self.view_chars:
+                return Cut("truncate", self.view_chars - saving)
+        return None
+
     def rebuild(self, policy: ViewPolicy, max_chars: int | None = None) -> None:
-        """Builds the view anew: a compaction point, after which the server reads the prompt afresh."""
-        if max_chars is not None:
-            self.guides_given.clear()
-        tokens, chars = self.tokens(), self.view_chars
-        self.view = build_view(self.messages, policy, max_chars)
+        """Builds the view anew: a compaction point, after which the server reads the prompt afresh.
+
+        A tail that is over its budget is cut to well below it, so that the next cut is some turns away.
+        """
+        tokens, chars, count = self.tokens(), self.view_chars, len(self.view)
+        if policy.history == "tail" and max(len(self.messages), count) > policy.max_messages:
+            # A cut to a size is followed by a notice, which is to fit as well.
+            most = policy.max_messages - (max_chars is not None)
+            kept = max(int(policy.max_messages * TAIL_KEPT), min(LEAST_TAIL, most))
+            policy = policy.model_copy(update={"max_messages": kept})
+        self.view = build_view(self._relevant(policy), policy, max_chars)
         self.view_chars = self.known_chars = size_of(self.view)
         self.known_tokens = tokens * self.view_chars / chars if chars else 0.0
+        self.built = len(self.view)
+        if max_chars is not None or self.built < count:
+            # What a guide said may be among what is gone.
+            self.guides_given.clear()
+        self._aging = _Aging([len(message.content) for message in self.view if message.role == "tool"])
+
+    def _show(self, message: Message) -> None:
+        self.view.append(message)
+        self.view_chars += size_of((message,))
+        if message.role == "tool":
+            self._aging.sizes.append(len(message.content))
+
+    def _relevant(self, policy: ViewPolicy) -> list[Message]:
+        """The messages that a view can contain: with a tail, the lasting ones and a bounded end."""
+        if policy.history == "full":
+            return self.messages
+        start, left = len(self.messages), max(policy.max_messages, LEAST_MESSAGES)
+        while start and left:
+            start -= 1
+            left -= self.messages[start].role != "tool"
+        lasting = [self.messages[index] for index in self._lasting if index < start]
+        return [*lasting, *self.messages[start:]]
 
 
 def reply_content(message: Message) -> str:

@@ -7,6 +7,8 @@ from headgate.core.events import (
     DiagnosisGiven,
     MessageAdded,
     Note,
+    PhaseChanged,
+    PhaseProbed,
     ReplyFailed,
     ReplyReceived,
 )
@@ -16,6 +18,7 @@ from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnav
 from headgate.run.calls import answer_call
 from headgate.run.exits import try_exit
 from headgate.run.job import StageRun
+from headgate.run.phases import digest_turn, messages_to_send, next_phase
 from headgate.run.transcript import reply_content
 
 
@@ -31,12 +34,41 @@ async def take_turn(run: StageRun) -> None:
             run.record(DiagnosisGiven(loop=run.job.state.verify_loops, text=_diagnosis(run, message)))
         await _carry_out(run, message, cut_off=reply.finish == "length")
     await run.job.log.commit()
+    if reply is not None and run.job.phase_control.mode != "off":
+        await _follow_phase(run)
+
+
+async def _follow_phase(run: StageRun) -> None:
+    """Works out the phase after a turn that is already committed: nothing here can undo or end it."""
+    job = run.job
+    model = job.models[run.stage.model]
+    step = await next_phase(model, job.phase_control, job.state.phases, digest_turn(run))
+    if probe := step.probe:
+        usage = probe.usage
+        run.record(
+            PhaseProbed(
+                prompt_tokens=usage.prompt,
+                completion_tokens=usage.completion,
+                cached_tokens=usage.cached,
+                answer=probe.answer or "",
+                fault=probe.fault,
+                detail=job.redact(probe.detail),
+            )
+        )
+    if step.by:
+        run.record(PhaseChanged(before=step.before, phase=step.phase, by=step.by, reason=step.reason))
+    await job.log.commit()
 
 
 async def finish_turn(run: StageRun, cut_off: bool) -> None:
     """After a crash: answers what the last reply asked for and nobody answered."""
-    answered = {message.call_id for message in run.transcript.messages if message.role == "tool"}
-    last = next((message for message in reversed(run.transcript.messages) if message.role != "tool"), None)
+    answered: set[str] = set()
+    last = None
+    for message in reversed(run.transcript.messages):
+        if message.role != "tool":
+            last = message
+            break
+        answered.add(message.call_id)
     if last is None or last.role != "assistant" or run.state.verdict is not None:
         return
     open_calls = tuple(call for call in last.calls if call.id not in answered)
@@ -75,7 +107,9 @@ async def _try_rules(run: StageRun) -> None:
 async def _ask(run: StageRun) -> Reply | None:
     """The model's reply, fit for the transcript; None if there is none, with the reason in the log."""
     name = run.stage.model
-    request = Request(run.transcript.view, run.visible)
+    job = run.job
+    sent = messages_to_send(run, job.phase_control, job.state.phases, job.phase_prompt_place)
+    request = Request(sent, run.shown)
     try:
         reply = await run.job.models[name].reply(request, lambda delta: _pulse(run, delta))
     except ModelUnavailable as error:

@@ -49,7 +49,7 @@ class Outcome:
 class Signal:
     """A control tool's message to the loop, with its validated arguments."""
 
-    kind: Literal["stage_done", "plan_written"]
+    kind: Literal["stage_done", "plan_written", "run_tests"]
     data: Mapping[str, Any]
 
 

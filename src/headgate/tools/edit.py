@@ -68,14 +68,14 @@ def edit_file(ctx: ToolContext, args: EditFile) -> Outcome:
     if file.is_binary:
         raise ToolFailed(f"{name} is a binary file: edit_file works on text.")
     edited = edit_text(file.text, args.old, args.new, replace_all=args.replace_all, name=name)
-    change = FileChange(file.path, file.data, encode(edited.text), file.mode)
+    change = FileChange(file.path, file.data, encode(edited.text))
     parts = [_summary(name, edited), _excerpt(edited), edited.note, describe_new_errors([change])]
     return Outcome("\n".join(part for part in parts if part), changes=(change,))
 
 
 def _create(ctx: ToolContext, args: EditFile) -> Outcome:
     require_text(args.new, "new")
-    before, mode = None, 0o644
+    before = None
     path = ctx.workspace.locate(args.path)
     name = show_path(path)
     if ctx.workspace.exists(path):
@@ -85,8 +85,8 @@ def _create(ctx: ToolContext, args: EditFile) -> Outcome:
                 f"{name} exists and is not empty: `old` must say which text to replace. "
                 "Use write_file to replace the whole file."
             )
-        before, mode = file.data, file.mode
-    change = FileChange(path, before, encode(args.new), mode)
+        before = file.data
+    change = FileChange(path, before, encode(args.new))
     count = len(Lines.split(args.new).bodies)
     parts = [f"Created {name}: {count_lines(count)}.", describe_new_errors([change])]
     return Outcome("\n".join(part for part in parts if part), changes=(change,))

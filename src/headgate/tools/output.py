@@ -1,11 +1,6 @@
 """Results that fit: nothing of unbounded length enters a model's context."""
 
-import re
 from collections.abc import Callable
-
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n\r])")
 
 
 def cap(text: str, limit: int, save: Callable[[str], str]) -> str:
@@ -33,12 +28,6 @@ def cap(text: str, limit: int, save: Callable[[str], str]) -> str:
     before = "" if head.endswith("\n") or not head else "\n"
     note = _note(len(cut), cut.count("\n"), name, head.count("\n") + 1)
     return f"{head}{before}{note}\n{tail}"
-
-
-def plain(text: str) -> str:
-    """What a terminal would show in the end: no colours, no control characters, overwritten lines gone."""
-    text = _ESCAPES.sub("", text).replace("\r\n", "\n")
-    return _CONTROLS.sub("", _OVERWRITTEN.sub("", text).replace("\r", ""))
 
 
 def _note(characters: int, lines: int, name: str, start: int) -> str:

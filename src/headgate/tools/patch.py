@@ -76,7 +76,7 @@ class _Planned:
 
     before: bytes | None
     after: bytes | None
-    mode: int
+    mode: int | None
     is_written: bool = False
     """An earlier operation of this patch gave it its content."""
 
@@ -97,7 +97,7 @@ class _Plan:
             raise ToolFailed(f"{name} exists already, but the patch creates it. Nothing was changed.")
         verb = "Added" if file.after is None else "Replaced the whole of"
         if file.before is None:
-            file.mode = operation.mode
+            file.mode = 0o755 if operation.mode & 0o100 else None
         file.after, file.is_written = encode(operation.text), True
         return f"{verb} {name}: {count_lines(operation.text.count(chr(10)))}."
 
@@ -148,7 +148,7 @@ class _Plan:
                 file = self.workspace.read(path)
                 self.files[path] = _Planned(file.data, file.data, file.mode)
             else:
-                self.files[path] = _Planned(None, None, 0o644)
+                self.files[path] = _Planned(None, None, None)
         return path, self.files[path]
 
     def _existing(self, path: str) -> tuple[str, _Planned]:

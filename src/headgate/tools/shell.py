@@ -3,21 +3,20 @@
 What it did to files that commands may not change is undone, also when it was killed or the task is cancelled.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 
 import orjson
 from pydantic import Field
 
 from headgate.core.messages import clean_text
+from headgate.core.terminal import plain
 from headgate.errors import ToolArgsInvalid, ToolFailed
 from headgate.host.process import CommandUnavailable, run_command
-from headgate.host.protect import Protected, Restored
-from headgate.host.uninterrupted import uninterrupted
+from headgate.host.protect import Restored
+from headgate.host.protecting import protected_while
 from headgate.tools.base import Args, Outcome, Tool, ToolContext, tool
-from headgate.tools.output import cap, plain
+from headgate.tools.output import cap
 
 MAX_TIMEOUT = 600.0
 """Seconds that a call may ask for, unless the configured time is longer still."""
@@ -45,7 +44,7 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
     seconds = min(args.timeout or ctx.shell_timeout, max(MAX_TIMEOUT, ctx.shell_timeout))
     restored: list[Restored] = []
     try:
-        async with _protected(ctx.protected, restored):
+        async with protected_while(ctx.protected, restored):
             result = await run_command(
                 args.command,
                 cwd=ctx.directory or ctx.workspace.root,
@@ -63,19 +62,6 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
     status += _tell(restored, ctx.result_chars // 2)
     output = ctx.redact(plain(clean_text(result.output))).rstrip("\n") or "(no output)"
     return Outcome(cap(output, ctx.result_chars - len(status) - 1, ctx.save_output) + "\n" + status)
-
-
-@asynccontextmanager
-async def _protected(protected: Protected | None, restored: list[Restored]) -> AsyncIterator[None]:
-    """Whatever is done to protected files in here is undone, however it ends; `restored` receives what."""
-    if protected is None:
-        yield
-        return
-    try:
-        restored += await uninterrupted(asyncio.to_thread(protected.begin))
-        yield
-    finally:
-        restored += await uninterrupted(asyncio.to_thread(protected.check_and_restore))
 
 
 def _tell(restored: Sequence[Restored], room: int) -> str:

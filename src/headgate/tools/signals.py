@@ -1,5 +1,6 @@
 """The tools by which a model talks to the loop: the plan, and the end of a stage."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
@@ -62,7 +63,11 @@ def plan_tasks(ctx: ToolContext, args: PlanTasks) -> Outcome:
 def render_plan(items: tuple[PlanItem, ...]) -> str:
     """The plan as a numbered list."""
     marks = {"completed": "[x]", "in_progress": "[>]", "failed": "[!]", "skipped": "[-]", "pending": "[ ]"}
-    return "\n".join(f"{marks[item.status]} {item.id}. {item.description}" for item in items)
+    return "\n".join(f"{marks[item.status]} {item.id}. {item.description}{_why(item)}" for item in items)
+
+
+def _why(item: PlanItem) -> str:
+    return f" ({item.status}: {item.reason})" if item.reason else ""
 
 
 def _as_list(value: Any) -> Any:
@@ -86,15 +91,18 @@ class StageDone(Args):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
-def stage_done_tool(stage: str) -> Tool:
-    """The closing signal of one stage."""
+def stage_done_tool(stage: str, stages: Sequence[str] = (), also: Sequence[str] = ()) -> Tool:
+    """The closing signal of one stage. With `stages`, its schema is the same for all of them.
+
+    `also`: other names that mean this stage.
+    """
 
     def stage_done(ctx: ToolContext, args: StageDone) -> Outcome:
         """Say that this stage is done. The runtime then checks whether it is."""
-        if args.stage != stage:
+        if args.stage != stage and args.stage not in also:
             raise ToolFailed(f'stage_done: this is stage "{stage}", not "{args.stage}"')
         return Outcome("ok", signal=Signal("stage_done", args.model_dump(exclude={"stage"})))
 
-    field = Field(default=stage, json_schema_extra={"enum": [stage]})
+    field = Field(default=stage, json_schema_extra={"enum": list(stages) or [stage]})
     named = create_model("StageDone", __base__=StageDone, stage=(str, field))
     return tool("control", named)(stage_done)

@@ -1,0 +1,26 @@
+"""`headgate abort`: gives up what a dry run proposed."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from headgate.cli.live import say
+from headgate.cli.lookup import find_task
+from headgate.cli.options import find_repo, repo_option
+from headgate.engine.engine import Engine
+
+
+@click.command("abort")
+@click.argument("task_id", metavar="ID")
+@repo_option
+def command(task_id: str, repo: Path | None) -> None:
+    """Give up what a dry run proposed. The working tree stays as it is."""
+    engine = Engine.open(find_repo(repo))
+    try:
+        for note in engine.store.notes:
+            click.echo(note, err=True)
+        task = asyncio.run(engine.abort(find_task(engine.store, task_id).task.id))
+        say(f"The proposal of task {task.id} was given up.")
+    finally:
+        engine.store.close()

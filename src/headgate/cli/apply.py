@@ -1,0 +1,36 @@
+"""`headgate apply`: writes what a dry run proposed, and verifies it."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from headgate.cli.following import EXIT_CODES, follow_task
+from headgate.cli.lookup import find_task
+from headgate.cli.options import find_repo, repo_option
+from headgate.core.task import Task
+from headgate.engine.engine import Engine
+
+EXIT_REFUSED = 1
+
+
+@click.command("apply")
+@click.argument("task_id", metavar="ID")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One event per line on standard output, the report last."
+)
+@repo_option
+def command(task_id: str, as_json: bool, repo: Path | None) -> None:
+    """Write what a dry run proposed, verify it, and wait for the end.
+
+    The proposal joins the end of the queue. It is written whole or not at all: if the working tree has moved
+    on and the diff no longer applies, nothing is changed, the parts that do not fit are named, and the exit
+    code is 1. After that everything is as with headgate run.
+    """
+
+    async def begin(engine: Engine) -> Task:
+        return await engine.apply(find_task(engine.store, task_id).task.id)
+
+    report = asyncio.run(follow_task(find_repo(repo), begin, as_json))
+    sys.exit(EXIT_REFUSED if report.conflicts else EXIT_CODES[report.state])

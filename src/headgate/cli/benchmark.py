@@ -1,0 +1,62 @@
+"""Benchmark mode: the one line on standard output, and what holds for a task that is a try."""
+
+from collections.abc import Mapping
+
+import click
+
+from headgate.cli.interrupts import EXIT_CANCELLED
+from headgate.cli.live import printable
+from headgate.core.report import Report, last_words
+from headgate.core.state import State
+from headgate.core.task import Options, TaskState
+
+BLOCK_TEST_EDITS = ("HEADGATE_BLOCK_TEST_EDITS", "LOCALCODE_BLOCK_TEST_EDITS")
+"""The first of these that is set decides; tests are protected unless it says no."""
+EXIT_FAILED = 1
+_NO = frozenset({"0", "false", "no", "off"})
+_REASON_CHARS = 300
+
+
+def as_try(options: Options, number: int, environ: Mapping[str, str]) -> Options:
+    """The options of a task that is a try: tests are protected, unless the environment says no."""
+    said = next((environ[name] for name in BLOCK_TEST_EDITS if name in environ), "")
+    protect = "off" if said.strip().lower() in _NO else "all"
+    return options.model_copy(update={"benchmark": number, "protect_tests": protect})
+
+
+def check_options(benchmark: bool, number: int | None, as_json: bool, dry_run: bool) -> None:
+    """UsageError for what does not go together: each of these wants standard output for itself."""
+    if benchmark != (number is not None):
+        raise click.UsageError("--benchmark and --try N go together: --benchmark --try 1.")
+    for given, option in ((as_json, "--json"), (dry_run, "--dry-run")):
+        if benchmark and given:
+            raise click.UsageError(f"--benchmark prints one line and nothing else: leave {option} out.")
+
+
+def result_line(number: int, report: Report | None, state: State) -> str:
+    """`Finished TryN`, or `Failed TryN: reason`; what the model said last, if the configuration wants that.
+
+    Without a report Headgate itself has failed.
+    """
+    if state.config.get("benchmark_output_mode") == "model" and (said := last_words(state)):
+        return _one_line(said)
+    if report is not None and report.state == "SUCCESS":
+        return f"Finished Try{number}"
+    return f"Failed Try{number}: {_one_line(_reason(report))[:_REASON_CHARS].rstrip()}"
+
+
+def exit_code(state: TaskState) -> int:
+    """A try that failed is a failed try, whatever the reason; only one that was cancelled is none."""
+    return {"SUCCESS": 0, "CANCELLED": EXIT_CANCELLED}.get(state, EXIT_FAILED)
+
+
+def _reason(report: Report | None) -> str:
+    if report is None:
+        return "Headgate itself failed"
+    if report.state == "CANCELLED":
+        return "cancelled"
+    return (report.summary.splitlines() or [report.reason])[0]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())

@@ -1,0 +1,211 @@
+"""A flow as a picture: text for a terminal, Mermaid for a page; order, gates, and the ways back."""
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy, next_stage
+from headgate.core.messages import ToolSpec
+
+_EXHAUSTED = {
+    "final_turn": "then one last turn, and the stage fails",
+    "advance": "then one last turn, and the flow goes on",
+    "skip": "then the stage is skipped",
+    "fail": "then the stage fails",
+    "stuck": "then the task is stuck",
+}
+_CHECKS = {"named_files": "every file that the task names read"}
+_LABEL_WIDTH = 7
+
+
+def run_order(flow: Flow) -> tuple[Stage, ...]:
+    """The stages in the order in which they run when each ends well."""
+    ordered: dict[str, Stage] = {}
+    while following := next_stage(flow.stages, dict.fromkeys(ordered, "completed")):
+        ordered[following.id] = following
+    return tuple(ordered.values())
+
+
+def outline(flow: Flow) -> str:
+    """`explore -> plan -> implement`; a stage that runs once for each step of the plan ends in `*`."""
+    return " -> ".join(f"{stage.id}{'*' if stage.foreach else ''}" for stage in run_order(flow))
+
+
+def draw_text(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
+    """The flow for people: each stage with its gates, then what follows the last one."""
+    lines = [f"{_line(flow.name)}: {_line(flow.description)}" if flow.description else _line(flow.name)]
+    for number, stage in enumerate(run_order(flow), 1):
+        title = f"{_line(stage.title)} ({stage.id})" if stage.label else stage.id
+        lines += ["", f"{number}. {title}", *_rows(_stage_rows(flow, stage))]
+    lines += ["", "After the last stage", *_rows(_closing_rows(flow, flow.fix_stage(tools)))]
+    return "\n".join(lines) + "\n"
+
+
+def draw_mermaid(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
+    """The flow as a Mermaid flowchart. Thick arrows are needs; thin ones only say what comes next."""
+    stages = run_order(flow)
+    nodes = {stage.id: f"stage{number}" for number, stage in enumerate(stages, 1)}
+    lines = ["flowchart TD", '    task(["Task"])']
+    for stage in stages:
+        left, right = ("[[", "]]") if stage.foreach else ("[", "]")
+        facts = [f"{name}: {_escape(text)}" for name, text in _gates(stage)]
+        label = "<br/>".join([_escape(stage.title), *facts])
+        lines.append(f'    {nodes[stage.id]}{left}"{label}"{right}')
+    lines.append(f"    task --> {nodes[stages[0].id]}")
+    for before, stage in pairwise(stages):
+        arrow = "==>" if before.id in stage.needs else "-->"
+        lines.append(f"    {nodes[before.id]} {arrow} {nodes[stage.id]}")
+        lines += [f"    {nodes[need]} ==> {nodes[stage.id]}" for need in stage.needs if need != before.id]
+    closing = _closing_lines(flow, nodes[stages[-1].id], flow.fix_stage(tools), nodes)
+    lines += [f"    {line}" for line in closing]
+    return "\n".join(lines) + "\n"
+
+
+def _gates(stage: Stage) -> Iterator[tuple[str, str]]:
+    """What a stage lets through: in, the tools; out, the checks; and for how long."""
+    if stage.foreach:
+        yield "each", "step of the plan"
+    yield "tools", _tools(stage.tools)
+    if checks := ", ".join(_stage_checks(stage.checks)):
+        yield "checks", checks
+    yield "ends", _ending(stage)
+    yield "budget", _budget(stage.budget)
+
+
+def _stage_rows(flow: Flow, stage: Stage) -> Iterator[tuple[str, str]]:
+    if stage.needs:
+        yield "needs", ", ".join(stage.needs)
+    for name, text in _gates(stage):
+        yield name, f"{text}; {_steps(flow)}" if name == "each" else text
+    yield "view", _view(stage.view)
+    if stage.model:
+        yield "model", _line(stage.model)
+    if stage.priority != "normal":
+        yield "order", f"{stage.priority} priority"
+    if not stage.required:
+        yield "fails", "and the flow goes on"
+
+
+def _steps(flow: Flow) -> str:
+    anew = f"a failed step has the plan written anew, {_times(flow.replan_max)} at most"
+    text = anew if flow.replan_max else "a failed step fails the flow"
+    return f"{text}; steps that only read are skipped" if flow.skip_readonly else text
+
+
+def _tools(scope: ToolScope) -> str:
+    names = ", ".join(map(_line, scope.allow or ()))
+    allowed = "all" if scope.allow is None else f"only {names}" if names else "none"
+    blocked = ", ".join(map(_line, scope.block))
+    return f"{allowed}, never {blocked}" if blocked else allowed
+
+
+def _ending(stage: Stage) -> str:
+    if stage.advance == "rules":
+        return "as soon as its checks hold"
+    return "by stage_done or a reply without calls" if stage.allow_missing_done else "by stage_done"
+
+
+def _stage_checks(checks: Checks) -> Iterator[str]:
+    if checks.files_read:
+        yield _count(checks.files_read, "file") + " read"
+    if checks.tool_calls:
+        yield _count(checks.tool_calls, "tool call")
+    for name, value in checks:
+        if value is True:
+            yield _CHECKS.get(name, name.replace("_", " "))
+
+
+def _budget(budget: Budget) -> str:
+    spent = _EXHAUSTED[budget.exhausted]
+    retries = f", {_count(budget.retries, 'retry', 'retries')}" if budget.retries else ""
+    return f"{_count(budget.turns, 'turn')}{retries}, {spent}"
+
+
+def _view(view: ViewPolicy) -> str:
+    parts = ["the flow's conversation"]
+    if view.transcript == "own":
+        notes = (
+            f", notes of the last {_count(view.notes_window, 'stage')}" if view.notes_window else ", no notes"
+        )
+        parts = [f"a conversation of its own{notes}"]
+    if view.history == "tail":
+        first = "" if view.keep_first else ", without its first"
+        parts.append(f"the last {_count(view.max_messages, 'message')}{first}")
+    if view.truncate_chars:
+        whole = f", the last {view.truncate_keep_last} whole" if view.truncate_keep_last else ""
+        parts.append(f"tool results cut to {view.truncate_chars} characters{whole}")
+    return "; ".join(parts)
+
+
+def _closing_rows(flow: Flow, fix: Stage) -> Iterator[tuple[str, str]]:
+    held = ", ".join(_flow_checks(flow.checks))
+    yield "checks", held or "none: the work counts as done"
+    if not held:
+        return
+    yield "fix", f"what fails goes back to {fix.id}"
+    if not flow.checks.verify:
+        return
+    yield "stuck", f"after {_count(fix.budget.verify_loops, 'failed verification')}"
+    if fix.budget.replan_every:
+        replan = f"{_line(flow.replan.title)}, tools {_tools(flow.replan.tools)}"
+        yield "replan", f"after {_in_a_row(fix.budget)}: {replan}; then {fix.id} again"
+
+
+def _closing_lines(flow: Flow, last: str, fix: Stage, nodes: dict[str, str]) -> Iterator[str]:
+    """What follows the last stage, and the ways back."""
+    held = ", ".join(_flow_checks(flow.checks))
+    yield 'success(["SUCCESS"])'
+    if held:
+        yield f'checks{{{{"checks: {_escape(held)}"}}}}'
+        yield f"{last} --> checks"
+        yield 'checks -->|"pass"| success'
+        yield f'checks -.->|"fail"| {nodes[fix.id]}'
+    else:
+        yield f"{last} --> success"
+    if flow.checks.verify:
+        yield 'stuck(["STUCK"])'
+        yield f'checks -->|"{_count(fix.budget.verify_loops, "failed verification")}"| stuck'
+    mends = flow.checks.verify and fix.budget.replan_every
+    steps = [nodes[stage.id] for stage in flow.stages if stage.foreach and flow.replan_max]
+    if mends or steps:
+        yield f'replan["{_escape(flow.replan.title)}<br/>tools: {_escape(_tools(flow.replan.tools))}"]'
+    if mends:
+        yield f'checks -.->|"{_in_a_row(fix.budget)}"| replan'
+    for node in steps:
+        yield f'{node} -.->|"a step fails"| replan'
+    for node in dict.fromkeys([*([nodes[fix.id]] if mends else []), *steps]):
+        yield f"replan -.-> {node}"
+
+
+def _flow_checks(checks: Checks) -> list[str]:
+    """The checks that a flow itself has; those of stages mean nothing there."""
+    return [
+        name for name in ("diff_scope", "tests_touched", "tests_weakened", "verify") if getattr(checks, name)
+    ]
+
+
+def _in_a_row(budget: Budget) -> str:
+    return f"{_count(budget.replan_every, 'failure')} in a row"
+
+
+def _rows(rows: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"   {name.ljust(_LABEL_WIDTH)} {text}" for name, text in rows]
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+def _line(text: str) -> str:
+    """One line without anything that could steer a terminal."""
+    return "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
+
+
+def _escape(text: str) -> str:
+    """Text for a quoted label: what could mean something to Mermaid is written as its number."""
+    safe = "".join(char if char.isalnum() or char in " ,-_" else f"#{ord(char)};" for char in _line(text))
+    safe = safe.replace("direction ", "direction#32;")  # read as a statement wherever it stands
+    return f"#45;{safe[1:]}" if safe.startswith("-") else safe  # a list, at the start of a label

@@ -1,0 +1,174 @@
+"""The knobs of agent.yaml that shape a flow, and what they make of one."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from headgate.config.stages import FlowFile, expand_stages
+from headgate.core.flow import Data, Flow, Stage
+from headgate.core.phases import PhaseControl, PhaseLog, PromptPlace
+from headgate.core.settings import Settings
+
+Policy = TypeVar("Policy", bound=Data)
+
+
+def _flow_form(value: Any) -> str:
+    return "stages" if isinstance(value, list | tuple) else "name"
+
+
+def _stage_form(value: Any) -> str:
+    return (
+        "file" if isinstance(value, FlowFile) or (isinstance(value, Mapping) and "file" in value) else "stage"
+    )
+
+
+FlowEntry = Annotated[
+    Annotated[FlowFile, Tag("file")] | Annotated[Stage, Tag("stage")], Discriminator(_stage_form)
+]
+FlowChoice = Annotated[
+    Annotated[str, Tag("name")] | Annotated[tuple[FlowEntry, ...], Tag("stages")],
+    Discriminator(_flow_form),
+    BeforeValidator(expand_stages),
+]
+
+
+class FlowKnobs(Settings):
+    """How a task is carried out, as far as the flow does not say so itself."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    task_flow_mode: Literal["staged", "staged3", "branched", "flat"] = "staged"
+    """The built-in flow: `headgate flows` lists them."""
+    task_plan_mode: Literal["first", "explore", "none"] = "explore"
+    """In built-in flows: `explore` reads before it plans, `first` plans at once, `none` has no plan."""
+    task_branching: bool = False
+    """The same as `task_flow_mode: branched`: each step of the plan is carried out in a run of its own."""
+    task_skip_readonly: bool = False
+    """Skip steps of the plan that only read."""
+    task_replan_max: int = Field(2, ge=0)
+    """How often the plan is written anew because one of its steps failed."""
+    task_output_mode: Literal["runtime", "human"] = "human"
+    """What is printed at the end: `runtime` what was measured, `human` also what the model says it did."""
+    benchmark_output_mode: Literal["runtime", "model"] = "runtime"
+    """The line that `run --benchmark` prints: the runtime's own, or the model's last text."""
+    flow: FlowChoice | None = None
+    """A flow's name or file, or its stages; takes precedence over `task_flow_mode`."""
+    flow_stage_retries: int | None = Field(None, ge=0)
+    """How often a stage is attempted again, for stages that do not say so."""
+    flow_stage_required: bool | None = None
+    """Whether the flow fails when a stage does, for stages that do not say so."""
+    flow_retry_hints: bool = True
+    """Tell the model, when a stage is attempted again, what was missing."""
+    flow_history_mode: Literal["full", "tail"] | None = None
+    """What a stage shows of its conversation, for stages that do not say so: all of it, or its end."""
+    flow_history_max_messages: int | None = Field(None, ge=5)
+    """With `tail`: how many messages are kept."""
+    flow_history_keep_first: bool | None = None
+    """With `tail`: keep the first message, which holds the task."""
+    flow_history_strip_thinking: bool | None = None
+    """Drop reasoning from older messages, for stages that do not say so."""
+    flow_history_tool_truncate_chars: int | None = Field(None, ge=0)
+    """Shorten older tool results to this many characters; 0 leaves them whole."""
+    flow_history_tool_truncate_keep_last: int | None = Field(None, ge=0)
+    """How many of the latest tool results stay whole."""
+    flow_context_window: int | None = Field(None, ge=0)
+    """How many notes of earlier stages a stage is given; 0 for none."""
+    history_strip_thinking: bool | None = None
+    """As `flow_history_strip_thinking`, for whatever that leaves open."""
+    history_tool_truncate_chars: int | None = Field(None, ge=0)
+    """As `flow_history_tool_truncate_chars`, for whatever that leaves open."""
+    history_tool_truncate_keep_last: int | None = Field(None, ge=0)
+    """As `flow_history_tool_truncate_keep_last`, for whatever that leaves open."""
+    tools_visibility: Literal["hidden", "stable"] = "hidden"
+    """`hidden` sends a stage's own tools alone; `stable` sends the same list in every stage, and refuses."""
+    phase_control: PhaseControl = PhaseControl()
+    """Hints by phase, beside the conversation."""
+    phase_prompt_place: PromptPlace = "tail"
+    """Where a phase's hint goes: behind the last message, or into the system prompt."""
+    phase_log: PhaseLog = "off"
+    """Where changes of phase are written: standard output, `.headgate/logs/TASK.log`, or both."""
+    protect_tests: Literal["off", "existing", "all"] = "off"
+    """Keep tests from being changed: those that exist, or also from being added to."""
+
+    @model_validator(mode="after")
+    def _one_mode(self) -> "FlowKnobs":
+        chosen = self.task_flow_mode if "task_flow_mode" in self.model_fields_set else "branched"
+        if self.task_branching and chosen != "branched":
+            raise ValueError(f"task_branching: true means task_flow_mode: branched, not {chosen}: keep one")
+        if self.mode == "branched" and self.task_plan_mode == "none" and self.flow is None:
+            raise ValueError("task_plan_mode: none leaves the branched flow without a plan: it needs one")
+        return self
+
+    @property
+    def mode(self) -> str:
+        """The built-in flow to use."""
+        return "branched" if self.task_branching else self.task_flow_mode
+
+
+_VIEW = ("strip_thinking", "truncate_chars", "truncate_keep_last")
+
+
+def tune(flow: Flow, knobs: FlowKnobs) -> Flow:
+    """A flow with what the knobs say, wherever it does not say so itself."""
+    given = {"replan_max": knobs.task_replan_max, "skip_readonly": knobs.task_skip_readonly}
+    chosen = {name: value for name, value in given.items() if name not in flow.model_fields_set}
+    stages = tuple(_tune_stage(stage, knobs) for stage in flow.stages)
+    return flow.model_copy(update={**chosen, "stages": stages})
+
+
+def _tune_stage(stage: Stage, knobs: FlowKnobs) -> Stage:
+    view: dict[str, Any] = {
+        "history": knobs.flow_history_mode,
+        "max_messages": knobs.flow_history_max_messages,
+        "keep_first": knobs.flow_history_keep_first,
+        "notes_window": knobs.flow_context_window,
+    }
+    for name in _VIEW:
+        written = {"strip_thinking": "strip_thinking"}.get(name, f"tool_{name}")
+        own = getattr(knobs, f"flow_history_{written}")
+        view[name] = getattr(knobs, f"history_{written}") if own is None else own
+    update: dict[str, Any] = {
+        "view": _fill_in(stage.view, view),
+        "budget": _fill_in(stage.budget, {"retries": knobs.flow_stage_retries}),
+    }
+    own = {"required": knobs.flow_stage_required, "retry_hints": knobs.flow_retry_hints}
+    update |= _left_open(stage, own)
+    return stage.model_copy(update=update)
+
+
+def _fill_in(policy: Policy, values: Mapping[str, Any]) -> Policy:
+    return policy.model_copy(update=_left_open(policy, values))
+
+
+def _left_open(policy: Data, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that were given and that the policy, as written, leaves open."""
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and name not in policy.model_fields_set
+    }
+
+
+def with_plan_mode(flow: Flow, mode: str) -> Flow:
+    """A flow without the stage that writes the plan (`none`), or without those before it (`first`)."""
+    ids = [stage.id for stage in flow.stages]
+    plans = [stage.id for stage in flow.stages if stage.checks.plan_written]
+    if not plans or mode == "explore":
+        return flow
+    dropped = set(plans) if mode == "none" else set(ids[: ids.index(plans[0])])
+    needs = {stage.id: stage.needs for stage in flow.stages}
+    kept = [
+        stage.model_copy(update={"needs": tuple(_without(stage.needs, dropped, needs))})
+        for stage in flow.stages
+        if stage.id not in dropped
+    ]
+    return flow.model_copy(update={"stages": tuple(kept)})
+
+
+def _without(wanted: tuple[str, ...], dropped: set[str], needs: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Needs, with each dropped stage replaced by what it needed itself."""
+    found: list[str] = []
+    for need in wanted:
+        found += _without(needs[need], dropped, needs) if need in dropped else [need]
+    return list(dict.fromkeys(found))

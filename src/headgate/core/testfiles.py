@@ -1,0 +1,151 @@
+"""Which files are tests, and which decide how tests run: by their names and the folders they are in."""
+
+import re
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+_TEST_PART = re.compile(
+    r"(^|[._-])tests?([._-]|$)"
+    r"|^__snapshots__$|\.snap$|\.cy\.[cm]?[jt]sx?$|\.bats$|\.feature$"
+    r"|^conftest\.py$|^conftest\.[\w.-]+\.pyc$"
+    r"|(?-i:Tests?\.\w+$)"
+    r"|(?-i:[a-z](TestCase|Spec|IT)\.(java|kts?|scala|groovy|cs|php|swift)$)"
+    r"|(?-i:^Test[A-Z]\w*\.(java|kts?|scala|groovy|cs|php|swift)$)",
+    re.IGNORECASE,
+)
+_SPEC_PART = re.compile(r"(^|[._-])specs?([._-]|$)", re.IGNORECASE)
+"""Also what documents are called, so it takes a program's suffix besides."""
+_CODE = re.compile(
+    r"\.(rb|py|[cm]?[jt]sx?|hs|lua|coffee|scala|kts?|php|swift|rs|exs?|cr|groovy|java|cs|dart|go|clj[cs]?"
+    r"|c|cc|cpp|sh|bats)",
+    re.IGNORECASE,
+)
+_RUNNER = re.compile(
+    r"conftest\.py|\.?pytest\.(ini|toml)|tox\.(ini|toml)|noxfile\.py|\.coveragerc|unittest\.cfg"
+    r"|\.?nose2?(rc|\.cfg)"
+    r"|(jest|vitest|karma|ava|cypress|playwright|wdio|nightwatch|jasmine)"
+    r"\.(config|conf|setup|workspace|projects|preset)\.[\w.]+"
+    r"|\.(mocharc|nycrc|c8rc|taprc)(\.\w+)?|(cypress|jasmine)\.json"
+    r"|phpunit\.xml(\.dist)?|\.rspec(-local)?|junit-platform\.properties|nextest\.toml|\w*\.runsettings",
+    re.IGNORECASE,
+)
+_RUNNER_PATH = re.compile(r"(.*/)?(\.cargo/config(\.toml)?|\.mvn/(maven|jvm)\.config)", re.IGNORECASE)
+_TASK_FILES = {
+    "make": re.compile(r"(GNU)?makefile|.*\.mk", re.IGNORECASE),
+    "rake": re.compile(r"rakefile(\.rb)?", re.IGNORECASE),
+    "just": re.compile(r"\.?justfile", re.IGNORECASE),
+    "task": re.compile(r"taskfile(\.dist)?\.ya?ml", re.IGNORECASE),
+}
+_BUILD = re.compile(
+    r"CMakeLists\.txt|CMakePresets\.json|pom\.xml|build\.xml|build\.sbt|meson\.build|mix\.exs"
+    r"|(build|settings|init)\.gradle(\.kts)?|gradle\.properties|directory\.build\.(props|targets)"
+    r"|gradlew(\.bat)?|mvnw(\.cmd)?|(gradle|maven)-wrapper\.\w+"
+    r"|vite\.config\.\w+|babel\.config\.\w+|\.babelrc(\.\w+)?|\.swcrc|\.pnpmfile\.cjs",
+    re.IGNORECASE,
+)
+_START_UP = re.compile(r"(site|user)customize(\.py|\..*\.pyc)?|.*\.pth|.*\.egg-link", re.IGNORECASE)
+_SHADOWS = re.compile(
+    r"(src/|lib/)?(_?pytest|unittest|doctest|nose2?|pluggy|hypothesis|coverage)(\.py|/.*)", re.IGNORECASE
+)
+_INSTALLED_OR_BUILT = frozenset(
+    [
+        "node_modules",
+        "bower_components",
+        ".venv",
+        "venv",
+        "site-packages",
+        "dist-packages",
+        ".tox",
+        ".nox",
+        ".eggs",
+        ".yarn",
+        ".pytest_cache",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".hypothesis",
+        ".gradle",
+        ".next",
+        ".nuxt",
+        ".dart_tool",
+        ".stack-work",
+        "target",
+        "build",
+        "dist",
+        "out",
+        "obj",
+        "_build",
+        "deps",
+        "coverage",
+        "htmlcov",
+        "dist-newstyle",
+        "deriveddata",
+        "pods",
+    ]
+)
+"""Folders of what was installed or built. Nothing in them is a project's own test, unless it was there."""
+_CACHED = re.compile(r"((?:.*/)?)__pycache__/([^/]+?)\.[^/]*\.py[co]", re.DOTALL)
+
+
+def is_test(path: str) -> bool:
+    """Whether a path looks like a test's, or like something that tests use: by its name, or by a folder."""
+    parts = path.split("/")
+    if any(map(_is_test_part, parts)):
+        return True
+    return is_code(path) and any(map(_is_spec_part, parts))
+
+
+def is_code(path: str) -> bool:
+    """Whether a path has the suffix of a programming language in which tests are written."""
+    return _CODE.fullmatch(PurePosixPath(path).suffix) is not None
+
+
+def is_runner_setting(path: str) -> bool:
+    """Whether a file does nothing but decide how tests run: `pytest.ini`, `jest.config.js`, `.rspec`."""
+    return _RUNNER.fullmatch(_name(path)) is not None or _RUNNER_PATH.fullmatch(path) is not None
+
+
+def is_task_file(path: str, program: str | None = None) -> bool:
+    """Whether a program such as make takes its commands from a file; None: any such program."""
+    patterns = _TASK_FILES.values() if program is None else [_TASK_FILES[program]]
+    return any(pattern.fullmatch(_name(path)) for pattern in patterns)
+
+
+def task_program(word: str) -> str | None:
+    """The program of `is_task_file` that a command's first word calls, if it is one."""
+    name = word.rpartition("/")[2].removeprefix("g")
+    return name if name in _TASK_FILES else None
+
+
+def is_build_file(path: str) -> bool:
+    """Whether a file describes how a project is built, which includes how its tests are."""
+    return _BUILD.fullmatch(_name(path)) is not None
+
+
+def is_start_up_file(path: str) -> bool:
+    """Whether a new file would be run, or taken for a test library, without any test asking for it."""
+    return _START_UP.fullmatch(_name(path)) is not None or _SHADOWS.fullmatch(path) is not None
+
+
+def is_installed_or_built(name: str) -> bool:
+    """Whether a folder of this name holds what was installed or built, not what the project wrote."""
+    return name.lower() in _INSTALLED_OR_BUILT
+
+
+def source_of(path: str) -> str:
+    """The module that a compiled one in `__pycache__` stands for, and would be run in place of."""
+    cached = _CACHED.fullmatch(path)
+    return f"{cached[1]}{cached[2]}.py" if cached else path
+
+
+@lru_cache(maxsize=16384)
+def _is_test_part(part: str) -> bool:
+    return _TEST_PART.search(part) is not None
+
+
+@lru_cache(maxsize=16384)
+def _is_spec_part(part: str) -> bool:
+    return _SPEC_PART.search(part) is not None
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

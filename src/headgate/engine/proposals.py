@@ -1,0 +1,71 @@
+"""The proposal of a dry run, and how it gets into the working tree: whole, or not at all."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from headgate.core.events import ApplyFinished, ApplyRefused, ApplyStarted, Event
+from headgate.core.rules import Decision
+from headgate.engine.tree import TaskTree
+from headgate.errors import ToolError
+from headgate.host.overlay import decode_changes, encode_changes
+from headgate.host.proposal import Conflicts
+from headgate.host.uninterrupted import uninterrupted
+from headgate.host.workspace import FileChange, Workspace
+from headgate.run.calls import hashes_of
+from headgate.run.job import Job
+
+REFUSED = Decision("propose", "conflict")
+
+
+async def apply_proposal(
+    job: Job, tree: TaskTree, past: Iterable[Event], contents: Mapping[int, str]
+) -> Decision | None:
+    """Writes the task's proposal; None when it is in the tree, otherwise how the attempt ended.
+
+    What is to be written is in the log, with hashes, before the first file is touched: a crash in between is
+    made good by writing the rest.
+    """
+    workspace = job.context.workspace
+    if job.state.phase == "applying":
+        started = [event for event in past if isinstance(event.body, ApplyStarted)][-1]
+        changes = decode_changes(contents[started.seq])
+        todo = [_rest_of(change) if _is_written(tree, change) else change for change in changes]
+    else:
+        assert job.state.proposal is not None
+        fitted = await asyncio.to_thread(tree.fit, workspace, *job.state.proposal)
+        if isinstance(fitted, Conflicts):
+            return await _refuse(job, fitted.problems)
+        changes, todo = fitted.changes, list(fitted.changes)
+        baseline = await tree.begin()
+        event = ApplyStarted(baseline=baseline, changes=tuple(map(hashes_of, changes)))
+        job.log.record("", 0, event, encode_changes(changes))
+        await job.log.commit()
+    try:
+        await uninterrupted(asyncio.to_thread(workspace.apply, todo))
+    except ToolError as error:
+        await asyncio.to_thread(_take_back, workspace, tree, changes)
+        return await _refuse(job, (str(error),))
+    job.log.record("", 0, ApplyFinished())
+    await job.log.commit()
+    return None
+
+
+def _take_back(workspace: Workspace, tree: TaskTree, changes: Iterable[FileChange]) -> None:
+    """Undoes what a crash left half done, when the rest cannot be written any more."""
+    written = [change for change in changes if _is_written(tree, change)]
+    workspace.apply([FileChange(change.path, change.after, change.before) for change in written])
+
+
+def _is_written(tree: TaskTree, change: FileChange) -> bool:
+    return tree.hash_of(hashes_of(change).path) == change.after_hash
+
+
+def _rest_of(change: FileChange) -> FileChange:
+    """What may be left of a change whose content is there: the mode."""
+    return FileChange(change.path, change.after, change.after, change.mode)
+
+
+async def _refuse(job: Job, conflicts: tuple[str, ...]) -> Decision:
+    job.log.record("", 0, ApplyRefused(conflicts=tuple(map(job.redact, conflicts))))
+    await job.log.commit()
+    return REFUSED

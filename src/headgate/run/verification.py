@@ -1,0 +1,84 @@
+"""Running the project's own checks: as the flow's last word, or because the model asked."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from headgate.checks.failures import describe, render_failures
+from headgate.checks.verify import Verification, new_run_id
+from headgate.config.texts import fill
+from headgate.core.events import CheckFinished, VerifyFinished, VerifyStarted
+from headgate.core.rules import Broken, Fail, Pass, Verdict
+from headgate.core.testfiles import is_code
+from headgate.host.protect import Restored
+from headgate.host.protecting import protected_while
+from headgate.run.job import Job
+from headgate.tools.testfiles import REASON
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a run brought, and what the model is told about it if it failed."""
+
+    verdict: Verdict
+    run_id: str
+    message: str = ""
+
+
+async def run_verification(job: Job, path: str = "", turn: int = 0, *, asked: bool = False) -> Finding:
+    """Runs the steps under a new id and records what came of it. A broken environment is recorded as such."""
+    assert job.verifier is not None
+    run_id = new_run_id(job.now())
+    steps = tuple(step.name for step in job.verifier.steps)
+    job.log.record(path, turn, VerifyStarted(run_id=run_id, steps=steps, asked=asked))
+    await job.log.commit()
+    if job.context.protected:
+        # Verification must not depend on what a command left where it may not write.
+        await asyncio.to_thread(job.context.protected.check_and_restore)
+    tree = await job.tree.mark()
+    restored: list[Restored] = []
+    async with protected_while(job.context.protected, restored):
+        found = await job.verifier.run(run_id)
+    found = _unless_tampered(found, restored)
+    reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)
+    if isinstance(found.verdict, Broken) and not asked:
+        job.log.record(path, turn, CheckFinished(check="verify", verdict="broken", reason=reason))
+        await job.log.commit()
+        return Finding(found.verdict, run_id)
+    message = _failure_message(job, "tests_failed" if asked else "verify_failed", run_id, found)
+    finished = VerifyFinished(
+        run_id=run_id,
+        passed=isinstance(found.verdict, Pass),
+        steps=found.steps,
+        reason=reason,
+        tree=tree,
+        left_behind=await job.tree.left_behind(tree),
+        failing=tuple(job.redact(describe(failure)) for failure in found.failures),
+        asked=asked,
+    )
+    job.log.record(path, turn, finished, None if asked else message or None)
+    await job.log.commit()
+    return Finding(found.verdict, run_id, message)
+
+
+def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verification:
+    """A run that passed does not count if the code it ran rewrote protected tests meanwhile.
+
+    Data beside the tests is another matter: tests may well write it.
+    """
+    tampered = [
+        one.path for one in restored if one.reason == REASON and one.change != "created" and is_code(one.path)
+    ]
+    if not tampered or not isinstance(found.verdict, Pass):
+        return found
+    listed = ", ".join(tampered[:5])
+    return replace(found, verdict=Fail("verify", f"protected tests were changed while it ran: {listed}"))
+
+
+def _failure_message(job: Job, text: str, run_id: str, found: Verification) -> str:
+    if isinstance(found.verdict, Pass):
+        return ""
+    tail = job.redact(found.tail)[-job.context.result_chars :]
+    listed = job.redact(render_failures(found.failures))
+    failing = f"\nFailing tests:\n{listed}\n" if listed else ""
+    return fill(text, reason=found.verdict.reason, run_id=run_id, failing=failing, tail=tail)

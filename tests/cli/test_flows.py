@@ -1,0 +1,193 @@
+"""`headgate flows`: the list, the files, the check and the pictures."""
+
+import os
+import pty
+import subprocess
+import sys
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+from command import environment, headgate
+
+from headgate.cli.main import main
+from headgate.config.drawing import draw_mermaid, draw_text
+from headgate.config.flows import builtin_flows, load_flow
+from headgate.engine.engine import SPECS
+
+TWO = """\
+name: two
+stages:
+  - Look around.
+  - id: change
+    tools: {allow: [write]}
+"""
+
+
+def outcome(repo: Path, *args: str) -> tuple[int, str, str]:
+    done = headgate(repo, "flows", *args)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Person:
+    """Types `headgate flows ...` in a folder, and reads what comes of it; the process is this one."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def types(self, folder: Path, *args: str) -> tuple[int | str | None, str, str]:
+        with chdir(folder), pytest.raises(SystemExit) as caught:
+            main(["flows", *args])
+        return caught.value.code, *self.capsys.readouterr()
+
+
+@pytest.fixture
+def person(capsys: pytest.CaptureFixture[str]) -> Person:
+    return Person(capsys)
+
+
+def test_the_list(repo: Path) -> None:
+    code, out, err = outcome(repo)
+    assert (code, err) == (0, "")
+    for name in builtin_flows():
+        assert f"\n{name} " in f"\n{out}"
+        assert load_flow(name, repo).description in out
+    assert "  explore -> plan -> step*\n" in out
+    assert out.endswith("\nIn use here: flat (agent.yaml): work\n")
+
+
+@pytest.mark.parametrize(
+    ("config", "last"),
+    [
+        ("", "staged (the default): explore -> plan -> implement"),
+        ("task_branching: true\n", "branched (agent.yaml): explore -> plan -> step*"),
+        ("task_plan_mode: first\n", "staged (agent.yaml): plan -> implement"),
+        ("flow: two.yaml\n", "two.yaml (agent.yaml): look-around -> change"),
+        ("flow: [Do it., two.yaml]\n", "a flow of its own (agent.yaml): do-it -> look-around -> change"),
+    ],
+)
+def test_the_flow_in_use(repo: Path, config: str, last: str) -> None:
+    (repo / "two.yaml").write_text(TWO)
+    (repo / "agent.yaml").write_text(config)
+    assert outcome(repo)[1].endswith(f"\nIn use here: {last}\n")
+
+
+def test_a_broken_configuration_is_told_after_the_list(repo: Path) -> None:
+    (repo / "agent.yaml").write_text("flow:\n- id: a\n  needs: [b]\n")
+    code, out, err = outcome(repo)
+    assert (code, err) == (2, 'headgate: agent.yaml, line 3: unknown stage "b": known are a.\n')
+    assert "\nstaged " in out
+
+
+def test_outside_a_repository(tmp_path: Path, person: Person) -> None:
+    code, out, err = outcome(tmp_path)
+    assert (code, err) == (0, "")
+    assert out.endswith("\nThis is no git repository, so no flow is in use here.\n")
+    (tmp_path / "two.yaml").write_text(TWO)
+    assert person.types(tmp_path, "check", "two.yaml") == (0, "two.yaml: ok, 2 stages\n", "")
+    assert person.types(tmp_path, "draw", "staged")[0] == 0
+    code, _, err = person.types(tmp_path, "draw")
+    assert (code, "is not in a git repository" in err) == (2, True)
+
+
+@pytest.mark.parametrize("name", builtin_flows())
+def test_a_built_in_flow_is_shown_as_it_is_and_is_a_file_to_change(
+    name: str, repo: Path, person: Person
+) -> None:
+    code, out, err = person.types(repo, "show", name)
+    assert (code, out, err) == (0, builtin_flows()[name].read_text("utf-8"), "")
+    (repo / "mine.yaml").write_text(out)
+    count = len(load_flow(name, repo).stages)
+    ok = f"mine.yaml: ok, {count} {'stage' if count == 1 else 'stages'}\n"
+    assert person.types(repo, "check", "mine.yaml") == (0, ok, "")
+
+
+def test_a_file_is_shown_as_it_is(repo: Path) -> None:
+    text = "stages: [Größe prüfen.]  # no newline at the end"
+    (repo / "mine.yaml").write_text(text, encoding="utf-8")
+    assert outcome(repo, "show", "mine.yaml") == (0, text, "")
+
+
+def test_files_are_found_from_the_working_directory_and_from_the_repository(
+    repo: Path, person: Person
+) -> None:
+    folder = repo / "flows"
+    folder.mkdir()
+    (repo / "mine.yaml").write_text(TWO)
+    (folder / "here.yaml").write_text(TWO)
+    (folder / "plain").write_text(TWO)
+    for name in ("here.yaml", "mine.yaml", "plain", "flows/here.yaml"):
+        assert person.types(folder, "check", name) == (0, f"{name}: ok, 2 stages\n", "")
+    for args in (("--repo", str(repo), "check"), ("check", "--repo", str(repo))):
+        assert person.types(repo.parent, *args, "mine.yaml") == (0, "mine.yaml: ok, 2 stages\n", "")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["show", "stagd"], 'headgate: There is no flow "stagd": did you mean "staged"? Built in are '),
+        (["draw", "stagd"], 'headgate: There is no flow "stagd": did you mean "staged"? Built in are '),
+        (["check", "stagd"], 'headgate: There is no flow "stagd": did you mean "staged"? Built in are '),
+        (["show", "none.yaml"], "headgate: There is no flow file none.yaml."),
+        (["check", "none.yaml"], "headgate: There is no flow file none.yaml."),
+        (["check", "bad.yaml"], 'headgate: bad.yaml, line 4: unknown tool or category "edit_fil": did you '),
+        (["draw", "bad.yaml"], 'headgate: bad.yaml, line 4: unknown tool or category "edit_fil": did you '),
+        (["show", "escape.yaml"], "headgate: escape.yaml, line 2: there is a character that YAML does not"),
+        (["show", "."], "headgate: . is a directory, where a file was expected."),
+        (["check", "staged", "--repo", "nowhere.yaml"], "headgate: nowhere.yaml does not exist."),
+        (["--repo", "nowhere"], "headgate: nowhere does not exist."),
+        (["shwo"], 'headgate flows: No such command "shwo": did you mean "show"?'),
+        (["staged"], 'headgate flows: No such command "staged": did you mean "show staged"?'),
+        (["xyzzy"], 'headgate flows: No such command "xyzzy": there are '),
+        (["check"], "headgate flows check: Missing argument 'FILE'."),
+    ],
+)
+def test_what_is_wrong(args: list[str], message: str, repo: Path, person: Person) -> None:
+    (repo / "bad.yaml").write_text("stages:\n- id: a\n  tools:\n    allow: [edit_fil]\n")
+    (repo / "escape.yaml").write_text("stages:\n- \x1b[2J\n")
+    code, _, err = person.types(repo, *args)
+    assert code == 2
+    assert err.startswith(message)
+    assert err.count("\n") == 1
+
+
+def test_drawing(repo: Path, person: Person) -> None:
+    flow = load_flow("staged", repo)
+    assert outcome(repo, "draw", "staged") == (0, draw_mermaid(flow, SPECS), "")
+    assert person.types(repo, "draw", "staged", "--mermaid") == (0, draw_mermaid(flow, SPECS), "")
+    assert person.types(repo, "draw", "staged", "--text") == (0, draw_text(flow, SPECS), "")
+    assert on_terminal(repo, "draw", "staged") == draw_text(flow, SPECS)
+    assert on_terminal(repo, "draw", "staged", "--mermaid") == draw_mermaid(flow, SPECS)
+
+
+def test_drawing_the_flow_in_use(repo: Path) -> None:
+    (repo / "agent.yaml").write_text("flow: [Do it.]\nflow_stage_retries: 7\n")
+    out = outcome(repo, "draw", "--text")[1]
+    assert out.startswith("custom\n\n1. do-it\n")
+    assert "25 turns, 7 retries," in out
+
+
+def on_terminal(repo: Path, *args: str) -> str:
+    """What a person sees."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "headgate", "flows", *args],
+        cwd=repo,
+        env=environment(repo),
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+    ) as process:
+        os.close(theirs)
+        printed = b""
+        while chunk := read_terminal(ours):
+            printed += chunk
+    os.close(ours)
+    assert process.returncode == 0
+    return printed.decode().replace("\r\n", "\n")
+
+
+def read_terminal(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:
+        return b""  # nobody has the other end open any more

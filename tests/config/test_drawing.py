@@ -1,0 +1,211 @@
+"""Pictures of flows: what runs, in which order, behind which gates; and Mermaid that can be read."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.config.drawing import draw_mermaid, draw_text, outline, run_order
+from headgate.config.flows import builtin_flows, load_flow
+from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy
+from headgate.core.messages import ToolSpec
+
+WRITE = [ToolSpec("edit_file", "", {}, "write")]
+LABEL = r'"(?:[^"#<>`:;&|]|: (?! )|#\d+;|<br/>)+"'
+NODE = re.compile(rf"(\w+)(?:\(\[{LABEL}\]\)|\[{LABEL}\]|\[\[{LABEL}\]\]|\{{\{{{LABEL}\}}\}})")
+EDGE = re.compile(rf"(\w+) (?:-->|==>|-\.->)(?:\|{LABEL}\|)? (\w+)")
+
+EVERYTHING = Flow(
+    name="all",
+    description="Everything\x1b[31m at once.",
+    stages=(
+        Stage(
+            id="work",
+            label="Do\nit",
+            foreach="plan",
+            tools=ToolScope(allow=("read", "write"), block=("apply_patch",)),
+            view=ViewPolicy(history="tail", max_messages=9, keep_first=False, truncate_chars=500),
+            checks=Checks(files_read=2, tool_calls=1, code_changed=True),
+            budget=Budget(turns=1, retries=0, exhausted="skip", verify_loops=1, replan_every=2),
+            model="cheap",
+            needs=("plan",),
+            allow_missing_done=True,
+        ),
+        Stage(
+            id="plan",
+            tools=ToolScope(allow=()),
+            view=ViewPolicy(transcript="parent"),
+            checks=Checks(plan_written=True),
+            advance="rules",
+            required=False,
+            priority="low",
+        ),
+        Stage(id="look", view=ViewPolicy(notes_window=0), tools=ToolScope(block=("run",)), priority="high"),
+    ),
+    checks=Checks(tests_touched=True, verify=True),
+    replan_max=1,
+    skip_readonly=True,
+)
+
+
+def test_as_text() -> None:
+    assert (
+        draw_text(EVERYTHING, WRITE)
+        == """\
+all: Everything [31m at once.
+
+1. look
+   tools   all, never run
+   ends    by stage_done
+   budget  25 turns, 1 retry, then one last turn, and the stage fails
+   view    a conversation of its own, no notes
+   order   high priority
+
+2. plan
+   tools   none
+   checks  plan written
+   ends    as soon as its checks hold
+   budget  25 turns, 1 retry, then one last turn, and the stage fails
+   view    the flow's conversation
+   order   low priority
+   fails   and the flow goes on
+
+3. Do it (work)
+   needs   plan
+   each    step of the plan; a failed step has the plan written anew, once at most; \
+steps that only read are skipped
+   tools   only read, write, never apply_patch
+   checks  2 files read, 1 tool call, code changed
+   ends    by stage_done or a reply without calls
+   budget  1 turn, then the stage is skipped
+   view    a conversation of its own, notes of the last 3 stages; the last 9 messages, without its first; \
+tool results cut to 500 characters, the last 3 whole
+   model   cheap
+
+After the last stage
+   checks  tests_touched, verify
+   fix     what fails goes back to look
+   stuck   after 12 failed verifications
+   replan  after 3 failures in a row: REPLAN, tools only read, reasoning, plan_tasks; then look again
+"""
+    )
+
+
+def test_as_mermaid() -> None:
+    flow = EVERYTHING.model_copy(update={"fix": "work"})
+    assert (
+        draw_mermaid(flow)
+        == """\
+flowchart TD
+    task(["Task"])
+    stage1["LOOK<br/>tools: all, never run<br/>ends: by stage_done<br/>\
+budget: 25 turns, 1 retry, then one last turn, and the stage fails"]
+    stage2["PLAN<br/>tools: none<br/>checks: plan written<br/>ends: as soon as its checks hold<br/>\
+budget: 25 turns, 1 retry, then one last turn, and the stage fails"]
+    stage3[["Do it<br/>each: step of the plan<br/>tools: only read, write, never apply_patch<br/>\
+checks: 2 files read, 1 tool call, code changed<br/>ends: by stage_done or a reply without calls<br/>\
+budget: 1 turn, then the stage is skipped"]]
+    task --> stage1
+    stage1 --> stage2
+    stage2 ==> stage3
+    success(["SUCCESS"])
+    checks{{"checks: tests_touched, verify"}}
+    stage3 --> checks
+    checks -->|"pass"| success
+    checks -.->|"fail"| stage3
+    stuck(["STUCK"])
+    checks -->|"1 failed verification"| stuck
+    replan["REPLAN<br/>tools: only read, reasoning, plan_tasks"]
+    checks -.->|"2 failures in a row"| replan
+    stage3 -.->|"a step fails"| replan
+    replan -.-> stage3
+"""
+    )
+
+
+def test_without_checks_the_last_stage_is_the_end() -> None:
+    flow = Flow(name="f", stages=(Stage(id="a"), Stage(id="b", needs=("a",))))
+    assert draw_text(flow).endswith("After the last stage\n   checks  none: the work counts as done\n")
+    assert draw_mermaid(flow).splitlines()[-4:] == [
+        "    task --> stage1",
+        "    stage1 ==> stage2",
+        '    success(["SUCCESS"])',
+        "    stage2 --> success",
+    ]
+
+
+def test_needs_that_are_not_the_stage_before_have_arrows_of_their_own() -> None:
+    stages = (Stage(id="a"), Stage(id="b"), Stage(id="c", needs=("a",)))
+    edges = [line.strip() for line in draw_mermaid(Flow(name="f", stages=stages)).splitlines() if ">" in line]
+    assert edges[-4:] == ["stage1 --> stage2", "stage2 --> stage3", "stage1 ==> stage3", "stage3 --> success"]
+
+
+def test_nothing_in_a_label_means_something_to_mermaid() -> None:
+    label = '- Go "up" [now]; #1 <b>|x|</b> `y`: direction  LR %% end'
+    drawn = draw_mermaid(Flow(name="f", stages=(Stage(id="end", label=label),)))
+    assert drawn.splitlines()[2].startswith(
+        '    stage1["#45; Go #34;up#34; #91;now#93;#59; #35;1 #60;b#62;#124;x#124;#60;#47;b#62; '
+        "#96;y#96;#58; direction#32;LR #37;#37; end<br/>tools: "
+    )
+    assert_readable(drawn)
+
+
+def test_outlines() -> None:
+    assert outline(EVERYTHING) == "look -> plan -> work*"
+
+
+@pytest.mark.parametrize("name", builtin_flows())
+def test_built_in_flows_can_be_drawn(name: str, tmp_path: Path) -> None:
+    flow = load_flow(name, tmp_path)
+    assert_readable(draw_mermaid(flow, WRITE))
+    assert all(stage.id in draw_text(flow, WRITE) for stage in flow.stages)
+
+
+def assert_readable(drawn: str) -> None:
+    """Every line is a node with a harmless label, or an arrow between nodes that are there."""
+    head, *lines = drawn.removesuffix("\n").split("\n")
+    assert head == "flowchart TD"
+    nodes, ends = set(), set()
+    for line in lines:
+        node, edge = NODE.fullmatch(line.strip()), EDGE.fullmatch(line.strip())
+        assert node or edge, line
+        if node:
+            assert node[1] not in nodes
+            nodes.add(node[1])
+        elif edge:
+            ends |= {edge[1], edge[2]}
+    assert ends == nodes
+
+
+IDS = st.lists(st.from_regex(r"\A[A-Za-z][A-Za-z0-9_-]{0,9}\Z"), min_size=1, max_size=6, unique=True)
+
+
+@st.composite
+def flows(draw: st.DrawFn) -> Flow:
+    ids = draw(IDS)
+    stages = [
+        Stage(
+            id=name,
+            label=draw(st.text(max_size=20)),
+            tools=ToolScope(block=tuple(draw(st.lists(st.text(max_size=8), max_size=2)))),
+            checks=Checks(files_read=draw(st.integers(0, 2)), code_changed=draw(st.booleans())),
+            foreach=draw(st.sampled_from([None, "plan"])),
+            priority=draw(st.sampled_from(["low", "normal", "high"])),
+            needs=tuple(sorted(draw(st.sets(st.sampled_from(ids[:index]))))) if index else (),
+        )
+        for index, name in enumerate(ids)
+    ]
+    checks = Checks(verify=draw(st.booleans()), diff_scope=draw(st.booleans()))
+    return Flow(name=draw(st.text(max_size=9)), stages=tuple(draw(st.permutations(stages))), checks=checks)
+
+
+@given(flows())
+def test_any_flow_can_be_drawn(flow: Flow) -> None:
+    assert_readable(draw_mermaid(flow, WRITE))
+    text = draw_text(flow, WRITE)
+    assert all(line.isprintable() for line in text.removesuffix("\n").split("\n"))
+    order = [stage.id for stage in run_order(flow)]
+    assert sorted(order) == sorted(stage.id for stage in flow.stages)
+    assert all(order.index(need) < order.index(stage.id) for stage in flow.stages for need in stage.needs)

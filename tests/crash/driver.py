@@ -1,0 +1,135 @@
+"""Runs a scenario in a process that dies on cue.
+
+Started once: it imports Headgate, then forks a child for each job that it reads, a JSON object on a line. For
+each it answers two lines: the child's process id when it begins, and how it ended.
+"""
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from crash_scenarios import SCENARIOS, Worker
+
+from headgate.core.events import ApplyFinished, ApplyStarted, Event, ToolFinished, ToolStarted
+from headgate.core.task import Constraints, Options
+from headgate.engine.bus import Bus
+from headgate.engine.engine import Engine
+
+FILE_OPERATIONS = frozenset({"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir"})
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class EventCount:
+    """Hears of events, each after its commit, and dies after the nth, or the nth since the first reply."""
+
+    def __init__(self, deadly: int | None, after_reply: bool) -> None:
+        self.deadly = deadly
+        self.heard = 0
+        self._waiting = after_reply
+
+    def hear(self, event: Event) -> None:
+        self._waiting = self._waiting and event.kind != "reply_received"
+        self.heard += not self._waiting
+        if self.heard == self.deadly:
+            die()
+
+
+class FileCount:
+    """Counts what each write does to the file system, and dies before one of those operations."""
+
+    def __init__(self, deadly: tuple[int, int] | None) -> None:
+        self.deadly = deadly
+        self.writes: list[int] = []
+        self._writing = False
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event.body, ToolStarted | ApplyStarted) and event.body.changes:
+            self.writes.append(0)
+            self._writing = True
+        elif isinstance(event.body, ToolFinished | ApplyFinished):
+            self._writing = False
+
+    def audit(self, name: str, args: tuple[Any, ...]) -> None:
+        if self._writing and name in FILE_OPERATIONS:
+            self.writes[-1] += 1
+            if self.deadly == (len(self.writes), self.writes[-1]):
+                die()
+
+
+class ReportCount:
+    """Counts how often Headgate's own folder is written to at the end, and dies before one of those."""
+
+    def __init__(self, deadly: int | None) -> None:
+        self.deadly = deadly
+        self.opened = 0
+        self._ended = False
+
+    def hear(self, event: Event) -> None:
+        self._ended = self._ended or event.kind == "task_ended"
+
+    def audit(self, name: str, args: tuple[Any, ...]) -> None:
+        if self._ended and name == "open" and ".headgate/" in str(args[0]) and str(args[1])[0] in "aw":
+            self.opened += 1
+            if self.opened == self.deadly:
+                die()
+
+
+async def work(job: dict[str, Any]) -> None:
+    repo, scenario = Path(job["repo"]), SCENARIOS[job["scenario"]]
+    events = EventCount(job.get("event"), job.get("after_reply", False))
+    files = FileCount(tuple(job["write"]) if "write" in job else None)
+    reports = ReportCount(job.get("report"))
+    listeners: list[Callable[[Event], None]] = [files.hear, reports.hear, events.hear]
+    engine = Engine.open(repo, bus=Bus(listeners), models={None: Worker(scenario)})
+    sys.addaudithook(files.audit)
+    sys.addaudithook(reports.audit)
+    if not engine.store.tasks():
+        engine.submit("Make n 3.", Constraints(), Options(dry_run=scenario.dry_run))
+    await engine.drain()
+    if engine.store.tasks()[0].state == "PROPOSED":
+        await engine.apply("t1")
+        await engine.drain()
+    engine.store.close()
+    counted = {"events": events.heard, "writes": files.writes, "reports": reports.opened}
+    Path(job["info"]).write_text(json.dumps(counted))
+
+
+def run_child(job: dict[str, Any]) -> None:
+    os.environ["CRASH_GATE"] = job.get("gate", "")
+    status = 1
+    try:
+        asyncio.run(work(job))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def main() -> None:
+    gc.freeze()  # what is shared with the children is not to be touched by each of them
+    for line in sys.stdin:
+        # A fork copies only the thread that forks, so there must not be another one.
+        assert threading.active_count() == 1
+        pid = os.fork()
+        if pid == 0:
+            run_child(json.loads(line))
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""A process that is really killed, at every point of a run: the next one brings the task to the same end.
+
+What may differ from a run that nobody disturbed is what `repeats` lists, and no more than one of it for each
+time that the process was killed. Every other event is there once, in the same order, with the same content.
+"""
+
+import os
+import random
+import shutil
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+from crash_runs import KILLED, SUMS, Driver, End, Place, differences, end_of, repeats
+from crash_scenarios import FILES, RICH, SCENARIOS, WRITES, Scenario
+
+from headgate.core.events import TaskEnded
+
+AT_ONCE = 3
+PATIENCE = 60.0
+"""Seconds after which a test gives up; nothing takes that long unless it hangs."""
+
+Cue = dict[str, Any]
+Kill = Callable[[Place, Cue], None]
+
+
+@dataclass
+class Ground:
+    """Where scenarios are run, again and again, by processes that can be killed."""
+
+    path: Path
+    drivers: "SimpleQueue[Driver]"
+    undisturbed: dict[str, End] = field(default_factory=dict)
+    counted: dict[str, dict[str, Any]] = field(default_factory=dict)
+    kill_points: Counter[str] = field(default_factory=Counter)
+
+    def prepare(self, scenario: Scenario) -> None:
+        """Runs a scenario once without a crash, to know how it ends and where it can be killed."""
+        scenario.make_repository(self.path / scenario.name)
+        with self.place(scenario.name) as place:
+            self.counted[scenario.name] = place.finish()
+            self.undisturbed[scenario.name] = end_of(place)
+
+    @contextmanager
+    def place(self, name: str) -> Iterator[Place]:
+        """A repository of its own in which a scenario has not begun yet."""
+        driver = self.drivers.get()
+        path = Path(tempfile.mkdtemp(dir=self.path))
+        try:
+            place = Place(path, name, driver)
+            shutil.copytree(self.path / name, place.repo)
+            place.gate.mkdir()
+            yield place
+        finally:
+            shutil.rmtree(path)
+            self.drivers.put(driver)
+
+    def kill_at(self, name: str, cues: Sequence[Cue], kill: Kill, **options: Any) -> str:
+        """Kills a run at these cues, one after the other, and runs it to its end: what is wrong with that."""
+        with self.place(name) as place:
+            try:
+                for cue in cues:
+                    kill(place, cue)
+                place.finish(**options)
+                return self._judge(place, len(cues))
+            except (AssertionError, FileNotFoundError) as error:
+                return str(error)
+
+    def _judge(self, place: Place, kills: int) -> str:
+        kinds = Counter(repeats(place.events()).values())
+        costs = kinds["verification"] + kinds["write"] + kinds["command"]
+        assert costs <= kills, f"{kinds} for {kills} kills"
+        assert kinds["resumed"] <= kills
+        assert kinds["asked again"] == kinds["command begun"] == kinds["command"]
+        temporaries = list(place.repo.rglob(".headgate-tmp-*"))
+        assert not temporaries
+        orphan = place.gate / "orphan"
+        assert not (orphan.exists() and is_alive(int(orphan.read_text()))), "a command was left running"
+        uncounted = SUMS if kinds["command"] else frozenset()
+        return differences(self.undisturbed[place.scenario], end_of(place), uncounted)
+
+    def check(
+        self, kind: str, name: str, rounds: Sequence[Sequence[Cue]], kill: Kill, **options: Any
+    ) -> None:
+        """Kills at every one of these points; all of them have to lead to the same end."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            problems = list(pool.map(lambda cues: self.kill_at(name, cues, kill, **options), rounds))
+        wrong = [f"{cues}: {problem}" for cues, problem in zip(rounds, problems, strict=True) if problem]
+        assert not wrong, f"{len(wrong)} of {len(rounds)}\n" + "\n".join(wrong[:10])
+        self.kill_points[kind] += sum(map(len, rounds))
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    path = tmp_path_factory.mktemp("crash")
+    drivers: SimpleQueue[Driver] = SimpleQueue()
+    started = [Driver(path) for _ in range(AT_ONCE)]
+    for driver in started:
+        drivers.put(driver)
+    ground = Ground(path, drivers)
+    for scenario in SCENARIOS.values():
+        ground.prepare(scenario)
+    yield ground
+    for driver in started:
+        driver.close()
+
+
+def dies(place: Place, cue: Cue) -> None:
+    assert place.run(**cue) == KILLED
+
+
+def dies_writing(place: Place, cue: Cue) -> None:
+    """Dies in the middle of a write. Whatever is there then, every file is whole: the old one or the new."""
+    dies(place, cue)
+    whole = {name: {text.encode()} for name, text in FILES.items()}
+    for name, text in WRITES.tree.items():
+        whole.setdefault(name, set()).add(text.encode())
+    for name, content in place.files().items():
+        if name in whole:
+            assert content in whole[name], f"{name} is {content!r}"
+        else:
+            assert name in ("agent.yaml", "flow.yaml") or ".headgate-tmp-" in name
+
+
+def dies_at_gate(place: Place, cue: Cue) -> None:
+    """Kills the process while a command of its own runs, which nobody else ends."""
+    (place.gate / "wait").write_text(cue["gate"])
+    process = place.driver.start(place.job())
+    waiting = place.gate / "pid"
+    deadline = time.monotonic() + PATIENCE
+    while not waiting.exists():
+        assert time.monotonic() < deadline, "the gate was not reached"
+        time.sleep(0.01)
+    os.kill(process, signal.SIGKILL)
+    assert place.driver.wait() == KILLED
+    assert is_alive(int(waiting.read_text()))
+    waiting.rename(place.gate / "orphan")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_the_undisturbed_run_is_rich(ground: Ground) -> None:
+    end = ground.undisturbed["rich"]
+    assert end.tree == RICH.final_tree
+    assert (end.row, end.runs, end.counts) == ("SUCCESS", 3, (2, 1, 2, 2))
+    assert [report["verified"] for report in end.reports] == [True]
+    kinds = {kind for kind, _, _ in end.story}
+    assert kinds >= {"plan_written", "diagnosis_given", "fix_attempted", "replan_started", "view_compacted"}
+    retried = ground.undisturbed["retry"]
+    assert (retried.row, retried.stages) == ("SUCCESS", {"work": "failed", "work#2": "completed"})
+
+
+@pytest.mark.parametrize("name", ["rich", "retry", "dry"])
+def test_killed_after_every_event(ground: Ground, name: str) -> None:
+    # After the last event the task has ended: what is killed then is another test's matter.
+    points = range(1, ground.counted[name]["events"])
+    ground.check("after an event", name, [[{"event": n}] for n in points], dies)
+
+
+def test_killed_in_the_middle_of_a_write(ground: Ground) -> None:
+    writes = enumerate(ground.counted["writes"]["writes"], 1)
+    points = [[{"write": (number, n)}] for number, count in writes for n in range(1, count + 1)]
+    ground.check("in a write", "writes", points, dies_writing)
+
+
+def test_killed_in_the_middle_of_an_apply(ground: Ground) -> None:
+    number, count = list(enumerate(ground.counted["dry"]["writes"], 1))[-1]
+    points = [[{"write": (number, n)}] for n in range(1, count + 1)]
+    ground.check("while a proposal is applied", "dry", points, dies_writing)
+
+
+def test_killed_in_the_middle_of_a_command(ground: Ground) -> None:
+    gates = ["shell", "verify 1", "verify 2", "verify 3"]
+    ground.check("in a command", "rich", [[{"gate": gate}] for gate in gates], dies_at_gate)
+
+
+def test_killed_again_and_again(ground: Ground) -> None:
+    chance = random.Random(3)
+    events = ground.counted["rich"]["events"]
+    pairs = [[{"event": chance.randrange(1, events)}, {"event": chance.randrange(1, 6)}] for _ in range(6)]
+    # The third time comes after another reply: who gets nowhere three times in a row is given up.
+    threes = [
+        [
+            {"event": chance.randrange(1, events - 40)},
+            {"event": chance.randrange(1, 8)},
+            {"event": chance.randrange(1, 8), "after_reply": True},
+        ]
+        for _ in range(6)
+    ]
+    ground.check("again and again", "rich", [*pairs, *threes], dies)
+
+
+def test_a_task_that_gets_nowhere_three_times_in_a_row_ends_honestly(ground: Ground) -> None:
+    with ground.place("rich") as place:
+        for cue in ({"event": 40}, {"event": 1}, {"event": 1}):
+            dies(place, cue)
+        place.finish()
+        last = place.events()[-1].body
+        assert isinstance(last, TaskEnded)
+        assert (place.row_state(), last.state, last.reason) == ("INFRA_ERROR", "INFRA_ERROR", "crash_loop")
+        assert last.files_changed == ("calc.py", "copy.txt", "docs/deep/new.md", "n.txt", "old.txt")
+
+
+def test_a_verification_that_is_run_again_counts_once(ground: Ground) -> None:
+    with ground.place("writes") as place:
+        dies_at_gate(place, {"gate": "verify 3"})
+        place.finish()
+        assert [report["attempts"] for report in end_of(place).reports] == [1]
+
+
+@pytest.mark.parametrize("cue", ["event", "report 1", "report 2"])
+def test_killed_before_the_report_is_written(ground: Ground, cue: str) -> None:
+    """`event`: the last one, which says that the task has ended. The report is a line and a page."""
+    name, _, number = cue.partition(" ")
+    point = {name: int(number) if number else ground.counted["writes"]["events"]}
+    ground.check("before the report", "writes", [[point]], dies)
+
+
+def test_how_many_kill_points_were_tried(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    tried = ", ".join(f"{count} {kind}" for kind, count in ground.kill_points.items())
+    with capsys.disabled():
+        print(f"\ncrash: {ground.kill_points.total()} kill points ({tried}), all resumed to the same end")

@@ -1,0 +1,92 @@
+"""A disk that is full while the store commits: said in a sentence, nothing lost, nothing half written."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headgate.core.events import MessageAdded
+from headgate.core.task import Task
+from headgate.engine.store import Draft, Store
+from headgate.errors import StoreError
+
+SCRIPT = """
+- calls: [{read_file: {path: big.txt}}]
+- calls: [{read_file: {path: big.txt, start_line: 2}}]
+- calls: [{read_file: {path: big.txt, start_line: 3}}]
+- text: Read it.
+"""
+
+FILL = """
+import asyncio, sys
+from pathlib import Path
+from test_store_full_disk import fill
+asyncio.run(fill(Path(sys.argv[1])))
+"""
+
+
+async def fill(path: Path) -> None:
+    """Appends until no file may grow any more, then until it may again; prints what was acknowledged."""
+    store = Store(path)
+    task = store.add_task(lambda task_id: Task(id=task_id, text="x", goal="x"), 1.0)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for number, limit in enumerate((200_000, hard)):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+        for turn in range(100):
+            draft = Draft("", turn, 1.0, MessageAdded(role="user", slug=f"{number}-{turn}"), "y" * 5000)
+            try:
+                [event] = await store.append(task.id, [draft], "RUNNING")
+            except StoreError as error:
+                print(f"refused {error}", flush=True)
+                break
+            print(f"kept {event.seq} {number}-{turn}", flush=True)
+    store.close()
+
+
+def test_what_was_acknowledged_is_there_and_the_rest_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "headgate.db"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-c", FILL, str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("refused")] == [
+        f"refused cannot write {path}: disk I/O error; free some space and run again"
+    ]
+    store = Store(path)
+    slugs = [(event.seq, event.body.slug) for event in store.events() if isinstance(event.body, MessageAdded)]
+    assert [f"kept {seq} {slug}" for seq, slug in slugs] == [
+        line for line in lines if line.startswith("kept")
+    ]
+    assert (store.recovery, len(store.contents("t1")), len(slugs) > 100) == (None, len(slugs), True)
+    store.close()
+
+
+@pytest.mark.parametrize("limit", [70_000, 110_000, 150_000, 200_000])
+def test_a_task_on_a_full_disk_exits_3_and_goes_on_when_there_is_space(tmp_path: Path, limit: int) -> None:
+    repo = tmp_path / "repo"
+    subprocess.run(["git", "init", "-q", str(repo)], check=True)
+    (repo / "big.txt").write_text("".join(f"line {number} {'x' * 60}\n" for number in range(400)))
+    (repo / "script.yaml").write_text(SCRIPT)
+    (repo / "agent.yaml").write_text("task_flow_mode: flat\nmodel: script:script.yaml\n")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+
+    def headgate(*args: str, most: str = "unlimited") -> subprocess.CompletedProcess[str]:
+        limited = ("bash", "-c", 'ulimit -f "$1"; shift; exec "$@"', "-", most)
+        command = [*limited, sys.executable, "-m", "headgate", *args]
+        return subprocess.run(command, cwd=repo, env=environment, capture_output=True, text=True, check=False)
+
+    full = headgate("run", "Read big.txt.", most=str(limit // 1024))
+    last = full.stderr.splitlines()[-1]
+    assert (full.returncode, last) == (
+        3,
+        f"headgate: cannot write {repo}/.headgate/headgate.db: disk I/O error; free some space and run again",
+    )
+    tasks = json.loads(headgate("tasks", "--json").stdout)
+    assert [(task["id"], task["state"]) for task in tasks] in ([], [("t1", "QUEUED")], [("t1", "RUNNING")])
+    if tasks:
+        assert headgate("run", "--resume", "t1").returncode == 0

@@ -1,0 +1,1 @@
+grep -q 2 n.txt

@@ -1,0 +1,1 @@
+grep -q twentieth a.txt

@@ -1,0 +1,1 @@
+diff src/n.txt tests/expected.txt

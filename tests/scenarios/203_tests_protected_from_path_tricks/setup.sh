@@ -1,0 +1,2 @@
+ln -s tests checks
+ln -s tests/test_calc.py alias.py
