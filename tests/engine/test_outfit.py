@@ -2,7 +2,9 @@
 
 import re
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ from headgate.engine.outfit import (
     tools_for,
 )
 from headgate.errors import ConfigError, ToolDenied
-from headgate.host.git import Snapshots
+from headgate.host.git import Snapshots, git
 from headgate.host.workspace import FileChange
 from headgate.tools.base import Outcome, ToolContext
 from headgate.tools.shell import shell
@@ -170,3 +172,71 @@ class TestBoundaries:
         assert (repo / ".headgate" / "protected" / "t1").is_dir()
         given.protected.forget()
         assert not (repo / ".headgate" / "protected" / "t1").exists()
+
+
+class TestProtectedTests:
+    @pytest.fixture
+    def tested(self, repo: Path) -> Path:
+        (repo / "tests").mkdir()
+        (repo / "tests" / "test_auth.py").write_text("assert True\n")
+        return repo
+
+    def build(self, repo: Path, config: Config, start: str, **options: Any) -> ToolContext:
+        task = Task(id="t1", text="x", goal="x", **options)
+        bounds = task_boundaries(repo, config, task)
+        return build_context(
+            Folder(repo), config, task, Bus(), lambda text: text, tuple, bounds, baseline=lambda: start
+        )
+
+    @pytest.mark.parametrize(
+        ("configured", "asked", "refused"),
+        [
+            ("off", None, False),
+            ("existing", None, True),
+            ("all", "off", False),
+            ("off", "existing", True),
+            ("existing", "all", True),
+        ],
+    )
+    def test_the_task_s_own_word_counts_before_the_configuration(
+        self, tested: Path, configured: str, asked: str | None, refused: bool
+    ) -> None:
+        config = Config.model_validate({"protect_tests": configured})
+        given = self.build(tested, config, Snapshots(tested).take(), protect_tests=asked)
+        change = [FileChange("tests/test_auth.py", b"assert True\n", b"")]
+        with pytest.raises(ToolDenied, match="is a test") if refused else nullcontext():
+            given.workspace.apply(change)
+
+    async def test_those_of_the_start_hold_when_the_task_is_taken_up_again(self, tested: Path) -> None:
+        config = Config(protect_tests="existing")
+        start = Snapshots(tested).take()
+        (tested / ".gitignore").write_text("tests\n")
+        (tested / "tests" / "test_new.py").write_text("new\n")
+        given = self.build(tested, config, start)
+        text = await run(given, "echo x > tests/test_auth.py; echo x > tests/test_new.py")
+        assert [line.partition(" (")[0] for line in text.splitlines()[2:]] == ["Restored: tests/test_auth.py"]
+        assert (tested / "tests" / "test_new.py").read_text() == "x\n"
+
+    async def test_what_verification_runs_in_a_package(self, tested: Path) -> None:
+        (tested / "packages" / "api" / "run.sh").write_text("true\n")
+        steps = Verification(steps=(VerifyStep(name="tests", command="sh run.sh"),))
+        package = Monorepo(package="packages/api")
+        config = Config(protect_tests="existing", verification=steps, monorepo=package)
+        given = self.build(tested, config, Snapshots(tested).take())
+        text = await run(given, "echo x > run.sh; echo x > app.py")
+        assert [line.partition(" (")[0] for line in text.splitlines()[2:]] == [
+            "Restored: packages/api/run.sh"
+        ]
+
+    async def test_nested_repositories(self, tested: Path) -> None:
+        nested = tested / "vendored"
+        (nested / "tests").mkdir(parents=True)
+        (nested / "tests" / "test_it.py").write_text("old\n")
+        who = ("-c", "user.name=T", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false")
+        for args in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "start")):
+            git(nested, *args)
+        given = self.build(tested, Config(protect_tests="existing"), Snapshots(tested).take())
+        text = await run(given, "rm vendored/tests/test_it.py; echo x > vendored/lib.py")
+        assert "Restored: vendored/tests/test_it.py" in text
+        assert (nested / "tests" / "test_it.py").read_text() == "old\n"
+        assert (nested / "lib.py").exists()

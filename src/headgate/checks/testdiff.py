@@ -138,10 +138,11 @@ def defined(hunk: list[Line], sign: str) -> list[str]:
 def owner(hunk: list[Line], index: int) -> tuple[str, str]:
     """The test that a line belongs to or is aimed at: the sign of its definition, and its name."""
     line = hunk[index]
-    below = range(index, len(hunk))
-    above = range(index, -1, -1)
-    for other in below if _AIMED_BELOW.match(line.text) else above:
-        if hunk[other].sign in (line.sign, " ") and (name := definition(hunk, other)):
+    is_mark = _AIMED_BELOW.match(line.text) is not None
+    for other in range(index, len(hunk)) if is_mark else range(index, -1, -1):
+        marked = _MARKED.search(hunk[other].text) if is_mark else None
+        name = definition(hunk, other) or (marked[1] if marked else "")
+        if name and hunk[other].sign in (line.sign, " "):
             return hunk[other].sign, name
     return "", ""
 

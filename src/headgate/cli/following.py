@@ -13,7 +13,8 @@ from headgate.cli.benchmark import result_line
 from headgate.cli.interrupts import on_interrupt
 from headgate.cli.live import Progress, say
 from headgate.cli.work import start_worker
-from headgate.core.events import Event
+from headgate.core.events import Event, PhaseChanged
+from headgate.core.phases import phase_line
 from headgate.core.report import Report
 from headgate.core.state import fold
 from headgate.core.task import Task, TaskState
@@ -37,7 +38,8 @@ async def follow_task(
     A benchmark's try has one line on standard output, however it ends.
     """
     progress = Progress()
-    bus = Bus([progress.hear, *([print_event] if as_json else [])], [progress.feel])
+    phases = PhaseLines(progress)
+    bus = Bus([progress.hear, phases.hear, *([print_event] if as_json else [])], [progress.feel])
     engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root))
     engine.keep_last_words = True
     try:
@@ -45,6 +47,7 @@ async def follow_task(
             progress.print_line(note, 0)
         task = await begin(engine)
         progress.state = fold(engine.store.events(task.id))
+        phases.to_stdout = not (as_json or task.dry_run or task.benchmark)
         on_interrupt(lambda: cancel_task(engine, task, progress))
         number = None if as_json else task.benchmark
         report: Report | None = None
@@ -95,6 +98,21 @@ class Waiting:
             who = f"process {wait.holder}" if wait.holder else "another process"
             self._progress.print_line(f"Waiting: {who} works in this repository", 0)
         self._ahead = wait.ahead
+
+
+class PhaseLines:
+    """Prints changes of phase where the configuration asks for it; beside other output, on standard error."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.to_stdout = False
+
+    def hear(self, event: Event) -> None:
+        wanted = self._progress.state.config.get("phase_log") in ("stdout", "both")
+        if wanted and isinstance(event.body, PhaseChanged):
+            body = event.body
+            line = phase_line(body.before, body.phase, body.by, body.reason)
+            say(line) if self.to_stdout else self._progress.print_more(line)
 
 
 def print_event(event: Event) -> None:

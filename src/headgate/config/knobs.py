@@ -62,7 +62,7 @@ class FlowKnobs(Settings):
     """Tell the model, when a stage is attempted again, what was missing."""
     flow_history_mode: Literal["full", "tail"] | None = None
     """What a stage shows of its conversation, for stages that do not say so: all of it, or its end."""
-    flow_history_max_messages: int | None = Field(None, ge=5)
+    flow_history_max_messages: int | None = Field(None, ge=2)
     """With `tail`: how many messages are kept."""
     flow_history_keep_first: bool | None = None
     """With `tail`: keep the first message, which holds the task."""

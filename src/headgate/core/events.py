@@ -366,6 +366,13 @@ class TaskEnded(Body):
     """Where Headgate itself failed, if it did."""
 
 
+class TaskReportInvalid(Body):
+    """The task's report is not as scripts expect it: a bug in Headgate. `codes` say what is wrong."""
+
+    kind: Literal["task_report_invalid"] = "task_report_invalid"
+    codes: tuple[str, ...]
+
+
 AnyBody = Annotated[
     TaskStarted
     | TaskResumed
@@ -393,7 +400,8 @@ AnyBody = Annotated[
     | ApplyStarted
     | ApplyFinished
     | ApplyRefused
-    | TaskEnded,
+    | TaskEnded
+    | TaskReportInvalid,
     Field(discriminator="kind"),
 ]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(AnyBody)

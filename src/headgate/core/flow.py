@@ -65,7 +65,7 @@ class ViewPolicy(Data):
     """`tail` drops the oldest exchanges at compaction points."""
     notes_window: int = Field(3, ge=0)
     """How many notes of earlier stages a stage with its own transcript is given."""
-    max_messages: int = Field(40, ge=5)
+    max_messages: int = Field(40, ge=2)
     """With `tail`: how many messages are kept at most."""
     keep_first: bool = True
     """With `tail`: the stage's prompt is kept."""

@@ -5,10 +5,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from headgate.core.milestones import say_reason
+from headgate.core.report_check import ERROR_CHARS
 from headgate.core.state import State
 from headgate.core.task import Constraints, TaskState
-
-ERROR_CHARS = 2_000
 
 
 class FailureReport(BaseModel):

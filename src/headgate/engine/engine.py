@@ -258,7 +258,9 @@ class Engine:
         while lock.held or (self._is_work_left() and lock.try_acquire()):
             try:
                 while task := self._take_next():
-                    if crash := await self._execute(task, self.bus):
+                    # A task may add listeners of its own.
+                    bus = Bus([*self.bus.on_event], [*self.bus.on_pulse])
+                    if crash := await self._execute(task, bus):
                         on_crash(crash)
             finally:
                 lock.release()

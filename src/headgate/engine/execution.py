@@ -12,10 +12,19 @@ from headgate.config.flows import flow_from_config
 from headgate.config.load import Loaded
 from headgate.config.schema import Config
 from headgate.core.boundaries import Resolved
-from headgate.core.events import ApplyStarted, FileHashes, ProposalMade, TaskEnded, TaskResumed, TaskStarted
+from headgate.core.events import (
+    ApplyStarted,
+    FileHashes,
+    ProposalMade,
+    TaskEnded,
+    TaskReportInvalid,
+    TaskResumed,
+    TaskStarted,
+)
 from headgate.core.flow import Flow
 from headgate.core.messages import Model
 from headgate.core.report import Report, build_report, render_markdown, write_summary
+from headgate.core.report_check import report_problems
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings
 from headgate.core.state import fold
@@ -33,6 +42,7 @@ from headgate.engine.outfit import (
     tools_for,
     without_secrets,
 )
+from headgate.engine.phaselog import PhaseFile
 from headgate.engine.proposals import apply_proposal
 from headgate.engine.store import Store
 from headgate.engine.tree import Changes, TaskTree
@@ -159,6 +169,8 @@ class Execution:
         config = pinned(loaded.config, log.state.config)
         self._keep_conversation = config.keep_conversations
         flow = log.state.flow or choose_flow(loaded, task, self.folder)
+        if config.phase_log in ("log", "both"):
+            self.bus.on_event.append(PhaseFile(self.folder).hear)
         async with AsyncExitStack() as stack:
             models, settings = await self._open_models(stack, loaded, flow)
             bounds = await asyncio.to_thread(self._boundaries, config)
@@ -312,6 +324,9 @@ class Execution:
         if not keep:
             self.folder.forget_outputs(log.state.task)
         report = build_report(log.state)
+        if codes := report_problems(report.model_dump(mode="json")):
+            log.record("", 0, TaskReportInvalid(codes=codes))
+            await log.commit()
         self.folder.write_report(report, log.state)
         await asyncio.to_thread(prune_runs, self.folder.runs, self._runs_to_keep(report), self.now())
         return report

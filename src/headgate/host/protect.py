@@ -177,10 +177,15 @@ class ProtectedFiles:
             if record.kind != "directory" and not settled:
                 accepted += self._check(path, record, status, done)
         changes = self._new_stamps(records, done)
-        changes |= {path: self._record(path, now[path]) for path in accepted}
         self._apply(records, changes)
+        if accepted:
+            self._accept(records, {path: self._record(path, now[path]) for path in accepted})
         folders = {path for path in done if _is_directory(records.get(path), now.get(path))}
         return tuple(done[path] for path in _worth_telling(done, folders))
+
+    def _accept(self, records: dict[str, Record], changes: dict[str, Record | None]) -> None:
+        self._apply(records, changes)
+        self._store.note(changes, running=self._running)
 
     def _check(
         self, path: str, record: Record, status: os.stat_result | None, done: dict[str, Restored]

@@ -116,7 +116,7 @@ class ProtectedTests:
         place = fold(module)
         start = self._start.by_fold.get(place)
         if start is not None:
-            return self._matters(start) or (self._all and is_build_file(start))
+            return self._matters(start) or (self._all and (is_build_file(start) or is_task_file(start)))
         if self._is_nested(place):
             return self._matters(module)
         if not self._all or any(map(is_installed_or_built, path.split("/")[:-1])):

@@ -1,0 +1,123 @@
+"""Which names are those of tests, and of what decides how tests run."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core.testfiles import (
+    is_build_file,
+    is_runner_setting,
+    is_start_up_file,
+    is_task_file,
+    is_test,
+    source_of,
+    task_program,
+)
+
+TESTS = [
+    *(
+        "tests/a.py",
+        "src/test_a.py",
+        "a_test.go",
+        "a.spec.ts",
+        "a.test.tsx",
+        "src/__tests__/a.js",
+        "tests.py",
+    ),
+    *("FooTest.java", "FooTests.cs", "FooSpec.scala", "TestFoo.java", "UserTestCase.php", "LoginIT.java"),
+    *(
+        "conftest.py",
+        "deep/conftest.py",
+        "spec/models/user_spec.rb",
+        "test/data/in.json",
+        "tests/__init__.py",
+    ),
+    *(
+        "src/test/java/com/acme/Foo.java",
+        "login.cy.ts",
+        "run.bats",
+        "a/__snapshots__/b.snap",
+        "Tests/A.swift",
+    ),
+    *("__pycache__/conftest.cpython-311.pyc", "two_fer_test.exs", "TESTS/a.py", "crate/tests/it.rs"),
+]
+NO_TESTS = [
+    *("src/contest.py", "src/latest.py", "testimony.md", "docs/spec.md", "openapi-spec.yaml", "specs/api.md"),
+    *("src/attest/a.py", "Latest.java", "AUDIT.java", "Testing.md", "protester.js", "src/inspect.py"),
+]
+RUNNER_SETTINGS = [
+    *("pytest.ini", ".pytest.ini", "pytest.toml", "a/tox.ini", "noxfile.py", ".coveragerc", "jest.config.js"),
+    *("jest.config.ci.mjs", "vitest.config.ts", "vitest.workspace.json", "karma.conf.js", ".mocharc.yml"),
+    *(".nycrc", ".nycrc.json", "phpunit.xml", "phpunit.xml.dist", ".rspec", ".cargo/config.toml"),
+    *(
+        "x/.mvn/maven.config",
+        "cypress.config.ts",
+        "playwright.config.ts",
+        "PYTEST.INI",
+        ".config/nextest.toml",
+    ),
+]
+NO_RUNNER_SETTINGS = [
+    "setup.py",
+    "src/config.js",
+    "jest.md",
+    "karma.py",
+    "cargo/config.toml",
+    "my.ini",
+    "a.json",
+]
+
+
+def test_tests() -> None:
+    assert [path for path in TESTS + NO_TESTS if is_test(path)] == TESTS
+
+
+def test_runner_settings() -> None:
+    found = [path for path in RUNNER_SETTINGS + NO_RUNNER_SETTINGS if is_runner_setting(path)]
+    assert found == RUNNER_SETTINGS
+
+
+def test_task_files() -> None:
+    paths = ["Makefile", "a/GNUmakefile", "ci.mk", "Rakefile", "justfile", "Taskfile.yml", "makefile.md"]
+    assert [path for path in paths if is_task_file(path)] == paths[:-1]
+    assert [path for path in paths if is_task_file(path, "make")] == paths[:3]
+    assert [task_program(word) for word in ("make", "/usr/bin/gmake", "rake", "cmake", "")] == [
+        "make", "make", "rake", None, None,
+    ]  # fmt: skip
+
+
+def test_build_files() -> None:
+    paths = [
+        "CMakeLists.txt",
+        "a/pom.xml",
+        "build.gradle.kts",
+        "gradlew",
+        "vite.config.ts",
+        "mix.exs",
+        "build.py",
+    ]
+    assert [path for path in paths if is_build_file(path)] == paths[:-1]
+
+
+def test_start_up_files() -> None:
+    paths = ["sitecustomize.py", "a/usercustomize.py", "x.pth", "pytest.py", "src/unittest/__init__.py"]
+    paths += ["_pytest/x.py", "app/coverage.py", "mypytest.py", "path.py"]
+    assert [path for path in paths if is_start_up_file(path)] == paths[:6]
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("tests/__pycache__/test_a.cpython-311-pytest-8.3.pyc", "tests/test_a.py"),
+        ("__pycache__/calc.cpython-313.opt-1.pyc", "calc.py"),
+        ("tests/test_a.py", "tests/test_a.py"),
+        ("tests/__pycache__/notes.txt", "tests/__pycache__/notes.txt"),
+    ],
+)
+def test_the_source_of_a_compiled_module(path: str, source: str) -> None:
+    assert source_of(path) == source
+
+
+@given(st.lists(st.sampled_from(["src", "lib", "a.b", "x y"]), max_size=3), st.sampled_from(TESTS))
+def test_a_test_is_one_wherever_it_lies(folders: list[str], path: str) -> None:
+    assert is_test("/".join([*folders, path]))

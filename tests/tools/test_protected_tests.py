@@ -1,0 +1,154 @@
+"""What the guard of tests refuses, and what it keeps from commands."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core.access import Access, Denial
+from headgate.tools.testfiles import ProtectedTests, StartFiles
+
+START = (
+    *("app.py", "tests/test_app.py", "tests/data/in.json", "conftest.py", "pytest.ini", "pyproject.toml"),
+    *("Makefile", "CMakeLists.txt", "check.sh", "ci/verify.py", "main.py", "build/tests/test_kept.py"),
+    *("src/FooTest.java", "greeting.txt", "gradlew", "jest.ci.js"),
+)
+NEW = (
+    *("tests/test_new.py", "tests/__init__.py", "sub/conftest.py", "tox.ini", "sitecustomize.py", "x.pth"),
+    *("pytest.py", "Rakefile", "new.py", "node_modules/x/test.js", "venv/lib/site-packages/tests/a.py"),
+    *("tests/__pycache__/test_app.cpython-311.pyc", "__pycache__/app.cpython-311.pyc", "package.json"),
+    *("vendored/tests/test_theirs.py", "vendored/lib.py", "target/debug/deps/test_app"),
+)
+Mode = Literal["existing", "all"]
+
+
+def protected(
+    mode: Mode, *commands: str, directory: str = "", files: Sequence[str] = START
+) -> ProtectedTests:
+    return ProtectedTests(mode, lambda: StartFiles(tuple(files), ("vendored",)), commands, directory)
+
+
+def test_existing() -> None:
+    tests = protected("existing")
+    assert {path for path in START + NEW if tests.covers(path)} == {
+        *("tests/test_app.py", "tests/data/in.json", "conftest.py", "pytest.ini", "pyproject.toml"),
+        *("build/tests/test_kept.py", "src/FooTest.java", "tests/__pycache__/test_app.cpython-311.pyc"),
+        "vendored/tests/test_theirs.py",
+    }
+
+
+def test_all() -> None:
+    tests = protected("all")
+    assert {path for path in START + NEW if not tests.covers(path)} == {
+        *("app.py", "check.sh", "ci/verify.py", "main.py", "greeting.txt", "new.py", "jest.ci.js"),
+        *("node_modules/x/test.js", "venv/lib/site-packages/tests/a.py", "__pycache__/app.cpython-311.pyc"),
+        *("vendored/lib.py", "target/debug/deps/test_app"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "scripts"),
+    [
+        ("sh check.sh", {"check.sh"}),
+        ("bash -eu ./check.sh --fast", {"check.sh"}),
+        ("./check.sh", {"check.sh"}),
+        ("cd x && . ./check.sh", {"check.sh"}),
+        ("bash -c 'sh check.sh && true'", {"check.sh"}),
+        ("python ci/verify.py", {"ci/verify.py"}),
+        ("make test", {"Makefile"}),
+        ("env CI=1 make -j2 test", {"Makefile"}),
+        ("./gradlew test", {"gradlew"}),
+        ("jest --config=jest.ci.js", {"jest.ci.js"}),
+        ("jest -c jest.ci.js", {"jest.ci.js"}),
+        ("python main.py", set()),
+        ('test "$(cat greeting.txt)" = hello', set()),
+        ("grep -q hello greeting.txt", set()),
+        ("test -f greeting.txt", set()),
+        ("python -m pytest", set()),
+    ],
+)
+def test_what_verification_runs(command: str, scripts: set[str]) -> None:
+    plain = protected("existing")
+    tests = protected("existing", command)
+    assert {path for path in START if tests.covers(path) and not plain.covers(path)} == scripts
+
+
+def test_verification_in_a_package() -> None:
+    tests = protected(
+        "existing", "sh ../check.sh; sh run.sh", directory="api", files=["check.sh", "api/run.sh"]
+    )
+    assert [tests.covers(path) for path in ("check.sh", "api/run.sh", "run.sh")] == [True, True, False]
+
+
+def test_what_the_model_is_told() -> None:
+    tests = protected("existing", "sh check.sh")
+    assert tests(Access("read", "tests/test_app.py")) is None
+    assert tests(Access("run", "rm tests/test_app.py")) is None
+    assert tests(Access("write", "app.py", b"a", b"b")) is None
+    assert tests(Access("write", "tests/test_app.py", b"a", b"b")) == Denial(
+        "tests/test_app.py is a test, and this task may not change that: leave it alone."
+    )
+    assert tests(Access("write", "check.sh", b"a", None)) == Denial(
+        "check.sh decides how the tests run, and this task may not change that: leave it alone."
+    )
+    old, new = b"[project]\nname='a'\n", b"[project]\nname='b'\n"
+    assert tests(Access("write", "pyproject.toml", old, new)) is None
+    assert tests(Access("write", "pyproject.toml", old, new + b"[tool.pytest]\nx=1\n")) == Denial(
+        "pyproject.toml: tool.pytest decides how the tests run, and this task may not change that. "
+        "The rest of the file may be changed."
+    )
+
+
+@pytest.mark.parametrize("mode", ["existing", "all"])
+def test_case_does_not_matter_for_what_there_was(mode: Mode) -> None:
+    tests = protected(mode)
+    assert tests.covers("TESTS/Test_App.py")
+    assert tests.covers("SRC/footest.JAVA")
+
+
+@pytest.mark.parametrize("mode", ["existing", "all"])
+def test_the_start_is_asked_for_once_and_late(mode: Mode) -> None:
+    asked: list[int] = []
+
+    def begun() -> StartFiles:
+        asked.append(1)
+        return StartFiles(START)
+
+    tests = ProtectedTests(mode, begun)
+    assert not asked
+    assert tests.covers("tests/test_app.py")
+    assert not tests.covers("app.py")
+    assert asked == [1]
+
+
+PARTS = ["tests", "src", "node_modules", "build", "__pycache__", "vendored", "a"]
+NAMES = ["test_a.py", "a.py", "conftest.py", "test_a.cpython-311.pyc", "package.json", "x.pth", "Makefile"]
+PATHS = st.builds(
+    lambda folders, name: "/".join([*folders, name]),
+    st.lists(st.sampled_from(PARTS), max_size=4),
+    st.sampled_from(NAMES),
+)
+
+
+@given(st.sampled_from(["existing", "all"]), st.lists(PATHS, max_size=5), PATHS)
+def test_whatever_is_covered_is_found_by_walking(mode: Mode, start: list[str], path: str) -> None:
+    tests = protected(mode, "make", files=start)
+    parts = path.split("/")
+    folders = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+    if tests.covers(path):
+        assert all(map(tests.enters, folders))
+
+
+@given(st.lists(PATHS, max_size=5), PATHS)
+def test_all_protects_more_than_existing(start: list[str], path: str) -> None:
+    if protected("existing", "make", files=start).covers(path):
+        assert protected("all", "make", files=start).covers(path)
+
+
+@given(st.lists(PATHS, max_size=5), PATHS, st.binary(max_size=9), st.binary(max_size=9))
+def test_tools_and_commands_are_judged_alike(start: list[str], path: str, old: bytes, new: bytes) -> None:
+    tests = protected("all", files=start)
+    denied = tests(Access("write", path, old, new)) is not None
+    assert denied == (tests.covers(path) and not tests.accepts(path, old, new))
