@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from command import headgate
-from processes import GATED, ended, start, until
+from processes import GATED, call, ended, start, until
 
 from headgate.cli.benchmark import as_try
 from headgate.core.task import Options
@@ -154,3 +154,17 @@ def test_the_ways_to_say_no(no: str) -> None:
     options = as_try(Options(flow="flat"), 1, {"HEADGATE_BLOCK_TEST_EDITS": no})
     assert options == Options(flow="flat", benchmark=1, protect_tests="off")
     assert as_try(Options(), 4, {}) == Options(benchmark=4, protect_tests="all")
+
+
+@pytest.mark.parametrize("again", [(), ("--benchmark", "--try", "1")])
+async def test_an_interrupted_try_goes_on(repo: Path, again: tuple[str, ...]) -> None:
+    (repo / "script.yaml").write_text(GATED)
+    process = await start(repo, *TRY, "1", "Wait")
+    await until((repo / "started").exists)
+    process.kill()
+    await process.wait()
+    (repo / "go").touch()
+    other = await call(repo, "run", "--resume", "t1", "--benchmark", "--try", "2")
+    assert other[:2] == (2, "")
+    code, out, err = await call(repo, "run", "--resume", "t1", *again)
+    assert (code, out) == (0, "Finished Try1\n"), err

@@ -1,6 +1,7 @@
 """Every branch of `decide`, as a table."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,42 @@ from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, decide, wai
 BUDGET = Budget(turns=5, retries=1, bad_replies=3, waits=2, verify_loops=4)
 NOT_YET = Fail("files_read", "read at least 1 file first")
 RED = Fail("verify_failed", "step tests failed")
+
+
+FORCED = [
+    (Tally(turns=1, standalone_status=1), Decision("continue", "working")),
+    (Tally(turns=1, standalone_status=2), Decision("final_turn", "task_status_standalone_limit")),
+    (Tally(turns=1, status="completed"), Decision("final_turn", "task_status_completed")),
+    (Tally(turns=1, status="stuck"), Decision("final_turn", "task_status_stuck")),
+    (Tally(turns=1, lost=True), Decision("final_turn", "loop")),
+    (Tally(turns=1, stopped=True), Decision("final_turn", "user_stop")),
+    (Tally(turns=1, over="limit_tokens"), Decision("final_turn", "limit_tokens")),
+    (Tally(turns=0, over="limit_tokens"), Decision("stuck", "limit_tokens")),
+    (Tally(turns=2, over="limit_tokens", granted=True), Decision("continue", "working")),
+    (Tally(turns=2, over="limit_tokens", granted=True, final=True), Decision("stuck", "limit_tokens")),
+    (Tally(turns=2, over="limit_cost", done=True, verdict=Pass(), final=True), Decision("advance", "done")),
+    (Tally(turns=2, status="completed", granted=True), Decision("continue", "working")),
+    (
+        Tally(ended_flow=True, verdict=RED, verify_loops=1, over="limit_cost"),
+        Decision("stuck", "limit_cost", RED.reason),
+    ),
+    (
+        Tally(ended_flow=True, verdict=RED, verify_loops=1, stopped=True),
+        Decision("stuck", "user_stop", RED.reason),
+    ),
+    (Tally(ended_flow=True, verdict=Pass(), over="limit_cost"), Decision("advance", "done")),
+]
+
+
+@pytest.mark.parametrize(("tally", "decision"), FORCED)
+def test_what_forces_an_end(tally: Tally, decision: Decision) -> None:
+    assert decide(tally, BUDGET) == decision
+
+
+@pytest.mark.parametrize("reason", ["skip", "fail", "stuck", "advance", "final_turn"])
+def test_a_forced_end_is_a_final_turn_whatever_else_the_budget_says(reason: Any) -> None:
+    budget = Budget(exhausted=reason)
+    assert decide(Tally(turns=1, standalone_status=2), budget).action == "final_turn"
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,8 @@ class Reader:
         usage = Usage(prompt=size // 4, completion=10)
         if len(self.requests) > self.reads:
             return Reply(Message("assistant", "Seen."), usage)
-        call = ToolCall(f"c{len(self.requests)}", "read_file", '{"path": "big.txt"}')
+        number = len(self.requests)  # no two calls are the same: that would be a loop
+        call = ToolCall(f"c{number}", "read_file", f'{{"path": "big.txt", "end_line": {1_000 + number}}}')
         return Reply(Message("assistant", "", (call,)), usage, "calls")
 
 

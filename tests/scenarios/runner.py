@@ -52,6 +52,8 @@ class Flags(BaseModel):
     dry_run: bool = False
     cancel_at: str | None = None
     """The task is cancelled at the first event that matches; written as in `events` of outcome.yaml."""
+    conclude_at: str | None = None
+    """The task is asked to conclude at the first event that matches."""
     then: list[str] = []
     """What is done after the task, one after the other: `apply`, `abort`, `resume` (the latest task),
     `submit TEXT` (queue another task, do not run it), `cancel` (that one), `sh COMMAND` (in the repository).
@@ -131,6 +133,8 @@ def run_scenario(folder: Path, place: Path) -> Run:
         task = engine.submit(text, constraints, Options(dry_run=flags.dry_run))
         if flags.cancel_at:
             engine.bus.on_event.append(lambda event: _cancel_at(engine, event, flags.cancel_at or ""))
+        if flags.conclude_at:
+            engine.bus.on_event.append(lambda event: _conclude_at(engine, event, flags.conclude_at or ""))
         report = await engine.run(task)
         for step in flags.then:
             report = await _go_on(engine, report, step)
@@ -179,6 +183,11 @@ async def _go_on(engine: Engine, report: Report, step: str) -> Report:
         case _:
             raise ValueError(f"There is no step {step!r}.")
     return report
+
+
+def _conclude_at(engine: Engine, event: Event, pattern: str) -> None:
+    if matches(pattern, describe(event)):
+        assert engine.conclude(event.task)
 
 
 def _cancel_at(engine: Engine, event: Event, pattern: str) -> None:

@@ -21,19 +21,27 @@ POLL_SECONDS = 0.1
 
 @click.command("cancel")
 @click.argument("task_id", metavar="ID")
+@click.option(
+    "--conclude", is_flag=True, help="Let a running task conclude with what there is, instead of stopping it."
+)
 @repo_option
-def command(task_id: str, repo: Path | None) -> None:
+def command(task_id: str, conclude: bool, repo: Path | None) -> None:
     """Cancel a task that is queued or runs.
 
     A queued task is removed, as if it had never been submitted. A running one is stopped, in whichever
     process it runs; what it has changed so far stays in the working tree.
+
+    With --conclude the model gets one last turn to say what it has done, and the result is verified.
     """
     root = find_repo(repo)
     with open_store(root) as store:
         found = find_task(store, task_id).task.id
     engine = Engine.open(root, start_worker=partial(start_worker, root))
     try:
-        say(asyncio.run(cancel(engine, found)))
+        if conclude and not engine.conclude(found):
+            raise ConfigError(f"Task {found} does not run: there is nothing to conclude.")
+        asked = f"Task {found} is asked to conclude: headgate watch {found} shows how it ends."
+        say(asked if conclude else asyncio.run(cancel(engine, found)))
     finally:
         engine.store.close()
 

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, mod
 
 from headgate.config.stages import FlowFile, expand_stages
 from headgate.core.flow import Data, Flow, Stage
+from headgate.core.limits import Limits
 from headgate.core.phases import PhaseControl, PhaseLog, PromptPlace
 from headgate.core.settings import Settings
 
@@ -82,6 +83,22 @@ class FlowKnobs(Settings):
     """As `flow_history_tool_truncate_keep_last`, for whatever that leaves open."""
     tools_visibility: Literal["hidden", "stable"] = "hidden"
     """`hidden` sends a stage's own tools alone; `stable` sends the same list in every stage, and refuses."""
+    task_status: Literal["auto", "always", "never"] = "auto"
+    """Offer the model a tool to report its status: beside tools that get something done, always, or never."""
+    task_status_standalone: int | None = Field(None, ge=1)
+    """Replies that only report a status before the final turn is forced, for stages that do not say so."""
+    loop_detection: bool = True
+    """Tell a model that goes in circles, then refuse, then have it conclude."""
+    loop_identical_calls: int | None = Field(None, ge=2)
+    """Identical calls with identical results that count as a loop."""
+    loop_reads: int | None = Field(None, ge=2)
+    """Turns that only read, in a stage that may write, that count as a loop."""
+    loop_thoughts: int | None = Field(None, ge=2)
+    """Turns that only think that count as a loop."""
+    loop_patience: int | None = Field(None, ge=1)
+    """How much longer a loop may go on before the final turn is forced."""
+    limits: Limits = Limits()
+    """Hard caps on a whole task: turns, tokens, seconds, cost."""
     phase_control: PhaseControl = PhaseControl()
     """Hints by phase, beside the conversation."""
     phase_prompt_place: PromptPlace = "tail"
@@ -130,11 +147,23 @@ def _tune_stage(stage: Stage, knobs: FlowKnobs) -> Stage:
         view[name] = getattr(knobs, f"history_{written}") if own is None else own
     update: dict[str, Any] = {
         "view": _fill_in(stage.view, view),
-        "budget": _fill_in(stage.budget, {"retries": knobs.flow_stage_retries}),
+        "budget": _fill_in(stage.budget, _budget(knobs)),
     }
     own = {"required": knobs.flow_stage_required, "retry_hints": knobs.flow_retry_hints}
     update |= _left_open(stage, own)
     return stage.model_copy(update=update)
+
+
+def _budget(knobs: FlowKnobs) -> dict[str, Any]:
+    loops = {
+        "identical_calls": knobs.loop_identical_calls,
+        "idle_reads": knobs.loop_reads,
+        "idle_thoughts": knobs.loop_thoughts,
+    }
+    if not knobs.loop_detection:
+        loops = dict.fromkeys(loops, 0)
+    own = {"retries": knobs.flow_stage_retries, "standalone_status": knobs.task_status_standalone}
+    return {**own, **loops, "loop_patience": knobs.loop_patience}
 
 
 def _fill_in(policy: Policy, values: Mapping[str, Any]) -> Policy:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from headgate.core.flow import Ending, Flow
 from headgate.core.messages import Category, Reply, clean_text
 from headgate.core.phases import Mover
+from headgate.core.settings import Price
 from headgate.core.task import Constraints, TaskState
 
 
@@ -108,11 +109,15 @@ class ReplyReceived(Body):
     cached_tokens: int
     finish: str
     calls: tuple[str, ...]
+    cost: float = 0.0
+    """By the model's price."""
 
     @classmethod
-    def of(cls, reply: Reply) -> "ReplyReceived":
+    def of(cls, reply: Reply, price: Price | None = None) -> "ReplyReceived":
         """What the log keeps of a reply for good."""
+        usage = reply.usage
         return cls(
+            cost=price.of(usage.prompt, usage.cached, usage.completion) if price else 0.0,
             prompt_tokens=reply.usage.prompt,
             completion_tokens=reply.usage.completion,
             cached_tokens=reply.usage.cached,
@@ -163,6 +168,30 @@ class ToolFinished(Body):
     """The beginning of the answer to a call that went wrong."""
     read: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    category: Category | None = None
+    """None for a tool that does not exist."""
+    key: str = ""
+    """Stands for the name and the arguments: equal calls have equal ones."""
+    result: str = ""
+    """Stands for the answer: equal answers have equal ones."""
+
+
+class TaskStatusGiven(Body):
+    """The model reported where it stands."""
+
+    kind: Literal["task_status_given"] = "task_status_given"
+    status: Literal["starting", "in-progress", "completed"]
+    done: str
+    pending: str
+    now: str
+    ready_for_final_report: bool
+    need_to_run_more_tools: bool
+
+
+class StopAsked(Body):
+    """A person asked for the task to be concluded with what there is."""
+
+    kind: Literal["stop_asked"] = "stop_asked"
 
 
 class PlanWritten(Body):
@@ -289,6 +318,7 @@ class PhaseProbed(Body):
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int
+    cost: float = 0.0
     answer: str = ""
     fault: str = ""
     """Why there is no answer: `unavailable`, `refused`, `invalid`, `overflow`, `timeout`, `unreadable`."""
@@ -382,6 +412,8 @@ AnyBody = Annotated[
     | ReplyFailed
     | ToolStarted
     | ToolFinished
+    | TaskStatusGiven
+    | StopAsked
     | PlanWritten
     | StageDoneSignalled
     | CheckFinished

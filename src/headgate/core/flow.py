@@ -117,6 +117,16 @@ class Budget(Data):
     """Failed verifications of the task before it ends STUCK."""
     replan_every: int = Field(3, ge=0)
     """Failed verifications in a row before the plan is written anew; 0 never does that."""
+    standalone_status: int = Field(2, ge=1)
+    """Replies that only report a status before the final turn is forced."""
+    identical_calls: int = Field(3, ge=0)
+    """Identical calls with identical results before the model is told, and more are refused; 0: never."""
+    idle_reads: int = Field(20, ge=0)
+    """Turns that only read, in a stage that may write, before the model is told; 0: never."""
+    idle_thoughts: int = Field(4, ge=0)
+    """Turns that only think before the model is told; 0: never."""
+    loop_patience: int = Field(2, ge=1)
+    """How much longer a loop may go on after that before the final turn is forced."""
     exhausted: Literal["final_turn", "advance", "skip", "fail", "stuck"] = "final_turn"
     """When turns and retries are used up; `final_turn` and `advance` first let the model conclude."""
 

@@ -7,6 +7,15 @@ _REASONS = {
     "max_turns": "its turns are used up",
     "retry_exhaustion": "too many replies in a row were of no use",
     "context": "the context window is full",
+    "loop": "it goes in circles",
+    "task_status_completed": "the model says that all is done",
+    "task_status_standalone_limit": "the model only reports its status",
+    "task_status_stuck": "the model says that it is stuck",
+    "user_stop": "it was asked to conclude",
+    "limit_turns": "the task's turns are used up",
+    "limit_tokens": "the task's tokens are used up",
+    "limit_seconds": "the task's time is used up",
+    "limit_cost": "the task's money is used up",
     "final_turn_spent": "the final turn did not complete it",
     "needs_not_met": "a stage that it needs did not complete",
     "verify_loops": "verification failed too often",
@@ -56,6 +65,12 @@ def milestone(event: ev.Event, state: State) -> str | None:
             return f"Refused: {_first_clause(body.detail)}"
         case ev.ReplyFailed() as body:
             return f"Model: {body.detail}"
+        case ev.TaskStatusGiven() as body:
+            return f"Status: {body.status}: {_words(body.now)}"
+        case ev.StopAsked():
+            return "Asked to conclude"
+        case ev.DecisionMade(action="nudge") as body:
+            return f"Loop: {body.detail}"
         case ev.PlanWritten() as body:
             return f"Plan: {_count(len(body.items), 'step')}"
         case ev.DecisionMade(action="final_turn") as body:
@@ -99,6 +114,10 @@ def milestone(event: ev.Event, state: State) -> str | None:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())[:120]
 
 
 def _first_clause(text: str) -> str:

@@ -1,5 +1,6 @@
 """What is told about a finished task: the report, the summary, and the page that holds both."""
 
+import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -32,6 +33,8 @@ class Report(BaseModel):
     verified: bool
     reason: str
     summary: str
+    model_says: str
+    """The model's own last words about its work: not measured, and never what the rest is based on."""
     error: str | None = None
     constraints: Constraints
     flow: str
@@ -69,6 +72,8 @@ class Report(BaseModel):
     cached_tokens: int
     completion_tokens: int
     seconds: float
+    cost: float
+    """By the prices in the configuration."""
 
 
 def build_report(state: State) -> Report:
@@ -92,6 +97,7 @@ def build_report(state: State) -> Report:
         verified=state.verified,
         reason=state.reason,
         summary=state.summary if told else "",
+        model_says=last_words(state) if told else "",
         error=error,
         constraints=state.constraints,
         flow=state.flow.name if state.flow else "",
@@ -124,7 +130,8 @@ def build_report(state: State) -> Report:
         prompt_tokens=state.usage.prompt,
         cached_tokens=state.usage.cached,
         completion_tokens=state.usage.completion,
-        seconds=round(state.last_at - state.started_at, 3) if state.started_at else 0.0,
+        seconds=round(state.seconds, 3),
+        cost=round(state.cost, 6),
     )
 
 
@@ -137,6 +144,8 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
         lines.append(f"Warning: {weakened}.")
     if said and state.config.get("task_output_mode") != "runtime":
         lines.append(f"The model says: {said}")
+        if claims_passing(said) and not state.passing_run:
+            lines.append("No verification run has passed: that tests pass is the model's claim alone.")
     if ending == "PROPOSED":
         lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
     else:
@@ -145,6 +154,18 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
     if state.run_ids and ending != "SUCCESS":
         lines.append(f"Verification runs: {', '.join(state.run_ids)}.")
     return "\n".join(lines)
+
+
+_CLAIM = re.compile(
+    r"\b(?:tests?|checks?|suite|build|verification)\b[^.!?]{0,40}\b(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?)\b"
+    r"|\bpass(?:es|ed|ing)?\b[^.!?]{0,20}\b(?:tests?|checks?|suite)\b|\bverified\b",
+    re.IGNORECASE,
+)
+
+
+def claims_passing(text: str) -> bool:
+    """Whether a text says that tests pass."""
+    return bool(_CLAIM.search(text))
 
 
 def last_words(state: State) -> str:

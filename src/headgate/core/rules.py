@@ -74,6 +74,16 @@ class Tally:
     """The last request did not fit the context window, or the next one would not."""
     compactions: int = 0
     """Compactions in a row without a reply in between."""
+    standalone_status: int = 0
+    """Replies since the last success of a real tool that only reported a status."""
+    status: str = ""
+    """What the status of the latest reply comes to: `completed`, `stuck`, or nothing."""
+    lost: bool = False
+    """The stage goes in circles, and being told so has not helped."""
+    stopped: bool = False
+    """A person wants it concluded."""
+    over: str = ""
+    """The task's cap that is reached, by its slug."""
     ended_flow: bool = False
     """The flow's stages are over; what follows concerns the flow's own checks."""
     failed_stage: str = ""
@@ -129,6 +139,8 @@ def decide(tally: Tally, budget: Budget) -> Decision:
         return _after_exhaustion(tally, budget)
     if tally.granted:
         return CONTINUE
+    if ending := _forced_end(tally, budget):
+        return ending
     if tally.overflow:
         return _exhausted("context", tally, budget)
     if tally.bad_replies >= budget.bad_replies:
@@ -138,11 +150,29 @@ def decide(tally: Tally, budget: Budget) -> Decision:
     return CONTINUE
 
 
+def _forced_end(tally: Tally, budget: Budget) -> Decision | None:
+    """Why the model has to conclude now, whatever the budget says about turns."""
+    if tally.over:
+        # A cap that was reached before the stage began leaves nothing to conclude.
+        return Decision("final_turn" if tally.turns else "stuck", tally.over)
+    if tally.stopped:
+        return Decision("final_turn", "user_stop")
+    if tally.status:
+        return Decision("final_turn", f"task_status_{tally.status}")
+    if tally.standalone_status >= budget.standalone_status:
+        return Decision("final_turn", "task_status_standalone_limit")
+    if tally.lost:
+        return Decision("final_turn", "loop")
+    return None
+
+
 def _after_last_stage(tally: Tally, budget: Budget) -> Decision:
     if tally.failed_stage:
         return Decision("stuck", "stage_failed", tally.failed_stage)
     if not isinstance(tally.verdict, Fail):
         return _judge_work(tally)
+    if tally.over or tally.stopped:
+        return Decision("stuck", tally.over or "user_stop", tally.verdict.reason)
     if tally.verify_loops >= budget.verify_loops:
         return Decision("stuck", "verify_loops", tally.verdict.reason)
     if budget.replan_every and tally.consecutive_failures >= budget.replan_every:
@@ -170,6 +200,8 @@ def _exhausted(reason: str, tally: Tally, budget: Budget, detail: str = "") -> D
 
 def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_spent") -> Decision:
     missing = tally.verdict.reason if isinstance(tally.verdict, Fail) else tally.faults
+    if tally.over:
+        return Decision("stuck", tally.over, missing)
     if tally.attempts <= budget.retries:
         return Decision("retry", reason, missing)
     return Decision(_AFTER_EXHAUSTION[budget.exhausted], reason, missing)

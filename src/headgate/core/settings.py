@@ -22,6 +22,23 @@ class Timeouts(Settings):
     """Between two pieces of a reply."""
 
 
+class Price(Settings):
+    """What a million tokens cost, in whatever money you count in."""
+
+    input: float = Field(0, ge=0)
+    """Tokens read."""
+    cached: float | None = Field(None, ge=0)
+    """Tokens read from the server's cache; absent: as much as others."""
+    output: float = Field(0, ge=0)
+    """Tokens written."""
+
+    def of(self, prompt: int, cached: int, completion: int) -> float:
+        """The cost of one reply."""
+        for_cached = self.input if self.cached is None else self.cached
+        fresh = max(prompt - cached, 0)
+        return (fresh * self.input + cached * for_cached + completion * self.output) / 1_000_000
+
+
 class ModelSettings(Settings):
     """One model and how to reach it."""
 
@@ -42,6 +59,7 @@ class ModelSettings(Settings):
     context_window: int | None = Field(None, gt=0)
     """The model's context window in tokens; history is compacted before it is full."""
     timeouts: Timeouts = Timeouts()
+    price: Price = Price()
     headers: dict[str, str] = {}
     """Extra HTTP headers."""
     extra_body: dict[str, Any] = {}

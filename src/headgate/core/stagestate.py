@@ -5,10 +5,16 @@ from dataclasses import dataclass, field
 
 from headgate.core import events as ev
 from headgate.core.flow import Ending
+from headgate.core.loops import CallMemory
 from headgate.core.rules import Broken, Fail, Pass, Tally, Verdict
 
-UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done"})
+UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done", "repeated"})
 """Errors of calls that could not even be tried: a turn with nothing else brought nothing."""
+
+
+SIGNALS = frozenset({"stage_done", "plan_tasks", "agent__task_status"})
+REAL = frozenset({"read", "write", "run"})
+"""The categories of tools that get something done."""
 
 
 @dataclass
@@ -37,7 +43,19 @@ class StageState:
     done: ev.Note | None = None
     verdict: Verdict | None = None
     final_granted: bool = False
-    final_taken: bool = False
+    final_turns: int = 0
+    """Replies since the final turn was granted. One that cannot be used gets one more."""
+    standalone: int = 0
+    """Replies before the latest that only reported a status, since a real tool succeeded."""
+    turn_status: ev.TaskStatusGiven | None = None
+    """The status that the latest reply reported."""
+    turn_is_real: bool = False
+    """The latest reply called a tool that reads, writes or runs."""
+    memory: CallMemory = field(default_factory=CallMemory)
+    nudged: set[str] = field(default_factory=set)
+    """The kinds of loop that the model was told of."""
+    can_write: bool = False
+    stopped: bool = False
     unavailable: int = 0
     refused: bool = False
     trouble: str = ""
@@ -46,6 +64,25 @@ class StageState:
     ending: Ending | None = None
     why: str = ""
     """What was missing when it ended without completing."""
+
+    @property
+    def final_taken(self) -> bool:
+        """Whether the final turn is used up: by a signal, accepted or not, or by two replies without one."""
+        return self.final_turns > 1 or (self.final_turns == 1 and self.verdict is not None)
+
+    @property
+    def standalone_status(self) -> int:
+        return self.standalone + (self.turn_status is not None and not self.turn_is_real)
+
+    def _begin_turn(self) -> None:
+        self.bad_replies = 0 if self.usable else self.bad_replies + 1
+        self.turns += 1
+        self.usable = False
+        self.final_turns += self.final_granted
+        self.unavailable = self.compactions = 0
+        self.standalone = self.standalone_status
+        self.turn_status, self.turn_is_real = None, False
+        self.memory.begin_turn()
 
     def tally(self) -> Tally:
         return Tally(
@@ -57,6 +94,9 @@ class StageState:
             verdict=self.verdict,
             granted=self.final_granted,
             final=self.final_taken,
+            standalone_status=self.standalone_status,
+            status=status_slug(self.turn_status),
+            stopped=self.stopped,
             unavailable=self.unavailable,
             refused=self.refused,
             trouble=self.trouble,
@@ -68,11 +108,7 @@ class StageState:
         """Takes one event of this attempt in."""
         match body:
             case ev.ReplyReceived():
-                self.bad_replies = 0 if self.usable else self.bad_replies + 1
-                self.turns += 1
-                self.usable = False
-                self.final_taken = self.final_granted
-                self.unavailable = self.compactions = 0
+                self._begin_turn()
                 self.overflow = False
                 self.verdict = None
             case ev.ReplyFailed(error="unavailable"):
@@ -83,22 +119,17 @@ class StageState:
                 self.trouble = body.detail
             case ev.ReplyFailed(error="overflow"):
                 self.overflow = True
-                self.final_taken = self.final_granted
+                self.final_turns += 2 * self.final_granted
             case ev.ReplyFailed(error="invalid"):
-                self.bad_replies = 0 if self.usable else self.bad_replies + 1
-                self.turns += 1
-                self.usable = False
-                self.final_taken = self.final_granted
-                self.unavailable = self.compactions = 0
+                self._begin_turn()
             case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
                 self.faults[slug.removeprefix("correct_")] += 1
+            case ev.TaskStatusGiven():
+                self.turn_status = body
+            case ev.StopAsked():
+                self.stopped = True
             case ev.ToolFinished():
-                self.usable = self.usable or body.error not in UNUSABLE
-                if body.error in UNUSABLE:
-                    self.faults[body.error] += 1
-                if body.ok and body.name not in ("stage_done", "plan_tasks"):
-                    self.calls[body.name] += 1
-                self.files_read.update(dict.fromkeys(body.read))
+                self._count_call(body)
             case ev.PlanWritten():
                 self.plan_written = True
             case ev.StageDoneSignalled():
@@ -111,15 +142,42 @@ class StageState:
                 self.verdict = Broken(body.reason)
             case ev.DecisionMade(action="final_turn"):
                 self.final_granted = True
+            case ev.DecisionMade(action="nudge"):
+                self.nudged.add(body.reason)
             case ev.DecisionMade(action="fail"):
                 self.why = body.detail or body.reason
             case ev.ViewCompacted():
                 self.compactions += body.reason == "context"
                 self.overflow = False
+                self.memory.forget()  # what was cut from view may be asked for again
             case ev.StageEnded():
                 self.ending = body.ending
             case _:
                 pass
+
+    def _count_call(self, body: ev.ToolFinished) -> None:
+        self.usable = self.usable or body.error not in UNUSABLE
+        if body.error in UNUSABLE:
+            self.faults[body.error] += 1
+        if body.ok and body.name not in SIGNALS:
+            self.calls[body.name] += 1
+        self.files_read.update(dict.fromkeys(body.read))
+        if body.category in REAL:
+            self.turn_is_real = True
+            if body.ok:
+                self.standalone = 0
+        if body.key:
+            refused = body.error == "repeated"
+            self.memory.take(body.key, body.name, body.category, body.result, ok=body.ok, refused=refused)
+
+
+def status_slug(given: ev.TaskStatusGiven | None) -> str:
+    """What a reported status comes to: `completed` takes three confirmations, `stuck` two."""
+    if given is None or given.need_to_run_more_tools:
+        return ""
+    if not given.ready_for_final_report:
+        return "stuck"
+    return "completed" if given.status == "completed" else ""
 
 
 _FAULTS = {
@@ -130,6 +188,7 @@ _FAULTS = {
     "invalid_arguments": "a call with wrong arguments",
     "unknown_tool": "a call to a tool that does not exist",
     "denied": "a call that is not allowed",
+    "repeated": "a call that had brought the same before",
 }
 
 

@@ -13,6 +13,7 @@ from headgate.core.phases import PhaseState, Signals
 from headgate.core.stagestate import UNUSABLE, StageState
 from headgate.core.task import Constraints, TaskState
 
+WRITERS = frozenset({"write_file", "edit_file", "apply_patch"})
 REVIEWS = ("diff_scope", "tests_touched", "tests_weakened")
 """Checks on the diff that go back to the model once."""
 Phase = Literal[
@@ -119,6 +120,9 @@ class State:
     started_at: float = 0.0
     last_at: float = 0.0
     last_seq: int = 0
+    paused: float = 0.0
+    """Seconds in which nobody worked on it: after a crash, or while a proposal waited."""
+    cost: float = 0.0
     stages: dict[str, StageState] = field(default_factory=dict)
     """Every attempt, by path, in the order in which they were entered."""
     notes: dict[str, ev.Note] = field(default_factory=dict)
@@ -181,6 +185,8 @@ class State:
     traceback: str = ""
 
     def apply(self, event: ev.Event) -> None:
+        if isinstance(event.body, ev.TaskResumed | ev.ApplyStarted):
+            self.paused += max(event.at - self.last_at, 0.0)
         self.task, self.last_at, self.last_seq = event.task, event.at, event.seq
         stage = self.stages.get(event.path)
         match event.body:
@@ -249,9 +255,11 @@ class State:
             case ev.ReplyReceived() as body:
                 self.resumes = 0
                 self.requests += 1
+                self.cost += body.cost
                 self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
             case ev.PhaseProbed() as body:
                 self.requests += 1
+                self.cost += body.cost
                 self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
             case ev.TaskResumed() as body:
                 self.resumes += 1
@@ -265,6 +273,8 @@ class State:
                 self._count_call(body)
             case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
                 self.feedback[slug.removeprefix("correct_")] += 1
+            case ev.MessageAdded(slug=slug) if slug.startswith("nudge_"):
+                self.feedback[slug.replace("nudge_", "loop_")] += 1
             case _:
                 pass
         self.phase = _next_phase(self, event.body)
@@ -276,6 +286,7 @@ class State:
         before = [stage for stage in self.stages.values() if stage.stage == body.stage]
         self.pending_retry = None
         entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns, item=body.item)
+        entered.can_write = bool(WRITERS & set(body.tools))
         self.replanning_item = ""
         if body.item:
             self.plan = with_status(self.plan, body.item, "in_progress")
@@ -297,6 +308,11 @@ class State:
         if body.changed:
             self.files_changed.update(dict.fromkeys(body.changed))
             self.passing_run = ""
+
+    @property
+    def seconds(self) -> float:
+        """How long it was worked on."""
+        return max(self.last_at - self.started_at - self.paused, 0.0) if self.started_at else 0.0
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ _TEST_PART = re.compile(
     r"|(?-i:^Test[A-Z]\w*\.(java|kts?|scala|groovy|cs|php|swift)$)",
     re.IGNORECASE,
 )
+_MAYBE_TEST = re.compile(r"test|spec|snap|\.cy\.|\.bats|\.feature|IT\.", re.IGNORECASE)
 _SPEC_PART = re.compile(r"(^|[._-])specs?([._-]|$)", re.IGNORECASE)
 """Also what documents are called, so it takes a program's suffix besides."""
 _CODE = re.compile(
@@ -88,6 +89,8 @@ _CACHED = re.compile(r"((?:.*/)?)__pycache__/([^/]+?)\.[^/]*\.py[co]", re.DOTALL
 
 def is_test(path: str) -> bool:
     """Whether a path looks like a test's, or like something that tests use: by its name, or by a folder."""
+    if not _MAYBE_TEST.search(path):
+        return False  # nearly every path of a walk
     parts = path.split("/")
     if any(map(_is_test_part, parts)):
         return True
@@ -101,7 +104,10 @@ def is_code(path: str) -> bool:
 
 def is_runner_setting(path: str) -> bool:
     """Whether a file does nothing but decide how tests run: `pytest.ini`, `jest.config.js`, `.rspec`."""
-    return _RUNNER.fullmatch(_name(path)) is not None or _RUNNER_PATH.fullmatch(path) is not None
+    in_dot_folder = "/." in path or path.startswith(".")
+    return _RUNNER.fullmatch(_name(path)) is not None or (
+        in_dot_folder and _RUNNER_PATH.fullmatch(path) is not None
+    )
 
 
 def is_task_file(path: str, program: str | None = None) -> bool:
@@ -133,7 +139,7 @@ def is_installed_or_built(name: str) -> bool:
 
 def source_of(path: str) -> str:
     """The module that a compiled one in `__pycache__` stands for, and would be run in place of."""
-    cached = _CACHED.fullmatch(path)
+    cached = _CACHED.fullmatch(path) if "__pycache__/" in path else None
     return f"{cached[1]}{cached[2]}.py" if cached else path
 
 

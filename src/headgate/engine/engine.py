@@ -272,6 +272,10 @@ class Engine:
             self._execution.cancel()
         return outcome
 
+    def conclude(self, task_id: str) -> bool:
+        """Asks for a running task to be concluded with what there is; False if it does not run."""
+        return self.store.conclude(task_id, self.now())
+
     async def settle_cancelled(self) -> None:
         """Ends a task that is to be cancelled and whose process is gone, if there is one."""
         lock = FileLock(self.folder.lock)

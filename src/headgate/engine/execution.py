@@ -93,6 +93,7 @@ class Execution:
     """A bug in Headgate that ended the task, once it has ended."""
     _work: "asyncio.Task[Decision] | None" = field(default=None, init=False)
     _keep_conversation: bool = field(default=False, init=False)
+    _stopping: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.log = TaskLog(self.store, self.bus, self.task, self.now)
@@ -141,7 +142,8 @@ class Execution:
         return report
 
     async def _watch_control(self) -> None:
-        while not self.store.is_cancelled(self.task.id):
+        while (asked := self.store.control(self.task.id)) != "cancel":
+            self._stopping = asked == "conclude"
             await asyncio.sleep(CONTROL_SECONDS)
         self.cancel()
 
@@ -206,6 +208,9 @@ class Execution:
                 agents_md=config.agents_md,
                 phase_control=config.phase_control,
                 phase_prompt_place=config.phase_prompt_place,
+                limits=config.limits,
+                stopping=lambda: self._stopping,
+                status_always=config.task_status == "always",
                 stable_tools=config.tools_visibility == "stable",
                 proposing=self._proposing,
                 earlier_report=self._earlier_report(),

@@ -36,6 +36,7 @@ from headgate.tools.reasoning import think
 from headgate.tools.search import search
 from headgate.tools.shell import shell, shell_in
 from headgate.tools.signals import plan_tasks
+from headgate.tools.status import task_status
 from headgate.tools.testfiles import REASON, ProtectedTests, StartFiles
 from headgate.tools.testing import run_tests
 
@@ -52,6 +53,7 @@ TOOLS: tuple[Tool, ...] = (
     run_tests,
     think,
     plan_tasks,
+    task_status,
 )
 """Every tool there is, in the order in which models are shown them."""
 
@@ -200,6 +202,9 @@ def tools_for(config: Config, *, proposing: bool = False) -> tuple[Tool, ...]:
     In a monorepo, commands run in the package. A dry run has no tool that could write past the overlay.
     """
     tools = [tool for tool in TOOLS if not (proposing and tool.spec.category == "run")]
+    real = any(tool.spec.category in ("read", "write", "run") for tool in tools)
+    if config.task_status == "never" or (config.task_status == "auto" and not real):
+        tools = [tool for tool in tools if tool is not task_status]
     if not config.verification.steps:
         tools = [tool for tool in tools if tool is not run_tests]
     if config.monorepo is None:

@@ -39,7 +39,7 @@ def cancel(db: sqlite3.Connection, number: int, at: float) -> CancelOutcome:
             move(db, number, "PROPOSED")
             return "returned"
         case "RUNNING":
-            db.execute("INSERT OR IGNORE INTO control VALUES (?, 'cancel', ?)", (number, at))
+            db.execute("INSERT OR REPLACE INTO control VALUES (?, 'cancel', ?)", (number, at))
             return "asked"
         case "GONE":
             return "unknown"

@@ -144,9 +144,22 @@ class Store:
 
     def is_cancelled(self, task_id: str) -> bool:
         """Whether somebody asked for the running task to be cancelled."""
+        return self.control(task_id) == "cancel"
+
+    def control(self, task_id: str) -> str:
+        """What somebody asked of the running task: `cancel`, `conclude`, or nothing."""
         with store_errors(self.path):
-            found = self._db.execute("SELECT 1 FROM control WHERE n = ?", (_number(task_id),)).fetchone()
-        return found is not None
+            row = self._db.execute("SELECT action FROM control WHERE n = ?", (_number(task_id),)).fetchone()
+        return str(row[0]) if row else ""
+
+    def conclude(self, task_id: str, at: float) -> bool:
+        """Asks for a running task to be concluded with what there is; False if it does not run."""
+        row = self.task(task_id)
+        if row is None or row.state != "RUNNING":
+            return False
+        with self._transaction() as db:
+            db.execute("INSERT OR IGNORE INTO control VALUES (?, 'conclude', ?)", (_number(row.task.id), at))
+        return True
 
     def task(self, task_id: str) -> TaskRow | None:
         number = task_id.removeprefix("t")

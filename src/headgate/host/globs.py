@@ -85,7 +85,7 @@ class Rules:
 
 def fold(path: str) -> str:
     """The form in which spellings that some file systems take for one file are equal."""
-    return unicodedata.normalize("NFC", path).casefold()
+    return path.lower() if path.isascii() else unicodedata.normalize("NFC", path).casefold()
 
 
 def parse_rule(line: str) -> Rule | None:

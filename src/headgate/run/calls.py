@@ -1,12 +1,14 @@
 """One tool call: scope, arguments, run, record. Whatever goes wrong becomes an answer to the model."""
 
 import asyncio
+import json
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import cast
 
 from headgate.core.branching import merge_plan
-from headgate.core.events import FileHashes, PlanItem, PlanWritten, ToolFinished, ToolStarted
+from headgate.core.events import FileHashes, PlanItem, PlanWritten, TaskStatusGiven, ToolFinished, ToolStarted
 from headgate.core.flow import TOOL_ALIASES
 from headgate.core.messages import Message, ToolCall, clean_text
 from headgate.core.names import nearest
@@ -36,6 +38,12 @@ class CallInterrupted(ToolError):
     slug = "interrupted"
 
 
+class CallRepeated(ToolError):
+    """The same call has brought the same several times."""
+
+    slug = "repeated"
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a call is answered with, and what the log keeps of it."""
@@ -53,6 +61,8 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     except ToolError as error:
         answer = Answer(str(error), error.slug)
     name = TOOL_ALIASES.get(call.name, call.name)
+    tool = run.tool(name)
+    category = tool.spec.category if tool else None
     text = cap(
         run.job.redact(clean_text(answer.text)), run.job.context.result_chars, run.job.context.save_output
     )
@@ -65,6 +75,9 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
             detail=text[:300] if answer.error else "",
             read=tuple(map(show_path, answer.read)),
             changed=tuple(map(show_path, answer.changed)),
+            category=category,
+            key=call_key(name, call.arguments) if category not in (None, "control") else "",
+            result=_digest(text),
         ),
         text,
     )
@@ -74,6 +87,7 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
 async def _perform(run: StageRun, call: ToolCall, cut_off: bool) -> Answer:
     tool = _admitted(run, TOOL_ALIASES.get(call.name, call.name))
     args = tool.parse(parse_arguments(call.arguments, cut_off))
+    _refuse_repetition(run, tool, call_key(tool.name, call.arguments))
     begun = run.job.state.open_calls.get(call.id)
     if begun is not None and (done := _after_crash(run, begun)):
         return done
@@ -81,6 +95,9 @@ async def _perform(run: StageRun, call: ToolCall, cut_off: bool) -> Answer:
     if outcome.signal and outcome.signal.kind == "stage_done":
         verdict, text = await answer_done(run, outcome.signal.data)
         return Answer(text, "" if verdict else "not_done")
+    if outcome.signal and outcome.signal.kind == "task_status":
+        given = {key: clean_value(run, value) for key, value in outcome.signal.data.items()}
+        run.record(TaskStatusGiven.model_validate(given))
     if outcome.signal and outcome.signal.kind == "run_tests":
         finding = await run_verification(run.job, run.path, run.turn, asked=True)
         return Answer(finding.message or f"The tests pass ({finding.run_id}).")
@@ -93,6 +110,29 @@ async def _perform(run: StageRun, call: ToolCall, cut_off: bool) -> Answer:
             nested_guides, run.job.context.workspace, run.transcript, outcome.read
         )
     return Answer(text, read=outcome.read, changed=tuple(change.path for change in outcome.changes))
+
+
+def call_key(name: str, arguments: str) -> str:
+    """Stands for a call: the same for the same arguments, however they are written."""
+    try:
+        written = json.dumps(json.loads(arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        written = arguments
+    return _digest(f"{name} {written}")
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _refuse_repetition(run: StageRun, tool: Tool, key: str) -> None:
+    """A call that brought the same again and again is not run once more: its result is there already."""
+    limit, count = run.stage.budget.identical_calls, run.state.memory.count(key)
+    if limit and count >= limit and tool.spec.category != "control":
+        raise CallRepeated(
+            f"{tool.name} was not run: this very call has brought the same {count} times in a row, and"
+            " nothing has changed since. Its result is above: use it, or do something else."
+        )
 
 
 def _admitted(run: StageRun, name: str) -> Tool:

@@ -5,6 +5,7 @@ What comes next follows from the state alone, so a task that was interrupted any
 
 from headgate.core.events import Note, StageEnded
 from headgate.core.flow import Stage, next_stage
+from headgate.core.limits import over_limit
 from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, Verdict, decide
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Entrance, Job
@@ -99,6 +100,8 @@ async def _decide(job: Job, fix: Stage, verdict: Verdict | None) -> Decision:
         unfinished=unfinished,
         changed=unfinished and bool(await job.tree.changed_files()),
         proposing=job.proposing,
+        stopped=job.stopping(),
+        over=over_limit(job.limits, job.state.requests, job.state.usage, job.state.seconds, job.state.cost),
     )
     return decide(tally, fix.budget)
 
@@ -117,7 +120,8 @@ async def _after_failure(job: Job, fix: Stage) -> Decision | None:
     if decision.action == "replan":
         await start_replan(job)
         return None
-    await ask_for_hypotheses(job, fix)
+    if decision.reason == "verify_loops":
+        await ask_for_hypotheses(job, fix)
     return decision
 
 

@@ -1,7 +1,7 @@
 """What one task's run needs, in one place: ports are filled by the engine, fakes by tests."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Protocol
 
@@ -9,15 +9,19 @@ from headgate.checks.verify import Verifier
 from headgate.core.branching import expand
 from headgate.core.events import AnyBody
 from headgate.core.flow import DONE_TOOL, Flow, Stage
+from headgate.core.limits import Limits, over_limit
+from headgate.core.loops import is_lost
 from headgate.core.messages import Model, ToolSpec
 from headgate.core.phases import PhaseControl, PromptPlace
+from headgate.core.rules import Tally
 from headgate.core.settings import ModelSettings
-from headgate.core.stagestate import StageState
+from headgate.core.stagestate import REAL, StageState
 from headgate.core.state import State
 from headgate.core.task import Task
 from headgate.run.transcript import Transcript
 from headgate.tools.base import Tool, ToolContext
 from headgate.tools.signals import stage_done_tool
+from headgate.tools.status import STATUS_TOOL
 
 
 class Log(Protocol):
@@ -81,6 +85,11 @@ class Job:
     agents_md: bool = True
     phase_control: PhaseControl = field(default_factory=PhaseControl)
     phase_prompt_place: PromptPlace = "tail"
+    limits: Limits = field(default_factory=Limits)
+    stopping: Callable[[], bool] = lambda: False
+    """Whether somebody wants the task concluded."""
+    status_always: bool = False
+    """Offer the status report also where no other tool is."""
     stable_tools: bool = False
     """Send the same list of tools in every stage; what a stage does not have is refused."""
     proposing: bool = False
@@ -115,7 +124,11 @@ class Job:
         """Every tool that some stage has, and the closing signal of them all: the same bytes throughout."""
         stages = (*self.flow.stages, self.flow.replan)
         specs = (tool.spec for tool in self.tools.values())
-        admitted = [spec for spec in specs if any(stage.tools.admits(spec) for stage in stages)]
+        admitted = [
+            spec
+            for spec in specs
+            if spec.name == STATUS_TOOL or any(stage.tools.admits(spec) for stage in stages)
+        ]
         return (*admitted, stage_done_tool("", self.stage_ids).spec)
 
     def transcript_of(self, stage: Stage) -> Transcript:
@@ -163,6 +176,15 @@ class StageRun:
     def state(self) -> StageState:
         return self.job.state.stages[self.path]
 
+    def tally(self) -> Tally:
+        """What has been counted, held against what depends on the stage and the task."""
+        task = self.job.state
+        return replace(
+            self.state.tally(),
+            lost=is_lost(self.state.memory, self.stage.budget, self.state.can_write),
+            over=over_limit(self.job.limits, task.requests, task.usage, task.seconds, task.cost),
+        )
+
     @cached_property
     def done_tool(self) -> Tool:
         every = self.job.stage_ids if self.job.stable_tools else ()
@@ -171,8 +193,16 @@ class StageRun:
 
     @cached_property
     def all_specs(self) -> tuple[ToolSpec, ...]:
-        admitted = (tool.spec for tool in self.job.tools.values() if self.stage.tools.admits(tool.spec))
-        return (*admitted, self.done_tool.spec)
+        specs = [tool.spec for tool in self.job.tools.values() if tool.name != STATUS_TOOL]
+        admitted = [spec for spec in specs if self.stage.tools.admits(spec)]
+        return (*admitted, *self._status_spec(admitted), self.done_tool.spec)
+
+    def _status_spec(self, admitted: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
+        """The status report, which comes with tools that get something done, unless the stage blocks it."""
+        status = self.job.tools.get(STATUS_TOOL)
+        wanted = self.job.status_always or any(spec.category in REAL for spec in admitted)
+        blocked = {STATUS_TOOL, "control"} & set(self.stage.tools.block)
+        return (status.spec,) if status and wanted and not blocked else ()
 
     @cached_property
     def final_specs(self) -> tuple[ToolSpec, ...]:

@@ -69,7 +69,7 @@ async def ask_for_hypotheses(job: Job, fix: Stage) -> None:
         reply = await job.models[fix.model].reply(request)
     except ModelError:
         return
-    job.log.record("", 0, ReplyReceived.of(reply))
+    job.log.record("", 0, ReplyReceived.of(reply, job.model_settings[fix.model].price))
     text = job.redact(clean_text(reply.message.content)).strip()[:4_000]
     if text:
         job.log.record("", 0, HypothesesGiven(text=text))

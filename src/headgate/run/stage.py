@@ -4,7 +4,15 @@ Each step ends with one commit, so that what was counted up to there is all that
 """
 
 from headgate.config.texts import fill
-from headgate.core.events import DecisionMade, MessageAdded, Note, StageEnded, StageStarted, ViewCompacted
+from headgate.core.events import (
+    DecisionMade,
+    MessageAdded,
+    Note,
+    StageEnded,
+    StageStarted,
+    StopAsked,
+    ViewCompacted,
+)
 from headgate.core.flow import Ending, Stage
 from headgate.core.messages import Message
 from headgate.core.milestones import say_reason
@@ -22,7 +30,10 @@ async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
     """Enters the stage, loops, leaves it; returns the decision that ended it."""
     run = await _reenter(job, stage, entry) or await _enter(job, stage, entry)
     while True:
-        decision = decide(run.state.tally(), stage.budget)
+        if job.stopping() and not run.state.stopped:
+            run.record(StopAsked())
+            await job.log.commit()
+        decision = decide(run.tally(), stage.budget)
         match decision.action:
             case "continue":
                 await _make_room(run)

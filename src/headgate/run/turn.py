@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from headgate.config.texts import fill
 from headgate.core.events import (
+    DecisionMade,
     DiagnosisGiven,
     MessageAdded,
     Note,
@@ -13,6 +14,7 @@ from headgate.core.events import (
     ReplyReceived,
 )
 from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
+from headgate.core.loops import due_nudge
 from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, clean_text
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.run.calls import answer_call
@@ -28,14 +30,30 @@ async def take_turn(run: StageRun) -> None:
     reply = await _ask(run)
     if reply is not None:
         message = reply.message
-        run.record(ReplyReceived.of(reply), reply_content(message))
+        price = run.job.model_settings[run.stage.model].price
+        run.record(ReplyReceived.of(reply, price), reply_content(message))
         run.transcript.add(message)
         if run.entrance.reason == "check_failed" and run.turn == 1:
             run.record(DiagnosisGiven(loop=run.job.state.verify_loops, text=_diagnosis(run, message)))
         await _carry_out(run, message, cut_off=reply.finish == "length")
     await run.job.log.commit()
+    if reply is not None:
+        await _nudge(run)
     if reply is not None and run.job.phase_control.mode != "off":
         await _follow_phase(run)
+
+
+async def _nudge(run: StageRun) -> None:
+    """Tells the model, once for each kind, that it goes in circles."""
+    due = due_nudge(run.state.memory, run.stage.budget, run.state.can_write)
+    if due is None or due[0] in run.state.nudged or run.state.final_granted or run.state.done:
+        return
+    kind, count = due
+    name = run.state.memory.names.get(run.state.memory.latest, "The call")
+    text = fill(f"nudge_{kind}", count=count, tool=name)
+    run.record(DecisionMade(action="nudge", reason=kind, detail=text.split(". ", maxsplit=1)[0].rstrip(".")))
+    tell(run, f"nudge_{kind}", text)
+    await run.job.log.commit()
 
 
 async def _follow_phase(run: StageRun) -> None:
@@ -50,6 +68,9 @@ async def _follow_phase(run: StageRun) -> None:
                 prompt_tokens=usage.prompt,
                 completion_tokens=usage.completion,
                 cached_tokens=usage.cached,
+                cost=job.model_settings[run.stage.model].price.of(
+                    usage.prompt, usage.cached, usage.completion
+                ),
                 answer=probe.answer or "",
                 fault=probe.fault,
                 detail=job.redact(probe.detail),
@@ -149,6 +170,8 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
     """A reply without calls: the end of the stage where that is allowed and true, otherwise a correction."""
     await run.job.log.commit()
     if run.state.final_granted and not run.stage.allow_missing_done:
+        if run.state.final_turns == 1:
+            tell(run, "correct_final", fill("final_again"))
         return
     if cut_off:
         tell(run, "correct_cut_off", fill("cut_off"))

@@ -49,7 +49,7 @@ class Outcome:
 class Signal:
     """A control tool's message to the loop, with its validated arguments."""
 
-    kind: Literal["stage_done", "plan_written", "run_tests"]
+    kind: Literal["stage_done", "plan_written", "run_tests", "task_status"]
     data: Mapping[str, Any]
 
 

@@ -135,7 +135,7 @@ class ProtectedTests:
         return (
             is_test(path)
             or is_runner_setting(path)
-            or fold(path) in self._scripts
+            or (bool(self._scripts) and fold(path) in self._scripts)
             or any(is_task_file(path, program) for program in self._programs)
         )
 

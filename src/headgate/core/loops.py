@@ -1,0 +1,84 @@
+"""What a stage's calls have brought since something last changed: enough to tell that it goes in circles."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from headgate.core.flow import Budget
+
+LoopKind = Literal["identical", "reads", "thoughts"]
+PROGRESS = frozenset({"write"})
+
+
+@dataclass
+class CallMemory:
+    """Counts, and nothing else. A change of a file, or a cut of the view, begins it anew."""
+
+    repeated: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """For each call, by name and arguments: what it brought last, and how often that in a row."""
+    names: dict[str, str] = field(default_factory=dict)
+    """The tool that each of them called."""
+    latest: str = ""
+    """The call that was answered last."""
+    read_turns: int = 0
+    """Turns in a row that only read."""
+    thought_turns: int = 0
+    """Turns in a row that only thought."""
+    _turn: set[str] = field(default_factory=set)
+
+    def begin_turn(self) -> None:
+        """The model replied: what its calls were is counted from here on."""
+        self.read_turns, self.thought_turns = self.idle()
+        self._turn = set()
+
+    def idle(self) -> tuple[int, int]:
+        """The turns in a row that only read, and that only thought, the one under way included."""
+        reads = self.read_turns + (self._turn == {"read"}) if self._turn <= {"read", "reasoning"} else 0
+        thoughts = self.thought_turns + (self._turn == {"reasoning"}) if self._turn <= {"reasoning"} else 0
+        return reads, thoughts
+
+    def take(
+        self, key: str, name: str, category: str | None, result: str, *, ok: bool, refused: bool
+    ) -> None:
+        """A call was answered. One that was refused because it repeats counts on."""
+        self._turn.add(category or "")
+        if ok and category in PROGRESS:
+            self.forget()
+            return
+        before, count = self.repeated.get(key, ("", 0))
+        same = refused or before == result
+        self.repeated[key] = (before if refused else result, count + 1 if same else 1)
+        self.latest, self.names[key] = key, name
+
+    def forget(self) -> None:
+        self.repeated.clear()
+        self.names.clear()
+        self.latest = ""
+
+    def count(self, key: str) -> int:
+        """How often in a row a call has brought the same."""
+        return self.repeated.get(key, ("", 0))[1]
+
+    def repeats(self) -> int:
+        return self.count(self.latest)
+
+
+def due_nudge(memory: CallMemory, budget: Budget, can_write: bool) -> tuple[LoopKind, int] | None:
+    """What the model is to be told of, once: a call that repeats, or turns that lead nowhere."""
+    reads, thoughts = memory.idle()
+    if budget.identical_calls and memory.repeats() >= budget.identical_calls:
+        return "identical", memory.repeats()
+    if budget.idle_reads and can_write and reads >= budget.idle_reads:
+        return "reads", reads
+    if budget.idle_thoughts and thoughts >= budget.idle_thoughts:
+        return "thoughts", thoughts
+    return None
+
+
+def is_lost(memory: CallMemory, budget: Budget, can_write: bool) -> bool:
+    """Whether being told has not helped, often enough: the stage has to be concluded."""
+    reads, thoughts = memory.idle()
+    return bool(
+        (budget.identical_calls and memory.repeats() >= budget.identical_calls + budget.loop_patience)
+        or (budget.idle_reads and can_write and reads >= budget.idle_reads + 2 * budget.loop_patience)
+        or (budget.idle_thoughts and thoughts >= budget.idle_thoughts + budget.loop_patience)
+    )
