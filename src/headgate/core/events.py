@@ -168,6 +168,8 @@ class ToolFinished(Body):
     """The beginning of the answer to a call that went wrong."""
     read: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
+    """What a command did where it may not, and was undone: a sentence each."""
     category: Category | None = None
     """None for a tool that does not exist."""
     key: str = ""

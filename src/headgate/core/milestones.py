@@ -61,6 +61,9 @@ def milestone(event: ev.Event, state: State) -> str | None:
             return f"{body.title}: looking at the diff again"
         case ev.StageStarted(reason="retry") as body:
             return f"{body.title}: started again"
+        case ev.ToolFinished(restored=restored) if restored:
+            more = f" (and {len(restored) - 1} more)" if len(restored) > 1 else ""
+            return f"{restored[0].rstrip('.')}{more}"
         case ev.ToolFinished(error="denied") as body:
             return f"Refused: {_first_clause(body.detail)}"
         case ev.ReplyFailed() as body:

@@ -137,6 +137,8 @@ def build_report(state: State) -> Report:
 
 def write_summary(state: State, ending: TaskState, reason: str, detail: str, files: tuple[str, ...]) -> str:
     """What was done, why, and how it was verified. What the model says and what was measured stay apart."""
+    if ending == "CANCELLED":
+        return ""  # what was attempted in a cancelled task is not documented
     said = last_words(state)
     lines = [_headline(state, ending, reason, detail)]
     weakened = state.warning("tests_weakened") if "tests_weakened" in state.reviews else ""

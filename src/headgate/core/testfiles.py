@@ -2,7 +2,6 @@
 
 import re
 from functools import lru_cache
-from pathlib import PurePosixPath
 
 _TEST_PART = re.compile(
     r"(^|[._-])tests?([._-]|$)"
@@ -99,7 +98,9 @@ def is_test(path: str) -> bool:
 
 def is_code(path: str) -> bool:
     """Whether a path has the suffix of a programming language in which tests are written."""
-    return _CODE.fullmatch(PurePosixPath(path).suffix) is not None
+    name = path.rpartition("/")[2]
+    dot = name.rfind(".")
+    return dot > 0 and _CODE.fullmatch(name[dot:]) is not None
 
 
 def is_runner_setting(path: str) -> bool:

@@ -1,9 +1,10 @@
 """One task being carried out: from the moment it is RUNNING to its report."""
 
 import asyncio
+import re
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field
 
@@ -14,8 +15,12 @@ from headgate.config.schema import Config
 from headgate.core.boundaries import Resolved
 from headgate.core.events import (
     ApplyStarted,
+    Event,
     FileHashes,
+    PhaseProbed,
     ProposalMade,
+    ReplyFailed,
+    ReplyReceived,
     TaskEnded,
     TaskReportInvalid,
     TaskResumed,
@@ -292,7 +297,10 @@ class Execution:
                 models[name], settings[name] = given, ModelSettings(model=given.name)
             else:
                 settings[name] = loaded.config.model_settings(name)
-                models[name] = await stack.enter_async_context(open_model(settings[name], self.folder.repo))
+                opened = await stack.enter_async_context(open_model(settings[name], self.folder.repo))
+                if isinstance(opened, ScriptedModel):
+                    opened.skip(requests_made(self._past, flow, name))
+                models[name] = opened
         return models, settings
 
     async def _pause(self, why: Decision) -> Report:
@@ -345,6 +353,13 @@ class Execution:
 def choose_flow(loaded: Loaded, options: Options, folder: Folder) -> Flow:
     """The flow that a task is carried out with; ConfigError where there is none such."""
     return flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents)
+
+
+def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
+    """How often a task has asked one of its models so far."""
+    models = {stage.id: stage.model for stage in (*flow.stages, flow.replan)}
+    asked = [event for event in past if isinstance(event.body, ReplyReceived | ReplyFailed | PhaseProbed)]
+    return sum(models.get(re.split(r"#", event.path)[0]) == model for event in asked)
 
 
 def model_names(flow: Flow) -> tuple[str | None, ...]:

@@ -52,6 +52,7 @@ class Answer:
     error: str = ""
     read: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    restored: tuple[str, ...] = ()
 
 
 async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
@@ -75,6 +76,7 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
             detail=text[:300] if answer.error else "",
             read=tuple(map(show_path, answer.read)),
             changed=tuple(map(show_path, answer.changed)),
+            restored=tuple(run.job.redact(clean_text(sentence)) for sentence in answer.restored),
             category=category,
             key=call_key(name, call.arguments) if category not in (None, "control") else "",
             result=_digest(text),
@@ -99,8 +101,7 @@ async def _perform(run: StageRun, call: ToolCall, cut_off: bool) -> Answer:
         given = {key: clean_value(run, value) for key, value in outcome.signal.data.items()}
         run.record(TaskStatusGiven.model_validate(given))
     if outcome.signal and outcome.signal.kind == "run_tests":
-        finding = await run_verification(run.job, run.path, run.turn, asked=True)
-        return Answer(finding.message or f"The tests pass ({finding.run_id}).")
+        return Answer(await _run_tests(run))
     if outcome.signal and outcome.signal.kind == "plan_written":
         items = [clean_value(run, item.model_dump()) for item in outcome.signal.data["items"]]
         run.record(new_plan(run.job, [PlanItem.model_validate(item) for item in items]))
@@ -109,7 +110,20 @@ async def _perform(run: StageRun, call: ToolCall, cut_off: bool) -> Answer:
         text += await asyncio.to_thread(
             nested_guides, run.job.context.workspace, run.transcript, outcome.read
         )
-    return Answer(text, read=outcome.read, changed=tuple(change.path for change in outcome.changes))
+    changed = tuple(change.path for change in outcome.changes)
+    return Answer(text, read=outcome.read, changed=changed, restored=outcome.restored)
+
+
+async def _run_tests(run: StageRun) -> str:
+    """Runs the verification steps because the model asked; not again while nothing has changed."""
+    job = run.job
+    tree = await job.tree.mark()
+    if tree == job.last_tests[0]:
+        return f"Not run again, as nothing has changed since. {job.last_tests[1]}"
+    finding = await run_verification(job, run.path, run.turn, asked=True)
+    text = finding.message or f"The tests pass ({finding.run_id})."
+    job.last_tests = (tree, text)
+    return text
 
 
 def call_key(name: str, arguments: str) -> str:

@@ -97,6 +97,8 @@ class Job:
     earlier_report: str = ""
     """The report of the stuck task that this one takes up."""
     transcripts: dict[str, Transcript] = field(default_factory=dict)
+    last_tests: tuple[str, str] = ("", "")
+    """The tree that the model had tested last, and what it was told."""
     failure_message: str = ""
     """What the stage that mends is told about the latest failed verification."""
     interrupted: "Interrupted | None" = None

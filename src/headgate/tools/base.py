@@ -41,6 +41,8 @@ class Outcome:
     """Canonical paths of the files whose content the model was given."""
     changes: tuple[FileChange, ...] = ()
     """What is to be written; the runtime does it."""
+    restored: tuple[str, ...] = ()
+    """What a command did where it may not, and was undone: a sentence each."""
     signal: "Signal | None" = None
     """Set by control tools: what the loop should take note of."""
 

@@ -61,7 +61,8 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
         status = f"exit code {result.exit_code}"
     status += _tell(restored, ctx.result_chars // 2)
     output = ctx.redact(plain(clean_text(result.output))).rstrip("\n") or "(no output)"
-    return Outcome(cap(output, ctx.result_chars - len(status) - 1, ctx.save_output) + "\n" + status)
+    text = cap(output, ctx.result_chars - len(status) - 1, ctx.save_output) + "\n" + status
+    return Outcome(text, restored=tuple(one.sentence() for one in restored[:_MAX_TOLD]))
 
 
 def _tell(restored: Sequence[Restored], room: int) -> str:
