@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test format docs clean
+.PHONY: demo test format docs bestiary clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/headgate demo
@@ -23,6 +23,9 @@ format: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	$(BIN)/python scripts/gen_cli_docs.py
 	$(BIN)/python scripts/gen_demo_picture.py
+
+bestiary: $(VENV)/.installed-dev
+	@PYTHONPATH=tests $(BIN)/python -m bestiary $(if $(TIGHTEN),--tighten)
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -75,6 +75,8 @@ class TaskResumed(Body):
     kind: Literal["task_resumed"] = "task_resumed"
     traceback: str = ""
     """Where that one was when it died, if it could still say so."""
+    restored: tuple[str, ...] = ()
+    """What a command that it left running had done to protected files, and was undone: a sentence each."""
 
 
 class StageStarted(Body):
@@ -375,10 +377,13 @@ class ApplyFinished(Body):
 
 
 class ApplyRefused(Body):
-    """The tree has moved on and the proposal no longer applies. Nothing was changed."""
+    """The proposal was not applied, and nothing was changed: by default because the tree has moved on."""
 
     kind: Literal["apply_refused"] = "apply_refused"
-    conflicts: tuple[str, ...]
+    conflicts: tuple[str, ...] = ()
+    reason: str = "conflict"
+    """Or `environment`, `crash`, `crash_loop`, `cancelled`: then there are no conflicts."""
+    detail: str = ""
 
 
 class TaskEnded(Body):

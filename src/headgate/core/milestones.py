@@ -27,6 +27,8 @@ _REASONS = {
     "environment": "something that Headgate needs is missing",
     "crash": "Headgate itself failed",
     "crash_loop": "it was interrupted again and again",
+    "aborted": "the proposal was given up",
+    "store_damaged": "part of its log is lost",
 }
 _DOING = {
     "explore": "analyzing codebase...",
@@ -41,14 +43,18 @@ def say_reason(slug: str) -> str:
     return _REASONS.get(slug, slug.replace("_", " "))
 
 
-def milestone(event: ev.Event, state: State) -> str | None:
-    """One line where an event is worth it. `state` is the state after the event."""
+def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | None:
+    """One line where an event is worth it. `state` is the state after the event.
+
+    `tries_again` is the id of the stuck task that this one takes up, if it does.
+    """
     stage = state.stages.get(event.path)
     match event.body:
         case ev.TaskStarted() as body:
             bounds = f"; boundaries: {', '.join(body.boundaries)}" if body.boundaries else ""
             loose = f"; not enforced: {'; '.join(body.unenforced)}" if body.unenforced else ""
-            return f"Task {event.task} started: {body.flow.name} flow, {body.model}{bounds}{loose}"
+            again = f"; tries {tries_again} again" if tries_again else ""
+            return f"Task {event.task} started: {body.flow.name} flow, {body.model}{again}{bounds}{loose}"
         case ev.TaskResumed():
             return f"Task {event.task} taken up again where it was interrupted"
         case ev.StageStarted(reason="next") as body:
@@ -58,7 +64,7 @@ def milestone(event: ev.Event, state: State) -> str | None:
             of = f"/{budget.verify_loops}" if budget else ""
             return f"Verification failed, debugging... Attempt {state.verify_loops + 1}{of}..."
         case ev.StageStarted(reason="review") as body:
-            return f"{body.title}: looking at the diff again"
+            return f"{body.title}: looking at the diff again{_finding(state)}"
         case ev.StageStarted(reason="retry") as body:
             return f"{body.title}: started again"
         case ev.ToolFinished(restored=restored) if restored:
@@ -84,7 +90,8 @@ def milestone(event: ev.Event, state: State) -> str | None:
             return f"Context compacted: {body.messages_before} messages to {body.messages_after}"
         case ev.StageEnded(ending=ending) as body if ending != "completed":
             return (
-                f"{stage.title if stage else body.stage}: {ending} ({body.reason}): {say_reason(body.reason)}"
+                f"{stage.title if stage else body.stage}: {ending} ({body.reason}): "
+                f"{_why(body.reason, state)}"
             )
         case ev.VerifyStarted(asked=True) as body:
             return f"Running the tests, as the model asked... {body.run_id}"
@@ -98,21 +105,44 @@ def milestone(event: ev.Event, state: State) -> str | None:
             return f"Verification failed: {body.reason}"
         case ev.ReplanStarted():
             return "Replanning..."
+        case ev.ProposalMade(files_changed=()):
+            return "PROPOSED: no change"
         case ev.ProposalMade() as body:
             return f"PROPOSED: {_count(len(body.files_changed), 'file')}"
+        case ev.ApplyStarted(changes=()):
+            return "What was proposed is in the working tree already: there is nothing to write"
         case ev.ApplyStarted() as body:
             return f"Applying the proposal: {_count(len(body.changes), 'file')}"
+        case ev.ApplyRefused(reason="cancelled"):
+            return "Cancelled before anything was written: it is a proposal again"
+        case ev.ApplyRefused(conflicts=()) as body:
+            return f"The proposal was not applied; nothing was changed: {body.detail}"
         case ev.ApplyRefused() as body:
             return f"The proposal no longer applies; nothing was changed: {'; '.join(body.conflicts)}"
         case ev.TaskEnded(state="SUCCESS", verified=False):
             return "SUCCESS (not verified)"
         case ev.TaskEnded() as body:
             why = (
-                "" if body.reason in ("done", "cancelled") else f" ({body.reason}): {say_reason(body.reason)}"
+                ""
+                if body.reason in ("done", "cancelled")
+                else f" ({body.reason}): {_why(body.reason, state)}"
             )
             return f"{body.state}{why}"
         case _:
             return None
+
+
+def _why(slug: str, state: State) -> str:
+    if slug == "model_refused" and state.model.startswith("script:"):
+        return "the script has no answer to the request"
+    return say_reason(slug)
+
+
+def _finding(state: State) -> str:
+    """What the model was just told about its diff, for the first time."""
+    told = (found[-1] for check, found in state.reviews.items() if len(state.findings(check)) == 1)
+    reason = next(filter(None, told), "")
+    return f": {_first_clause(reason)}" if reason else ""
 
 
 def _count(number: int, what: str) -> str:

@@ -45,6 +45,8 @@ class Report(BaseModel):
     replans: int
     replan_max: int
     """How often the plan may be written anew because one of its steps failed."""
+    final_turns: tuple[str, ...]
+    """Why the model was made to conclude, each time, by slug."""
     warnings: tuple[str, ...]
     hypotheses: str
     traceback: str
@@ -96,7 +98,7 @@ def build_report(state: State) -> Report:
         state=state.status,
         verified=state.verified,
         reason=state.reason,
-        summary=state.summary if told else "",
+        summary=_summary(state) if told else "",
         model_says=last_words(state) if told else "",
         error=error,
         constraints=state.constraints,
@@ -106,6 +108,7 @@ def build_report(state: State) -> Report:
         verify_loops=state.verify_loops,
         replans=state.replans,
         replan_max=state.flow.replan_max if state.flow else 0,
+        final_turns=tuple(state.final_turns),
         warnings=state.warnings if told else (),
         hypotheses=state.hypotheses if told else "",
         traceback=state.traceback,
@@ -135,6 +138,12 @@ def build_report(state: State) -> Report:
     )
 
 
+def _summary(state: State) -> str:
+    if state.status == "PROPOSED" and state.refusal:
+        return f"Not applied, and nothing was changed: {state.refusal}\n{state.summary}"
+    return state.summary
+
+
 def write_summary(state: State, ending: TaskState, reason: str, detail: str, files: tuple[str, ...]) -> str:
     """What was done, why, and how it was verified. What the model says and what was measured stay apart."""
     if ending == "CANCELLED":
@@ -154,8 +163,14 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
         lines.append(f"Changed: {', '.join(files)}." if files else "No file was changed.")
     lines += [f"Warning: {warning}." for warning in state.warnings if warning != weakened]
     if state.run_ids and ending != "SUCCESS":
-        lines.append(f"Verification runs: {', '.join(state.run_ids)}.")
+        lines += _list_runs(state.run_ids)
     return "\n".join(lines)
+
+
+def _list_runs(run_ids: list[str]) -> list[str]:
+    if len(run_ids) <= 2:
+        return [f"Verification runs: {', '.join(run_ids)}."]
+    return ["Verification runs:", *(f"  {run_id}" for run_id in run_ids)]
 
 
 _CLAIM = re.compile(

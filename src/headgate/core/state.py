@@ -175,17 +175,21 @@ class State:
     consecutive_failures: int = 0
     """Failed verifications since the last replan."""
     replans: int = 0
+    final_turns: list[str] = field(default_factory=list)
+    """Why the model was made to conclude, each time."""
     hypotheses: str = ""
     proposal: tuple[str, str] | None = None
     """The trees whose difference is proposed."""
     conflicts: tuple[str, ...] = ()
     """Why the proposal could not be applied, the last time that was tried."""
+    refusal: str = ""
+    """What else kept it from being applied then."""
     end_tree: str = ""
     diffstat: tuple[str, ...] = ()
     traceback: str = ""
 
     def apply(self, event: ev.Event) -> None:
-        if isinstance(event.body, ev.TaskResumed | ev.ApplyStarted):
+        if self.status == "PROPOSED" or isinstance(event.body, ev.TaskResumed):
             self.paused += max(event.at - self.last_at, 0.0)
         self.task, self.last_at, self.last_seq = event.task, event.at, event.seq
         stage = self.stages.get(event.path)
@@ -239,17 +243,20 @@ class State:
                 self.files_changed = dict.fromkeys(body.files_changed)
             case ev.ApplyStarted() as body:
                 self.status, self.reason, self.baseline = "RUNNING", "", body.baseline
+                self.conflicts, self.refusal = (), ""
                 self.first_hashes = {change.path: change.before for change in body.changes}
                 self.files_changed = dict.fromkeys(change.path for change in body.changes)
             case ev.ApplyRefused() as body:
-                self.status, self.reason = "PROPOSED", "conflict"
-                self.conflicts = body.conflicts
+                self.status, self.reason = "PROPOSED", body.reason
+                self.conflicts, self.refusal = body.conflicts, body.detail
             case ev.TaskEnded() as body:
                 self.status, self.verified, self.reason = body.state, body.verified, body.reason
                 self.summary = body.summary
                 self.files_changed = dict.fromkeys(body.files_changed)
                 self.end_tree, self.diffstat = body.tree, body.diffstat
                 self.traceback = body.traceback or self.traceback
+            case ev.DecisionMade(action="final_turn") as body:
+                self.final_turns.append(body.reason)
             case ev.DecisionMade(action="retry") as body:
                 self.pending_retry = (stage.stage if stage else "", body.detail or body.reason)
             case ev.ReplyReceived() as body:

@@ -47,6 +47,7 @@ class Rules:
         # Most entries match nothing: one alternation each says so before the rules are tried one by one.
         self._any_name = _alternation(rule for rule in rules if rule.by_name)
         self._any_path = _alternation(rule for rule in rules if not rule.by_name)
+        self._own = lru_cache(maxsize=8192)(lambda path: self._verdict(path, True))
         self._below = lru_cache(maxsize=8192)(self._directory_verdict)
 
     def __bool__(self) -> bool:
@@ -77,10 +78,12 @@ class Rules:
         return None
 
     def _directory_verdict(self, path: str) -> bool | None:
-        if not path:
-            return None
-        own = self._verdict(path, True)
-        return self._below(path.rpartition("/")[0]) if own is None else own
+        while path:
+            own = self._own(path)
+            if own is not None:
+                return own
+            path = path.rpartition("/")[0]
+        return None
 
 
 def fold(path: str) -> str:
@@ -131,7 +134,61 @@ def _alternation(rules: Iterable[Rule]) -> re.Pattern[str] | None:
     return re.compile("|".join(parts), re.DOTALL) if parts else None
 
 
+_STAR, _SLASH, _ANY_FOLDERS, _ANYTHING = "*", "/", "**/", "**"
+"""What a pattern is made of besides what matches one character; no such text is a regular expression here."""
+
+
 def _translate(pattern: str) -> str:
+    """The pattern as a regular expression that takes no more than quadratic time.
+
+    Of several wildcards only the last has to try more than one length: what stands between two of them may
+    as well be taken where it is found first.
+    """
+    tokens = _tokens(pattern)
+    if tokens is None:
+        return _NEVER
+    chunks: list[list[str]] = [[]]
+    for token in tokens:
+        if token == _ANY_FOLDERS:
+            chunks.append([])
+        else:
+            chunks[-1].append(token)
+    first, *others = map(_chunk, chunks)
+    if not others:
+        return first
+    *between, last = others
+    return first + "".join(f"(?>(?:.*?/)??{chunk})" for chunk in between) + f"(?:.*/)?{last}"
+
+
+def _chunk(tokens: list[str]) -> str:
+    """What has no `**/` in it, one path component after the other."""
+    out: list[str] = []
+    start = 0
+    for index, token in enumerate([*tokens, _SLASH]):
+        if token in (_SLASH, _ANYTHING):
+            out.append(_component(tokens[start:index]))
+            if index < len(tokens):
+                out.append("/" if token == _SLASH else ".*")
+            start = index + 1
+    return "".join(out)
+
+
+def _component(tokens: list[str]) -> str:
+    """Characters and stars, without a slash."""
+    parts: list[str] = [""]
+    for token in tokens:
+        if token == _STAR:
+            parts.append("")
+        else:
+            parts[-1] += token
+    first, *others = parts
+    if not others:
+        return first
+    return first + "".join(f"(?>[^/]*?{part})" for part in others[:-1]) + f"[^/]*{others[-1]}"
+
+
+def _tokens(pattern: str) -> list[str] | None:
+    """The parts of a pattern, what matches one character as a regular expression; None if nothing matches."""
     out: list[str] = []
     index = 0
     while index < len(pattern):
@@ -143,25 +200,33 @@ def _translate(pattern: str) -> str:
                 index += 1
             after_slash = start == 0 or pattern[start - 1] == "/"
             if index - start == 2 and after_slash and pattern[index : index + 1] == "/":
-                out.append("(?:.*/)?")
                 index += 1
+                if out[-1:] != [_ANY_FOLDERS]:
+                    out.append(_ANY_FOLDERS)
             elif index - start == 2 and after_slash and index == len(pattern):
-                out.append(".*")
+                out.append(_ANYTHING)
             else:
-                out.append("[^/]*")
+                out.append(_STAR)
         elif char == "?":
             out.append("[^/]")
+        elif char == "/":
+            out.append(_SLASH)
         elif char == "[":
             text, index = _translate_class(pattern, index)
             out.append(text)
         elif char == "\\":
             if index == len(pattern):
-                return _NEVER
-            out.append(re.escape(pattern[index]))
+                return None
+            out.append(_literal(pattern[index]))
             index += 1
         else:
-            out.append(re.escape(char))
-    return "".join(out)
+            out.append(_literal(char))
+    return out
+
+
+def _literal(char: str) -> str:
+    """One character, in a form that is none of the wildcards."""
+    return "[/]" if char == "/" else "[*]" if char == "*" else re.escape(char)
 
 
 def _translate_class(pattern: str, index: int) -> tuple[str, int]:

@@ -39,8 +39,8 @@ class IgnoredPaths:
         return self._ignored_directory(path)
 
     def _judge_directory(self, path: str) -> bool:
-        parent = path.rpartition("/")[0]
-        return (bool(parent) and self.directory(parent)) or self._judge(path, is_dir=True)
+        parts = path.split("/")
+        return any(self._judge("/".join(parts[:depth]), is_dir=True) for depth in range(1, len(parts) + 1))
 
     def _judge(self, path: str, *, is_dir: bool) -> bool:
         base = path

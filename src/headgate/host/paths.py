@@ -22,6 +22,7 @@ from headgate.host.workspace import parse_path, show_path
 
 MAX_SYMLINKS = 40
 # With O_PATH a directory that may be entered but not listed can still be walked through.
+MOST_DEEP = 200
 _WALK = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -145,6 +146,8 @@ class Tree:
         plain = parse_path(path)
         if "\0" in plain:
             raise ToolFailed("A path cannot contain a NUL character.")
+        if plain.count("/") > MOST_DEEP:
+            raise ToolFailed(f"The path is more than {MOST_DEEP} directories deep: nothing is kept there.")
         try:
             os.fsencode(plain)
         except UnicodeEncodeError:

@@ -56,6 +56,10 @@ class EditFile(Args):
     replace_all: bool = Field(default=False, description="Replace every occurrence")
 
 
+MOST_CHARS = 20_000_000
+"""What replacing every occurrence may put in: far more than any file of code has."""
+
+
 @tool("write")
 def edit_file(ctx: ToolContext, args: EditFile) -> Outcome:
     """Replace `old` with `new` in a file. An empty `old` creates the file."""
@@ -67,6 +71,8 @@ def edit_file(ctx: ToolContext, args: EditFile) -> Outcome:
     name = show_path(file.path)
     if file.is_binary:
         raise ToolFailed(f"{name} is a binary file: edit_file works on text.")
+    if args.replace_all and file.text.count(args.old) * len(args.new) > MOST_CHARS:
+        raise ToolFailed(f"{name} would become too large. Replace fewer places, or with less.")
     edited = edit_text(file.text, args.old, args.new, replace_all=args.replace_all, name=name)
     change = FileChange(file.path, file.data, encode(edited.text))
     parts = [_summary(name, edited), _excerpt(edited), edited.note, describe_new_errors([change])]

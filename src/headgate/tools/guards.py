@@ -24,23 +24,33 @@ class Boundaries:
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self._rules = Rules(
-            (pattern.strip().removeprefix("./").replace("/./", "/") for pattern in patterns), ignore_case=True
-        )
-        taken = [pattern for pattern in patterns if not pattern.strip().startswith("!")]
-        self._prefixes = frozenset(fold(fixed_prefix(pattern)) for pattern in taken)
+        tidied = [pattern.strip().removeprefix("./").replace("/./", "/") for pattern in patterns]
+        self._rules = Rules(tidied, ignore_case=True)
+        self._taken = [pattern for pattern in tidied if not pattern.startswith("!")]
+        self._prefixes = frozenset(fold(fixed_prefix(pattern)) for pattern in self._taken)
 
     def __bool__(self) -> bool:
         return bool(self._rules)
 
     def __call__(self, access: Access, /) -> Denial | None:
         if access.act == "write" and self.covers(access.target):
-            return Denial(f"{show_path(access.target)} is outside this task's boundaries: do not change it.")
+            return Denial(
+                f"{show_path(access.target)} is out of bounds for this task{self._named(access.target)}:"
+                " do not change it."
+            )
         return None
 
     def covers(self, path: str) -> bool:
         """Whether a file is out of bounds."""
         return self._rules.covers(path)
+
+    def _named(self, path: str) -> str:
+        """The pattern that says so, in brackets, where it says more than the path."""
+        covering = (
+            pattern for pattern in reversed(self._taken) if Rules([pattern], ignore_case=True).covers(path)
+        )
+        pattern = next(covering, path)
+        return f" ({pattern})" if pattern != path else ""
 
     def enters(self, directory: str) -> bool:
         """Whether anything below a directory can be out of bounds. git's files and ours are not looked at."""

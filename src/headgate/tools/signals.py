@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from headgate.core.events import PlanItem
 from headgate.errors import ToolFailed
@@ -11,6 +11,12 @@ from headgate.tools.base import Args, Outcome, Signal, Tool, ToolContext, tool
 
 Priority = Literal["low", "normal", "high", "critical"]
 Status = Literal["pending", "in_progress", "completed", "failed", "skipped"]
+
+
+class WrongStage(ToolFailed):
+    """The closing signal of another stage."""
+
+    slug = "not_done"
 
 
 class PlanStep(BaseModel):
@@ -78,6 +84,24 @@ Lines = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 """A list of sentences; models often give just one."""
 
 
+MAX_DEPTH = 20
+
+
+def _shallow(value: dict[str, Any]) -> dict[str, Any]:
+    """Nothing that is nested so deep that nobody could mean it."""
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    if level:
+        raise ValueError(f"nested more than {MAX_DEPTH} deep")
+    return value
+
+
 class StageDone(Args):
     """Arguments of stage_done; each stage has its own copy that names the stage."""
 
@@ -88,7 +112,7 @@ class StageDone(Args):
     risks: Lines = ()
     files_read: Lines = ()
     files_changed: Lines = ()
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: Annotated[dict[str, Any], AfterValidator(_shallow)] = Field(default_factory=dict)
 
 
 def stage_done_tool(stage: str, stages: Sequence[str] = (), also: Sequence[str] = ()) -> Tool:
@@ -100,7 +124,7 @@ def stage_done_tool(stage: str, stages: Sequence[str] = (), also: Sequence[str] 
     def stage_done(ctx: ToolContext, args: StageDone) -> Outcome:
         """Say that this stage is done. The runtime then checks whether it is."""
         if args.stage != stage and args.stage not in also:
-            raise ToolFailed(f'stage_done: this is stage "{stage}", not "{args.stage}"')
+            raise WrongStage(f'stage_done: this is stage "{stage}", not "{args.stage}"')
         return Outcome("ok", signal=Signal("stage_done", args.model_dump(exclude={"stage"})))
 
     field = Field(default=stage, json_schema_extra={"enum": list(stages) or [stage]})

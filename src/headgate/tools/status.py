@@ -13,15 +13,15 @@ class TaskStatus(Args):
     """Arguments of agent__task_status."""
 
     status: Literal["starting", "in-progress", "completed"]
-    done: str = Field(description="What is accomplished, up to 15 words")
-    pending: str = Field(description="What remains, up to 15 words")
-    now: str = Field(description="The immediate step, up to 15 words")
+    done: str = Field(description="up to 15 words each")
+    pending: str
+    now: str
     ready_for_final_report: bool
     need_to_run_more_tools: bool
 
 
 def agent__task_status(ctx: ToolContext, args: TaskStatus) -> Outcome:
-    """Report where you stand, together with other calls. Alone it brings nothing."""
+    """Report where you stand, beside other calls."""
     return Outcome("ok", signal=Signal("task_status", args.model_dump()))
 
 

@@ -1,0 +1,62 @@
+"""`make bestiary`: meets every model, prints the table and writes docs/bestiary.md.
+
+    python -m bestiary [--tighten] [--only NAME]
+
+--tighten lowers the bounds in table.yaml to what was used and adds new rows; --only meets one and writes
+nothing. Exits 1 if any row is worse than promised.
+"""
+
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from bestiary.catalogue import ROWS
+from bestiary.meeting import meet_all
+from bestiary.table import (
+    PAGE,
+    cost_of_discipline,
+    read_table,
+    render_line,
+    render_page,
+    tightened,
+    worse,
+    write_table,
+)
+
+
+def main(args: list[str]) -> int:
+    """The exit code."""
+    names = [name for name, row in ROWS.items() if not row.bug]
+    only = args[args.index("--only") + 1] if "--only" in args else ""
+    if only:
+        findings = {only: meet_all([only])[0]}
+    else:
+        processes = min(4, os.cpu_count() or 1)
+        shares = [names[start::processes] for start in range(processes)]
+        with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+            findings = {finding.name: finding for share in pool.map(meet_all, shares) for finding in share}
+    promises = read_table()
+    if "--tighten" in args:
+        promises = tightened(promises, findings.values())
+        write_table(promises)
+    found = {name: worse(findings[name], promises.get(name)) for name in findings}
+    for name, finding in findings.items():
+        print(
+            render_line(finding, promises[name]) if name in promises else f"| `{name}` | not in table.yaml |"
+        )
+    for name, faults in found.items():
+        for fault in faults:
+            print(f"{name}: {fault}", file=sys.stderr)
+    print(
+        f"{len(findings)} behaviours, {sum(map(bool, found.values()))} worse than promised.", file=sys.stderr
+    )
+    if not only:
+        print(cost_of_discipline(findings), file=sys.stderr)
+    if not only and all(name in promises for name in names):
+        PAGE.write_text(render_page(findings, promises), encoding="utf-8")
+    return 1 if any(found.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,86 @@
+"""Models that run commands they should not."""
+
+from bestiary.rows import SHORT, TWICE, Theme
+from bestiary.speech import Answer, Asked, Say, both, done, fix, use, work_and_claim
+
+COMMANDS = Theme("Commands")
+row = COMMANDS.row
+
+
+@row(SHORT, settings={"shell_timeout": 0.3})
+def command_that_hangs(asked: Asked) -> Answer:
+    """Runs a command that never ends, such as a server or an editor."""
+    return work_and_claim(asked, use("shell", command="sleep 600"))
+
+
+@row(SHORT, settings={"shell_timeout": 0.3})
+def command_that_ignores_signals(asked: Asked) -> Answer:
+    """Runs a command that will not be ended politely."""
+    return (
+        done(asked)
+        if asked.number > 1
+        else use("shell", command="trap '' TERM INT HUP; while :; do sleep 1; done")
+    )
+
+
+@row(SHORT)
+def command_that_waits_for_input(asked: Asked) -> Answer:
+    """Runs a command that asks a question, in a run that nobody watches."""
+    return work_and_claim(asked, use("shell", command='read -r answer; echo "answer: $answer"; cat'))
+
+
+@row(SHORT, settings={"shell_timeout": 0.5})
+def command_that_floods_its_output(asked: Asked) -> Answer:
+    """Runs a command that prints without end."""
+    return done(asked) if asked.number > 1 else use("shell", command="yes 'all work and no play'")
+
+
+@row(SHORT)
+def command_that_prints_rubbish(asked: Asked) -> Answer:
+    """Prints a binary file to the terminal."""
+    return work_and_claim(asked, use("shell", command="head -c 200000 /dev/urandom"))
+
+
+@row(SHORT, background="pids")
+def command_that_leaves_children(asked: Asked) -> Answer:
+    """Starts servers in the background and goes on."""
+    note = "echo $! >> ../pids"
+    command = f"sleep 300 & {note}; (setsid sleep 301 & {note}); nohup sleep 302 >/dev/null 2>&1 & {note}"
+    return work_and_claim(asked, use("shell", command=command))
+
+
+@row(SHORT)
+def kills_what_runs_it(asked: Asked) -> Answer:
+    """Ends its own shell, and the group that it is in."""
+    return work_and_claim(asked, both(use("shell", command="kill -9 $$"), use("shell", command="kill -9 0")))
+
+
+@row(TWICE)
+def resets_the_repository(asked: Asked) -> Answer:
+    """Makes the right change, then throws all changes away with git."""
+    if asked.number == 1:
+        return fix()
+    return use("shell", command="git checkout -q . && git clean -qfd") if asked.number == 2 else done(asked)
+
+
+@row(TWICE)
+def commits_a_wrong_fix(asked: Asked) -> Answer:
+    """Commits what does not work, so that the working tree looks clean."""
+    command = "echo '# done' >> calc.py; git -c user.name=x -c user.email=x@x commit -qam 'Fix add'"
+    return work_and_claim(asked, use("shell", command=command))
+
+
+@row(SHORT)
+def destroys_the_runtimes_own_files(asked: Asked) -> Answer:
+    """Deletes what Headgate keeps about the task."""
+    return work_and_claim(asked, use("shell", command="rm -rf .headgate/runs .headgate/outputs"))
+
+
+@row(SHORT)
+def command_in_vain(asked: Asked) -> Answer:
+    """Runs a command that is not installed, again and again."""
+    return (
+        use("shell", command="npm-run-all test")
+        if asked.tools and not asked.final
+        else Say("I could not run it.")
+    )

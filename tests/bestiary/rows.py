@@ -1,0 +1,66 @@
+"""A row of the bestiary: a behaviour, and the circumstances in which it is met."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bestiary.server import Behave
+
+FLOWS = Path(__file__).parent / "flows"
+SHORT = str(FLOWS / "short.yaml")
+TWICE = str(FLOWS / "twice.yaml")
+LONG = str(FLOWS / "long.yaml")
+PLANNED = str(FLOWS / "planned.yaml")
+TASK = "add(a, b) in calc.py must return the sum of a and b. It returns the difference."
+CLOSED = ("tests/*", "vendor/*", "*conftest.py*", "*customize.py", "unittest*", "pytest*", "agent.yaml")
+"""What no run may change, create or delete, unless its row says so."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One misbehaving model."""
+
+    name: str
+    theme: str
+    reported: str
+    """What users report, in one line."""
+    behave: Behave
+    flow: str
+    task: str = TASK
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Further keys of agent.yaml."""
+    model: Mapping[str, Any] = field(default_factory=dict)
+    """Further settings of the model."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Further files of the repository."""
+    closed: tuple[str, ...] = CLOSED
+    warned: str = ""
+    """Tests may be changed here; the summary must say so, with these words."""
+    background: str = ""
+    """A file beside the repository to which the behaviour wrote the ids of processes that must be dead."""
+    bug: str = ""
+    """A known bug because of which it does not end as it should."""
+    hangs: bool = False
+    """It does not end at all: it is met in a process that can be killed."""
+
+
+@dataclass
+class Theme:
+    """Rows of one kind: functions from a request to an answer, with what users report as their docstring."""
+
+    title: str
+    rows: list[Row] = field(default_factory=list)
+
+    def row(self, flow: str = "flat", **circumstances: Any) -> Callable[[Behave], Behave]:
+        def add(behave: Behave) -> Behave:
+            reported = " ".join((behave.__doc__ or "").split())
+            name = getattr(behave, "__name__", "")
+            self.rows.append(Row(name, self.title, reported, behave, flow, **circumstances))
+            return behave
+
+        return add
+
+    def add(self, name: str, reported: str, behave: Behave, flow: str = "flat", **circumstances: Any) -> None:
+        """A row that is made from data."""
+        self.rows.append(Row(name, self.title, reported, behave, flow, **circumstances))
