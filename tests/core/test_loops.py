@@ -17,7 +17,7 @@ def after(*turns: list[Call]) -> CallMemory:
     for calls in turns:
         memory.begin_turn()
         for key, category, result, ok in calls:
-            memory.take(key, key, category, result, ok=ok, refused=False)
+            memory.take(key, key, category, result, ok=ok, progress=ok and category == "write")
     return memory
 
 
@@ -43,12 +43,24 @@ def test_a_change_begins_anew_and_a_failed_one_does_not() -> None:
     assert due_nudge(after([failed], [failed], [failed]), BUDGET, can_write=True) == ("identical", 3)
 
 
-def test_reading_is_a_loop_only_where_writing_is_possible() -> None:
-    reads: list[list[Call]] = [[(str(number), "read", "x", True)] for number in range(8)]
-    assert due_nudge(after(*reads[:3]), BUDGET, can_write=True) is None
-    assert due_nudge(after(*reads[:4]), BUDGET, can_write=True) == ("reads", 4)
-    assert due_nudge(after(*reads), BUDGET, can_write=False) is None
-    assert (is_lost(after(*reads[:7]), BUDGET, True), is_lost(after(*reads), BUDGET, True)) == (False, True)
+def test_reading_what_is_known_is_a_loop_only_where_writing_is_possible() -> None:
+    again: list[list[Call]] = [[(str(number), "read", "x", True)] for number in range(9)]
+    assert due_nudge(after(*again[:4]), BUDGET, can_write=True) is None
+    assert due_nudge(after(*again[:5]), BUDGET, can_write=True) == ("reads", 4)
+    assert due_nudge(after(*again), BUDGET, can_write=False) is None
+    assert (is_lost(after(*again[:8]), BUDGET, True), is_lost(after(*again), BUDGET, True)) == (False, True)
+
+
+def test_reading_something_new_is_never_a_loop() -> None:
+    reads: list[list[Call]] = [[(str(number), "read", str(number), True)] for number in range(50)]
+    assert due_nudge(after(*reads), BUDGET, can_write=True) is None
+
+
+def test_tests_run_again_after_another_command_are_no_loop() -> None:
+    check: Call = ("check", "run", "FAIL", True)
+    edits: list[Call] = [(f"sed {number}", "run", "", True) for number in range(9)]
+    assert due_nudge(after(*([edit, check] for edit in edits)), BUDGET, can_write=True) is None
+    assert due_nudge(after(*[[check]] * 3), BUDGET, can_write=True) == ("identical", 3)
 
 
 def test_thinking_beside_reading_is_not_idle_thinking() -> None:

@@ -15,7 +15,7 @@ import pytest
 from headgate.checks.verify import Verifier
 from headgate.core.events import Event
 from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy
-from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
+from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep
 from headgate.core.state import State, fold
@@ -74,6 +74,63 @@ STEPS: list[list[tuple[str, dict[str, Any]]] | str] = [
 ]
 
 
+STEP_FLOW = Flow(
+    name="steps",
+    stages=(
+        Stage(id="plan", advance="rules", checks=Checks(plan_written=True)),
+        Stage(
+            id="step",
+            foreach="plan",
+            prompt="Do {item.description}.",
+            checks=Checks(code_changed=True),
+            budget=Budget(turns=2, retries=0, verify_loops=3, replan_every=0),
+            needs=("plan",),
+        ),
+    ),
+    checks=Checks(verify=True),
+)
+CONVERSATIONS: dict[str, list[list[tuple[str, dict[str, Any]]] | str]] = {
+    "Stage: PLAN": [
+        [
+            (
+                "plan_tasks",
+                {
+                    "action": "create",
+                    "tasks": [{"id": "1", "description": "nothing"}, {"id": "2", "description": "all"}],
+                },
+            )
+        ]
+    ],
+    "Do nothing.": [[("ls", {})], "I cannot.", "No.", "No."],
+    "Step 1 of the plan failed": [
+        [("read_file", {"path": "n.txt"})],
+        [
+            (
+                "plan_tasks",
+                {
+                    "action": "create",
+                    "tasks": [{"id": "1", "description": "half"}, {"id": "3", "description": "rest"}],
+                },
+            )
+        ],
+    ],
+    "Do half.": [
+        [("edit_file", {"path": "n.txt", "old": "0", "new": "2"})],
+        [("stage_done", {"summary": "Half."})],
+    ],
+    "Do rest.": [
+        [
+            ("edit_file", {"path": "n.txt", "old": "2", "new": "3"}),
+            ("plan_tasks", {"action": "update", "tasks": [{"id": "3", "status": "completed"}]}),
+        ],
+        [("stage_done", {"summary": "Rest."})],
+    ],
+    "Verification failed": [
+        [("edit_file", {"path": "n.txt", "old": "3", "new": "4"}), ("stage_done", {"summary": "n is 4."})]
+    ],
+}
+
+
 class Crash(BaseException):
     """The process is gone."""
 
@@ -94,6 +151,38 @@ class Worker:
         ids = f"{number}_{len(request.messages)}"
         calls = tuple(ToolCall(f"c{ids}_{i}", name, json.dumps(args)) for i, (name, args) in called)
         return Reply(Message("assistant", text, calls), Usage(prompt=10, completion=1))
+
+
+@dataclass
+class Stepper:
+    """A model with one script for each conversation, which it knows by what it was told first."""
+
+    name: str = "stepper"
+
+    async def reply(self, request: Request, on_delta: object = None) -> Reply:
+        told = "\n".join(message.content for message in request.messages if message.role == "user")
+        steps = next(steps for mark, steps in reversed(CONVERSATIONS.items()) if mark in told)
+        number = sum(message.role == "assistant" for message in request.messages)
+        step = steps[number]
+        called = enumerate(() if isinstance(step, str) else step)
+        calls = tuple(ToolCall(f"c{number}_{i}", name, json.dumps(args)) for i, (name, args) in called)
+        return Reply(Message("assistant", step if isinstance(step, str) else "", calls), Usage(10, 1))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A flow, a model, and what they come to."""
+
+    flow: Flow
+    model: Model
+    tree: dict[str, str]
+    counted: tuple[int, int, int]
+
+
+CASES = {
+    "debugging": Case(FLOW, Worker(), {"n.txt": "4\n", "new.txt": "x\n", "copy.txt": "1\n"}, (2, 1, 2)),
+    "steps": Case(STEP_FLOW, Stepper(), {"n.txt": "4\n"}, (1, 1, 3)),
+}
 
 
 @dataclass
@@ -138,7 +227,7 @@ def place(tmp_path: Path) -> Iterator[Store]:
         store.close()
 
 
-def make_job(store: Store, log: TaskLog, tree: TaskTree) -> Job:
+def make_job(case: Case, store: Store, log: TaskLog, tree: TaskTree) -> Job:
     repo = store.path.parent / "repo"
     step = VerifyStep(name="check", command='test "$(cat n.txt)" = 4', timeout=60)
     environment = {"PATH": os.environ["PATH"]}
@@ -148,9 +237,9 @@ def make_job(store: Store, log: TaskLog, tree: TaskTree) -> Job:
 
     return Job(
         task=TASK,
-        flow=FLOW,
+        flow=case.flow,
         log=log,
-        models={None: Worker()},
+        models={None: case.model},
         model_settings={None: ModelSettings(model="openai/worker")},
         tools={tool.name: tool for tool in (ls, read_file, write_file, edit_file, shell, plan_tasks)},
         context=ToolContext(
@@ -168,21 +257,21 @@ def make_job(store: Store, log: TaskLog, tree: TaskTree) -> Job:
     )
 
 
-async def start(store: Store, appending: Any) -> Decision:
+async def start(case: Case, store: Store, appending: Any) -> Decision:
     log = TaskLog(appending, Bus(), TASK, time.time)
     tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
     (store.path.parent / "baseline").write_text(await tree.begin())
-    return await run_flow(make_job(store, log, tree))
+    return await run_flow(make_job(case, store, log, tree))
 
 
-async def take_up(store: Store, appending: Any) -> Decision:
+async def take_up(case: Case, store: Store, appending: Any) -> Decision:
     log = TaskLog(appending, Bus(), TASK, time.time)
     events = store.events("t1")
     log.state = fold(events)
-    log.state.flow = FLOW
+    log.state.flow = case.flow
     tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
     tree.resume((store.path.parent / "baseline").read_text(), log.state.left_behind)
-    job = make_job(store, log, tree)
+    job = make_job(case, store, log, tree)
     restore(job, events, store.contents("t1"))
     return await run_flow(job)
 
@@ -218,19 +307,21 @@ def kinds(store: Store, skip: Callable[[str], bool] = lambda kind: False) -> lis
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_a_crash_at_every_commit(tmp_path: Path, before: bool) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_a_crash_at_every_commit(tmp_path: Path, before: bool, name: str) -> None:
+    case = CASES[name]
     with place(tmp_path / "whole") as store:
         counter = CrashingStore(store, commits=-1, before=before)
-        whole = result(asyncio.run(start(store, counter)), store)
+        whole = result(asyncio.run(start(case, store, counter)), store)
         story, commits = kinds(store), counter.seen
     assert whole.decision == Decision("advance", "done")
-    assert whole.tree == {".gitignore": ".headgate\n", "n.txt": "4\n", "new.txt": "x\n", "copy.txt": "1\n"}
-    assert whole.counted == (2, 1, 2)
+    assert whole.tree == {".gitignore": ".headgate\n", **case.tree}
+    assert whole.counted == case.counted
     for number in range(1, commits + 1):
         with place(tmp_path / f"{number}") as store:
             with pytest.raises(Crash):
-                asyncio.run(start(store, CrashingStore(store, number, before)))
-            again = result(asyncio.run(take_up(store, store)), store)
+                asyncio.run(start(case, store, CrashingStore(store, number, before)))
+            again = result(asyncio.run(take_up(case, store, store)), store)
             assert again == whole, f"crashed at commit {number}"
             check_story(kinds(store), story)
     print(f"{commits} kill points")

@@ -31,6 +31,7 @@ from headgate.cli.following import EXIT_CODES
 from headgate.config.load import load_config
 from headgate.core.events import Event
 from headgate.core.report import Report, build_report
+from headgate.core.settings import Price
 from headgate.core.state import fold
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
@@ -52,6 +53,8 @@ class Flags(BaseModel):
     dry_run: bool = False
     cancel_at: str | None = None
     """The task is cancelled at the first event that matches; written as in `events` of outcome.yaml."""
+    price: Price = Price()
+    """What the scripted model costs."""
     conclude_at: str | None = None
     """The task is asked to conclude at the first event that matches."""
     then: list[str] = []
@@ -145,6 +148,7 @@ def run_scenario(folder: Path, place: Path) -> Run:
     try:
         with environment(flags.environ):
             loaded = load_config(repo, environ={}, flags=given, user_file=place / "no-user-config.yaml")
+            model.price = flags.price
             engine = Engine.open(repo, loaded, models={None: model})
             engine.bus.on_event.append(events.append)
             engine.sleep = no_sleep

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from headgate.core.rules import Fail, Pass, Verdict
 from headgate.core.testfiles import is_test
+from headgate.core.words import path_words
 from headgate.host.workspace import parse_path
 
 _CODE = re.compile(
@@ -49,7 +50,7 @@ def check_scope(diff: Sequence[FileDiff], named: Iterable[str]) -> Verdict:
         return Fail(
             "diff_scope", f"only white space or layout was changed in parts of {_list(blank)}: take that back"
         )
-    mentions = {word for text in texts for word in re.findall(r"[\w./-]+\.\w+", text)}
+    mentions = {word for text in texts for word in path_words(text)}
     if not mentions:
         return Pass()
     strays = [file.path for file in diff if not _is_named(file.path, mentions) and not is_test(file.path)]

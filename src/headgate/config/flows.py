@@ -60,11 +60,14 @@ def flow_from_config(
     Stages in agent.yaml gate nothing unless they say so, and the flow ends with the verification. `documents`
     are the configuration's files, weakest first, for errors with line numbers.
     """
-    chosen = task_flow or config.flow
-    if chosen is None:
-        return tune(with_plan_mode(load_flow(config.mode, repo, tools), config.task_plan_mode), config)
+    chosen = task_flow or config.flow or config.mode
+    if not isinstance(chosen, str) and len(chosen) == 1 and isinstance(chosen[0], FlowFile):
+        chosen = chosen[0].file  # the whole flow, with its checks
     if isinstance(chosen, str):
-        return tune(load_flow(chosen, repo, tools), config)
+        builtin = chosen in builtin_flows()
+        flow = load_flow(chosen, repo, tools)
+        flow = with_plan_mode(flow, config.task_plan_mode) if builtin else flow
+        return _checked(tune(flow, config, builtin=builtin), Document(f"The flow {flow.name}", {}), tools)
     written = next((item for item in reversed(documents) if "flow" in item.data), Document("agent.yaml", {}))
     inner = Document(
         written.name,
@@ -73,7 +76,7 @@ def flow_from_config(
     )
     stages = [stage for entry in chosen for stage in _stages_of(entry, repo, tools)]
     flow = Flow(name="custom", stages=tuple(stages), checks=Checks(verify=True))
-    return tune(_checked(flow, inner, tools), config)
+    return _checked(tune(_checked(flow, inner, tools), config), inner, tools)
 
 
 def _stages_of(entry: Stage | FlowFile, repo: Path, tools: Iterable[ToolSpec] | None) -> tuple[Stage, ...]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from headgate.config.stages import FlowFile, expand_stages
-from headgate.core.flow import Data, Flow, Stage
+from headgate.core.flow import Data, Flow, Stage, ToolScope
 from headgate.core.limits import Limits
 from headgate.core.phases import PhaseControl, PhaseLog, PromptPlace
 from headgate.core.settings import Settings
@@ -81,6 +81,10 @@ class FlowKnobs(Settings):
     """As `flow_history_tool_truncate_chars`, for whatever that leaves open."""
     history_tool_truncate_keep_last: int | None = Field(None, ge=0)
     """As `flow_history_tool_truncate_keep_last`, for whatever that leaves open."""
+    tools_allow: tuple[str, ...] | None = None
+    """The tools, by name or category, of stages that do not say so; absent: every tool."""
+    tools_block: tuple[str, ...] | None = None
+    """Tools that stages which do not say so do not have."""
     tools_visibility: Literal["hidden", "stable"] = "hidden"
     """`hidden` sends a stage's own tools alone; `stable` sends the same list in every stage, and refuses."""
     task_status: Literal["auto", "always", "never"] = "auto"
@@ -92,7 +96,7 @@ class FlowKnobs(Settings):
     loop_identical_calls: int | None = Field(None, ge=2)
     """Identical calls with identical results that count as a loop."""
     loop_reads: int | None = Field(None, ge=2)
-    """Turns that only read, in a stage that may write, that count as a loop."""
+    """Turns in a row that read nothing new, in a stage that may write, that count as a loop."""
     loop_thoughts: int | None = Field(None, ge=2)
     """Turns that only think that count as a loop."""
     loop_patience: int | None = Field(None, ge=1)
@@ -126,15 +130,16 @@ class FlowKnobs(Settings):
 _VIEW = ("strip_thinking", "truncate_chars", "truncate_keep_last")
 
 
-def tune(flow: Flow, knobs: FlowKnobs) -> Flow:
-    """A flow with what the knobs say, wherever it does not say so itself."""
+def tune(flow: Flow, knobs: FlowKnobs, *, builtin: bool = False) -> Flow:
+    """A flow with what the knobs say wherever it does not say so itself; a built-in one always gives way."""
     given = {"replan_max": knobs.task_replan_max, "skip_readonly": knobs.task_skip_readonly}
     chosen = {name: value for name, value in given.items() if name not in flow.model_fields_set}
-    stages = tuple(_tune_stage(stage, knobs) for stage in flow.stages)
-    return flow.model_copy(update={**chosen, "stages": stages})
+    stages = tuple(_tune_stage(stage, knobs, builtin) for stage in flow.stages)
+    replan = _tune_stage(flow.replan, knobs, builtin)
+    return flow.model_copy(update={**chosen, "stages": stages, "replan": replan})
 
 
-def _tune_stage(stage: Stage, knobs: FlowKnobs) -> Stage:
+def _tune_stage(stage: Stage, knobs: FlowKnobs, builtin: bool) -> Stage:
     view: dict[str, Any] = {
         "history": knobs.flow_history_mode,
         "max_messages": knobs.flow_history_max_messages,
@@ -145,12 +150,14 @@ def _tune_stage(stage: Stage, knobs: FlowKnobs) -> Stage:
         written = {"strip_thinking": "strip_thinking"}.get(name, f"tool_{name}")
         own = getattr(knobs, f"flow_history_{written}")
         view[name] = getattr(knobs, f"history_{written}") if own is None else own
+    scope = ToolScope(allow=knobs.tools_allow, block=knobs.tools_block or ())
     update: dict[str, Any] = {
-        "view": _fill_in(stage.view, view),
-        "budget": _fill_in(stage.budget, _budget(knobs)),
+        "view": _fill_in(stage.view, view, builtin),
+        "budget": _fill_in(stage.budget, _budget(knobs), builtin),
+        "tools": _fill_in(stage.tools, {"allow": scope.allow, "block": scope.block or None}, False),
     }
     own = {"required": knobs.flow_stage_required, "retry_hints": knobs.flow_retry_hints}
-    update |= _left_open(stage, own)
+    update |= _left_open(stage, own, False)
     return stage.model_copy(update=update)
 
 
@@ -166,16 +173,16 @@ def _budget(knobs: FlowKnobs) -> dict[str, Any]:
     return {**own, **loops, "loop_patience": knobs.loop_patience}
 
 
-def _fill_in(policy: Policy, values: Mapping[str, Any]) -> Policy:
-    return policy.model_copy(update=_left_open(policy, values))
+def _fill_in(policy: Policy, values: Mapping[str, Any], wins: bool) -> Policy:
+    return policy.model_copy(update=_left_open(policy, values, wins))
 
 
-def _left_open(policy: Data, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that were given and that the policy, as written, leaves open."""
+def _left_open(policy: Data, values: Mapping[str, Any], wins: bool) -> dict[str, Any]:
+    """The values that were given and that the policy, as written, leaves open, or that win over it."""
     return {
         name: value
         for name, value in values.items()
-        if value is not None and name not in policy.model_fields_set
+        if value is not None and (wins or name not in policy.model_fields_set)
     }
 
 

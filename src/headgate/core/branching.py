@@ -2,25 +2,38 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 
 from headgate.core.events import PlanItem, Status
 from headgate.core.flow import Flow, Stage
 
-_ID_CHARS = 40
+REPLACED = "the plan was written anew without it"
+NO_PLAN = "no plan was written"
+_SLUG_CHARS = 20
 
 
 def expand(flow: Flow, plan: Sequence[PlanItem], since: Mapping[str, int]) -> tuple[Stage, ...]:
-    """The stages as they stand. `since` tells in which version of the plan each step was written as it is."""
-    stages: list[Stage] = []
+    """The stages as they stand. `since` tells in which version of the plan each step was written as it is.
+
+    Before there is a plan, a stage for its steps stands for itself and cannot run, and neither can what needs
+    it. A stage that needs it later needs every one of its steps, or, where all are skipped, what it needed.
+    """
     made: dict[str, tuple[str, ...]] = {}
+    children: dict[str, list[Stage]] = {}
     for stage in flow.stages:
-        needs = tuple(part for need in stage.needs for part in made.get(need, (need,)))
-        if stage.foreach is None:
+        if stage.foreach is not None and plan:
+            items = [item for item in plan if is_open(item)]
+            children[stage.id] = [child_stage(stage, item, since.get(item.id, 1)) for item in items]
+            made[stage.id] = tuple(child.id for child in children[stage.id]) or stage.needs
+    stages: list[Stage] = []
+    for stage in flow.stages:
+        needs = tuple(dict.fromkeys(part for need in stage.needs for part in made.get(need, (need,))))
+        if stage.id in children:
+            stages += [child.model_copy(update={"needs": needs}) for child in children[stage.id]]
+        elif stage.foreach is not None:
+            stages.append(stage.model_copy(update={"needs": (*needs, NO_PLAN)}))
+        else:
             stages.append(stage.model_copy(update={"needs": needs}))
-            continue
-        children = [child_stage(stage, item, since.get(item.id, 1), needs) for item in plan if is_open(item)]
-        made[stage.id] = tuple(child.id for child in children)
-        stages += children
     return tuple(stages)
 
 
@@ -29,7 +42,7 @@ def is_open(item: PlanItem) -> bool:
     return item.status != "skipped"
 
 
-def child_stage(template: Stage, item: PlanItem, version: int, needs: tuple[str, ...]) -> Stage:
+def child_stage(template: Stage, item: PlanItem, version: int) -> Stage:
     """The stage that carries out one step."""
     prompt = template.prompt
     for name, text in (("id", item.id), ("description", item.description), ("goal", item.goal or "none")):
@@ -41,7 +54,6 @@ def child_stage(template: Stage, item: PlanItem, version: int, needs: tuple[str,
             "prompt": prompt,
             "foreach": None,
             "item": item.id,
-            "needs": needs,
             "priority": item.priority,
         }
     )
@@ -49,19 +61,22 @@ def child_stage(template: Stage, item: PlanItem, version: int, needs: tuple[str,
 
 def child_id(template: str, item: str, version: int) -> str:
     """An id of its own for each step; one that is written anew after it was begun gets another."""
-    slug = re.sub(r"[^A-Za-z0-9_]+", "_", item).strip("_") or "step"
-    end = f"-{slug}" if version == 1 else f"-{slug}-v{version}"
-    return f"{template}{end}"[:_ID_CHARS]
+    slug = re.sub(r"[^A-Za-z0-9_]+", "_", item)[:_SLUG_CHARS]
+    if slug != item:  # two steps may look alike when what ids cannot hold is left out
+        slug = f"{slug}_{sha256(item.encode()).hexdigest()[:6]}"
+    return f"{template}-{slug}" if version == 1 else f"{template}-{slug}-v{version}"
 
 
 def merge_plan(before: Sequence[PlanItem], after: Sequence[PlanItem]) -> tuple[PlanItem, ...]:
-    """A new plan over an old one, where the runtime carries the steps out: what was begun stays as it is."""
+    """A new plan over an old one, where the runtime carries the steps out.
+
+    What is done or under way stays as it is, whatever the new plan says of it; a step that failed and is not
+    in the new plan is replaced by it.
+    """
     old = {item.id: item for item in before}
     new = {item.id for item in after}
-    begun = [item for item in before if item.status in ("completed", "failed") and item.id not in new]
-    steps = [(old.get(item.id), item) for item in after]
-    done = {one.id for was, one in steps if was and was.status == "completed" and goes_on(was, one)}
-    return (*begun, *(old[item.id] if item.id in done else _fresh(item) for item in after))
+    begun = [item for item in before if item.status not in ("pending", "skipped") and item.id not in new]
+    return (*map(_settled, begun), *(_take_over(old.get(item.id), item) for item in after))
 
 
 def written_since(
@@ -70,18 +85,9 @@ def written_since(
     """In which version each step of a new plan was written: one that was begun is not written over."""
     old = {item.id: item for item in before}
     return {
-        item.id: since.get(item.id, version)
-        if goes_on(old.get(item.id), item) or old.get(item.id) == item
-        else version
+        item.id: version if _is_written_anew(old.get(item.id), item) else since.get(item.id, version)
         for item in after
     }
-
-
-def goes_on(old: PlanItem | None, new: PlanItem) -> bool:
-    """Whether a step of the new plan is the old one: not begun yet, or done and still described the same."""
-    if old is None:
-        return False
-    return old.status == "pending" or (old.status == "completed" and old.description == new.description)
 
 
 def with_status(plan: Iterable[PlanItem], item: str, status: Status) -> tuple[PlanItem, ...]:
@@ -89,5 +95,21 @@ def with_status(plan: Iterable[PlanItem], item: str, status: Status) -> tuple[Pl
     return tuple(one.model_copy(update={"status": status}) if one.id == item else one for one in plan)
 
 
-def _fresh(item: PlanItem) -> PlanItem:
-    return item if item.status == "skipped" else item.model_copy(update={"status": "pending"})
+def _is_written_anew(old: PlanItem | None, new: PlanItem) -> bool:
+    return old is None or (old.status in ("completed", "failed") and new.status == "pending")
+
+
+def _take_over(old: PlanItem | None, new: PlanItem) -> PlanItem:
+    if old and (old.status == "in_progress" or (old.status == "completed" and _says_the_same(old, new))):
+        return old
+    return new.model_copy(update={"status": "pending", "reason": ""})
+
+
+def _says_the_same(old: PlanItem, new: PlanItem) -> bool:
+    return old.description.split() == new.description.split()
+
+
+def _settled(item: PlanItem) -> PlanItem:
+    if item.status != "failed":
+        return item
+    return item.model_copy(update={"status": "skipped", "reason": REPLACED})

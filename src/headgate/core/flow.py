@@ -121,8 +121,8 @@ class Budget(Data):
     """Replies that only report a status before the final turn is forced."""
     identical_calls: int = Field(3, ge=0)
     """Identical calls with identical results before the model is told, and more are refused; 0: never."""
-    idle_reads: int = Field(20, ge=0)
-    """Turns that only read, in a stage that may write, before the model is told; 0: never."""
+    idle_reads: int = Field(8, ge=0)
+    """Turns in a row that read nothing new, in a stage that may write, before the model is told; 0: never."""
     idle_thoughts: int = Field(4, ge=0)
     """Turns that only think before the model is told; 0: never."""
     loop_patience: int = Field(2, ge=1)
@@ -266,17 +266,28 @@ def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterat
             if getattr(stage.checks, name):
                 message = f"{name} belongs in the flow's own checks, not in a stage's"
                 yield Problem(("stages", index, "checks"), message)
-        for key, names in (("allow", stage.tools.allow or ()), ("block", stage.tools.block)):
-            for position, name in enumerate(names):
-                if known_tools is not None and name not in known_tools:
-                    place = ("stages", index, "tools", key, position)
-                    yield Problem(place, unknown_name("tool or category", name, known_tools))
+        yield from _unknown_tools(stage, known_tools, ("stages", index))
+        if any(stage.id.startswith(f"{other.id}-") for other in flow.stages if other.foreach):
+            yield Problem(("stages", index, "id"), f'"{stage.id}" may become the id of a step of the plan')
+    if flow.replan.id in ids:
+        yield Problem(("replan",), f'"{flow.replan.id}" is the id of a stage already')
+    yield from _unknown_tools(flow.replan, known_tools, ("replan",))
     if flow.fix is not None and flow.fix not in ids:
         yield Problem(("fix",), unknown_name("stage", flow.fix, ids))
     cycle = find_cycle({stage.id: stage.needs for stage in flow.stages})
     if cycle:
         where = ("stages", ids.index(cycle[0]), "needs")
         yield Problem(where, f"`needs` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
+
+
+def _unknown_tools(
+    stage: Stage, known: frozenset[str] | set[str] | None, where: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    for key, names in (("allow", stage.tools.allow or ()), ("block", stage.tools.block)):
+        for position, name in enumerate(names):
+            if known is not None and name not in known:
+                place = (*where, "tools", key, position)
+                yield Problem(place, unknown_name("tool or category", name, known))
 
 
 def find_cycle(needs: Mapping[str, Iterable[str]]) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from typing import Literal
 from headgate.core.flow import Budget
 
 LoopKind = Literal["identical", "reads", "thoughts"]
-PROGRESS = frozenset({"write"})
 
 
 @dataclass
@@ -20,37 +19,56 @@ class CallMemory:
     latest: str = ""
     """The call that was answered last."""
     read_turns: int = 0
-    """Turns in a row that only read."""
+    """Turns in a row that read nothing new."""
     thought_turns: int = 0
     """Turns in a row that only thought."""
     _turn: set[str] = field(default_factory=set)
 
+    _results: set[str] = field(default_factory=set)
+    _news: bool = False
+
     def begin_turn(self) -> None:
         """The model replied: what its calls were is counted from here on."""
         self.read_turns, self.thought_turns = self.idle()
-        self._turn = set()
+        self._turn, self._news = set(), False
 
     def idle(self) -> tuple[int, int]:
-        """The turns in a row that only read, and that only thought, the one under way included."""
-        reads = self.read_turns + (self._turn == {"read"}) if self._turn <= {"read", "reasoning"} else 0
+        """The turns in a row that read nothing new, and that only thought, the one under way included."""
+        old = self._turn <= {"read", "reasoning"} and not self._news
+        reads = self.read_turns + ("read" in self._turn) if old else 0
         thoughts = self.thought_turns + (self._turn == {"reasoning"}) if self._turn <= {"reasoning"} else 0
         return reads, thoughts
 
     def take(
-        self, key: str, name: str, category: str | None, result: str, *, ok: bool, refused: bool
+        self,
+        key: str,
+        name: str,
+        category: str | None,
+        result: str,
+        *,
+        ok: bool,
+        progress: bool = False,
+        refused: bool = False,
     ) -> None:
-        """A call was answered. One that was refused because it repeats counts on."""
+        """A call was answered. `progress`: it changed a file; `refused`: it repeats, and so counts on."""
         self._turn.add(category or "")
-        if ok and category in PROGRESS:
+        self._news = self._news or (category == "read" and result not in self._results)
+        self._results.add(result)
+        if progress:
             self.forget()
             return
+        if ok and category == "run" and key not in self.repeated:
+            self.forget()  # a command may have changed anything
         before, count = self.repeated.get(key, ("", 0))
         same = refused or before == result
         self.repeated[key] = (before if refused else result, count + 1 if same else 1)
         self.latest, self.names[key] = key, name
 
     def forget(self) -> None:
+        """Something has changed: what was brought before may be brought again for good reason."""
         self.repeated.clear()
+        self.read_turns = self.thought_turns = 0
+        self._results.clear()
         self.names.clear()
         self.latest = ""
 

@@ -1,4 +1,4 @@
-"""Steps of a plan that only read: exploring has a stage of its own."""
+"""Steps of a plan that only read: exploring has a stage of its own. In doubt a step is carried out."""
 
 import re
 from collections.abc import Iterable
@@ -6,22 +6,21 @@ from collections.abc import Iterable
 from headgate.core.events import PlanItem
 
 READ_ONLY = "it only reads"
+_CLAUSES = re.compile(r"(?:,\s*)?\band\b|[,;]")
 _READING = re.compile(
-    r"\b(read|inspect|review|look|explore|analy[sz]e|understand|find|locate|examine|identify|study|investigate"
-    r"|check|open|view|search|list|determine|browse|verify|confirm|run)\b",
-    re.IGNORECASE,
-)
-_CHANGING = re.compile(
-    r"\b(add|chang\w*|fix\w*|writ\w*|updat\w*|implement\w*|creat\w*|remov\w*|renam\w*|refactor\w*|edit\w*|delet\w*"
-    r"|replac\w*|mov\w*|insert\w*|modif\w*|correct\w*|mak\w*|set|introduc\w*|extend\w*|convert\w*|handl\w*"
-    r"|adjust\w*|rewrit\w*|drop|rais\w*|return\w*|support\w*|us\w*|bump|install\w*|document\w*|patch\w*)\b",
+    r"(?:carefully\s+)?(?:"
+    r"(?:explore|inspect|review|understand|examine|study|analy[sz]e|investigate)\b[^.]*"
+    r"|look\s+(?:at|through|into|over)\b[^.]*"
+    r"|(?:read|open|view)\s+(?:through\s+|the\s+file\s+)?[\w./-]+\.\w+(?:\s+(?:file|carefully|first))?"
+    r")\.?",
     re.IGNORECASE,
 )
 
 
 def only_reads(item: PlanItem) -> bool:
-    """Whether a step says that it looks at something and nothing about changing anything."""
-    return bool(_READING.search(item.description)) and not _CHANGING.search(item.description)
+    """Whether every clause of a step says that it looks at something, and it has no goal of its own."""
+    clauses = [clause.strip() for clause in _CLAUSES.split(item.description) if clause.strip()]
+    return not item.goal and bool(clauses) and all(_READING.fullmatch(clause) for clause in clauses)
 
 
 def skip_reading(items: Iterable[PlanItem]) -> list[PlanItem]:

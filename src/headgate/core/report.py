@@ -156,11 +156,16 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
     if said and state.config.get("task_output_mode") != "runtime":
         lines.append(f"The model says: {said}")
         if claims_passing(said) and not state.passing_run:
-            lines.append("No verification run has passed: that tests pass is the model's claim alone.")
+            lines.append(
+                f"{state.asked_pass} passed when the model asked for it; the result itself is not verified."
+                if state.asked_pass
+                else "No verification run has passed: that tests pass is the model's claim alone."
+            )
     if ending == "PROPOSED":
         lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
     else:
         lines.append(f"Changed: {', '.join(files)}." if files else "No file was changed.")
+    lines += _steps_left(state)
     lines += [f"Warning: {warning}." for warning in state.warnings if warning != weakened]
     if state.run_ids and ending != "SUCCESS":
         lines += _list_runs(state.run_ids)
@@ -171,6 +176,18 @@ def _list_runs(run_ids: list[str]) -> list[str]:
     if len(run_ids) <= 2:
         return [f"Verification runs: {', '.join(run_ids)}."]
     return ["Verification runs:", *(f"  {run_id}" for run_id in run_ids)]
+
+
+def _steps_left(state: State) -> list[str]:
+    """Steps of the plan that were not done, where the runtime carries them out one by one."""
+    if state.flow is None or not any(stage.foreach for stage in state.flow.stages):
+        return []
+    left = [
+        f"{item.id} ({item.status}{f': {item.reason}' if item.reason else ''})"
+        for item in state.plan
+        if item.status != "completed"
+    ]
+    return [f"Steps not done: {', '.join(left)}."] if left else []
 
 
 _CLAIM = re.compile(

@@ -152,11 +152,9 @@ def decide(tally: Tally, budget: Budget) -> Decision:
 
 def _forced_end(tally: Tally, budget: Budget) -> Decision | None:
     """Why the model has to conclude now, whatever the budget says about turns."""
-    if tally.over:
-        # A cap that was reached before the stage began leaves nothing to conclude.
-        return Decision("final_turn" if tally.turns else "stuck", tally.over)
-    if tally.stopped:
-        return Decision("final_turn", "user_stop")
+    if tally.over or tally.stopped:
+        # What was over before the stage began leaves nothing to conclude.
+        return Decision("final_turn" if tally.turns else "stuck", tally.over or "user_stop")
     if tally.status:
         return Decision("final_turn", f"task_status_{tally.status}")
     if tally.standalone_status >= budget.standalone_status:
@@ -193,15 +191,15 @@ def _judge_work(tally: Tally) -> Decision:
 
 def _exhausted(reason: str, tally: Tally, budget: Budget, detail: str = "") -> Decision:
     """Turns or patience are used up: the model may conclude, unless the budget says otherwise."""
-    if budget.exhausted in ("final_turn", "advance"):
+    if budget.exhausted in ("final_turn", "advance") or reason == "retry_exhaustion":
         return Decision("final_turn", reason, detail)
     return _after_exhaustion(tally, budget, reason)
 
 
 def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_spent") -> Decision:
     missing = tally.verdict.reason if isinstance(tally.verdict, Fail) else tally.faults
-    if tally.over:
-        return Decision("stuck", tally.over, missing)
+    if tally.over or tally.stopped:
+        return Decision("stuck", tally.over or "user_stop", missing)
     if tally.attempts <= budget.retries:
         return Decision("retry", reason, missing)
     return Decision(_AFTER_EXHAUSTION[budget.exhausted], reason, missing)

@@ -43,5 +43,5 @@ def _from_list(items: list[Any] | tuple[Any, ...]) -> dict[str, Any]:
     """`[plan_written, {files_read: 2}]` as one mapping."""
     merged: dict[str, Any] = {}
     for item in items:
-        merged.update(item if isinstance(item, Mapping) else {item: True})
+        merged.update(item if isinstance(item, Mapping) else {str(item): True})
     return merged

@@ -12,7 +12,7 @@ UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done",
 """Errors of calls that could not even be tried: a turn with nothing else brought nothing."""
 
 
-SIGNALS = frozenset({"stage_done", "plan_tasks", "agent__task_status"})
+SIGNALS = frozenset({"stage_done", "agent__task_status"})
 REAL = frozenset({"read", "write", "run"})
 """The categories of tools that get something done."""
 
@@ -52,6 +52,8 @@ class StageState:
     turn_is_real: bool = False
     """The latest reply called a tool that reads, writes or runs."""
     memory: CallMemory = field(default_factory=CallMemory)
+    effective: set[str] = field(default_factory=set)
+    """Calls under way that change a file."""
     nudged: set[str] = field(default_factory=set)
     """The kinds of loop that the model was told of."""
     can_write: bool = False
@@ -124,6 +126,8 @@ class StageState:
                 self._begin_turn()
             case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
                 self.faults[slug.removeprefix("correct_")] += 1
+            case ev.ToolStarted() if any(change.before != change.after for change in body.changes):
+                self.effective.add(body.call)
             case ev.TaskStatusGiven():
                 self.turn_status = body
             case ev.StopAsked():
@@ -168,7 +172,19 @@ class StageState:
                 self.standalone = 0
         if body.key:
             refused = body.error == "repeated"
-            self.memory.take(body.key, body.name, body.category, body.result, ok=body.ok, refused=refused)
+            progress = body.ok and body.call in self.effective
+            self.effective.discard(body.call)
+            self.memory.take(
+                body.key,
+                body.name,
+                body.category,
+                body.result,
+                ok=body.ok,
+                progress=progress,
+                refused=refused,
+            )
+            if progress:
+                self.nudged.clear()
 
 
 def status_slug(given: ev.TaskStatusGiven | None) -> str:

@@ -137,6 +137,9 @@ class State:
     """The step because of which the plan is about to be written anew."""
     usage: Usage = field(default_factory=Usage)
     requests: int = 0
+    """What the model was asked, classifiers and last words included."""
+    replies: int = 0
+    """What it answered in stages."""
     tool_calls: Counter[str] = field(default_factory=Counter)
     tool_errors: Counter[str] = field(default_factory=Counter)
     feedback: Counter[str] = field(default_factory=Counter)
@@ -149,6 +152,8 @@ class State:
     retries_before_write: int = 0
     run_ids: list[str] = field(default_factory=list)
     """Every verification run, those that the model asked for included."""
+    asked_pass: str = ""
+    """The run that passed when the model asked for it, if nothing was changed since."""
     verifications: int = 0
     """Times the work was handed to verification."""
     passing_run: str = ""
@@ -210,6 +215,7 @@ class State:
                 self.verifications += not body.asked and self.phase != "verifying"
                 self.passing_run = ""
             case ev.VerifyFinished(asked=True) as body:
+                self.asked_pass = body.run_id if body.passed else ""
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.VerifyFinished() as body:
                 self.passing_run = body.run_id if body.passed else ""
@@ -235,7 +241,7 @@ class State:
             case ev.StageEnded() as body:
                 self.notes[body.stage] = body.note
                 if stage and stage.item:
-                    status: ev.Status = "completed" if body.ending in ("completed", "exhausted") else "failed"
+                    status: ev.Status = "completed" if body.ending == "completed" else "failed"
                     self.plan = with_status(self.plan, stage.item, status)
             case ev.ProposalMade() as body:
                 self.status, self.reason, self.summary = "PROPOSED", "done", body.summary
@@ -262,6 +268,7 @@ class State:
             case ev.ReplyReceived() as body:
                 self.resumes = 0
                 self.requests += 1
+                self.replies += 1
                 self.cost += body.cost
                 self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
             case ev.PhaseProbed() as body:
@@ -314,7 +321,7 @@ class State:
         self.files_read.update(dict.fromkeys(body.read))
         if body.changed:
             self.files_changed.update(dict.fromkeys(body.changed))
-            self.passing_run = ""
+            self.passing_run = self.asked_pass = ""
 
     @property
     def seconds(self) -> float:

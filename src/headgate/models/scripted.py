@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from headgate.core.messages import Delta, Finish, Message, OnDelta, Reply, Request, ToolCall, Usage
+from headgate.core.settings import Price
 from headgate.errors import (
     ConfigError,
     ContextOverflow,
@@ -162,6 +163,8 @@ class ScriptedModel:
 
     def __init__(self, entries: Sequence[Entry], *, name: str = "script") -> None:
         self.name = name
+        self.price = Price()
+        """What it is taken to cost."""
         self.requests: list[Request] = []
         """Every request so far, as it was when it was made."""
         self.error: ScriptError | None = None

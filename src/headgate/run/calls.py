@@ -94,6 +94,8 @@ async def _perform(run: StageRun, call: ToolCall, cut_off: bool) -> Answer:
     if begun is not None and (done := _after_crash(run, begun)):
         return done
     outcome = await _run_tool(run, call, tool, args)
+    if tool.spec.category == "run" and outcome.signal is None:
+        run.job.last_tests = ("", "")  # a command may have changed what no tree shows
     if outcome.signal and outcome.signal.kind == "stage_done":
         verdict, text = await answer_done(run, outcome.signal.data)
         return Answer(text, "" if verdict else "not_done")
@@ -144,8 +146,8 @@ def _refuse_repetition(run: StageRun, tool: Tool, key: str) -> None:
     limit, count = run.stage.budget.identical_calls, run.state.memory.count(key)
     if limit and count >= limit and tool.spec.category != "control":
         raise CallRepeated(
-            f"{tool.name} was not run: this very call has brought the same {count} times in a row, and"
-            " nothing has changed since. Its result is above: use it, or do something else."
+            f"{tool.name} was not run: this very call has brought the same {count} times in a row."
+            " Its result is above: use it, or do something else."
         )
 
 

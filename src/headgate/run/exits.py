@@ -1,7 +1,6 @@
 """Leaving a stage: the model's signal, or a satisfied rule, and what the checks say to it."""
 
 import asyncio
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -11,11 +10,11 @@ from headgate.config.texts import fill
 from headgate.core.events import CheckFinished, Note, StageDoneSignalled
 from headgate.core.messages import clean_text
 from headgate.core.rules import Fail, Pass
+from headgate.core.words import path_words
 from headgate.errors import ToolError
 from headgate.host.workspace import show_path
 from headgate.run.job import Job, StageRun
 
-_PATH = re.compile(r"[\w./-]*\w\.\w+")
 MOST_NAMED = 10
 """A task that lists more files than this does not mean that each has to be read first."""
 
@@ -49,9 +48,9 @@ async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: b
 def named_files(job: Job) -> tuple[str, ...]:
     """The files that the task names and a model can read, as they are shown."""
     found: dict[str, None] = {}
-    for word in _PATH.findall(job.task.goal):
+    for word in path_words(job.task.goal):
         with suppress(ToolError):
-            file = job.context.workspace.read(word.rstrip("."))
+            file = job.context.workspace.read(word)
             if not file.is_binary:
                 found[show_path(file.path)] = None
         if len(found) == MOST_NAMED:

@@ -3,6 +3,7 @@
 What comes next follows from the state alone, so a task that was interrupted anywhere goes on from there.
 """
 
+from headgate.core.branching import is_open
 from headgate.core.events import Note, StageEnded
 from headgate.core.flow import Stage, next_stage
 from headgate.core.limits import over_limit
@@ -30,7 +31,9 @@ async def run_flow(job: Job) -> Decision:
             case "stages" if job.proposing:
                 ended = await _decide(job, fix, None)
             case "stages" | "applied" | "revised" | "mended":
-                ended = None if await review(job) else await _verify(job, fix)
+                ended = None if not _is_pressed(job) and await review(job) else await _verify(job, fix)
+            case "returned" if _is_pressed(job):
+                ended = await _verify(job, fix)
             case "returned" | "revising":
                 ended = await revise(job, fix)
             case "verifying":
@@ -101,16 +104,28 @@ async def _decide(job: Job, fix: Stage, verdict: Verdict | None) -> Decision:
         changed=unfinished and bool(await job.tree.changed_files()),
         proposing=job.proposing,
         stopped=job.stopping(),
-        over=over_limit(job.limits, job.state.requests, job.state.usage, job.state.seconds, job.state.cost),
+        over=_over(job),
     )
     return decide(tally, fix.budget)
+
+
+def _is_pressed(job: Job) -> bool:
+    """Whether there is nothing left to ask the model with, so that only verification can follow."""
+    return bool(_over(job)) or job.stopping()
+
+
+def _over(job: Job) -> str:
+    state = job.state
+    return over_limit(job.limits, state.replies, state.usage, state.seconds, state.cost)
 
 
 def _is_finished(job: Job, fix: Stage) -> bool:
     """Whether the stage that does the work said that it is done, or each of those made for the plan did."""
     endings = job.state.endings()
-    work = [stage.id for stage in job.stages() if stage.item] if fix.id not in endings else []
-    return all(endings.get(name) == "completed" for name in work or [fix.id])
+    if fix.id in endings or not any(stage.foreach for stage in job.flow.stages):
+        return endings.get(fix.id) == "completed"
+    steps = [item for item in job.state.plan if is_open(item)]
+    return bool(steps) and all(item.status == "completed" for item in steps)
 
 
 async def _after_failure(job: Job, fix: Stage) -> Decision | None:

@@ -92,6 +92,8 @@ class Job:
     """Offer the status report also where no other tool is."""
     stable_tools: bool = False
     """Send the same list of tools in every stage; what a stage does not have is refused."""
+    tests_closed: bool = False
+    """No test may be added or changed."""
     proposing: bool = False
     """A dry run: the workspace keeps what is written to itself."""
     earlier_report: str = ""
@@ -114,7 +116,14 @@ class Job:
 
     def stage(self, stage_id: str) -> Stage:
         """A stage by its id: of those that run in sequence, or the one that writes the plan anew."""
-        return next(stage for stage in (*self.stages(), self.flow.replan) if stage.id == stage_id)
+        known = (*self.stages(), self.flow.replan)
+        return next((stage for stage in known if stage.id == stage_id), None) or self._stage_of_step(stage_id)
+
+    def _stage_of_step(self, stage_id: str) -> Stage:
+        """A stage that was made for a step of the plan which the plan does not have any more, or not so."""
+        template = next(stage for stage in self.flow.stages if stage.foreach)
+        entered = next(stage for stage in self.state.stages.values() if stage.stage == stage_id)
+        return template.model_copy(update={"id": stage_id, "item": entered.item, "foreach": None})
 
     @cached_property
     def stage_ids(self) -> tuple[str, ...]:
@@ -184,7 +193,7 @@ class StageRun:
         return replace(
             self.state.tally(),
             lost=is_lost(self.state.memory, self.stage.budget, self.state.can_write),
-            over=over_limit(self.job.limits, task.requests, task.usage, task.seconds, task.cost),
+            over=over_limit(self.job.limits, task.replies, task.usage, task.seconds, task.cost),
         )
 
     @cached_property

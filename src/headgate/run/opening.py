@@ -41,6 +41,9 @@ def _from_earlier_stages(job: Job, stage: Stage) -> list[str]:
     notes = list(job.state.notes.items())[-window:] if window else []
     lines = [line for stage_id, note in notes for line in _note_lines(stage_id, note)]
     parts = ["Notes of earlier stages:\n" + "\n".join(lines)] if lines else []
+    files = [("changed", job.state.files_changed), ("read", job.state.files_read)]
+    told = [f"Files {what} so far: {', '.join(list(names)[-20:])}." for what, names in files if names]
+    parts += ["\n".join(told)] if told and window else []
     return [*parts, f"The plan:\n{render_plan(job.state.plan)}"] if job.state.plan else parts
 
 

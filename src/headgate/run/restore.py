@@ -21,11 +21,14 @@ def restore(job: Job, events: Iterable[ev.Event], contents: Mapping[int, str]) -
     fix = job.flow.fix_stage(tool.spec for tool in job.tools.values())
     places: dict[str, tuple[Stage, Transcript]] = {}
     entrance, cut_off = Entrance(), False
+    for_step = False
     for event in events:
         content = contents.get(event.seq, "")
+        if isinstance(event.body, ev.ReplanStarted):
+            for_step = bool(event.body.item)
         if isinstance(event.body, ev.StageStarted):
             stage = stages.get(event.body.stage) or _for_step(job, event.body)
-            of_fix = event.body.stage == job.flow.replan.id
+            of_fix = event.body.stage == job.flow.replan.id and not for_step
             transcript = job.transcript_of(fix if of_fix else stage)
             places[event.path] = (stage, transcript)
             entrance = Entrance(event.body.reason, transcript=transcript if of_fix else None)

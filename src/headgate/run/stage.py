@@ -176,7 +176,7 @@ async def _leave(run: StageRun, decision: Decision) -> None:
 
 
 def _own_note(run: StageRun, decision: Decision) -> Note:
-    why = decision.detail or say_reason(decision.reason)
+    why = (decision.detail or say_reason(decision.reason)).removesuffix(".")
     return Note(
         summary=f"Ended without an accepted closing signal: {why}.",
         files_read=tuple(run.state.files_read),

@@ -25,8 +25,8 @@ class PlanStep(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
     id: str = Field(min_length=1, max_length=40)
-    description: str | None = None
-    goal: str | None = None
+    description: str | None = Field(default=None, max_length=2_000)
+    goal: str | None = Field(default=None, max_length=2_000)
     priority: Priority | None = None
     status: Status | None = None
 

@@ -1,0 +1,12 @@
+"""Words in people's and models' texts that may name files."""
+
+import re
+
+_WORD = re.compile(r"[\w./-]+")
+LONGEST = 300
+
+
+def path_words(text: str) -> list[str]:
+    """The words with a dot inside, such as `src/app.py`; in linear time, whatever the text is."""
+    found = (word.rstrip(".") for word in _WORD.findall(text))
+    return [word for word in found if "." in word[1:] and len(word) <= LONGEST]

@@ -1,0 +1,177 @@
+"""Families whose reply is a series of addressed messages: Muse Glimmer, Inkling, Kimi K3, Functionary 3.2."""
+
+import re
+
+from headgate.models.textcalls.coercion import read_text
+from headgate.models.textcalls.pieces import MESSAGES_READ, Piece
+from headgate.models.textcalls.result import Attempt
+from headgate.models.textcalls.shapes import attempts_in, read_arguments
+from headgate.models.textcalls.source import Source
+from headgate.models.textcalls.toolbook import ToolBook
+from headgate.models.textcalls.xml_families import InvokeCall
+
+_MUSE_HEADER = re.compile(r"\s{0,16}(?:<\|start\|>assistant)?\s{0,4}to=([\w.\-]{1,128})<\|message\|>")
+_MUSE_END = re.compile(r"<\|(?:eom|eot)\|>")
+_MUSE_INVOKE = re.compile(r"<(?P<prefix>atem:)invoke name=")
+_INKLING_MARK = re.compile(r"<\|(?:message_\w{1,16}|content_\w{1,32}|\w{1,16}_end|end_message)\|>")
+_INKLING_CALL = "<|content_invoke_tool_json|>"
+_INKLING_TEXT = "<|content_invoke_tool_text|>"
+_KIMI_TAG = re.compile(r"<\|(open|close)\|>([^<\n]{0,300}?)<\|sep\|>")
+_KIMI_ATTRIBUTE = re.compile(r'(\w{1,16})="([^"]{0,200})"')
+
+
+class MuseGlimmer:
+    """`to=NAME<|message|>`: the recipient decides; the same tags in an answer to the user are text."""
+
+    name = "muse"
+    sample = 'to=ls<|message|><atem:function_calls><atem:invoke name="ls">...'
+    models = "Muse Glimmer"
+    whole_batch = False
+
+    def claims(self, text: str, hinted: bool) -> bool:
+        """Whether a reply begins with a recipient."""
+        return _MUSE_HEADER.match(text) is not None or (hinted and "<|message|>" in text[:400])
+
+    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+        """The messages of a reply; what follows the last one without a header is text."""
+        pieces: list[Piece] = []
+        position, text = 0, source.text
+        while position < len(text) and len(pieces) < MESSAGES_READ:
+            header = _MUSE_HEADER.match(text, position)
+            if not header:
+                pieces.append(Piece("content", text[position:]))
+                break
+            end = source.search(_MUSE_END, header.end())
+            body = text[header.end() : end.start() if end else len(text)]
+            stop = end.end() if end else len(text)
+            if header[1] == "self":
+                pieces.append(Piece("reasoning", body))
+            elif header[1] == "user":
+                pieces.append(Piece("content", body))
+            else:
+                pieces.append(Piece("calls", text[position:stop], self._read_calls(body, book)))
+            position = stop
+        return pieces
+
+    def _read_calls(self, body: str, book: ToolBook) -> tuple[Attempt, ...]:
+        inner, reader, position = Source(body), InvokeCall(), 0
+        attempts: list[Attempt] = []
+        while opening := inner.search(_MUSE_INVOKE, position):
+            found = reader.read(inner, opening, book)
+            attempts += found.attempts if found else ()
+            position = found.end if found else opening.end()
+        return tuple(attempts)
+
+
+class Inkling:
+    """`<|content_invoke_tool_json|>{"name": .., "args": ..}`; one bad call spoils the whole reply."""
+
+    name = "inkling"
+    sample = '<|message_model|>ls<|content_invoke_tool_json|>{"name": "ls", "args": {}}<|end_message|>'
+    models = "Inkling"
+    whole_batch = True
+
+    def claims(self, text: str, hinted: bool) -> bool:
+        """Whether a reply has messages of this family."""
+        return "<|message_model|>" in text or _INKLING_CALL in text or _INKLING_TEXT in text
+
+    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+        """The messages of a reply."""
+        pieces: list[Piece] = []
+        for message in source.text.split("<|end_message|>", MESSAGES_READ):
+            source.spend(len(message))
+            if not message:
+                continue
+            before, mark, body = message.rpartition(_INKLING_CALL)
+            if mark:
+                visible, _, _ = before.partition("<|message_model|>")
+                if visible:
+                    pieces.append(Piece("content", _INKLING_MARK.sub("", visible)))
+                call = _INKLING_MARK.sub("", message[len(visible) :])
+                pieces.append(Piece("calls", call, self._read_call(body)))
+            elif "<|content_thinking|>" in message:
+                pieces.append(Piece("reasoning", _INKLING_MARK.sub("", message)))
+            else:
+                pieces.append(Piece("content", _INKLING_MARK.sub("", message)))
+        return pieces
+
+    def _read_call(self, body: str) -> tuple[Attempt, ...]:
+        value = Source(body.strip()).json_at(0)
+        calls = attempts_in(value.value) if value and not value.cut else None
+        return calls or (Attempt("", None, "", "unreadable"),)
+
+
+class KimiK3:
+    """`<|open|>TAG<|sep|>...<|close|>TAG<|sep|>`: a tree of think, response, tools, call and argument."""
+
+    name = "kimi-k3"
+    sample = '<|open|>call tool="ls" index="1"<|sep|>...<|close|>call<|sep|>'
+    models = "Kimi K3"
+    whole_batch = False
+
+    def claims(self, text: str, hinted: bool) -> bool:
+        """Whether a reply has such tags."""
+        return _KIMI_TAG.search(text) is not None
+
+    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+        """The sections of a reply; text before the first tag that closes a thought was thinking."""
+        pieces: list[Piece] = []
+        position = start = 0
+        name, key, kind = "", "", ""
+        arguments: dict[str, object] = {}
+        text, section = source.text, "response"
+        while tag := source.search(_KIMI_TAG, position):
+            inner, position = text[position : tag.start()], tag.end()
+            head, _, _ = tag[2].partition(" ")
+            attributes = dict(_KIMI_ATTRIBUTE.findall(tag[2]))
+            if section in ("think", "response") and inner and not name:
+                is_thought = section == "think" or (tag[1] == "close" and head == "think")
+                pieces.append(Piece("reasoning" if is_thought else "content", inner))
+            if tag[1] == "open":
+                section = head
+                if head == "call":
+                    name, arguments, start = attributes.get("tool", ""), {}, tag.start()
+                elif head == "argument":
+                    key, kind = attributes.get("key", ""), attributes.get("type", "")
+                continue
+            section = ""
+            if head == "argument" and key:
+                schema = book.properties(name).get(key)
+                arguments[key] = inner if kind == "string" else read_text(inner, schema, book.root(name))
+            elif head == "call" and name:
+                pieces.append(Piece("calls", text[start:position], (Attempt(name, arguments),)))
+                name = ""
+        if name:
+            pieces.append(Piece("calls", text[start:], (Attempt(name, None, "", "cut_off"),)))
+        elif text[position:].strip():
+            pieces.append(Piece("reasoning" if section == "think" else "content", text[position:]))
+        return pieces
+
+
+class Functionary:
+    """`NAME\\n{...}`, more of them after `>>>`; a message to people begins with `all`."""
+
+    name = "functionary"
+    sample = '>>>ls\\n{"path": "."}'
+    models = "Functionary 3.2"
+    whole_batch = False
+
+    def claims(self, text: str, hinted: bool) -> bool:
+        """Whether a reply begins with a recipient; a name alone is taken for one only with the hint."""
+        return text.startswith(">>>") or hinted
+
+    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+        """The messages of a reply."""
+        pieces: list[Piece] = []
+        for part in source.text.removeprefix(">>>").split("\n>>>", MESSAGES_READ):
+            source.spend(len(part))
+            head, _, body = part.partition("\n")
+            value = Source(body.strip()).json_at(0) if book.find(head) else None
+            arguments = read_arguments(value.value) if value and not value.cut else None
+            if value and value.cut:
+                pieces.append(Piece("calls", part, (Attempt(head, None, "", "cut_off"),)))
+            elif arguments is not None:
+                pieces.append(Piece("calls", part, (Attempt(head, arguments),)))
+            else:
+                pieces.append(Piece("content", body if head.strip() == "all" else part))
+        return pieces

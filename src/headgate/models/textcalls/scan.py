@@ -1,0 +1,296 @@
+"""Finds calls and thinking in a reply whose family is not known for sure."""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from headgate.models.textcalls.family import Family
+from headgate.models.textcalls.json_families import CALLS, MarkedJson
+from headgate.models.textcalls.pieces import Piece, judge
+from headgate.models.textcalls.pythonic import read_pythonic
+from headgate.models.textcalls.quoting import Quoting
+from headgate.models.textcalls.result import Attempt, Found, ParsedCall
+from headgate.models.textcalls.source import OutOfWork, Source
+from headgate.models.textcalls.table import OPENINGS
+from headgate.models.textcalls.thinking import CLOSING, OPENING, PAIRS
+from headgate.models.textcalls.toolbook import ToolBook
+
+MARK = re.compile(
+    # The look ahead tells quickly that there is none, which is so almost everywhere.
+    r"(?=<[|｜]?[A-Za-z/]|\[[/A-Z]|\]<|functools)(?:"
+    + "|".join(f"(?:{opening.replace('?P<prefix>', '?:')})" for opening in OPENINGS)
+    + f"|(?P<think>{OPENING})|(?P<answer>{CLOSING}))"
+)
+"""What begins a call, or begins or ends thinking."""
+_KEYS = r"name|id|type|action|tool\w{0,9}|function\w{0,5}|call_id|arg\w{1,7}|param\w{1,7}"
+_OBJECT = rf"""\{{\s{{0,40}}["'](?:{_KEYS})["']"""
+_LINE = re.compile(
+    r"^[ \t]*+(?:(?P<fence>`{3,}+|~{3,}+)"
+    rf"|(?P<plain>{_OBJECT}|\[\s{{0,40}}(?:{_OBJECT}|[A-Za-z_][\w.\-]{{0,128}}+\()))",
+    re.MULTILINE,
+)
+_READERS = tuple((re.compile(opening), families) for opening, families in OPENINGS.items())
+_CALL_FENCES = ("", "json", "tool_call", "tool_calls", "tool_code", "tool", "xml", "text", "plaintext")
+_PYTHON_FENCES = ("tool_code", "tool_call", "tool_calls", "tool")
+_EMPTY = re.compile(r"(?=[{\[])")
+_NAME_LINE = re.compile(r"([\w.\-]{1,128}+)[ \t]*+\n\s*+(?=\{)")
+_CALL_START = re.compile(r'\{\s{0,40}"(?:name|tool_name|function|tool)"')
+_INTRODUCTION = re.compile(r"\s*(?:Action:|functools)?\s*\Z")
+ATTEMPTS = 4_000
+"""Marks that are looked at in one reply; after so many the rest is text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A part of the text that is no plain content, or may not be."""
+
+    kind: Literal["calls", "reasoning"]
+    start: int
+    end: int
+    attempts: tuple[Attempt, ...] = ()
+    weak: bool = False
+    """It has no mark of its own, so that its place in the reply decides whether it is meant."""
+    inside: tuple[int, int] = (0, 0)
+    """Thinking without the marks around it."""
+
+
+class Scan:
+    """One pass over a reply."""
+
+    def __init__(self, source: Source, book: ToolBook, family: str = "", thinking: bool = False) -> None:
+        self._source = source
+        self._text = source.text
+        self._book = book
+        self._family = family
+        self._spans: list[_Span] = []
+        self._start = 0
+        self._thought = False
+        self._unclosed = 0 if thinking else -1
+        """Where thinking begins that has no end so far."""
+        self._quoting = Quoting(self._text, 0)
+
+    def pieces(self) -> list[Piece]:
+        """The reply in pieces."""
+        # Out of work, what was found stands; the rest of such a text is nothing that a model meant.
+        with suppress(OutOfWork):
+            self._scan()
+        self._keep_meant()
+        if not any(span.kind == "calls" for span in self._spans):
+            self._read_whole()
+        return list(self._cut())
+
+    def _scan(self) -> None:
+        position = 0
+        mark = MARK.search(self._text)
+        line = _LINE.search(self._text)
+        for _ in range(ATTEMPTS):
+            if sum(len(span.attempts) for span in self._spans[-1:]) >= CALLS:
+                break
+            if mark and mark.start() < position:
+                mark = MARK.search(self._text, position)
+            if line and line.start() < position:
+                line = _LINE.search(self._text, position)
+            # At one place the mark rules: `[TOOL_CALLS]` looks like a list, too.
+            if line and (not mark or line.start(line.lastgroup or 0) < mark.start()):
+                position = self._take_fence(line) if line["fence"] else self._take_plain(line)
+            elif mark:
+                position = self._take_mark(mark)
+            else:
+                break
+
+    def _take_mark(self, mark: re.Match[str]) -> int:
+        if mark["think"]:
+            return self._take_thinking(mark)
+        if mark["answer"]:
+            return self._take_answer(mark)
+        found = self._read_marked(mark.start()) if self._book else None
+        if not found:
+            return mark.end()
+        if self._quoting.is_quoted(mark.start(), found.end):
+            return max(found.end, mark.end())
+        return self._add(_Span("calls", mark.start(), max(found.end, mark.end()), found.attempts))
+
+    def _read_marked(self, start: int) -> Found | None:
+        for pattern, families in _READERS:
+            if opening := pattern.match(self._text, start):
+                for family in sorted(families, key=self._is_other):
+                    if found := family.reader.read(self._source, opening, self._book):
+                        return found
+        return None
+
+    def _is_other(self, family: Family) -> bool:
+        return family.name != self._family
+
+    def _take_thinking(self, mark: re.Match[str]) -> int:
+        fresh = self._spans[-1].end if self._spans else self._start
+        if self._text[fresh : mark.start()].strip() or self._unclosed > 0:
+            return mark.end()
+        end = self._source.find(PAIRS[mark[0]], mark.end())
+        self._thought = True
+        if end < 0:
+            self._unclosed = mark.end()
+            self._spans.append(_Span("reasoning", mark.start(), mark.end(), inside=(mark.end(), mark.end())))
+            return mark.end()
+        self._unclosed = -1
+        stop = end + len(PAIRS[mark[0]])
+        return self._add(_Span("reasoning", mark.start(), stop, inside=(mark.end(), end)))
+
+    def _take_answer(self, mark: re.Match[str]) -> int:
+        """The end of thinking that was opened in the prompt: all before it was thinking, calls included."""
+        if self._thought or self._quoting.is_quoted(mark.start(), mark.end()):
+            return mark.end()
+        self._thought = True
+        self._unclosed = -1
+        self._spans = []
+        return self._add(_Span("reasoning", 0, mark.end(), inside=(0, mark.start())))
+
+    def _take_fence(self, line: re.Match[str]) -> int:
+        fence = line["fence"]
+        info_end = self._text.find("\n", line.end(), line.end() + 200)
+        if info_end < 0:
+            return line.end()
+        info = self._text[line.end() : info_end].strip().lower()
+        close = self._source.search(
+            re.compile(rf"^[ \t]*+{re.escape(fence)}[`~]*+[ \t]*+$|(?<=[}}\]>)]){fence}\s*+\Z", re.MULTILINE),
+            info_end,
+        )
+        body_end = close.start() if close else len(self._text)
+        stop = close.end() if close else len(self._text)
+        attempts = self._read_block(info_end + 1, body_end, info) if self._book else ()
+        if attempts and not self._quoting.is_quoted(line.start(), stop):
+            return self._add(_Span("calls", line.start(), stop, attempts, weak=True))
+        self._quoting.skip_to(stop)
+        return stop
+
+    def _read_block(self, start: int, end: int, info: str) -> tuple[Attempt, ...]:
+        """The calls in a code block that holds nothing else."""
+        if info not in _CALL_FENCES:
+            return ()
+        inner = Source(self._text[start:end].strip())
+        self._source.spend(2 * (end - start))
+        found = self._read_run(inner, info in _PYTHON_FENCES)
+        if not found or inner.text[found.end :].strip():
+            return ()
+        return found.attempts if all(not attempt.fault for attempt in found.attempts) else ()
+
+    def _read_run(self, inner: Source, pythonic: bool) -> Found | None:
+        if opening := _EMPTY.match(inner.text):
+            return MarkedJson(pythonic=True).read(inner, opening, self._book)
+        if pythonic:
+            return read_pythonic(inner, 0, self._book)
+        for pattern, families in _READERS:
+            if opening := pattern.match(inner.text):
+                for family in families:
+                    if found := family.reader.read(inner, opening, self._book):
+                        return found
+        return None
+
+    def _take_plain(self, line: re.Match[str]) -> int:
+        start = line.start("plain")
+        if not self._book:
+            return line.end()
+        opening = _EMPTY.match(self._text, start)
+        found = MarkedJson(pythonic=True).read(self._source, opening, self._book) if opening else None
+        is_call = found and all(
+            isinstance(judge(a, self._book), ParsedCall) or a.fault for a in found.attempts
+        )
+        if not found or not is_call:
+            return line.end()
+        if any(attempt.fault for attempt in found.attempts):
+            return self._take_broken(line, found)
+        if self._quoting.is_quoted(start, found.end):
+            return found.end
+        return self._add(_Span("calls", start, found.end, found.attempts, weak=True))
+
+    def _take_broken(self, line: re.Match[str], found: Found) -> int:
+        """An object that breaks off and is begun anew: the model noticed its own slip."""
+        again = _CALL_START.search(self._text, line.end(), line.end() + 2_000)
+        opening = _EMPTY.match(self._text, again.start()) if again else None
+        second = MarkedJson().read(self._source, opening, self._book) if opening else None
+        start = line.start("plain")
+        if second and not any(attempt.fault for attempt in second.attempts):
+            return self._add(_Span("calls", start, second.end, second.attempts, weak=True))
+        if self._book.find(found.attempts[-1].name):
+            return self._add(_Span("calls", start, found.end, found.attempts, weak=True))
+        return line.end()
+
+    def _add(self, span: _Span) -> int:
+        self._spans.append(span)
+        self._quoting.skip_to(span.end)
+        return span.end
+
+    def _keep_meant(self) -> None:
+        """Drops calls that stand in the middle of text without a mark, or in thinking that has no end."""
+        leading: set[int] = set()
+        position = 0
+        for index, span in enumerate(self._spans):
+            if span.start - position > 40 or not _INTRODUCTION.match(self._text[position : span.start]):
+                break
+            leading.add(index)
+            position = span.end
+        trailing: set[int] = set()
+        position = len(self._text)
+        for index in reversed(range(len(self._spans))):
+            span = self._spans[index]
+            if not _is_markup(self._text[span.end : position]):
+                break
+            trailing.add(index)
+            position = span.start
+        kept = []
+        for index, span in enumerate(self._spans):
+            meant = span.kind == "reasoning" or not span.weak or index in leading or index in trailing
+            if span.kind == "calls" and 0 <= self._unclosed <= span.start:
+                meant = index in trailing
+            if meant:
+                kept.append(span)
+        self._spans = kept
+
+    def _read_whole(self) -> None:
+        """Forms that are calls only if the reply is nothing else: `ls(path=".")`, a name with an object."""
+        start = self._spans[-1].end if self._spans else 0
+        rest = self._text[start:].strip()
+        if not rest or len(rest) > 200_000 or not self._book:
+            return
+        inner = Source(rest)
+        try:
+            head = _NAME_LINE.match(rest)
+            if head and self._book.find(head[1]):
+                value = inner.json_at(head.end())
+                if value and isinstance(value.value, dict) and not rest[value.end :].strip():
+                    call = Attempt(head[1], value.value)
+                    self._spans.append(_Span("calls", start, len(self._text), (call,)))
+            elif opening := _EMPTY.match(rest):
+                run = MarkedJson().read(inner, opening, self._book)
+                if run and run.end == len(rest) and not any(attempt.fault for attempt in run.attempts):
+                    self._spans.append(_Span("calls", start, len(self._text), run.attempts))
+            elif re.match(r"[A-Za-z_][\w.\-]{0,128}+\(", rest):
+                found = read_pythonic(inner, 0, self._book)
+                if found and found.end == len(rest) and not found.attempts[-1].fault:
+                    self._spans.append(_Span("calls", start, len(self._text), found.attempts))
+        except OutOfWork:
+            return
+
+    def _cut(self) -> list[Piece]:
+        pieces: list[Piece] = []
+        position = 0
+        unclosed = self._unclosed
+        for span in [*self._spans, _Span("reasoning", len(self._text), len(self._text))]:
+            if between := self._text[position : span.start]:
+                thinking = 0 <= unclosed <= position and not any(piece.kind == "calls" for piece in pieces)
+                pieces.append(Piece("reasoning" if thinking else "content", between))
+            if span.kind == "calls":
+                pieces.append(Piece("calls", self._text[span.start : span.end], span.attempts))
+            elif span.inside[0] < span.inside[1]:
+                pieces.append(Piece("reasoning", self._text[span.inside[0] : span.inside[1]]))
+            elif span.start < span.end:
+                pieces.append(Piece("reasoning", ""))
+            position = span.end
+        return pieces
+
+
+def _is_markup(text: str) -> bool:
+    """Whether there are only marks and white space."""
+    if len(text) > 400:
+        return not text.strip()
+    return not re.sub(r"</?[^<>\s]{1,40}>|\]<\]minimax\[>\[", "", text).strip()

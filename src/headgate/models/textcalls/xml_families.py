@@ -1,0 +1,159 @@
+"""Families that write arguments between tags, as text: every value is read by the tool's schema."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from headgate.models.textcalls.coercion import read_text
+from headgate.models.textcalls.result import Attempt, Found
+from headgate.models.textcalls.source import Source
+from headgate.models.textcalls.toolbook import ToolBook
+
+# A value may hold the tag that ends it (code about such tags): an end is one only if a tag follows.
+_QWEN_END = re.compile(
+    r"</parameter>(?=\s*+(?:<parameter=|</function>|</\w{0,8}:?tool_call>|\Z))"
+    r"|</function>(?=\s*+(?:</?\w{0,8}:?tool_call>|<function=|\Z))"
+)
+_QWEN_NEXT = re.compile(
+    r"<parameter=([^>\n]{1,128})>|</function>|(?=</\w{0,8}:?tool_call>)|(?P<anew>)(?=<function=)"
+)
+_QWEN_NAME = re.compile(r"""\s*+["']?([^>"'\n<]{1,128})["']?>\s*+""")
+_GLM_NAME = re.compile(r"\s*+([\w.\-]{1,128}+)(?=\s|\\n|<tool_sep>|<arg_key>|</tool_call>|\Z)")
+_GLM_NEXT = re.compile(r"<arg_key>(.{0,128}?)</arg_key>|<arg_value>|</tool_call>", re.DOTALL)
+_GLM_END = re.compile(r"</arg_value>(?=(?:\s|\\n)*+(?:<arg_key>|</tool_call>|\Z))")
+_ATTRIBUTE_NAME = re.compile(r"""\s*+["']?([^"'>\n]{1,128})["']?\s*+(/?)>""")
+_CDATA = "<![CDATA["
+
+
+class QwenCall:
+    """`<function=NAME><parameter=KEY>`: Qwen3-Coder, Seed-OSS; with JSON inside: Functionary 3.1."""
+
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+        """Reads one call up to `</function>`."""
+        head = _QWEN_NAME.match(source.text, opening.end())
+        if not head:
+            return None
+        name, position = head[1].strip(), head.end()
+        if source.text.startswith("{", position):
+            return _read_json_body(source, name, position, "</function>")
+        properties, root = book.properties(name), book.root(name)
+        arguments: dict[str, Any] = {}
+        while tag := source.search(_QWEN_NEXT, position):
+            if tag["anew"] is not None:
+                return Found(tag.start(), (Attempt(name, None, "", "unreadable"),))
+            if not tag[1]:
+                return Found(tag.end(), (Attempt(name, arguments),))
+            end = source.search(_QWEN_END, tag.end())
+            if not end:
+                break
+            key = tag[1].strip().strip("\"'")
+            arguments[key] = read_text(
+                trim_lines(source.text[tag.end() : end.start()]), properties.get(key), root
+            )
+            position = end.end() if end[0] == "</parameter>" else end.start()
+        return Found(len(source.text), (Attempt(name, None, "", "cut_off"),))
+
+
+class GlmCall:
+    """`<tool_call>NAME<arg_key>..</arg_key><arg_value>..</arg_value>`: GLM 4.5, Hunyuan, Poolside."""
+
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+        """Reads one call up to `</tool_call>`."""
+        head = _GLM_NAME.match(source.text, opening.end())
+        if not head:
+            return None
+        name, position, key = head[1], head.end(), ""
+        properties, root = book.properties(name), book.root(name)
+        arguments: dict[str, Any] = {}
+        while tag := source.search(_GLM_NEXT, position):
+            position = tag.end()
+            if tag[0] == "</tool_call>":
+                return Found(position, (Attempt(name, arguments),))
+            if tag[0] != "<arg_value>":
+                key = (tag[1] or "").strip()
+                continue
+            end = source.search(_GLM_END, position)
+            if not end:
+                break
+            text = source.text[position : end.start()]
+            if key:
+                arguments[key] = read_text(text, properties.get(key), root, unquote=True)
+            key, position = "", end.end()
+        if source.find("<arg_key>", head.end()) < 0:
+            return None
+        return Found(len(source.text), (Attempt(name, None, "", "cut_off"),))
+
+
+class InvokeCall:
+    """`<invoke name="N"><parameter name="K">`: MiniMax M2, DeepSeek V3.2, dots; MiniCPM's `<function`."""
+
+    def __init__(self, outer: str = "invoke", inner: str = "parameter") -> None:
+        self._outer = outer
+        self._inner = inner
+
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+        """Reads one call up to its closing tag; the group `prefix` of the opening stands in every tag."""
+        head = _ATTRIBUTE_NAME.match(source.text, opening.end())
+        if not head:
+            return None
+        name, position = head[1].strip(), head.end()
+        if head[2]:
+            return Found(position, (Attempt(name, {}),))
+        tags = _tags(opening.groupdict().get("prefix") or "", self._outer, self._inner)
+        body = source.skip_space(position)
+        if source.text.startswith("{", body):
+            return _read_json_body(source, name, body, tags.closing)
+        properties, root = book.properties(name), book.root(name)
+        arguments: dict[str, Any] = {}
+        while tag := source.search(tags.next, position):
+            if not tag[1]:
+                return Found(tag.end(), (Attempt(name, arguments),))
+            wanted = tags.cdata_end if source.text.startswith(_CDATA, tag.end()) else tags.end
+            end = source.search(wanted, tag.end())
+            if not end:
+                break
+            text = source.text[tag.end() : end.start()].removeprefix(_CDATA)
+            text = trim_lines(text)
+            plain = 'string="true"' in tag[2]
+            arguments[tag[1]] = text if plain else read_text(text, properties.get(tag[1]), root)
+            position = end.end()
+        return Found(len(source.text), (Attempt(name, None, "", "cut_off"),))
+
+
+class _Tags:
+    """The patterns for one pair of tags."""
+
+    def __init__(self, prefix: str, outer: str, inner: str) -> None:
+        self.closing = f"</{prefix}{outer}>"
+        opening, closing = re.escape(f"<{prefix}{inner}"), re.escape(self.closing)
+        ending = re.escape(f"</{prefix}{inner}>")
+        follows = rf"(?=\s*+(?:{opening}[\s>]|{closing}|\Z))"
+        self.next = re.compile(
+            rf"""{opening}\s++name=["']?([^"'>\n]{{1,128}})["']?([^>\n]{{0,99}})>|{closing}"""
+        )
+        self.end = re.compile(ending + follows)
+        self.cdata_end = re.compile(r"\]\]>\s*+" + ending + follows)
+
+
+@lru_cache(maxsize=32)
+def _tags(prefix: str, outer: str, inner: str) -> _Tags:
+    return _Tags(prefix, outer, inner)
+
+
+def _read_json_body(source: Source, name: str, start: int, closing: str) -> Found:
+    value = source.json_at(start, source.find(closing, start))
+    if value is None:
+        return Found(start, (Attempt(name, None, "", "unreadable"),))
+    if value.cut:
+        return Found(value.end, (Attempt(name, None, "", "cut_off"),))
+    end = source.skip_space(value.end)
+    end = end + len(closing) if source.text.startswith(closing, end) else value.end
+    if not isinstance(value.value, Mapping):
+        return Found(end, (Attempt(name, None, "", "unreadable"),))
+    return Found(end, (Attempt(name, dict(value.value)),))
+
+
+def trim_lines(text: str) -> str:
+    """A value without the line break after its opening tag and, then, the one before its closing tag."""
+    return text[1:].removesuffix("\n") if text.startswith("\n") else text

@@ -1,0 +1,76 @@
+"""The lines that people watch, where they depend on more than their event."""
+
+import pytest
+
+from headgate.core import events as ev
+from headgate.core.flow import Flow, Stage
+from headgate.core.milestones import milestone
+from headgate.core.state import State
+from headgate.core.task import Constraints
+
+STARTED = ev.TaskStarted(
+    text="x",
+    goal="x",
+    constraints=Constraints(),
+    flow=Flow(name="f", stages=(Stage(id="work"),)),
+    model="script:s.yaml",
+    tools=(),
+    baseline="",
+    config={},
+)
+REVISED = ev.StageStarted(stage="work", title="WORK", attempt=2, reason="review", tools=(), turns=5)
+
+
+def lines(*bodies: ev.AnyBody, tries_again: str = "", every: float = 1.0) -> list[tuple[float, str]]:
+    """The milestones, each with how long the task had been worked on; one event every so many seconds."""
+    state, told = State(), []
+    for number, body in enumerate(bodies):
+        event = ev.Event(number + 1, "t2", "", 0, 1000.0 + number * every, body)
+        state.apply(event)
+        if line := milestone(event, state, tries_again):
+            told.append((state.seconds, line))
+    return told
+
+
+def test_a_second_look_says_why() -> None:
+    found = ev.CheckFinished(
+        check="tests_touched", verdict="fail", reason="No test covers it. Add one; see tests/."
+    )
+    quiet = ev.CheckFinished(check="diff_scope", verdict="pass")
+    assert lines(STARTED, quiet, found, REVISED)[1:] == [
+        (3.0, "WORK: looking at the diff again: No test covers it")
+    ]
+    assert lines(STARTED, REVISED)[1:] == [(1.0, "WORK: looking at the diff again")]
+
+
+def test_a_new_try_says_of_what() -> None:
+    assert lines(STARTED, tries_again="t1") == [
+        (0.0, "Task t2 started: f flow, script:s.yaml; tries t1 again")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (
+            ev.ApplyStarted(baseline="", changes=()),
+            "What was proposed is in the working tree already: there is nothing to write",
+        ),
+        (
+            ev.ApplyRefused(conflicts=("a: gone",)),
+            "The proposal no longer applies; nothing was changed: a: gone",
+        ),
+        (
+            ev.TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=()),
+            "CANCELLED (aborted): the proposal was given up",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_proposal_s_waiting_is_no_work(body: ev.AnyBody, line: str) -> None:
+    proposed = ev.ProposalMade(before="", after="", summary="", files_changed=())
+    resumed = ev.TaskResumed()
+    assert lines(STARTED, resumed, proposed, body, every=3600.0)[2:] == [
+        (3600.0, "PROPOSED: no change"),
+        (3600.0, line),
+    ]

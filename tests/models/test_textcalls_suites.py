@@ -1,0 +1,178 @@
+"""The two suites of real replies, whole and cut into pieces, and any bytes at all."""
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toolcall_suites import SUITES, Case, read_cases
+
+from cases import CASES, case_path
+from headgate.core.messages import ToolSpec
+from headgate.models.textcalls import CallScanner, Parsed, parse_calls
+from headgate.models.textcalls.table import FAMILIES, FRAMES
+from headgate.models.textcalls.thinking import PAIRS
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "gen_toolcall_docs.py"
+LS = ToolSpec(
+    "ls",
+    "",
+    {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string"},
+            "depth": {"type": "integer"},
+            "options": {"type": "object"},
+        },
+    },
+    "read",
+)
+TOOLS = (LS, ToolSpec("run_tests", "", {"type": "object", "properties": {}}, "run"))
+
+
+@pytest.fixture(scope="module")
+def suites() -> list[Case]:
+    for suite in SUITES:
+        case_path(*suite.split("/"))
+    return read_cases(CASES)
+
+
+@pytest.mark.parametrize("hinted", [False, True])
+def test_nearly_all_replies_give_exactly_the_expected_calls(suites: list[Case], hinted: bool) -> None:
+    for suite in ("llama.cpp", "SGLang"):
+        cases = [case for case in suites if case.suite == suite]
+        right = [case for case in cases if case.gives(case.parse(hinted)) == case.calls]
+        assert len(right) >= 0.97 * len(cases)
+
+
+@pytest.mark.parametrize("hinted", [False, True])
+def test_no_reply_without_a_call_gives_one(suites: list[Case], hinted: bool) -> None:
+    silent = [case for case in suites if not case.calls]
+    assert len(silent) > 100
+    assert [case.id for case in silent if case.parse(hinted).calls] == []
+
+
+def test_the_page_is_current(suites: list[Case]) -> None:
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def feed(case: Case, pieces: list[str] | list[bytes]) -> Parsed:
+    scanner = CallScanner(case.tools)
+    shown = [scanner.feed(piece) for piece in pieces]
+    assert len("".join(d.text + d.reasoning + d.arguments for d in shown)) <= len(case.text)
+    return scanner.finish()
+
+
+def test_a_reply_cut_anywhere_gives_the_same(suites: list[Case]) -> None:
+    chance = random.Random(6)
+    for case in suites:
+        data, whole = case.text.encode(), case.parse(False)
+        places = range(len(data) + 1) if len(data) < 80 else chance.sample(range(len(data)), 6)
+        for place in places:
+            assert feed(case, [data[:place], data[place:]]) == whole
+        cuts = sorted(chance.choices(range(len(data) + 1), k=9))
+        ends = [*cuts, len(data)]
+        starts = [0, *cuts]
+        assert feed(case, [data[a:b] for a, b in zip(starts, ends, strict=True)]) == whole
+        assert feed(case, list(case.text)) == whole
+
+
+def check(parsed: Parsed, tools: tuple[ToolSpec, ...]) -> None:
+    """Whatever came in: calls are of existing tools, with objects that can be sent on."""
+    names = {tool.name for tool in tools}
+    for call in parsed.calls:
+        assert call.name in names
+        assert isinstance(json.loads(call.arguments), dict)
+        call.arguments.encode()
+    parsed.content.encode()
+    parsed.reasoning.encode()
+
+
+def test_replies_that_are_damaged_give_calls_or_none(suites: list[Case]) -> None:
+    chance = random.Random(7)
+    for case in suites:
+        for _ in range(4):
+            text = list(case.text)
+            for _ in range(chance.randint(1, 5)):
+                place = chance.randrange(len(text) + 1)
+                match chance.randrange(3):
+                    case 0:
+                        del text[place : place + chance.randint(1, 9)]
+                    case 1:
+                        text[place:place] = chance.choice(
+                            ['"', "{", "}", "[", "\\", "<", "`", "\n", "\udc80", "é"]
+                        )
+                    case _:
+                        text[place:place] = text[max(0, place - chance.randint(1, 40)) : place]
+            check(parse_calls("".join(text), case.tools), case.tools)
+
+
+MARKS = [
+    *(family.sample for family in FAMILIES),
+    *(frame.sample for frame in FRAMES),
+    *PAIRS,
+    *PAIRS.values(),
+    *(
+        '{"name": "ls", "arguments": {',
+        '"path": ',
+        "}",
+        "]",
+        "[",
+        "ls(",
+        "path=",
+        ")",
+        "```json\n",
+        "\n",
+        '"',
+        "\\",
+    ),
+    *(
+        "</tool_call>",
+        "</function>",
+        "</parameter>",
+        "<parameter=path>",
+        "run_tests",
+        "<|message|>",
+        "<|end|>",
+    ),
+]
+
+
+def spell(code: bytes) -> str:
+    """Text of marks and single characters, one for each byte: bytes are quick to make up and to shrink."""
+    return "".join(MARKS[byte] if byte < len(MARKS) else chr(byte) for byte in code)
+
+
+@settings(max_examples=1_000)
+@given(st.binary(min_size=200, max_size=200))
+def test_any_text_gives_calls_or_none(codes: bytes) -> None:
+    # Ten replies in each example: making examples up costs more than reading them.
+    for start in range(0, len(codes), 20):
+        check(parse_calls(spell(codes[start : start + 1 + codes[start] % 20]), TOOLS), TOOLS)
+
+
+@settings(max_examples=1_000)
+@given(st.binary(max_size=60), st.binary(max_size=12), st.integers(0, 80))
+def test_any_bytes_give_calls_or_none(noise: bytes, code: bytes, cut: int) -> None:
+    data = spell(code).encode()
+    data = data[:cut] + noise + data[cut:]
+    scanner = CallScanner(TOOLS)
+    scanner.feed(data[:cut])
+    scanner.feed(data[cut:])
+    parsed = scanner.finish()
+    check(parsed, TOOLS)
+    assert parsed == parse_calls(data.decode(errors="replace"), TOOLS)
+
+
+@pytest.mark.parametrize(
+    "mark", [*dict.fromkeys(MARKS), "{", "<", "\n{", "\n[ls(", "\n```", " ", '<tool_call>{"a":']
+)
+def test_long_and_deep_replies_are_read_in_bounded_work(mark: str) -> None:
+    check(parse_calls(mark * (60_000 // len(mark)), TOOLS), TOOLS)

@@ -1,0 +1,1 @@
+grep -q 1 a.txt && grep -q 1 b.txt

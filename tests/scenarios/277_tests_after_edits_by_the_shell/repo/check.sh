@@ -1,0 +1,1 @@
+grep -q 5 n.txt
