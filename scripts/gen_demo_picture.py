@@ -30,7 +30,7 @@ def main() -> None:
         )
     lines = done.stdout.replace(f"{place}/", "").splitlines()
     console = Console(record=True, width=WIDTH, file=StringIO(), highlight=False)
-    for line in lines[3:-2]:
+    for line in lines[2:-2]:
         console.print(styled(line))
     svg = console.export_svg(title="make demo")
     # The fonts named in the picture would be fetched from elsewhere; a terminal's own will do.

@@ -164,6 +164,7 @@ async def test_an_interrupted_try_goes_on(repo: Path, again: tuple[str, ...]) ->
     process.kill()
     await process.wait()
     (repo / "go").touch()
+    (repo / "script.yaml").write_text(f"{GATED}- text: Really.\n")  # goes on behind the first entry
     other = await call(repo, "run", "--resume", "t1", "--benchmark", "--try", "2")
     assert other[:2] == (2, "")
     code, out, err = await call(repo, "run", "--resume", "t1", *again)

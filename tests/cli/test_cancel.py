@@ -50,7 +50,7 @@ async def test_a_running_task_is_cancelled_from_another_process(repo: Path, duri
     if during != "model request":
         await until(lambda: pid_of(repo))
     following = await start(repo, "run", "y", "--model", "script:a.yaml")
-    await line_with(following.stderr, "Queued: 1 task")
+    await line_with(following.stderr, "Queued as t2: 1 task")
     code, out, err = await call(repo, "cancel", "t1")
     assert (code, out) == (0, "Task t1 was cancelled; what it has changed so far stays.\n"), err
     pid = pid_of(repo)
@@ -92,7 +92,7 @@ async def test_ctrl_c_cancels_a_task_that_another_process_runs(repo: Path) -> No
     first = await start(repo, "run", "x", "--model", "script:gated.yaml")
     await until((repo / "started").exists)
     follower = await start(repo, "run", "y")
-    await line_with(follower.stderr, "Queued: 1 task")
+    await line_with(follower.stderr, "Queued as t2: 1 task")
     (repo / "go").touch()
     await ended(first)
     await until(lambda: pid_of(repo))  # a worker runs it now
@@ -113,15 +113,19 @@ async def test_a_second_ctrl_c_quits_at_once_and_the_store_is_sound(repo: Path) 
     run = await start(repo, "run", "x")
     await until(lambda: pid_of(repo))
     run.send_signal(signal.SIGINT)
-    await line_with(run.stderr, "Cancelling")
+    await line_with(run.stderr, "Cancelling task t1; what it has changed so far stays.")
     run.send_signal(signal.SIGINT)
     _, err = await ended(run)
-    assert (run.returncode, b"Traceback" in err) == (130, False)
+    last = b"Quit at once; the next headgate run, submit or cancel ends task t1 as cancelled.\n"
+    assert (run.returncode, err) == (130, last)
     pid = pid_of(repo)
     assert pid is not None
     await until(lambda: is_dead(pid))
     with closing(sqlite3.connect(repo / ".headgate" / "headgate.db")) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert (await call(repo, "run", "y", "--model", "script:a.yaml"))[0] == 0
+    code, _, err_of_next = await call(repo, "run", "y", "--model", "script:a.yaml")
+    assert code == 0
+    assert "Task t1 was being cancelled: ending it" in err_of_next
+    assert "taken up again" not in err_of_next
     assert states(repo) == {"t1": "CANCELLED", "t2": "SUCCESS"}
     assert [report["task_id"] for report in reports(repo)] == ["t2"]

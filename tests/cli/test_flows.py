@@ -173,7 +173,7 @@ def on_terminal(repo: Path, *args: str) -> str:
     with subprocess.Popen(
         [sys.executable, "-m", "headgate", "flows", *args],
         cwd=repo,
-        env=environment(repo),
+        env=environment(repo, COLUMNS="300"),
         stdin=subprocess.DEVNULL,
         stdout=theirs,
     ) as process:

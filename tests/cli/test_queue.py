@@ -26,6 +26,7 @@ from processes import (
     until,
 )
 
+from headgate.cli.lookup import NO_TASK_YET
 from headgate.cli.work import start_worker
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
@@ -55,7 +56,7 @@ async def test_two_runs_at_once_run_one_after_the_other(queue_repo: Path) -> Non
     second = await start(queue_repo, "run", "two", "--json", "--model", "script:a.yaml")
     third = await start(queue_repo, "run", "three", "--model", "script:gone.yaml")
     assert await third.wait() == 2  # said at once, not when its turn comes
-    await line_with(second.stderr, "Queued: 1 task before this one")
+    await line_with(second.stderr, "Queued as t2: 1 task before it (t1)")
     (queue_repo / "go").touch()
     out, err = await ended(second)
     await ended(first)
@@ -126,7 +127,7 @@ async def test_no_start_starts_nothing_and_the_next_run_does_it_all_in_order(que
     assert "Task t1 is queued, and nobody works" in watch[1]
     code, _, err = await call(queue_repo, "run", "z", "--model", "script:c.yaml")
     assert code == 0, err
-    assert "Queued: 2 tasks before this one" in err
+    assert "Queued as t3: 2 tasks before it (t1, t2)" in err
     assert order(queue_repo) == ["a", "b", "c"]
     assert states(queue_repo) == {"t1": "SUCCESS", "t2": "INFRA_ERROR", "t3": "SUCCESS"}
 
@@ -136,10 +137,10 @@ async def test_run_returns_its_own_task_s_exit_code_and_passes_the_lock_on(queue
     first = await start(queue_repo, "run", "one", "--model", "script:gated.yaml")
     await until((queue_repo / "started").exists)
     second = await start(queue_repo, "run", "two", "--model", "script:short.yaml")
-    await line_with(second.stderr, "Queued: 1 task")
+    await line_with(second.stderr, "Queued as t2: 1 task")
     assert (await call(queue_repo, "submit", "three", "--model", "script:c.yaml"))[1] == "t3\n"
     removed = await start(queue_repo, "run", "four", "--json", "--model", "script:d.yaml")
-    await line_with(removed.stderr, "Queued: 3 tasks")
+    await line_with(removed.stderr, "Queued as t4: 3 tasks before it (t1, t2, t3)")
     assert (await call(queue_repo, "cancel", "t4"))[0] == 0
     out, _ = await ended(removed)
     report = json.loads(out)
@@ -160,8 +161,8 @@ async def test_who_waits_takes_over_when_the_holder_is_killed(queue_repo: Path) 
     first = await start(queue_repo, "run", "one", "--model", "script:slow.yaml")
     await until((queue_repo / "half.txt").exists)
     second = await start(queue_repo, "run", "two", "--model", "script:a.yaml")
-    await line_with(second.stderr, "Queued: 1 task")
-    (queue_repo / "slow.yaml").write_text("- text: I had written half.txt.\n")
+    await line_with(second.stderr, "Queued as t2: 1 task")
+    (queue_repo / "slow.yaml").write_text("- text: Played before.\n- text: I had written half.txt.\n")
     first.send_signal(signal.SIGKILL)
     await ended(first)
     await ended(second)
@@ -181,7 +182,7 @@ async def test_a_worker_that_is_ended_leaves_its_task_to_the_next_one(queue_repo
     await until(lambda: is_idle(queue_repo) and is_dead(pid_of(queue_repo)))
     assert states(queue_repo) == {"t1": "RUNNING"}
     (queue_repo / "slow.yaml").write_text(
-        "- calls: [{stage_done: {stage: work, summary: It was interrupted.}}]\n"
+        "- text: Played before.\n- calls: [{stage_done: {stage: work, summary: It was interrupted.}}]\n"
     )
     assert (await call(queue_repo, "submit", "two", "--model", "script:a.yaml"))[1] == "t2\n"
     await until(lambda: states(queue_repo) == {"t1": "SUCCESS", "t2": "SUCCESS"} and is_idle(queue_repo))
@@ -214,7 +215,7 @@ async def test_no_task_is_stranded_by_quick_submits(
 
 async def test_a_repository_without_tasks(repo: Path) -> None:
     assert await call(repo, "tasks", "--json") == (0, "[]\n", "")
-    assert await call(repo, "tasks") == (0, "No tasks yet.\n", "")
+    assert await call(repo, "tasks") == (0, f"{NO_TASK_YET}\n", "")
     assert not (repo / ".headgate").exists()
     code, out, err = await call(repo, "cancel", "t1")
     assert (code, out, "has had no task yet" in err) == (2, "", True)

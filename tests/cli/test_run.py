@@ -44,7 +44,10 @@ def test_a_task_from_its_text_to_its_report(repo: Path) -> None:
     assert (shown["id"], shown["state"], shown["events"][0]["kind"]) == ("t1", "SUCCESS", "task_started")
     detail = headgate(repo, "show", "t1", "--detail").stdout
     assert "write_file new.txt" in detail
-    assert "SUCCESS (not verified)" in headgate(repo, "watch", "t1").stderr
+    watch = headgate(repo, "watch", "t1")
+    assert "SUCCESS (not verified)" in watch.stdout
+    assert (watch.stdout.splitlines()[-4:], watch.stderr) == (run.stdout.splitlines()[-4:], "")
+    assert detail.splitlines()[-4:] == run.stdout.splitlines()[-4:]
     unknown = headgate(repo, "show", "t9")
     assert (unknown.returncode, unknown.stdout) == (2, "")
     assert 'There is no task "t9": the latest is t1.' in unknown.stderr
@@ -75,7 +78,9 @@ def test_text_from_standard_input_and_from_a_file(repo: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (("run",), "Say what is to be done, once"),
+        (("run",), 'Say what is to be done, once: headgate run "..."'),
+        (("submit",), 'Say what is to be done, once: headgate submit "..."'),
+        (("run", "Fix", "it"), "Put the task's text in quotes"),
         (("run", "x", "--file", "task.md"), "Say what is to be done, once"),
         (("run", "  "), "The task is empty"),
         (("run", "--file", "missing.md"), "Cannot read missing.md: No such file or directory."),
@@ -268,7 +273,11 @@ async def test_watching_a_task_whose_process_was_killed_ends(repo: Path) -> None
     process.kill()
     await process.communicate()
     watch = await asyncio.to_thread(headgate, repo, "watch", "t1")
-    assert (watch.returncode, watch.stdout) == (0, "Task t1 was interrupted: nobody works on it.\n")
+    assert (watch.returncode, watch.stderr) == (0, "")
+    assert watch.stdout.splitlines()[-2:] == [
+        "Task t1 was interrupted: nobody works on it.",
+        "headgate run --resume t1 goes on; headgate cancel t1 ends it.",
+    ]
 
 
 def test_the_demo_is_real(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 from headgate.core import events as ev
 from headgate.core.flow import Flow, Stage
 from headgate.core.milestones import milestone
+from headgate.core.report import write_summary
 from headgate.core.state import State
 from headgate.core.task import Constraints
 
@@ -41,6 +42,11 @@ def test_a_second_look_says_why() -> None:
         (3.0, "WORK: looking at the diff again: No test covers it")
     ]
     assert lines(STARTED, REVISED)[1:] == [(1.0, "WORK: looking at the diff again")]
+
+
+def test_many_runs_are_a_list() -> None:
+    summary = write_summary(State(run_ids=["a", "b", "c"]), "STUCK", "unfinished", "", ())
+    assert summary.splitlines()[-4:] == ["Verification runs:", "  a", "  b", "  c"]
 
 
 def test_a_new_try_says_of_what() -> None:

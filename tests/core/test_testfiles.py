@@ -10,6 +10,7 @@ from headgate.core.testfiles import (
     is_start_up_file,
     is_task_file,
     is_test,
+    shadowing_module,
     source_of,
     task_program,
 )
@@ -100,9 +101,31 @@ def test_build_files() -> None:
 
 
 def test_start_up_files() -> None:
-    paths = ["sitecustomize.py", "a/usercustomize.py", "x.pth", "pytest.py", "src/unittest/__init__.py"]
-    paths += ["_pytest/x.py", "app/coverage.py", "mypytest.py", "path.py"]
-    assert [path for path in paths if is_start_up_file(path)] == paths[:6]
+    paths = ["sitecustomize.py", "a/usercustomize.py", "x.pth", "pytest.py", "site.py", "path.py"]
+    assert [path for path in paths if is_start_up_file(path)] == paths[:3]
+
+
+@pytest.mark.parametrize(
+    ("path", "module"),
+    [
+        ("pytest.py", ("", "pytest")),
+        ("src/unittest/__init__.py", ("src", "unittest")),
+        ("a/b/shlex.py", ("a/b", "shlex")),
+        ("shlex.pyc", ("", "shlex")),
+        ("x/json.cpython-311-x86_64-linux-gnu.so", ("x", "json")),
+        ("iniconfig/__init__.py", ("", "iniconfig")),
+        ("PyTest.py", ("", "PyTest")),
+        ("cmd/main.go", None),
+        ("types/index.d.ts", None),
+        ("packaging/debian/control", None),
+        ("calc.py", None),
+        ("app/__init__.py", None),
+        ("__init__.py", None),
+        ("json/decoder.py", None),
+    ],
+)
+def test_modules_that_shadow_others(path: str, module: tuple[str, str] | None) -> None:
+    assert shadowing_module(path) == module
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ import pytest
 from headgate.config.flows import load_flow
 from headgate.config.load import load_config
 from headgate.engine.engine import SPECS
+from headgate.engine.outfit import TOOLS
 from headgate.models.scripted import ScriptedModel
+from headgate.tools.signals import stage_done_tool
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -90,6 +92,13 @@ def sh(command: str, repo: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         ["sh", "-c", command], cwd=repo, env=environment, capture_output=True, text=True, check=False
     )
+
+
+def test_every_tool_is_in_the_table() -> None:
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \| (\w+) \|", page, re.MULTILINE)
+    tools = (*TOOLS, stage_done_tool("work"))
+    assert rows == [(tool.name, tool.usage(), tool.spec.category) for tool in tools]
 
 
 def test_links_lead_somewhere() -> None:

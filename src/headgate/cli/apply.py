@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.following import EXIT_CODES, follow_task
+from headgate.cli.interrupts import EXIT_CANCELLED
 from headgate.cli.lookup import find_task
 from headgate.cli.options import find_repo, repo_option
 from headgate.core.task import Task
@@ -26,11 +27,14 @@ def command(task_id: str, as_json: bool, repo: Path | None) -> None:
 
     The proposal joins the end of the queue. It is written whole or not at all: if the working tree has moved
     on and the diff no longer applies, nothing is changed, the parts that do not fit are named, and the exit
-    code is 1. After that everything is as with headgate run.
+    code is 1. After that everything is as with headgate run. One that is cancelled while it waits in the
+    queue is a proposal again.
     """
 
     async def begin(engine: Engine) -> Task:
         return await engine.apply(find_task(engine.store, task_id).task.id)
 
-    report = asyncio.run(follow_task(find_repo(repo), begin, as_json))
-    sys.exit(EXIT_REFUSED if report.conflicts else EXIT_CODES[report.state])
+    followed = asyncio.run(follow_task(find_repo(repo), begin, as_json))
+    if followed.returned:
+        sys.exit(EXIT_CANCELLED)
+    sys.exit(EXIT_REFUSED if followed.report.conflicts else EXIT_CODES[followed.report.state])

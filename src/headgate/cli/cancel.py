@@ -60,6 +60,8 @@ async def cancel(engine: Engine, task_id: str) -> str:
             raise ConfigError(f"Task {task_id} had just ended: {state}.")
         case _:
             row = engine.store.task(task_id)
+            if row and row.state == "PROPOSED":
+                raise ConfigError(f"Task {task_id} is a proposal: headgate abort {task_id} gives it up.")
             raise ConfigError(f"Task {task_id} is over: {row.state if row else 'it was cancelled'}.")
 
 

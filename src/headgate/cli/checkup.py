@@ -93,6 +93,14 @@ def check_disk(repo: Path) -> Finding:
     return Finding("disk", "ok", f"{folder} is writable")
 
 
+def check_store(repo: Path) -> Iterator[Finding]:
+    """Damaged stores that were set aside."""
+    for path in sorted((repo / INTERNAL).glob("headgate.db.damaged-*")):
+        if not path.name.endswith(("-wal", "-shm")):
+            detail = f"a damaged one was set aside and its tasks were recovered: {path.relative_to(repo)}"
+            yield Finding("store", "note", f"{detail}; delete it when nothing is missing")
+
+
 def check_config(loaded: Loaded) -> Iterator[Finding]:
     """What the configuration was made of."""
     used = ", ".join(loaded.sources) or "no file, environment variable or flag: defaults only"

@@ -22,6 +22,10 @@ from headgate.errors import ConfigError
 from headgate.models.scripted import ScriptedModel
 
 TASK = "Fix the failing test of basket.total.\n\nConstraints:\n- Do not change the tests"
+INTRODUCTION = (
+    "The real engine on a small repository with a failing test. The model is a script that makes the mistakes"
+    " that models make: it writes too early, and it says that it is done when it is not."
+)
 
 
 @click.command("demo")
@@ -31,17 +35,17 @@ def command(into: Path | None) -> None:
     if into is not None and into.exists():
         raise ConfigError(f"{into} is there already: name a folder that is not.")
     target = into.resolve() if into else Path(tempfile.mkdtemp(prefix="headgate-demo-")) / "basket"
-    say("The real engine on a small repository with a failing test. The model is a script that makes the")
-    say("mistakes that models make: it writes too early, and it says that it is done when it is not.\n")
+    say(INTRODUCTION, hanging=0)
+    say()
     say(f"$ cd {target}")
-    say(f"$ headgate run '{TASK.splitlines()[0]}' --keep 'Do not change the tests'\n")
+    say(f"$ headgate run '{TASK.splitlines()[0]}' --keep 'Do not change the tests'\n", hanging=4)
     sys.stdout.flush()
     with as_file(files("headgate.cli").joinpath("sample")) as sample:
         _make_repository(sample / "repo", target)
         report = asyncio.run(_run(target, ScriptedModel.load(sample / "script.yaml")))
     print_summary(report)
     program = "headgate" if shutil.which("headgate") else str(Path(sys.argv[0]).absolute())
-    say(f"\nThe repository is in {target}: try git diff there, or {program} show --detail.")
+    say(f"\nThe repository is in {target}: try git diff there, or {program} show --detail.", hanging=2)
     sys.exit(EXIT_CODES[report.state])
 
 

@@ -18,11 +18,13 @@ from headgate.cli.checkup import (
     check_git,
     check_repository,
     check_ripgrep,
+    check_store,
     check_verification,
     configuration_fault,
 )
 from headgate.cli.modelcheck import PATIENCE, Patience, Say, check_model
 from headgate.cli.options import config_option, find_repo, model_options, repo_option
+from headgate.cli.wrapping import fold_lines, terminal_width
 from headgate.config.load import load_config
 from headgate.errors import ConfigError
 
@@ -57,9 +59,12 @@ async def _report(
     async for finding in examine(repo, config, flags, os.environ, say):
         findings.append(finding)
         if not as_json:
-            click.echo(f"{marks[finding.status]} {finding.check}: {finding.detail}")
+            indent = len(marks["ok"]) + 1
+            width = terminal_width(sys.stdout)
+            line = f"{marks[finding.status]} {finding.check}: {finding.detail}"
+            click.echo(fold_lines(line, width, indent))
             if finding.fix:
-                click.echo(f"{' ' * len(marks['ok'])} {finding.fix}")
+                click.echo(fold_lines(" " * indent + finding.fix, width, indent))
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     faults = {finding.fault for finding in findings}
@@ -96,6 +101,8 @@ async def examine(
     if git_found.status == "ok":
         yield check_repository(root)
     yield check_disk(root)
+    for finding in check_store(root):
+        yield finding
     yield check_ripgrep(environ)
     try:
         loaded = load_config(root, config_file=config_file, environ=environ, flags=flags)

@@ -1,6 +1,7 @@
 """`headgate flows`: lists the flows there are, prints one as a file or a picture, checks one's own."""
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,9 @@ from headgate.errors import ConfigError
 
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
 """The keys of agent.yaml that say which flow is used."""
+
+_ROW = re.compile(r"   \w+ +")
+"""What a row of a drawing begins with: its label."""
 
 EPILOG = """\b
 Examples:
@@ -104,8 +108,12 @@ def draw(ctx: click.Context, name: str | None, form: str | None, repo: Path | No
     root = _root(ctx, repo)
     flow = read_flow(name, root) if name is not None else in_use(root or find_repo()).flow
     form = form or ("text" if sys.stdout.isatty() else "mermaid")
-    drawn = draw_text(flow, SPECS) if form == "text" else draw_mermaid(flow, SPECS)
-    say(drawn.removesuffix("\n"))
+    if form == "mermaid":
+        say(draw_mermaid(flow, SPECS).removesuffix("\n"))
+        return
+    for line in draw_text(flow, SPECS).splitlines():
+        row = _ROW.match(line)
+        say(line, hanging=row.end() if row else 2)
 
 
 class Source(NamedTuple):
@@ -148,8 +156,8 @@ def list_flows(root: Path | None) -> None:
     flows = {name: load_flow(name, Path(), SPECS) for name in builtin_flows()}
     width = max(map(len, flows))
     for name, flow in flows.items():
-        say(f"{name.ljust(width)}  {flow.description}")
-        say(f"{' ' * width}  {outline(flow)}")
+        say(f"{name.ljust(width)}  {flow.description}", hanging=width + 2)
+        say(f"{' ' * width}  {outline(flow)}", hanging=width + 2)
     if any(stage.foreach for flow in flows.values() for stage in flow.stages):
         say("\n* once for each step of the plan")
     if root is None:

@@ -1,8 +1,10 @@
 """Following a task to its end, wherever it runs, and showing what came of it: for `run` and `apply`."""
 
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -10,9 +12,12 @@ import click
 import orjson
 
 from headgate.cli.benchmark import result_line
+from headgate.cli.endings import last_lines
 from headgate.cli.interrupts import on_interrupt
 from headgate.cli.live import Progress, say
+from headgate.cli.lookup import tasks_ahead
 from headgate.cli.work import start_worker
+from headgate.cli.wrapping import fold_lines, terminal_width
 from headgate.core.events import Event, PhaseChanged
 from headgate.core.phases import phase_line
 from headgate.core.report import Report
@@ -20,6 +25,8 @@ from headgate.core.state import fold
 from headgate.core.task import Task, TaskState
 from headgate.engine.bus import Bus
 from headgate.engine.engine import Engine, Wait
+from headgate.engine.store import Store
+from headgate.host.lock import FileLock
 
 EXIT_CODES: dict[TaskState, int] = {
     "SUCCESS": 0,
@@ -28,11 +35,21 @@ EXIT_CODES: dict[TaskState, int] = {
     "INFRA_ERROR": 3,
     "CANCELLED": 130,
 }
+IDS_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What came of a task that was followed."""
+
+    report: Report
+    returned: bool
+    """It was a proposal, and was taken out of the queue again before it was applied."""
 
 
 async def follow_task(
     root: Path, begin: Callable[[Engine], Awaitable[Task]], as_json: bool, notes: tuple[str, ...] = ()
-) -> Report:
+) -> Followed:
     """Begins a task, follows it to its end and shows it. What it did before is not shown again.
 
     A benchmark's try has one line on standard output, however it ends.
@@ -47,20 +64,29 @@ async def follow_task(
             progress.print_line(note, 0)
         task = await begin(engine)
         progress.state = fold(engine.store.events(task.id))
+        progress.tries_again, progress.idle_until = task.resumes, time.time()
+        began = progress.state.last_seq
         phases.to_stdout = not (as_json or task.dry_run or task.benchmark)
-        on_interrupt(lambda: cancel_task(engine, task, progress))
+        interrupts = Interrupts(engine, task, progress)
+        on_interrupt(interrupts.cancel, interrupts.last_words)
         number = None if as_json else task.benchmark
         report: Report | None = None
         try:
             with progress:
-                report = await engine.run(task, Waiting(progress).tell, progress.state.last_seq)
+                report = await engine.run(task, Waiting(progress, engine.store, task.id).tell, began)
         finally:
             if number is not None:
                 say(result_line(number, report, progress.state))
+        returned = report.state == "PROPOSED" and progress.state.last_seq == began
+        if returned:
+            # Why an earlier attempt to apply it was refused is no news.
+            report = report.model_copy(update={"conflicts": ()})
         if number is not None:
             print_summary(report, to_stderr=True)
         elif as_json:
             say(orjson.dumps({"kind": "report", **report.model_dump(mode="json")}).decode())
+        elif returned:
+            say(f"Task {task.id} left the queue and is a proposal again.")
         elif report.state == "PROPOSED" and not report.conflicts:
             print_diff(engine.diff(task.id))
             print_summary(report, to_stderr=True)
@@ -68,36 +94,62 @@ async def follow_task(
             print_summary(report)
     finally:
         engine.store.close()
-    return report
+    return Followed(report, returned)
 
 
-def cancel_task(engine: Engine, task: Task, progress: Progress) -> None:
+class Interrupts:
     """What Ctrl-C does, wherever the task runs or waits."""
-    if engine.cancel(task.id) == "asked":
-        started = progress.state.started_at
-        progress.print_line(
-            "Cancelling... Ctrl-C again quits at once", time.time() - started if started else 0
+
+    def __init__(self, engine: Engine, task: Task, progress: Progress) -> None:
+        self._engine, self._task, self._progress = engine, task, progress
+        self._last = "Quit at once."
+
+    def cancel(self) -> None:
+        """The first one: asks for the task to be cancelled."""
+        name = self._task.id
+        if self._engine.cancel(name) != "asked":
+            return
+        here = FileLock(self._engine.folder.lock).holder() == str(os.getpid())
+        self._last = (
+            f"Quit at once; the next headgate run, submit or cancel ends task {name} as cancelled."
+            if here
+            else f"Quit at once; the process that runs task {name} is still cancelling it."
         )
+        self._progress.print_now(
+            f"Cancelling task {name}; what it has changed so far stays. Ctrl-C again quits at once"
+        )
+
+    def last_words(self) -> str:
+        """The second one: what is true when this process is gone."""
+        return f"{self._progress.wipe()}{self._last}\n"
 
 
 class Waiting:
-    """Says how many tasks are before one, each time that changes."""
+    """Says which tasks are before one, each time their number changes."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def __init__(self, progress: Progress, store: Store, task: str) -> None:
+        self._progress, self._store, self._task = progress, store, task
         self._ahead: int | None = None
 
     def tell(self, wait: Wait) -> None:
         first = self._ahead is None
-        if wait.interrupted:
+        if wait.interrupted and self._store.is_cancelled(wait.interrupted):
+            self._progress.print_line(f"Task {wait.interrupted} was being cancelled: ending it", 0)
+        elif wait.interrupted:
             self._progress.print_line(f"Task {wait.interrupted} taken up again where it was interrupted", 0)
         if wait.ahead and wait.ahead != self._ahead:
-            tasks = "task" if wait.ahead == 1 else "tasks"
-            self._progress.print_line(f"Queued: {wait.ahead} {tasks} before this one", 0)
+            self._progress.print_line(self._queued(), 0)
         elif first:
             who = f"process {wait.holder}" if wait.holder else "another process"
             self._progress.print_line(f"Waiting: {who} works in this repository", 0)
         self._ahead = wait.ahead
+        self._progress.waiting = f"Queued: {wait.ahead} before this one" if wait.ahead else ""
+
+    def _queued(self) -> str:
+        ahead = tasks_ahead(self._store, self._task)
+        names = ", ".join([*ahead[:IDS_SHOWN], *(["..."] if len(ahead) > IDS_SHOWN else [])])
+        tasks = "task" if len(ahead) == 1 else "tasks"
+        return f"Queued as {self._task}: {len(ahead)} {tasks} before it ({names})"
 
 
 class PhaseLines:
@@ -129,25 +181,7 @@ def print_diff(diff: bytes) -> None:
 def print_summary(report: Report, *, to_stderr: bool = False) -> None:
     """What a person wants to know at the end."""
     out: Callable[[str], None] = partial(click.echo, err=True) if to_stderr else say
+    width = terminal_width(sys.stderr if to_stderr else sys.stdout)
     out("")
-    for line in _last_lines(report):
-        out(line)
-
-
-def _last_lines(report: Report) -> list[str]:
-    task = report.task_id
-    if report.conflicts:
-        lines = ["The working tree has moved on, and the proposal no longer applies. Nothing was changed."]
-        lines += [f"  {conflict}" for conflict in report.conflicts]
-        return [*lines, f"headgate diff {task} shows the proposal; headgate abort {task} gives it up."]
-    if report.state == "CANCELLED":
-        left = f" What it changed stays: {', '.join(report.files_changed)}." if report.files_changed else ""
-        return [f"Cancelled.{left}"]
-    lines = report.summary.splitlines()
-    if report.state == "PROPOSED":
-        return [*lines, f"headgate apply {task} writes and verifies it; headgate abort {task} gives it up."]
-    look = f"headgate diff {task} shows the changes; " if report.files_changed else ""
-    lines.append(f"{look}headgate show {task} tells how it went.")
-    if report.state == "STUCK":
-        lines.append(f"headgate run --resume {task} tries again, knowing this report.")
-    return lines
+    for line in last_lines(report):
+        out(fold_lines(line, width, 2))

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from headgate.cli.wrapping import fold_lines, terminal_width
 from headgate.core.events import (
     CheckFinished,
     Event,
@@ -56,11 +57,24 @@ def printable(text: str) -> str:
 
 
 class Progress:
-    """Listens to events and pulses, and shows them on standard error."""
+    """Listens to events and pulses, and shows them: milestones as lines, the rest in a footer.
 
-    def __init__(self, console: Console | None = None) -> None:
-        self.console = console or QuietConsole(stderr=True, highlight=False, soft_wrap=True)
+    The footer is shown on a terminal only, and both are on standard error; `to_stdout` has the lines on
+    standard output.
+    """
+
+    def __init__(self, *, to_stdout: bool = False) -> None:
+        errors = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
+        self._lines = QuietConsole(highlight=False, soft_wrap=True) if to_stdout else errors
+        self.console = self._lines if self._lines.is_terminal else errors
         self.state = State()
+        self.tries_again = ""
+        """The stuck task that this one takes up."""
+        self.idle_until = 0.0
+        """Nobody worked on the task between its last event and this moment."""
+        self.waiting = ""
+        """Why the task has not started, or not gone on."""
+        self._height = 0
         self._live: Live | None = None
         self._recent: deque[str] = deque(maxlen=FOOTER_LINES)
         self._partial = ""
@@ -93,10 +107,10 @@ class Progress:
                 self._show_next("", "")
             case _:
                 pass
-        line = milestone(event, self.state)
+        self.waiting = ""
+        line = milestone(event, self.state, self.tries_again)
         if line:
-            at = event.at - self.state.started_at if self.state.started_at else 0
-            self.print_line(line, at)
+            self.print_line(line, self.state.seconds)
 
     def feel(self, pulse: Pulse) -> None:
         """Takes a sign of life in; only the footer shows it."""
@@ -112,12 +126,35 @@ class Progress:
 
     def print_line(self, line: str, at: float) -> None:
         style = next((style for start, style in STYLES if line.startswith(start)), "")
-        text = Text.assemble((f"[{clock(at)}] ", "dim"), (printable(line), style))
-        self.console.print(text)
+        stamp = f"[{clock(at)}] "
+        folded = fold_lines(stamp + printable(line), self._width, len(stamp))
+        self._lines.print(Text.assemble((stamp, "dim"), (folded[len(stamp) :], style)))
+
+    def print_now(self, line: str) -> None:
+        """A line that is no event's."""
+        self.print_line(line, self.elapsed)
 
     def print_more(self, line: str) -> None:
         """A line of detail below a milestone."""
-        self.console.print(Text(f"        {printable(line)}", style="dim"))
+        text = f"        {printable(line)}"
+        hanging = len(text) - len(text.lstrip()) + 2
+        self._lines.print(Text(fold_lines(text, self._width, hanging), style="dim"))
+
+    def wipe(self) -> str:
+        """What takes the footer off a terminal when there is no time to ask the display to."""
+        up = "\x1b[1A" * max(self._height - 1, 0)
+        return f"\r{up}\x1b[J\x1b[?25h" if self._live else ""
+
+    @property
+    def elapsed(self) -> float:
+        """How long the task has been worked on until now."""
+        if self.state.status != "RUNNING":
+            return self.state.seconds
+        return self.state.seconds + max(time.time() - max(self.state.last_at, self.idle_until), 0.0)
+
+    @property
+    def _width(self) -> int | None:
+        return self._lines.width if self._lines.is_terminal else None
 
     def _show_next(self, source: str, line: str) -> None:
         self._recent.clear()
@@ -129,16 +166,17 @@ class Progress:
         """The footer: where the task stands, and the last lines of what runs."""
         stage = next(reversed(self.state.stages.values()), None)
         usage = self.state.usage
-        elapsed = clock(time.time() - self.state.started_at) if self.state.started_at else "00:00"
         turn = f"{stage.title} turn {stage.turns + 1}/{stage.turns_allowed}" if stage else "starting"
         where = self._verifying or turn
+        counted = f"{tokens(usage.prompt)} tokens in, {tokens(usage.completion)} out"
         self._spinner.text = Text(
-            f"{elapsed}  {where}  {tokens(usage.prompt)} tokens in, {tokens(usage.completion)} out",
+            self.waiting or f"{clock(self.elapsed)}  {where}  {counted}",
             style="cyan",
         )
         width = max(self.console.width - 4, 20)
         recent = [*self._recent, self._partial] if self._partial.strip() else list(self._recent)
         lines = [Text(f"  {printable(line)[:width]}", style="dim") for line in recent[-FOOTER_LINES:]]
+        self._height = 1 + len(lines)
         return Group(self._spinner, *lines)
 
 
@@ -149,8 +187,13 @@ class QuietConsole(Console):
         self.quiet = True
 
 
-def say(text: str = "") -> None:
-    """One line on standard output, whatever its characters and whether or not anyone still reads it."""
+def say(text: str = "", *, hanging: int | None = None) -> None:
+    """One line on standard output, whatever its characters and whether or not anyone still reads it.
+
+    With `hanging`, a terminal has it broken at words, and indented by that much from its second line on.
+    """
+    if hanging is not None:
+        text = fold_lines(text, terminal_width(sys.stdout), hanging)
     encoding = sys.stdout.encoding or "utf-8"
     try:
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding, "replace") + "\n")

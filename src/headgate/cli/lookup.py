@@ -9,6 +9,9 @@ import click
 from headgate.engine.folder import Folder
 from headgate.engine.store import Store, TaskRow
 from headgate.errors import ConfigError
+from headgate.host.lock import FileLock
+
+NO_TASK_YET = 'This repository has had no task yet: start one with "headgate run".'
 
 
 @contextmanager
@@ -16,7 +19,7 @@ def open_store(repo: Path) -> Iterator[Store]:
     """The repository's store, for reading. A repository without one has had no task yet."""
     folder = Folder(repo)
     if not folder.database.exists():
-        raise ConfigError(f'{repo} has had no task yet: start one with "headgate run".')
+        raise ConfigError(NO_TASK_YET)
     store = Store(folder.database)
     try:
         for note in store.notes:
@@ -30,8 +33,38 @@ def find_task(store: Store, task_id: str | None) -> TaskRow:
     """A task by its id; the latest one if none is named."""
     latest = store.latest()
     if latest is None:
-        raise ConfigError('This repository has had no task yet: start one with "headgate run".')
-    row = store.task(task_id.lower()) if task_id else latest
+        raise ConfigError(NO_TASK_YET)
+    row = latest if task_id is None else store.task(task_id.lower())
     if row is None:
         raise ConfigError(f'There is no task "{task_id}": the latest is {latest.task.id}.')
     return row
+
+
+def find_interruption(store: Store, folder: Folder, row: TaskRow) -> str:
+    """What can be done about a task whose process is gone; nothing if it is not.
+
+    It is gone if the task is RUNNING and nobody holds the lock.
+    """
+    if row.state != "RUNNING" or FileLock(folder.lock).is_held():
+        return ""
+    # It may have ended, and its process with it, since the row was read.
+    now = store.task(row.task.id)
+    return interrupted_hint(store, row.task.id) if now and now.state == "RUNNING" else ""
+
+
+def interrupted_hint(store: Store, task_id: str) -> str:
+    """The commands for a task whose process is gone."""
+    if store.is_cancelled(task_id):
+        return "It was being cancelled: the next headgate run, submit or cancel ends it."
+    return f"headgate run --resume {task_id} goes on; headgate cancel {task_id} ends it."
+
+
+def tasks_ahead(store: Store, task_id: str) -> list[str]:
+    """The ids of the tasks that have to end before a queued one starts, in that order."""
+    rows = store.tasks()
+    own = next((row.position for row in rows if row.task.id == task_id), None)
+    running = [row.task.id for row in rows if row.state == "RUNNING" and row.task.id != task_id]
+    before = sorted(
+        (row.position, row.task.id) for row in rows if row.position and own and row.position < own
+    )
+    return running + [name for _, name in before]

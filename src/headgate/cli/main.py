@@ -62,8 +62,8 @@ HIDDEN = {"work": Entry("", "headgate.cli.work", "Run what is queued, then exit.
 """Commands that Headgate gives itself; no list shows them."""
 
 EXIT_CODES = {
-    0: "success",
-    1: "stuck",
+    0: "success, or a proposal",
+    1: "stuck, or a proposal that no longer applies",
     2: "usage or configuration",
     3: "environment",
     130: "cancelled",
@@ -76,19 +76,23 @@ ENVIRONMENT = {
     "OPENAI_BASE_URL": "The server's address for `openai/` models, where HEADGATE_BASE_URL is not set.",
     "OPENAI_API_KEY": "The key for `openai/` models, where HEADGATE_API_KEY is not set.",
     "ANTHROPIC_API_KEY": "The key for `anthropic/` models, where HEADGATE_API_KEY is not set.",
+    "HEADGATE_BLOCK_TEST_EDITS": "`0` lets a benchmark's tasks change tests; otherwise they cannot.",
     "HEADGATE_DEBUG": "`1` shows the traceback of an error.",
 }
+
+_EXIT_CODE_LINES = "\n".join(f"  {code:<4}{meaning}" for code, meaning in EXIT_CODES.items())
 
 EPILOG = f"""\b
 Examples:
   headgate init
   headgate doctor
   headgate run "Make parse_date accept ISO weeks"
-  headgate run --model openai/qwen3-coder --base-url http://localhost:11434/v1 --file task.md
+  headgate run --dry-run --file task.md
+  headgate submit --model openai/qwen3-coder "Fix the typos in the README"
 
 \b
 Exit codes:
-  {"   ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items())}
+{_EXIT_CODE_LINES}
 """
 
 

@@ -5,10 +5,14 @@ from pathlib import Path
 import click
 import orjson
 
+from headgate.cli.endings import next_steps
 from headgate.cli.live import say
-from headgate.cli.lookup import find_task, open_store
+from headgate.cli.lookup import find_interruption, find_task, open_store
 from headgate.cli.options import find_repo, repo_option
-from headgate.core.report import build_report, render_markdown
+from headgate.core.report import Report, build_report, render_markdown
+from headgate.core.state import State
+from headgate.core.task import SETTLED_STATES
+from headgate.engine.folder import Folder
 from headgate.engine.log import recall
 
 
@@ -17,12 +21,29 @@ from headgate.engine.log import recall
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @repo_option
 def command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
-    """Print a task's report."""
-    with open_store(find_repo(repo)) as store:
-        state = recall(store, find_task(store, task_id))
+    """Print a task's report. Without ID: the latest task's."""
+    root = find_repo(repo)
+    with open_store(root) as store:
+        row = find_task(store, task_id)
+        state = recall(store, row)
+        interrupted = find_interruption(store, Folder(root), row)
     report = build_report(state)
-    say(
-        orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode()
-        if as_json
-        else render_markdown(report, state).rstrip()
-    )
+    if as_json:
+        say(orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode())
+    elif row.state in SETTLED_STATES:
+        say(_page(report, state, row.task.resumes))
+    else:
+        standing = "it was INTERRUPTED" if interrupted else f"it is {row.state}"
+        say(f"Task {row.task.id} has not ended: {standing}.")
+        for line in next_steps(row.task.id, row.state, interrupted=interrupted):
+            say(line, hanging=2)
+
+
+def _page(report: Report, state: State, resumes: str) -> str:
+    """The report for people. Of a cancelled task nothing is told but its counters."""
+    summary = report.summary
+    if report.state == "CANCELLED":
+        summary, state.notes = "Cancelled.", {}
+    if resumes:
+        summary = f"{summary}\nTries {resumes} again.".lstrip()
+    return render_markdown(report.model_copy(update={"summary": summary}), state).rstrip()

@@ -10,7 +10,7 @@ import click
 from headgate.cli import benchmark
 from headgate.cli.following import EXIT_CODES, follow_task
 from headgate.cli.lookup import find_task
-from headgate.cli.submission import Submission, submission_options
+from headgate.cli.submission import Submission, say_once, submission_options
 from headgate.core.task import Constraints, Options, Task
 from headgate.engine.engine import RETRIED_STATES, Engine
 from headgate.errors import ConfigError
@@ -18,7 +18,11 @@ from headgate.errors import ConfigError
 
 @click.command("run")
 @submission_options(text_required=False)
-@click.option("--resume", metavar="ID", help="Go on with an interrupted task, or try a stuck one again.")
+@click.option(
+    "--resume",
+    metavar="ID",
+    help="Go on with an interrupted task, or try one again that ended STUCK or INFRA_ERROR.",
+)
 @click.option(
     "--json", "as_json", is_flag=True, help="One event per line on standard output, the report last."
 )
@@ -32,12 +36,12 @@ def command(
     TEXT says in plain words what is to be done; - reads it from standard input. Sections headed
     Constraints:, Non-goals: and Boundaries: bind the task, as the options of the same names do.
 
-    Tasks run one at a time, in the order in which they came. Ctrl-C cancels the task; a second one quits at
-    once.
+    Tasks run one at a time, in the order in which they came. Ctrl-C, or closing the terminal, cancels the
+    task; a second Ctrl-C quits at once.
 
-    With --dry-run nothing is written: the proposed changes are printed as a diff, for headgate apply or
-    headgate abort. With --resume no TEXT is needed: a task that was interrupted goes on, and one that ended
-    stuck is tried again by a new task that is told its report.
+    With --dry-run nothing is written and no command is run: the proposed changes are printed as a diff, for
+    headgate apply or headgate abort. With --resume no TEXT is needed: a task that was interrupted goes on,
+    and one that ended as STUCK or INFRA_ERROR is tried again by a new task that is told its report.
 
     With --benchmark --try N standard output is one line: Finished TryN, or Failed TryN: and why, with exit
     code 1 whatever the reason, or 130 if the task was cancelled. Tests, and what decides how they run, cannot
@@ -45,9 +49,7 @@ def command(
     """
     benchmark.check_options(is_try, number, as_json, submission.options.dry_run)
     if resume is None and submission.text is None:
-        raise ConfigError(
-            'Say what is to be done, once: headgate run "...", run - (standard input) or --file F.'
-        )
+        raise ConfigError(say_once("run"))
     if resume is not None and submission.text is not None:
         raise ConfigError("--resume takes a task up as it was submitted: leave TEXT and --file out.")
 
@@ -58,11 +60,11 @@ def command(
 
     async def begin(engine: Engine) -> Task:
         nonlocal is_try_of
-        task = take_up(engine, resume, submission) if resume else submission.submit_to(engine)
+        task = submission.submit_to(engine) if resume is None else take_up(engine, resume, submission)
         is_try_of = None if as_json else task.benchmark
         return task
 
-    report = asyncio.run(follow_task(submission.root, begin, as_json, submission.notes))
+    report = asyncio.run(follow_task(submission.root, begin, as_json, submission.notes)).report
     code = EXIT_CODES[report.state] if is_try_of is None else benchmark.exit_code(report.state)
     sys.exit(code)
 

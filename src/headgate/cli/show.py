@@ -6,8 +6,9 @@ from typing import Any
 import click
 import orjson
 
+from headgate.cli.endings import last_lines, next_steps
 from headgate.cli.live import clock, printable, say
-from headgate.cli.lookup import find_task, open_store
+from headgate.cli.lookup import find_interruption, find_task, open_store
 from headgate.cli.options import find_repo, repo_option
 from headgate.core.events import (
     DiagnosisGiven,
@@ -21,6 +22,7 @@ from headgate.core.events import (
 from headgate.core.milestones import milestone
 from headgate.core.report import build_report
 from headgate.core.state import State
+from headgate.core.task import SETTLED_STATES
 from headgate.core.terminal import plain
 from headgate.engine.folder import Folder
 from headgate.engine.log import recall
@@ -34,30 +36,46 @@ LOG_LINES = 40
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the report and the events.")
 @repo_option
 def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None) -> None:
-    """Show a task: its state, stages and changes."""
+    """Show a task: its state, stages and changes.
+
+    INTERRUPTED means that the process that ran it is gone; in JSON it is RUNNING, with "interrupted": true.
+    """
     root = find_repo(repo)
+    folder = Folder(root)
     with open_store(root) as store:
         row = find_task(store, task_id)
         state, events = recall(store, row), store.events(row.task.id)
+        interrupted = find_interruption(store, folder, row)
     report = build_report(state)
     if as_json:
         shown: dict[str, Any] = {"id": row.task.id, "state": row.state, "text": row.task.text}
+        shown |= {"interrupted": True} if interrupted else {}
+        shown |= {"resumes": row.task.resumes} if row.task.resumes else {}
         shown |= {"report": report.model_dump(mode="json"), "events": [event.as_json() for event in events]}
         say(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
         return
-    say(f"{row.task.id}  {row.state}  {printable(row.task.text.splitlines()[0])}")
+    standing = "INTERRUPTED" if interrupted else row.state
+    say(f"{row.task.id}  {standing}  {printable(row.task.text.strip().splitlines()[0])}", hanging=4)
+    if row.task.resumes:
+        say(f"Tries {row.task.resumes} again.")
     if constraints := row.task.constraints.render():
         say(constraints)
     replay = State()
     for event in events:
         replay.apply(event)
-        line = milestone(event, replay)
+        line = milestone(event, replay, row.task.resumes)
         if line:
-            say(f"[{clock(event.at - (replay.started_at or event.at))}] {printable(line)}")
-        for more in detail_lines(event, Folder(root)) if detail else ():
-            say(f"        {printable(more)}")
-    if state.summary:
-        say(f"\n{state.summary}")
+            stamp = f"[{clock(replay.seconds)}] "
+            say(f"{stamp}{printable(line)}", hanging=len(stamp))
+        for more in detail_lines(event, folder) if detail else ():
+            say(f"        {printable(more)}", hanging=12)
+    say()
+    if row.state in SETTLED_STATES:
+        lines = last_lines(report)
+    else:
+        lines = next_steps(row.task.id, row.state, interrupted=interrupted)
+    for last in lines:
+        say(last, hanging=2)
 
 
 def detail_lines(event: Event, folder: Folder) -> list[str]:
@@ -66,7 +84,8 @@ def detail_lines(event: Event, folder: Folder) -> list[str]:
         case ToolStarted() as body:
             return [f"  {body.name} {body.target}".rstrip()]
         case ToolFinished(ok=False) as body:
-            return [f"  {body.name}: {body.detail or body.error}"]
+            said = (body.detail or body.error).removeprefix(f"{body.name}: ")
+            return [f"  {body.name}: {said}"]
         case VerifyFinished(passed=False) as body:
             return [f"  | {line}" for line in _log_tail(folder.runs / body.run_id / "combined.log")]
         case DiagnosisGiven() as body:

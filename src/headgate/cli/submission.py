@@ -40,7 +40,7 @@ def submission_options(*, text_required: bool) -> Callable[[Callable[..., Any]],
         @wraps(function)
         def command(
             *,
-            text: str | None,
+            text: tuple[str, ...],
             file: Path | None,
             keep: tuple[str, ...],
             non_goal: tuple[str, ...],
@@ -53,8 +53,12 @@ def submission_options(*, text_required: bool) -> Callable[[Callable[..., Any]],
             repo: Path | None,
             **others: Any,
         ) -> Any:
-            absent = text is None and file is None and not text_required
-            task_text = None if absent else read_text(text, file, sys.stdin)
+            ctx = click.get_current_context()
+            if len(text) > 1:
+                raise click.UsageError(f'Put the task\'s text in quotes: {ctx.command_path} "..."', ctx)
+            absent = not text and file is None and not text_required
+            given = text[0] if text else None
+            task_text = None if absent else read_text(given, file, sys.stdin, str(ctx.info_name))
             root = find_repo(repo)
             options = Options(
                 flow=flow_argument(flow),
@@ -75,7 +79,7 @@ def submission_options(*, text_required: bool) -> Callable[[Callable[..., Any]],
 
 
 _OPTIONS: tuple[Callable[..., Any], ...] = (
-    click.argument("text", required=False),
+    click.argument("text", nargs=-1, metavar="[TEXT]"),
     click.option(
         "--file", "file", type=click.Path(path_type=Path), metavar="F", help="Read the task from a file."
     ),
@@ -90,12 +94,17 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
 )
 
 
-def read_text(text: str | None, file: Path | None, stdin: IO[str]) -> str:
+def say_once(command: str) -> str:
+    """What is wrong with a command line that has no task, or two."""
+    return (
+        f'Say what is to be done, once: headgate {command} "...", {command} - (standard input) or --file F.'
+    )
+
+
+def read_text(text: str | None, file: Path | None, stdin: IO[str], command: str) -> str:
     """The task's text, from wherever it is."""
     if (text is None) == (file is None):
-        raise ConfigError(
-            'Say what is to be done, once: headgate run "...", run - (standard input) or --file F.'
-        )
+        raise ConfigError(say_once(command))
     try:
         if file is not None:
             return file.read_text(encoding="utf-8")

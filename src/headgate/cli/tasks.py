@@ -1,17 +1,21 @@
 """`headgate tasks`: every task, where it stands and how old it is."""
 
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 import orjson
 
 from headgate.cli.live import printable, say
+from headgate.cli.lookup import NO_TASK_YET, find_interruption, open_store
 from headgate.cli.options import find_repo, repo_option
+from headgate.cli.wrapping import shorten, terminal_width
 from headgate.engine.folder import Folder
-from headgate.engine.store import Store, TaskRow
+from headgate.engine.store import TaskRow
 
-TEXT_CHARS = 80
+MIN_TEXT_CHARS = 20
 
 
 @click.command("tasks")
@@ -20,43 +24,55 @@ TEXT_CHARS = 80
 def command(as_json: bool, repo: Path | None) -> None:
     """List the tasks: states, places in the queue, ages.
 
-    The most recent is the last. A queued task's number is its place in the queue.
+    The most recent is the last. A queued task's number is its place in the queue. INTERRUPTED means that the
+    process that ran it is gone; in JSON it is RUNNING, with "interrupted": true.
     """
-    rows = _all_tasks(find_repo(repo))
+    rows, interrupted = _all_tasks(find_repo(repo))
     if as_json:
-        listed = [
-            {"id": row.task.id, "state": row.state, "text": row.task.text, "position": row.position}
-            for row in rows
-        ]
+        listed = [_as_json(row, row.task.id in interrupted) for row in rows]
         say(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode())
         return
     if not rows:
-        say("No tasks yet.")
-    columns = [(row.task.id, _state(row), age(time.time() - row.created), _title(row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*columns, strict=True)]
-    for line in columns:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        say("  ".join(cells).rstrip())
+        say(NO_TASK_YET)
+    heads = [
+        (row.task.id, _state(row, row.task.id in interrupted), age(time.time() - row.created)) for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
+    total = terminal_width(sys.stdout)
+    left = None if total is None else max(total - sum(widths) - 2 * len(widths), MIN_TEXT_CHARS)
+    for head, row in zip(heads, rows, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(head, widths, strict=True)]
+        say("  ".join([*cells, shorten(_title(row), left)]).rstrip())
+    for name, hint in interrupted.items():
+        say(f"{name} was interrupted: {hint}", hanging=2)
 
 
-def _all_tasks(root: Path) -> list[TaskRow]:
-    database = Folder(root).database
-    if not database.exists():
-        return []
-    store = Store(database)
-    try:
-        return store.tasks()
-    finally:
-        store.close()
+def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str]]:
+    """Every task, and for those whose process is gone what can be done about it, by id."""
+    folder = Folder(root)
+    if not folder.database.exists():
+        return [], {}
+    with open_store(root) as store:
+        rows = store.tasks()
+        found = {row.task.id: find_interruption(store, folder, row) for row in rows}
+        return rows, {name: hint for name, hint in found.items() if hint}
 
 
-def _state(row: TaskRow) -> str:
+def _as_json(row: TaskRow, interrupted: bool) -> dict[str, Any]:
+    shown = {"id": row.task.id, "state": row.state, "text": row.task.text, "position": row.position}
+    extra = {"interrupted": interrupted, "resumes": row.task.resumes}
+    return shown | {name: value for name, value in extra.items() if value}
+
+
+def _state(row: TaskRow, interrupted: bool) -> str:
+    if interrupted:
+        return "INTERRUPTED"
     return f"{row.state} {row.position}" if row.position else row.state
 
 
 def _title(row: TaskRow) -> str:
-    line = printable(row.task.text.strip().splitlines()[0])
-    return line if len(line) <= TEXT_CHARS else f"{line[: TEXT_CHARS - 3]}..."
+    again = f"(tries {row.task.resumes} again) " if row.task.resumes else ""
+    return again + printable(row.task.text.strip().splitlines()[0])
 
 
 def age(seconds: float) -> str:

@@ -1,17 +1,21 @@
 """`headgate watch`: follows a task that any process runs."""
 
 import asyncio
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 
+from headgate.cli.endings import last_lines
 from headgate.cli.following import print_event
+from headgate.cli.interrupts import EXIT_CANCELLED
 from headgate.cli.live import Progress, say
-from headgate.cli.lookup import find_task, open_store
+from headgate.cli.lookup import find_task, interrupted_hint, open_store
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show import detail_lines
 from headgate.core.events import Event
+from headgate.core.report import build_report
 from headgate.core.task import SETTLED_STATES
 from headgate.engine.folder import Folder
 from headgate.engine.store import Store
@@ -25,11 +29,23 @@ from headgate.host.lock import FileLock
 @click.option("--after", type=int, default=0, metavar="SEQ", help="Only events after this sequence number.")
 @repo_option
 def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: Path | None) -> None:
-    """Follow a task until it ends. Without ID: the latest."""
+    """Follow a task until it ends. Without ID: the latest.
+
+    Ctrl-C ends the watching, not the task.
+    """
     root = find_repo(repo)
     with open_store(root) as store:
-        watcher = Watcher(Progress(), Folder(root) if detail else None, as_json, after)
-        asyncio.run(follow(store, find_task(store, task_id).task.id, Folder(root), watcher))
+        task = find_task(store, task_id).task
+        progress = Progress(to_stdout=not as_json)
+        progress.tries_again = task.resumes
+        watcher = Watcher(progress, Folder(root) if detail else None, as_json, after)
+        try:
+            lines = asyncio.run(follow(store, task.id, Folder(root), watcher))
+        except KeyboardInterrupt:
+            click.echo(f"Task {task.id} goes on; headgate cancel {task.id} ends it.", err=True)
+            sys.exit(EXIT_CANCELLED)
+    for line in lines:
+        click.echo(line, err=True) if as_json else say(line, hanging=2)
 
 
 @dataclass
@@ -40,6 +56,17 @@ class Watcher:
     details: Folder | None
     as_json: bool
     after: int
+    _ahead: int = field(default=0, init=False)
+
+    def show_place(self, store: Store, task_id: str) -> None:
+        """Says how many tasks are before one that is queued, each time that changes."""
+        row = store.task(task_id)
+        ahead = store.count_ahead(task_id) if row and row.state == "QUEUED" else 0
+        if ahead:
+            self.progress.waiting = f"Queued: {ahead} before this one"
+            if ahead != self._ahead:
+                self.progress.print_now(self.progress.waiting)
+        self._ahead = ahead
 
     async def watch(self, store: Store, task_id: str) -> None:
         """Shows a task's events, the past ones first, until it is settled."""
@@ -65,24 +92,27 @@ def _is_over(store: Store, task_id: str, last: int) -> bool:
     return row is None or (row.state in SETTLED_STATES and not store.events(task_id, last))
 
 
-async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -> None:
-    """Shows events as they are committed; ends when nobody works any more."""
+async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -> list[str]:
+    """Shows events as they are committed, until nobody works any more; returns what is left to say."""
     watching = asyncio.ensure_future(watcher.watch(store, task_id))
     lock = FileLock(folder.lock)
     idle = 0
     with watcher.progress:
         # The lock is free for a moment when one process takes over from another.
         while not watching.done() and idle < 2 and store.task(task_id):
+            watcher.show_place(store, task_id)
             await asyncio.wait({watching}, timeout=0.5)
             idle = 0 if await asyncio.to_thread(lock.is_held) else idle + 1
     if watching.done():
         watching.result()
-        return
+        return ["", *last_lines(build_report(watcher.progress.state))]
     watching.cancel()
     row = store.task(task_id)
     if row is None:
-        say(f"Task {task_id} was cancelled before it started.")
-    elif row.state == "QUEUED":
-        say(f"Task {task_id} is queued, and nobody works: headgate run or submit starts the work.")
-    else:
-        say(f"Task {task_id} was interrupted: nobody works on it.")
+        return [f"Task {task_id} was cancelled before it started."]
+    if row.state == "QUEUED":
+        return [f"Task {task_id} is queued, and nobody works: headgate run or submit starts the work."]
+    return [
+        f"Task {task_id} was interrupted: nobody works on it.",
+        interrupted_hint(store, task_id),
+    ]

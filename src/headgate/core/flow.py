@@ -271,7 +271,8 @@ def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterat
             yield Problem(("stages", index, "id"), f'"{stage.id}" may become the id of a step of the plan')
     if flow.replan.id in ids:
         yield Problem(("replan",), f'"{flow.replan.id}" is the id of a stage already')
-    yield from _unknown_tools(flow.replan, known_tools, ("replan",))
+    if flow.replan.tools != REPLAN.tools:
+        yield from _unknown_tools(flow.replan, known_tools, ("replan",))
     if flow.fix is not None and flow.fix not in ids:
         yield Problem(("fix",), unknown_name("stage", flow.fix, ids))
     cycle = find_cycle({stage.id: stage.needs for stage in flow.stages})

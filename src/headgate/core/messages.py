@@ -72,6 +72,8 @@ class Request:
     """Overrides the model's own setting for this request."""
     max_tokens: int | None = None
     """Overrides the model's own setting for this request."""
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    """Extra fields of this request's body: how a transport holds a reply to a form."""
 
 
 @dataclass(frozen=True, slots=True)

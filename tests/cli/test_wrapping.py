@@ -1,0 +1,81 @@
+"""Lines on a terminal: no wider than it is, broken at words; in a pipe, as they are."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+from command import environment
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.cli.wrapping import fold_lines, shorten
+
+WORDS = st.lists(st.text("abc-/", min_size=1, max_size=30), max_size=30).map(" ".join)
+
+
+@given(WORDS, st.integers(20, 100), st.integers(0, 30) | st.none())
+def test_folding_keeps_the_words_and_the_width(text: str, width: int, hanging: int | None) -> None:
+    folded = fold_lines(text, width, hanging)
+    assert folded.split() == text.split()
+    for line in folded.split("\n"):
+        assert len(line) <= width or len(line.split()) == 1
+    assert fold_lines(text, None, hanging) == text
+
+
+def test_what_follows_is_indented() -> None:
+    assert fold_lines("  | one two three", 12, 4) == "  | one two\n    three"
+    assert fold_lines("  one two three", 12) == "  one two\n  three"
+    assert (shorten("one two three", 10), shorten("one", 10), shorten("x" * 99, None)) == (
+        "one two...",
+        "one",
+        "x" * 99,
+    )
+
+
+def on_terminal(repo: Path, columns: int, *args: str) -> list[str]:
+    """The lines that a command prints on a terminal of that width."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "headgate", *args]
+    env = environment(repo, COLUMNS=str(columns), TERM="dumb")
+    with subprocess.Popen(command, cwd=repo, env=env, stdout=theirs, stderr=theirs):
+        os.close(theirs)
+        printed = b""
+        while chunk := read_terminal(ours):
+            printed += chunk
+    os.close(ours)
+    return printed.decode().replace("\r\n", "\n").splitlines()
+
+
+def read_terminal(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:
+        return b""  # nobody has the other end open any more
+
+
+def test_nothing_is_wider_than_the_terminal(repo: Path) -> None:
+    text = "Make it so that every price has its tax and that nothing else changes anywhere at all, please"
+    subprocess.run(
+        [sys.executable, "-m", "headgate", "submit", "--no-start", text],
+        cwd=repo,
+        env=environment(repo),
+        check=True,
+        capture_output=True,
+    )
+    tasks = on_terminal(repo, 60, "tasks")
+    assert (len(tasks), tasks[0].endswith("...")) == (1, True)
+    for args in (("--help",), ("flows", "draw", "staged"), ("doctor",), ("watch", "--detail")):
+        printed = on_terminal(repo, 80, *args)
+        assert printed
+        assert [line for line in printed if len(line) > 80 and str(repo) not in line] == []
+    piped = subprocess.run(
+        [sys.executable, "-m", "headgate", "tasks"],
+        cwd=repo,
+        env=environment(repo),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert piped.stdout.rstrip("\n").endswith(text)
