@@ -235,8 +235,12 @@ def _body(event: ev.Event) -> str:
                 del result["seconds"]
         case ev.ViewCompacted():
             body = {"reason": body["reason"]}  # after an interrupted call there is more to cut
-        case ev.ToolStarted() | ev.ToolFinished():
+        case ev.ToolStarted():
             del body["call"]
+        case ev.ToolFinished():
+            del body["call"]
+            if event.body.category == "write":
+                del body["result"]  # a write that was done when the process died is answered in other words
         case _:
             pass
     return mask(json.dumps(body, sort_keys=True))

@@ -36,7 +36,13 @@ class EventCount:
     def __init__(self, deadly: int | None, after_reply: bool) -> None:
         self.deadly = deadly
         self.heard = 0
+        self.commits: list[int] = []
+        """How many events had been heard after each commit; what is durable is the same in between."""
         self._waiting = after_reply
+
+    def hear_last(self, event: Event, last: int) -> None:
+        if event.seq == last:
+            self.commits.append(self.heard)
 
     def hear(self, event: Event) -> None:
         self._waiting = self._waiting and event.kind != "reply_received"
@@ -61,7 +67,7 @@ class FileCount:
             self._writing = False
 
     def audit(self, name: str, args: tuple[Any, ...]) -> None:
-        if self._writing and name in FILE_OPERATIONS:
+        if self._writing and name in FILE_OPERATIONS and not (name == "open" and _only_reads(args[2])):
             self.writes[-1] += 1
             if self.deadly == (len(self.writes), self.writes[-1]):
                 die()
@@ -85,6 +91,10 @@ class ReportCount:
                 die()
 
 
+def _only_reads(flags: int) -> bool:
+    return not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+
+
 async def work(job: dict[str, Any]) -> None:
     repo, scenario = Path(job["repo"]), SCENARIOS[job["scenario"]]
     events = EventCount(job.get("event"), job.get("after_reply", False))
@@ -92,6 +102,12 @@ async def work(job: dict[str, Any]) -> None:
     reports = ReportCount(job.get("report"))
     listeners: list[Callable[[Event], None]] = [files.hear, reports.hear, events.hear]
     engine = Engine.open(repo, bus=Bus(listeners), models={None: Worker(scenario)})
+    if job.get("count"):
+        listeners.append(lambda event: events.hear_last(event, engine.store.events("t1")[-1].seq))
+    engine.bus.on_event = listeners
+    if job.get("cancel"):
+        engine.cancel("t1")
+        await engine.settle_cancelled()
     sys.addaudithook(files.audit)
     sys.addaudithook(reports.audit)
     if not engine.store.tasks():
@@ -101,7 +117,12 @@ async def work(job: dict[str, Any]) -> None:
         await engine.apply("t1")
         await engine.drain()
     engine.store.close()
-    counted = {"events": events.heard, "writes": files.writes, "reports": reports.opened}
+    counted = {
+        "events": events.heard,
+        "commits": events.commits,
+        "writes": files.writes,
+        "reports": reports.opened,
+    }
     Path(job["info"]).write_text(json.dumps(counted))
 
 

@@ -47,7 +47,7 @@ class Ground:
         """Runs a scenario once without a crash, to know how it ends and where it can be killed."""
         scenario.make_repository(self.path / scenario.name)
         with self.place(scenario.name) as place:
-            self.counted[scenario.name] = place.finish()
+            self.counted[scenario.name] = place.finish(count=True)
             self.undisturbed[scenario.name] = end_of(place)
 
     @contextmanager
@@ -165,10 +165,11 @@ def test_the_undisturbed_run_is_rich(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("name", ["rich", "retry", "dry"])
-def test_killed_after_every_event(ground: Ground, name: str) -> None:
-    # After the last event the task has ended: what is killed then is another test's matter.
-    points = range(1, ground.counted[name]["events"])
-    ground.check("after an event", name, [[{"event": n}] for n in points], dies)
+def test_killed_after_every_commit(ground: Ground, name: str) -> None:
+    # Events are heard of when they are committed, so only the last of each commit makes a difference. After
+    # the last of all the task has ended: what is killed then is another test's matter.
+    points = ground.counted[name]["commits"][:-1]
+    ground.check("after a commit", name, [[{"event": n}] for n in points], dies)
 
 
 def test_killed_in_the_middle_of_a_write(ground: Ground) -> None:
@@ -181,6 +182,22 @@ def test_killed_in_the_middle_of_an_apply(ground: Ground) -> None:
     number, count = list(enumerate(ground.counted["dry"]["writes"], 1))[-1]
     points = [[{"write": (number, n)}] for n in range(1, count + 1)]
     ground.check("while a proposal is applied", "dry", points, dies_writing)
+
+
+def test_killed_in_the_middle_of_an_apply_and_then_cancelled(ground: Ground) -> None:
+    number, count = list(enumerate(ground.counted["dry"]["writes"], 1))[-1]
+    before = {name: text.encode() for name, text in FILES.items()}
+    for point in range(1, count + 1, 4):
+        with ground.place("dry") as place:
+            dies_writing(place, {"write": (number, point)})
+            place.finish(cancel=True)
+            files = {name: data for name, data in place.files().items() if not name.endswith(".yaml")}
+            after = {**before, **{name: text.encode() for name, text in WRITES.tree.items()}}
+            assert files in (before, {name: after[name] for name in after if name not in WRITES.gone}), point
+            assert place.row_state() == "CANCELLED"
+            changed = place.events()[-1].body
+            assert isinstance(changed, TaskEnded)
+            assert bool(changed.files_changed) == (files != before)
 
 
 def test_killed_in_the_middle_of_a_command(ground: Ground) -> None:

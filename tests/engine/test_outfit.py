@@ -132,10 +132,10 @@ class TestMonorepo:
 class TestBoundaries:
     async def test_prose_and_patterns(self, repo: Path) -> None:
         given = context(repo, Config(boundaries=("packages/web/**",)), "the auth module", "the moon")
-        with pytest.raises(ToolDenied, match=r"src/auth\.py is outside this task's boundaries"):
+        with pytest.raises(ToolDenied, match=r"src/auth\.py is out of bounds for this task"):
             given.workspace.apply([FileChange("src/auth.py", b"old\n", b"new\n")])
         text = await run(given, "echo x > src/auth.py; echo x > packages/web/app.js; echo x > agent.yaml")
-        why = "it is outside this task's boundaries; the command had"
+        why = "it is out of bounds for this task; the command had"
         assert text.splitlines()[1:] == [
             "exit code 0",
             f"Restored: packages/web/app.js ({why} changed it).",

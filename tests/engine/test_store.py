@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import Event, MessageAdded, PlanItem, PlanWritten, ToolFinished
-from headgate.core.task import Task
+from headgate.core.events import Event, MessageAdded, PlanItem, PlanWritten, ToolFinished, VerifyStarted
+from headgate.core.task import Task, TaskState
 from headgate.engine.bus import Bus
 from headgate.engine.database import MIGRATIONS
 from headgate.engine.log import TaskLog
@@ -177,3 +177,15 @@ def test_a_directory_in_its_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "headgate.db").mkdir()
     with pytest.raises(StoreError, match="cannot open"):
         Store(tmp_path / "headgate.db")
+
+
+async def test_the_runs_that_failed_tasks_name_are_known(tmp_path: Path) -> None:
+    store = Store(tmp_path / "headgate.db")
+    states: tuple[TaskState, ...] = ("STUCK", "INFRA_ERROR", "SUCCESS")
+    for number, state in enumerate(states, 1):
+        task = store.add_task(lambda task_id: Task(id=task_id, text="x", goal="x"), 1.0)
+        store.claim()
+        started = Draft("", 0, 1.0, VerifyStarted(run_id=f"run_{number}", steps=()))
+        await store.append(task.id, [started], state)
+    assert store.failed_runs() == {"run_1", "run_2"}
+    store.close()

@@ -1,5 +1,6 @@
 """A disk that is full while the store commits: said in a sentence, nothing lost, nothing half written."""
 
+import asyncio
 import json
 import os
 import resource
@@ -90,3 +91,33 @@ def test_a_task_on_a_full_disk_exits_3_and_goes_on_when_there_is_space(tmp_path:
     assert [(task["id"], task["state"]) for task in tasks] in ([], [("t1", "QUEUED")], [("t1", "RUNNING")])
     if tasks:
         assert headgate("run", "--resume", "t1").returncode == 0
+
+
+CANCEL = """
+import resource, sys
+from pathlib import Path
+from headgate.engine.store import Store
+store = Store(Path(sys.argv[1]))
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+print(store.cancel("t2", 1.0), [row.task.id for row in store.tasks()])
+store.close()
+"""
+
+
+async def queue_two(path: Path) -> None:
+    store = Store(path)
+    for _ in range(2):
+        store.add_task(lambda task_id: Task(id=task_id, text="x", goal="x"), 1.0)
+    long = Draft("", 0, 1.0, MessageAdded(role="user", slug="long"), "y" * 500_000)
+    await store.append("t1", [long])
+    store.close()
+
+
+def test_a_cancelled_task_is_gone_even_if_there_is_no_room_to_clear_up(tmp_path: Path) -> None:
+    path = tmp_path / "headgate.db"
+    asyncio.run(queue_two(path))
+    done = subprocess.run(
+        [sys.executable, "-c", CANCEL, str(path)], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("removed ['t1']\n", "")

@@ -14,7 +14,7 @@ from headgate.core.access import Access, Denial
 from headgate.errors import StoreError, ToolFailed
 from headgate.host.disk import DiskWorkspace
 from headgate.host.git import Snapshots, exclude_internal, git
-from headgate.host.overlay import OverlayWorkspace
+from headgate.host.overlay import OverlayWorkspace, Proposed
 from headgate.host.proposal import Conflicts, Fitted, fit, patch, record
 from headgate.host.workspace import FileChange, show_path
 
@@ -341,3 +341,19 @@ def test_git_and_fit_make_of_a_patch_what_the_overlay_holds(
             git(by_git, *lenient, "apply", "--check", "-", stdin=told)
             git(by_git, *lenient, "apply", "--whitespace=nowarn", "-", stdin=told)
         assert tree(by_git) == tree(repo)
+
+
+def test_a_file_in_a_repository_within_the_repository_is_all_that_is_proposed(tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    for folder in (repo, repo / "sub"):
+        folder.mkdir()
+        git(folder, "init", "-q")
+        (folder / "a.txt").write_text("a\n")
+        git(folder, "add", "a.txt")
+        git(folder, "-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "-m", "x")
+    snapshots = Snapshots(repo)
+    baseline = snapshots.take()
+    before, after = record(snapshots, baseline, [Proposed("sub/new.txt", None, b"new\n", None, None)])
+    shown = patch(snapshots, before, after)
+    assert (b"160000" in shown, shown.count(b"diff --git"), b"+new\n" in shown) == (False, 1, True)
+    assert snapshots.files(baseline) == (("a.txt",), ("sub",))

@@ -188,11 +188,11 @@ def test_new_directories_stay_if_something_free_is_in_them(tmp_path: Path) -> No
 
 def test_sentences() -> None:
     assert [
-        Restored("a.py", "changed", "it is outside this task's boundaries").sentence(),
+        Restored("a.py", "changed", "it is out of bounds for this task").sentence(),
         Restored("b.py", "created", WHY).sentence(),
         Restored("c.bin", "deleted", WHY, "its content had not been kept").sentence(),
     ] == [
-        "Restored: a.py (it is outside this task's boundaries; the command had changed it).",
+        "Restored: a.py (it is out of bounds for this task; the command had changed it).",
         "Removed: b.py (it is protected; the command had created it).",
         "Could not be restored: c.bin (it is protected; the command had deleted it, and its content had not"
         " been kept).",

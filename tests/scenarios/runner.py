@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from headgate.cli.apply import EXIT_REFUSED
+from headgate.cli.apply import exit_code as apply_exit_code
 from headgate.cli.following import EXIT_CODES
 from headgate.config.load import load_config
 from headgate.core.events import Event
@@ -161,7 +161,7 @@ def run_scenario(folder: Path, place: Path) -> Run:
     finally:
         if engine:
             engine.store.close()
-    exit_code = EXIT_REFUSED if report.conflicts else EXIT_CODES[report.state]
+    exit_code = apply_exit_code(report) if "apply" in flags.then else EXIT_CODES[report.state]
     return Run(repo, exit_code, "", report, events, waits, model, diff, tasks)
 
 

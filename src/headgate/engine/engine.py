@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate.config.load import Loaded, load_config
-from headgate.core.events import Event, TaskEnded
+from headgate.core.events import TaskEnded
 from headgate.core.messages import Model, clean_text
 from headgate.core.report import Report, build_report
-from headgate.core.state import State
 from headgate.core.task import (
     SETTLED_STATES,
     Constraints,
@@ -22,16 +21,17 @@ from headgate.core.task import (
     parse_task_text,
 )
 from headgate.engine.bus import Bus
-from headgate.engine.execution import SPECS, Execution, choose_flow, model_names
-from headgate.engine.folder import Folder
+from headgate.engine.diffs import diff_of
+from headgate.engine.execution import Execution
+from headgate.engine.flowmodels import SPECS, choose_flow, model_names
+from headgate.engine.folder import REPORTED, Folder
+from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.log import recall
 from headgate.engine.outfit import check_monorepo
 from headgate.engine.queue import CancelOutcome
 from headgate.engine.store import Draft, Store
 from headgate.errors import ConfigError
-from headgate.host.git import Snapshots
 from headgate.host.lock import FileLock
-from headgate.host.proposal import patch
 from headgate.models.base import check_model
 
 __all__ = ["SPECS", "Engine", "Wait", "load_options"]
@@ -48,18 +48,6 @@ def load_options(repo: Path, options: Options, environ: Mapping[str, str]) -> Lo
     flags = {"model": options.model, "base_url": options.base_url, "flow": options.flow}
     file = Path(options.config) if options.config else None
     return load_config(repo, config_file=file, environ=environ, flags=flags)
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Why a task has not started yet."""
-
-    ahead: int
-    """How many tasks are before it."""
-    holder: str
-    """The id of the process that works, where it is known."""
-    interrupted: str = ""
-    """The first of those tasks, if a crash cut it short and it is taken up now."""
 
 
 @dataclass
@@ -143,22 +131,13 @@ class Engine:
     async def abort(self, task_id: str) -> Task:
         """Gives a proposal up."""
         ended = TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=())
-        return await self._settle_proposal(task_id, "CANCELLED", [Draft("", 0, self.now(), ended)])
+        task = await self._settle_proposal(task_id, "CANCELLED", [Draft("", 0, self.now(), ended)])
+        self.folder.forget_outputs(task.id)
+        return task
 
     def diff(self, task_id: str) -> bytes:
         """What a task proposes, or has changed, as a diff that `git apply` takes."""
-        row = self.store.task(task_id)
-        state = recall(self.store, row) if row else State()
-        snapshots = Snapshots(self.repo)
-        if row and row.state == "PROPOSED" and state.proposal:
-            return patch(snapshots, *state.proposal)
-        if not state.baseline:
-            raise ConfigError(f"Task {task_id} has not started: there is no diff yet.")
-        if state.end_tree:
-            return patch(snapshots, state.baseline, state.end_tree)
-        if row and row.state == "RUNNING":
-            return patch(snapshots, state.baseline, snapshots.take())
-        raise ConfigError(f"Task {task_id} left no diff.")
+        return diff_of(self.store, self.repo, task_id)
 
     async def _settle_proposal(self, task_id: str, state: TaskState, drafts: list[Draft]) -> Task:
         row = self.store.task(task_id)
@@ -179,7 +158,7 @@ class Engine:
         alone, from event number `after` on; `on_wait` is told, again and again, why it has not started. A
         call that is cancelled cancels the task.
         """
-        telling = _Telling(self.bus, after)
+        telling = Telling(self.bus, after)
         lock = FileLock(self.folder.lock)
         hand_overs = HAND_OVERS if self.start_worker else 0
         try:
@@ -200,13 +179,13 @@ class Engine:
         self._pass_on(lock)
         if telling.crash:
             raise telling.crash
-        return build_report(recall(self.store, row)) if row else _removed(task)
+        return build_report(recall(self.store, row)) if row else removed(task)
 
     async def _work_towards(
         self,
         task: Task,
         lock: FileLock,
-        telling: "_Telling",
+        telling: Telling,
         may_hand_over: bool,
         on_wait: Callable[[Wait], None],
     ) -> bool:
@@ -284,6 +263,7 @@ class Engine:
         try:
             row = self.store.running()
             if row and self.store.is_cancelled(row.task.id):
+                self.store.take_up(row.task.id)
                 await self._execute(row.task, Bus())
         finally:
             lock.release()
@@ -299,20 +279,20 @@ class Engine:
         Only the holder of the lock may ask: while it is held, nobody else can be running a task.
         """
         row = self.store.running()
-        return row.task if row else self.store.claim()
+        if row is None:
+            return self.store.claim()
+        self.store.take_up(row.task.id)
+        return row.task
 
     def _write_missing_reports(self) -> None:
         """Writes what a process that died between a task's end and its report left out."""
         recovered = self.store.recovery.ended if self.store.recovery else ()
         last = self.store.last_ended()
-        rows = [*map(self.store.task, recovered), last]
-        lock = FileLock(self.folder.lock)
-        if (recovered or (last and not self.folder.has_report(last.task.id))) and lock.try_acquire():
-            try:
-                for state in (recall(self.store, row) for row in rows if row):
-                    self.folder.write_report(build_report(state), state)
-            finally:
-                lock.release()
+        missing = last and last.state in REPORTED and not self.folder.has_report(last.task.id)
+        for task_id in dict.fromkeys([*recovered, *([last.task.id] if last and missing else [])]):
+            if row := self.store.task(task_id):
+                state = recall(self.store, row)
+                self.folder.write_report(build_report(state), state)
 
     async def _execute(self, task: Task, bus: Bus) -> Exception | None:
         """Carries a claimed task out; returns the bug that ended it, if one did."""
@@ -335,25 +315,3 @@ class Engine:
             self.sleep,
             self.keep_last_words,
         )
-
-
-class _Telling:
-    """Tells a bus of one task's events, each once, whether they come from here or out of the store."""
-
-    def __init__(self, bus: Bus, after: int = 0) -> None:
-        self._bus = bus
-        self.bus = Bus([self.tell], bus.on_pulse)
-        self.seen = after
-        self.crash: Exception | None = None
-
-    def tell(self, event: Event) -> None:
-        if event.seq > self.seen:
-            self.seen = event.seq
-            self._bus.tell(event)
-
-
-def _removed(task: Task) -> Report:
-    """What there is to say of a task that was cancelled in the queue: nothing of it is stored."""
-    state = State(task=task.id, text=task.text, goal=task.goal, constraints=task.constraints)
-    state.status, state.reason = "CANCELLED", "cancelled"
-    return build_report(state)

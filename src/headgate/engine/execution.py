@@ -1,44 +1,27 @@
 """One task being carried out: from the moment it is RUNNING to its report."""
 
 import asyncio
-import re
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from headgate.checks.retention import prune_runs
-from headgate.config.flows import flow_from_config
 from headgate.config.load import Loaded
 from headgate.config.schema import Config
 from headgate.core.boundaries import Resolved
-from headgate.core.events import (
-    ApplyStarted,
-    Event,
-    FileHashes,
-    PhaseProbed,
-    ProposalMade,
-    ReplyFailed,
-    ReplyReceived,
-    TaskEnded,
-    TaskReportInvalid,
-    TaskResumed,
-    TaskStarted,
-)
-from headgate.core.flow import Flow
+from headgate.core.events import TaskResumed, TaskStarted
 from headgate.core.messages import Model
-from headgate.core.report import Report, build_report, render_markdown, write_summary
-from headgate.core.report_check import report_problems
+from headgate.core.report import Report, build_report, render_markdown
 from headgate.core.rules import Decision
-from headgate.core.settings import ModelSettings
 from headgate.core.state import fold
 from headgate.core.task import Options, Task, TaskState
 from headgate.engine.bus import Bus
+from headgate.engine.ending import Rest
+from headgate.engine.flowmodels import choose_flow, open_models
 from headgate.engine.folder import Folder
 from headgate.engine.log import TaskLog, recall
 from headgate.engine.outfit import (
-    TOOLS,
     build_context,
     build_verifier,
     pinned,
@@ -50,15 +33,14 @@ from headgate.engine.outfit import (
 from headgate.engine.phaselog import PhaseFile
 from headgate.engine.proposals import apply_proposal
 from headgate.engine.store import Store
-from headgate.engine.tree import Changes, TaskTree
+from headgate.engine.takeup import Leftovers, TellingProtection
+from headgate.engine.tree import TaskTree
 from headgate.errors import HeadgateError
 from headgate.host.git import Snapshots
 from headgate.host.lastwords import last_words, read_last_words
-from headgate.host.leftovers import kill_leftovers
 from headgate.host.overlay import OverlayWorkspace
-from headgate.host.unfinished import settle_writes
+from headgate.host.protect import Restored
 from headgate.host.uninterrupted import uninterrupted
-from headgate.models.base import open_model
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
@@ -67,12 +49,12 @@ from headgate.tools.guards import redactor
 
 ENDINGS: dict[str, TaskState] = {
     "advance": "SUCCESS",
-    "propose": "PROPOSED",
+    "fail": "CANCELLED",
     "stuck": "STUCK",
     "infra": "INFRA_ERROR",
 }
-SPECS = tuple(tool.spec for tool in TOOLS)
 CANCELLED = Decision("fail", "cancelled")
+"""The only decision to fail that ends a task: a stage that fails leaves it stuck."""
 MAX_CRASHES = 3
 """How often in a row a task may end its process without getting anywhere."""
 CONTROL_SECONDS = 0.2
@@ -99,11 +81,13 @@ class Execution:
     _work: "asyncio.Task[Decision] | None" = field(default=None, init=False)
     _keep_conversation: bool = field(default=False, init=False)
     _stopping: bool = field(default=False, init=False)
+    _restored: tuple[Restored, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
         self.log = TaskLog(self.store, self.bus, self.task, self.now)
         self.tree = TaskTree(Snapshots(self.folder.repo), lambda: self.log.state.first_hashes)
         self._past = self.store.events(self.task.id)
+        self._attempts = self.store.attempts(self.task.id)
         if self._past:
             # A process that is gone left it RUNNING; this one goes on from there.
             self.log.state = fold(self._past)
@@ -112,6 +96,8 @@ class Execution:
         phase = self.log.state.phase
         self._proposing = self.task.dry_run and phase == "stages"
         self._interrupted = bool(self._past) and phase != "proposed"
+        self._left = Leftovers(self.task, self.folder, self.store, self.log.state)
+        self._rest = Rest(self.task, self.folder, self.store, self.log, self.tree, self.now)
 
     def cancel(self) -> None:
         """Wakes the task up to be cancelled, once: what it has to clean up is not to be cancelled as well."""
@@ -120,9 +106,7 @@ class Execution:
 
     async def run(self) -> Report:
         """The task's report. If this call is cancelled, so is the task, and only then does the call end."""
-        if self.store.is_cancelled(self.task.id):
-            await asyncio.to_thread(kill_leftovers, self.folder.repo)
-            return await uninterrupted(self._end("CANCELLED", CANCELLED))
+        self.folder.keep_ballast()
         words = read_last_words(self.folder.last_words)
         with last_words(self.folder.last_words) if self.keep_last_words else nullcontext():
             return await self._run(words)
@@ -154,23 +138,58 @@ class Execution:
 
     async def _conclude(self, work: "asyncio.Task[Decision]") -> Report:
         if work.cancelled():
-            return await self._end("CANCELLED", CANCELLED)
+            return await self._come_to_rest(CANCELLED)
         match work.exception():
-            case None if work.result().action == "propose":
-                return await self._pause(work.result())
             case None:
-                return await self._end(ENDINGS[work.result().action], work.result())
+                return await self._come_to_rest(work.result())
             case HeadgateError() | OSError() as error:
-                return await self._end("INFRA_ERROR", Decision("infra", "environment", str(error)))
+                return await self._come_to_rest(Decision("infra", "environment", str(error)))
             case Exception() as bug:
                 self.crash = bug
                 detail = f"Headgate itself failed: {type(bug).__name__}: {bug}"
                 trace = "".join(traceback.format_exception(bug))
-                return await self._end("INFRA_ERROR", Decision("infra", "crash", detail), trace)
+                return await self._come_to_rest(Decision("infra", "crash", detail), trace)
             case other:
                 raise other
 
+    async def _come_to_rest(self, why: Decision, trace: str = "") -> Report:
+        """A proposal of which nothing is written is not lost, whatever went wrong."""
+        phase = self.log.state.phase
+        unwritten = phase == "applying" and await asyncio.to_thread(self._left.abandon_apply, self.tree)
+        if phase == "proposed" or (unwritten and why is not CANCELLED):
+            return await self._rest.give_back(why)
+        if why.action == "propose":
+            return await self._rest.propose(why)
+        return await self._rest.end(
+            ENDINGS[why.action],
+            why,
+            trace,
+            is_proposing=self._proposing,
+            keep_conversation=self._keep_conversation,
+        )
+
+    async def _put_in_order(self, words: str) -> Decision | None:
+        """Cleans up after a process that is gone; returns what ends the task at once, if it does."""
+        if self._interrupted or self._attempts > 1:
+            try:
+                self._restored = await uninterrupted(asyncio.to_thread(self._left.clean_up))
+            except (HeadgateError, OSError):
+                if not self.store.is_cancelled(self.task.id):
+                    raise  # otherwise the end, which looks at protected files again, tells of it
+        if self.store.is_cancelled(self.task.id):
+            return CANCELLED
+        if self._interrupted:
+            told = tuple(one.sentence() for one in self._restored)
+            self.log.record("", 0, TaskResumed(traceback=words, restored=told))
+            await self.log.commit()
+        if self._attempts > MAX_CRASHES:
+            said = "" if words or self.log.state.traceback else " Nothing was left that says why."
+            return Decision("infra", "crash_loop", f"It was interrupted {MAX_CRASHES} times in a row.{said}")
+        return None
+
     async def _carry_out(self, words: str) -> Decision:
+        if ended := await self._put_in_order(words):
+            return ended
         task, log, repo = self.task, self.log, self.folder.repo
         loaded = self.configure(task)
         config = pinned(loaded.config, log.state.config)
@@ -179,7 +198,7 @@ class Execution:
         if config.phase_log in ("log", "both"):
             self.bus.on_event.append(PhaseFile(self.folder).hear)
         async with AsyncExitStack() as stack:
-            models, settings = await self._open_models(stack, loaded, flow)
+            models, settings = await open_models(stack, loaded, flow, self.models, repo, self._past)
             bounds = await asyncio.to_thread(self._boundaries, config)
             redact = redactor(repo, secret_patterns(config))
             context = build_context(
@@ -195,7 +214,8 @@ class Execution:
             )
             if isinstance(context.workspace, OverlayWorkspace):
                 self.tree.overlay = context.workspace
-            stack.callback(context.protected.forget if context.protected else lambda: None)
+            if context.protected and self._restored:
+                context = replace(context, protected=TellingProtection(context.protected, self._restored))
             job = Job(
                 task=task,
                 flow=flow,
@@ -217,31 +237,21 @@ class Execution:
                 stopping=lambda: self._stopping,
                 status_always=config.task_status == "always",
                 stable_tools=config.tools_visibility == "stable",
+                tests_closed=(self.task.protect_tests or config.protect_tests) == "all",
                 proposing=self._proposing,
                 earlier_report=self._earlier_report(),
             )
-            ended = await self._take_up(job, words) if self._past else None
+            refused = await self._take_up(job) if self._past else None
             if not self._past:
                 await self._record_start(job, config, bounds)
-            decision = ended or await run_flow(job)
+            decision = refused or await run_flow(job)
             for model in models.values():
                 if isinstance(model, ScriptedModel) and decision.action == "advance":
                     model.check_finished()
             return decision
 
-    async def _take_up(self, job: Job, words: str) -> Decision | None:
+    async def _take_up(self, job: Job) -> Decision | None:
         """Goes on with what an earlier process recorded; returns what ends the task at once, if it does."""
-        if self._interrupted:
-            await asyncio.to_thread(kill_leftovers, self.folder.repo)
-            if not self._proposing:
-                await asyncio.to_thread(settle_writes, self.folder.repo, self._begun_writes())
-            self.log.record("", 0, TaskResumed(traceback=words))
-            await self.log.commit()
-            if job.state.resumes >= MAX_CRASHES:
-                said = "" if job.state.traceback else " Nothing was left that says why."
-                return Decision(
-                    "infra", "crash_loop", f"It was interrupted {MAX_CRASHES} times in a row.{said}"
-                )
         contents = self.store.contents(self.task.id)
         if self.tree.overlay:
             restore_overlay(self.tree.overlay, self._past, contents)
@@ -249,12 +259,6 @@ class Execution:
         if job.state.phase in ("proposed", "applying"):
             return await apply_proposal(job, self.tree, self._past, contents)
         return None
-
-    def _begun_writes(self) -> list[tuple[FileHashes, ...]]:
-        """What may have been half written when the process died."""
-        begun = [call.changes for call in self.log.state.open_calls.values()]
-        applied = [event.body.changes for event in self._past if isinstance(event.body, ApplyStarted)]
-        return [*begun, *(applied[-1:] if self.log.state.phase == "applying" else [])]
 
     def _earlier_report(self) -> str:
         """What is left of the task that this one takes up: its report, and nothing else."""
@@ -285,83 +289,3 @@ class Execution:
         if self._past:
             return Resolved(self.log.state.boundaries, unenforced=self.log.state.unenforced)
         return task_boundaries(self.folder.repo, config, self.task)
-
-    async def _open_models(
-        self, stack: AsyncExitStack, loaded: Loaded, flow: Flow
-    ) -> tuple[dict[str | None, Model], dict[str | None, ModelSettings]]:
-        models: dict[str | None, Model] = {}
-        settings: dict[str | None, ModelSettings] = {}
-        for name in model_names(flow):
-            given = self.models.get(name)
-            if given is not None:
-                models[name], settings[name] = given, ModelSettings(model=given.name)
-            else:
-                settings[name] = loaded.config.model_settings(name)
-                opened = await stack.enter_async_context(open_model(settings[name], self.folder.repo))
-                if isinstance(opened, ScriptedModel):
-                    opened.skip(requests_made(self._past, flow, name))
-                models[name] = opened
-        return models, settings
-
-    async def _pause(self, why: Decision) -> Report:
-        """A dry run waits for `apply` or `abort`, and so does a proposal that could not be applied."""
-        if why.reason != "conflict":
-            made = await self.tree.record_proposal()
-            summary = write_summary(self.log.state, "PROPOSED", why.reason, why.detail, made.files)
-            self.log.record(
-                "",
-                0,
-                ProposalMade(before=made.before, after=made.after, summary=summary, files_changed=made.files),
-            )
-        await self.log.commit_state("PROPOSED")
-        return build_report(self.log.state)
-
-    async def _end(self, ending: TaskState, why: Decision, trace: str = "") -> Report:
-        """Records how it ended, with what really differs in the tree, and writes the report."""
-        log = self.log
-        changes = Changes() if self._proposing else await self.tree.final_changes()
-        verified = ending == "SUCCESS" and bool(log.state.passing_run)
-        ended = TaskEnded(
-            state=ending,
-            verified=verified,
-            reason=why.reason,
-            summary=write_summary(log.state, ending, why.reason, why.detail, changes.files),
-            files_changed=changes.files,
-            tree=changes.tree,
-            diffstat=changes.diffstat,
-            traceback=trace,
-        )
-        log.record("", 0, ended)
-        keep = self._keep_conversation
-        await log.commit_state(ending, keep_bodies=keep)
-        if not keep:
-            self.folder.forget_outputs(log.state.task)
-        report = build_report(log.state)
-        if codes := report_problems(report.model_dump(mode="json")):
-            log.record("", 0, TaskReportInvalid(codes=codes))
-            await log.commit()
-        self.folder.write_report(report, log.state)
-        await asyncio.to_thread(prune_runs, self.folder.runs, self._runs_to_keep(report), self.now())
-        return report
-
-    def _runs_to_keep(self, report: Report) -> set[str]:
-        """Runs that a report refers to: this task's, and those of tasks that ended stuck."""
-        stuck = (row.task.id for row in self.store.tasks() if row.state == "STUCK")
-        return {*report.run_ids, *(run for task in stuck for run in fold(self.store.events(task)).run_ids)}
-
-
-def choose_flow(loaded: Loaded, options: Options, folder: Folder) -> Flow:
-    """The flow that a task is carried out with; ConfigError where there is none such."""
-    return flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents)
-
-
-def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
-    """How often a task has asked one of its models so far."""
-    models = {stage.id: stage.model for stage in (*flow.stages, flow.replan)}
-    asked = [event for event in past if isinstance(event.body, ReplyReceived | ReplyFailed | PhaseProbed)]
-    return sum(models.get(re.split(r"#", event.path)[0]) == model for event in asked)
-
-
-def model_names(flow: Flow) -> tuple[str | None, ...]:
-    """The models that a flow's stages name; None is the default."""
-    return tuple(dict.fromkeys((None, *(stage.model for stage in flow.stages))))

@@ -1,17 +1,24 @@
 """`.headgate/` in a repository: what is kept there and under which names."""
 
+import fcntl
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from headgate.core.report import Report, render_markdown
 from headgate.core.state import State
+from headgate.core.task import TaskState
 from headgate.errors import ConfigError
 from headgate.host.git import INTERNAL, exclude_internal, git
 
 WORKER_LOG_BYTES = 1_000_000
+BALLAST_BYTES = 262_144
+REPORTED: frozenset[TaskState] = frozenset({"SUCCESS", "STUCK", "INFRA_ERROR"})
+"""States that have a line in task_reports.jsonl."""
 
 
 class Folder:
@@ -26,8 +33,14 @@ class Folder:
         self.reports = self.path / "task_reports.jsonl"
         self.worker_log = self.path / "worker.log"
         self.last_words = self.path / "last-words.txt"
+        self.ballast = self.path / "ballast"
         self.repo = repo
+        self._reports_lock = self.path / "reports.lock"
         self._saved = 0
+
+    def protected(self, task: str) -> Path:
+        """Where what a task's commands may not change is kept while it runs."""
+        return self.path / "protected" / task
 
     def create(self) -> None:
         """Makes the folder and tells git to leave it alone.
@@ -44,7 +57,8 @@ class Folder:
         for entry in self.path.iterdir():
             if entry.is_symlink():
                 raise ConfigError(f"{entry} is a symbolic link, which Headgate never makes there: remove it.")
-        if self.lock.is_dir() or self.reports.is_dir():
+        files = (self.lock, self.reports, self._reports_lock, self.last_words, self.worker_log, self.ballast)
+        if any(path.is_dir() for path in files):
             raise ConfigError(f"{self.path} has folders where Headgate keeps files: move it away.")
         exclude_internal(self.repo)
 
@@ -74,16 +88,48 @@ class Folder:
 
         A crash may come before, between or within the two, so this is done again at the next start.
         """
-        if report.state not in ("SUCCESS", "STUCK", "INFRA_ERROR"):
+        if report.state not in REPORTED:
             return None
-        page = self._page_of(report)
-        if not page.exists():
-            page.parent.mkdir(parents=True, exist_ok=True)
-            draft = page.with_name(f".{page.name}.new")
-            draft.write_text(render_markdown(report, state), encoding="utf-8")
-            draft.replace(page)
-        self._append_line(report)
+        with self._reporting():
+            page = self._page_of(report)
+            if not page.exists() or not page.stat().st_size:  # empty: a power cut came too early
+                page.parent.mkdir(parents=True, exist_ok=True)
+                draft = page.with_name(f".{page.name}.new")
+                with draft.open("w", encoding="utf-8") as file:
+                    file.write(render_markdown(report, state))
+                    _sync(file)
+                draft.replace(page)
+                _sync_folder(page.parent)
+            self._append_line(report)
+            _sync_folder(self.path)
         return page
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """One process at a time writes reports: a task's own, or one that finds that it is missing."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self._reports_lock, flags, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def keep_ballast(self) -> None:
+        """Keeps some space, so that on a disk that is full by then a task's end can still be recorded."""
+        try:
+            if not self.ballast.exists() or self.ballast.stat().st_size < BALLAST_BYTES:
+                self.ballast.write_bytes(os.urandom(BALLAST_BYTES))
+        except OSError:
+            self.drop_ballast()  # there is none to keep: a part of it helps nobody
+
+    def drop_ballast(self) -> bool:
+        """Gives that space back; False if there was none."""
+        try:
+            self.ballast.unlink()
+        except OSError:
+            return False
+        return True
 
     def has_report(self, task: str) -> bool:
         """Whether the last line of task_reports.jsonl is whole and this task's."""
@@ -102,6 +148,7 @@ class Folder:
                 last, _ = _last_line(lines)
             if not _is_about(last, report.task_id):
                 lines.write(report.model_dump_json().encode() + b"\n")
+                _sync(lines)
 
     def _page_of(self, report: Report) -> Path:
         if report.state != "SUCCESS":
@@ -110,9 +157,23 @@ class Folder:
         taken = [re.fullmatch(r"context_(\d+)\.md", path.name) for path in folder.glob("context_*.md")]
         number = max((int(match[1]) for match in taken if match), default=0)
         latest = folder / f"context_{number:03}.md"
-        if number and f"| task | {report.task_id} |" in latest.read_text(encoding="utf-8", errors="replace"):
+        text = latest.read_text(encoding="utf-8", errors="replace") if number else ""
+        if number and (not text or f"| task | {report.task_id} |" in text):
             return latest
         return folder / f"context_{number + 1:03}.md"
+
+
+def _sync(file: IO[Any]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _is_about(line: bytes, task: str) -> bool:

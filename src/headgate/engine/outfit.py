@@ -131,9 +131,12 @@ def protected_tests(
     if mode == "off":
         return None
     commands = [step.command for step in config.verification.steps]
-    return ProtectedTests(
-        mode, lambda: StartFiles(*Snapshots(repo).files(baseline())), commands, package or ""
-    )
+
+    def begun() -> StartFiles:
+        return StartFiles(*Snapshots(repo).files(baseline()))
+
+    search = command_environment(config, os.environ).get("PATH", "")
+    return ProtectedTests(mode, begun, commands, package or "", repo, search)
 
 
 def guards_for(
@@ -165,7 +168,7 @@ def protection_for(
     parts: list[Protected] = [protect_git(folder.repo, common, kept / "git")]
     rules = Boundaries(boundaries.globs)
     if rules:
-        reason = "it is outside this task's boundaries"
+        reason = "it is out of bounds for this task"
         parts.append(
             ProtectedFiles(
                 folder.repo, rules.covers, enters=rules.enters, folder=kept / "boundaries", reason=reason

@@ -7,10 +7,10 @@ from headgate.core.events import ApplyFinished, ApplyRefused, ApplyStarted, Even
 from headgate.core.rules import Decision
 from headgate.engine.tree import TaskTree
 from headgate.errors import ToolError
-from headgate.host.overlay import decode_changes, encode_changes
+from headgate.host.overlay import Proposed, decode_changes, encode_changes
 from headgate.host.proposal import Conflicts
 from headgate.host.uninterrupted import uninterrupted
-from headgate.host.workspace import FileChange, Workspace
+from headgate.host.workspace import FileChange, Workspace, show_path
 from headgate.run.calls import hashes_of
 from headgate.run.job import Job
 
@@ -27,15 +27,15 @@ async def apply_proposal(
     """
     workspace = job.context.workspace
     if job.state.phase == "applying":
-        started = [event for event in past if isinstance(event.body, ApplyStarted)][-1]
-        changes = decode_changes(contents[started.seq])
-        todo = [_rest_of(change) if _is_written(tree, change) else change for change in changes]
+        changes = begun_changes(past, contents)
+        todo = [_rest_of(change) if _has_content(tree, change) else change for change in changes]
     else:
         assert job.state.proposal is not None
         fitted = await asyncio.to_thread(tree.fit, workspace, *job.state.proposal)
         if isinstance(fitted, Conflicts):
             return await _refuse(job, fitted.problems)
-        changes, todo = fitted.changes, list(fitted.changes)
+        changes = tuple(_with_mode(tree, change) for change in fitted.changes)
+        todo = list(changes)
         baseline = await tree.begin()
         event = ApplyStarted(baseline=baseline, changes=tuple(map(hashes_of, changes)))
         job.log.record("", 0, event, encode_changes(changes))
@@ -43,21 +43,49 @@ async def apply_proposal(
     try:
         await uninterrupted(asyncio.to_thread(workspace.apply, todo))
     except ToolError as error:
-        await asyncio.to_thread(_take_back, workspace, tree, changes)
+        await asyncio.to_thread(take_back, workspace, tree, changes)
         return await _refuse(job, (str(error),))
     job.log.record("", 0, ApplyFinished())
     await job.log.commit()
     return None
 
 
-def _take_back(workspace: Workspace, tree: TaskTree, changes: Iterable[FileChange]) -> None:
-    """Undoes what a crash left half done, when the rest cannot be written any more."""
-    written = [change for change in changes if _is_written(tree, change)]
-    workspace.apply([FileChange(change.path, change.after, change.before) for change in written])
+def begun_changes(past: Iterable[Event], contents: Mapping[int, str]) -> tuple[FileChange, ...]:
+    """What was to be written when the proposal was last begun to be applied."""
+    started = [event for event in past if isinstance(event.body, ApplyStarted)][-1]
+    return decode_changes(contents[started.seq])
 
 
-def _is_written(tree: TaskTree, change: FileChange) -> bool:
-    return tree.hash_of(hashes_of(change).path) == change.after_hash
+def is_written(tree: TaskTree, change: FileChange) -> bool:
+    """Whether a change is in the tree, with the mode that belongs to it."""
+    right = change.after is None or change.mode in (None, tree.mode_of(show_path(change.path)))
+    return right and _has_content(tree, change)
+
+
+def take_back(workspace: Workspace, tree: TaskTree, changes: Iterable[FileChange]) -> None:
+    """Undoes what a crash left half done, when the rest cannot or must not be written any more."""
+    written = [change for change in changes if _has_content(tree, change)]
+    workspace.apply(
+        [
+            FileChange(
+                change.path,
+                change.after,
+                change.before,
+                change.before_mode if isinstance(change, Proposed) and change.before is not None else None,
+            )
+            for change in written
+        ]
+    )
+
+
+def _with_mode(tree: TaskTree, change: FileChange) -> Proposed:
+    """The change with the mode that its file has now, which taking it back has to bring back."""
+    mode = None if change.before is None else tree.mode_of(show_path(change.path))
+    return Proposed(change.path, change.before, change.after, change.mode, mode)
+
+
+def _has_content(tree: TaskTree, change: FileChange) -> bool:
+    return tree.hash_of(show_path(change.path)) == change.after_hash
 
 
 def _rest_of(change: FileChange) -> FileChange:

@@ -47,6 +47,16 @@ def cancel(db: sqlite3.Connection, number: int, at: float) -> CancelOutcome:
             return "settled"
 
 
+def take_up(db: sqlite3.Connection, number: int) -> None:
+    """Counts that the running task is taken up once more."""
+    db.execute("UPDATE tasks SET attempts = attempts + 1 WHERE n = ?", (number,))
+
+
+def note_progress(db: sqlite3.Connection, number: int) -> None:
+    """The task has got somewhere: crashes are counted anew."""
+    db.execute("UPDATE tasks SET attempts = 1 WHERE n = ? AND attempts > 1", (number,))
+
+
 def standing(db: sqlite3.Connection, number: int) -> Standing:
     row = db.execute("SELECT state, applying FROM tasks WHERE n = ?", (number,)).fetchone()
     if row is None:
@@ -74,6 +84,7 @@ def move(db: sqlite3.Connection, number: int, new: Standing) -> None:
     else:
         # A proposal that is being applied stays marked as one while it runs.
         db.execute(
-            "UPDATE tasks SET state = ?, place = NULL, applying = applying AND ? = 'RUNNING' WHERE n = ?",
+            "UPDATE tasks SET state = ?, place = NULL, applying = applying AND ? = 'RUNNING', attempts = 1"
+            " WHERE n = ?",
             (new, new, number),
         )

@@ -8,19 +8,24 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from headgate.core.events import AnyBody, Event
+import orjson
+
+from headgate.core.events import AnyBody, Event, ReplyReceived
 from headgate.core.task import FINAL_STATES, ImpossibleTransition, Task, TaskState
 from headgate.engine import queue
-from headgate.engine.database import RowDamaged, connect, explain, store_errors
+from headgate.engine.database import BUSY_MILLISECONDS, RowDamaged, connect, explain, store_errors
 from headgate.engine.recovery import open_store
 from headgate.engine.rows import decode_event, decode_task
 from headgate.errors import StoreError
+
+VACUUM_MILLISECONDS = 500
+"""How long the clearing up after a cancelled task waits for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,26 @@ class Store:
             queue.move(db, head[0], "RUNNING")
         return task
 
+    def take_up(self, task_id: str) -> None:
+        """Counts that a task which a crashed process left RUNNING is gone on with."""
+        with self._transaction() as db:
+            queue.take_up(db, _number(task_id))
+
+    def attempts(self, task_id: str) -> int:
+        """How often the running task was taken up since it last got anywhere: 1 if no crash came between."""
+        with store_errors(self.path):
+            row = self._db.execute("SELECT attempts FROM tasks WHERE n = ?", (_number(task_id),)).fetchone()
+        return int(row[0]) if row else 1
+
+    def failed_runs(self) -> set[str]:
+        """The verification runs that the reports of tasks which ended STUCK or INFRA_ERROR refer to."""
+        with store_errors(self.path):
+            rows = self._db.execute(
+                "SELECT body FROM tasks JOIN events ON task = 't' || n"
+                " WHERE state IN ('STUCK', 'INFRA_ERROR') AND kind = 'verify_started'"
+            ).fetchall()
+            return {str(orjson.loads(body).get("run_id")) for (body,) in rows}
+
     def head(self) -> TaskRow | None:
         """The first task in the queue."""
         rows = self._tasks(f"{queue.IN_QUEUE} LIMIT 1", ())
@@ -135,12 +160,22 @@ class Store:
         with self._transaction() as db:
             outcome = queue.cancel(db, number, at)
         if outcome == "removed":
-            with store_errors(self.path):
-                # No trace: when SQLite moves a row to another page, a copy stays in the unused part of the
-                # old one, which deleting the row does not reach. Only writing every page anew does.
-                self._db.execute("VACUUM")
-                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._leave_no_trace()
         return outcome
+
+    def _leave_no_trace(self) -> None:
+        """Writes every page anew: when SQLite moves a row to another page, a copy stays in the old one.
+
+        Only if nobody is in the way: the row itself is gone, and that is what was asked for.
+        """
+        with store_errors(self.path):
+            self._db.execute(f"PRAGMA busy_timeout = {VACUUM_MILLISECONDS}")
+            try:
+                with suppress(sqlite3.OperationalError):  # busy, or no room for a copy
+                    self._db.execute("VACUUM")
+                    self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                self._db.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
 
     def is_cancelled(self, task_id: str) -> bool:
         """Whether somebody asked for the running task to be cancelled."""
@@ -315,6 +350,8 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
         if entry.content is not None:
             db.execute("INSERT INTO bodies VALUES (?, ?)", (seq, entry.content))
         events.append(Event(seq, write.task, entry.path, entry.turn, entry.at, entry.body))
+    if any(isinstance(entry.body, ReplyReceived) for entry, _ in write.entries):
+        queue.note_progress(db, _number(write.task))
     if write.state in FINAL_STATES and not write.keep_bodies:
         db.execute(f"DELETE FROM bodies WHERE seq IN {queue.OF_TASK}", (write.task,))
     return events

@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 
-from headgate.host.git import GitFailed, Snapshots
+from headgate.errors import HeadgateError
+from headgate.host.filehash import hash_at, mode_at, read_at
+from headgate.host.git import LARGE, Snapshots
+from headgate.host.layer import ancestors
 from headgate.host.overlay import OverlayWorkspace
-from headgate.host.proposal import Conflicts, Fitted, fit, patch, record
+from headgate.host.paths import Tree
+from headgate.host.proposal import Conflicts, Fitted, fit, patch, record, with_files
 from headgate.host.workspace import Workspace, parse_path, show_path
 
 
@@ -39,6 +42,7 @@ class TaskTree:
 
     def __init__(self, snapshots: Snapshots, written: Callable[[], Mapping[str, str | None]]) -> None:
         self._snapshots = snapshots
+        self._files = Tree(snapshots.repo)
         self._written = written
         self._baseline = ""
         self._by_verification: set[str] = set()
@@ -69,12 +73,24 @@ class TaskTree:
         try:
             files = await self.changed_files()
             return await asyncio.to_thread(self._measure, files)
-        except GitFailed:
+        except (HeadgateError, OSError):
             return Changes(tuple(self._written()))
 
     def _measure(self, files: tuple[str, ...]) -> Changes:
-        tree = self._snapshots.take()
+        tree = self._with_ignored(files, self._snapshots.take())
         return Changes(files, tree, self._snapshots.diffstat(self._baseline, tree))
+
+    def _with_ignored(self, files: tuple[str, ...], tree: str) -> str:
+        """The tree with the files, too, that git ignores and the task's tools wrote."""
+        missing = {parse_path(name) for name in files if name in self._written()}
+        missing.difference_update(self._snapshots.changed_files(self._baseline, tree))
+        nested = set(self._snapshots.files(tree)[1]) if missing else set()
+        found: dict[str, tuple[bytes, int]] = {}
+        for path in missing:
+            data, mode = read_at(self._files, show_path(path), LARGE), self.mode_of(show_path(path))
+            if data is not None and mode is not None and nested.isdisjoint(ancestors(path)):
+                found[path] = (data, mode)
+        return with_files(self._snapshots, tree, found) if found else tree
 
     async def record_proposal(self) -> Proposal:
         """Keeps what a dry run would change."""
@@ -117,10 +133,11 @@ class TaskTree:
         return tuple(sorted(dict.fromkeys(names), key=parse_path))
 
     def hash_of(self, path: str) -> str | None:
-        """The hash of a file as it is now, by its shown path; None if it is not there."""
+        """The hash of a file as it is now, by its shown path; None if it is not there, or is no file."""
         if self.overlay:
             return self.overlay.hash_of(path)
-        try:
-            return sha256((self._snapshots.repo / parse_path(path)).read_bytes()).hexdigest()
-        except OSError:
-            return None
+        return hash_at(self._files, path)
+
+    def mode_of(self, path: str) -> int | None:
+        """The mode of a file as it is on disk, by its shown path; None if it is not there."""
+        return mode_at(self._files, path)

@@ -5,9 +5,11 @@ Snapshots are git trees in an object folder of our own: the user's index, refs a
 
 import os
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 
 from headgate.errors import HeadgateError
@@ -27,6 +29,10 @@ _QUIET = (
 )
 
 
+# Events name what snapshots record, so that has to survive a power cut as they do.
+_DURABLE = ("-c", "core.fsync=loose-object", "-c", "core.fsyncMethod=batch")
+
+
 class GitFailed(HeadgateError):
     """git did not do what was asked."""
 
@@ -35,7 +41,7 @@ def git(repo: Path, *args: str, env: dict[str, str] | None = None, stdin: bytes 
     """Runs git and returns what it printed. GIT_DIR and the like, set by a hook around us, do not count."""
     done = run_git(repo, *args, env=env, stdin=stdin)
     if done.returncode:
-        raise failure_of(done, args[0])
+        raise failure_of(done, next(arg for arg in args if arg != "-c" and "=" not in arg))
     return done.stdout
 
 
@@ -68,12 +74,25 @@ LARGE = 20_000_000
 class Snapshots:
     """Trees of a repository, untracked files included, ignored and very large new ones not.
 
-    One at a time: git locks its index, and a cancelled task may ask again while git still works.
+    One at a time: git locks its index, and a cancelled task may ask again while git still works. Only the
+    holder of the repository's lock may take one; who only reads takes them `apart`.
     """
 
     def __init__(self, repo: Path) -> None:
         self.repo = repo
         self._one_at_a_time = Lock()
+        self._index = repo / INTERNAL / "snapshot.index"
+
+    @classmethod
+    @contextmanager
+    def apart(cls, repo: Path) -> "Iterator[Snapshots]":
+        """Snapshots with an index of their own, for a process beside the one that works."""
+        with TemporaryDirectory(prefix="headgate-") as folder:
+            snapshots = cls(repo)
+            shared, snapshots._index = snapshots._index, Path(folder) / "index"
+            with suppress(FileNotFoundError):  # then git's own index is what to begin with
+                snapshots._index.write_bytes(shared.read_bytes())
+            yield snapshots
 
     def take(self) -> str:
         """Records the working tree as it is and returns the tree's name."""
@@ -133,10 +152,6 @@ class Snapshots:
         return tuple(os.fsdecode(path) for path in out.split(b"\0") if path)
 
     @cached_property
-    def _index(self) -> Path:
-        return self.repo / INTERNAL / "snapshot.index"
-
-    @cached_property
     def _environment(self) -> dict[str, str]:
         """An index and an object folder of our own."""
         own = {"GIT_INDEX_FILE": str(self._index), "GIT_OBJECT_DIRECTORY": str(self.objects)}
@@ -148,11 +163,16 @@ class Snapshots:
         objects = self.repo / INTERNAL / "objects"
         shared = (self.repo / git_path(self.repo, "objects")).resolve()
         (objects / "info").mkdir(parents=True, exist_ok=True)
-        (objects / "info" / "alternates").write_bytes(os.fsencode(shared) + b"\n")
+        alternates, line = objects / "info" / "alternates", os.fsencode(shared) + b"\n"
+        if not alternates.is_file() or alternates.read_bytes() != line:
+            # Whole at any moment: another process may have git read it just now.
+            draft = alternates.with_name(f"alternates.{os.getpid()}")
+            draft.write_bytes(line)
+            draft.replace(alternates)
         return objects
 
     def _git(self, *args: str, stdin: bytes = b"") -> bytes:
-        return git(self.repo, *args, env=self._environment, stdin=stdin)
+        return git(self.repo, *_DURABLE, *args, env=self._environment, stdin=stdin)
 
     def _list(self, *flags: str) -> list[str]:
         out = self._git("ls-files", "-z", *flags)
@@ -182,11 +202,12 @@ class Snapshots:
             return
         try:
             flags = ("--all", "--pathspec-from-file=-", "--pathspec-file-nul")
-            git(self.repo, "add", *flags, env=literal, stdin=b"\0".join(map(os.fsencode, addable)))
+            listed = b"\0".join(map(os.fsencode, addable))
+            git(self.repo, *_DURABLE, "add", *flags, env=literal, stdin=listed)
         except GitFailed:
             for path in addable:
                 with suppress(GitFailed):
-                    git(self.repo, "add", "--all", "--", path, env=literal)
+                    git(self.repo, *_DURABLE, "add", "--all", "--", path, env=literal)
 
 
 def _without_filters(repo: Path) -> dict[str, str]:

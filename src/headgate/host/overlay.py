@@ -242,6 +242,7 @@ def encode_changes(changes: Sequence[FileChange]) -> str:
             "before": _encode(change.before),
             "after": _encode(change.after),
             "mode": change.mode,
+            **({"before_mode": change.before_mode} if isinstance(change, Proposed) else {}),
         }
         for change in changes
     ]
@@ -251,14 +252,18 @@ def encode_changes(changes: Sequence[FileChange]) -> str:
 def decode_changes(text: str) -> tuple[FileChange, ...]:
     """The inverse of `encode_changes`. StoreError if the text is something else."""
     try:
-        return tuple(
-            FileChange(
-                parse_path(kept["path"]), _decode(kept["before"]), _decode(kept["after"]), kept["mode"]
-            )
-            for kept in json.loads(text)
-        )
+        return tuple(map(_decode_change, json.loads(text)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"The record of a change to files cannot be read: {error!r}.") from error
+
+
+def _decode_change(kept: Any) -> FileChange:
+    change = FileChange(
+        parse_path(kept["path"]), _decode(kept["before"]), _decode(kept["after"]), kept["mode"]
+    )
+    if "before_mode" not in kept:
+        return change
+    return Proposed(change.path, change.before, change.after, change.mode, kept["before_mode"])
 
 
 def _encode(data: bytes | None) -> str | dict[str, str] | None:

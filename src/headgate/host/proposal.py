@@ -42,7 +42,8 @@ def record(snapshots: Snapshots, baseline: str, changes: Sequence[Proposed]) -> 
     """
     with detached_git(sha256=len(baseline) == SHA256_LENGTH, objects=snapshots.objects) as place:
         place.git("read-tree", baseline)
-        names = _store(place, changes)
+        _give_way(place, [change.path for change in changes])
+        names = _store(place, [data for one in changes for data in (one.before, one.after)])
         before = _write_tree(
             place, {change.path: (change.before, change.before_mode) for change in changes}, names
         )
@@ -50,6 +51,14 @@ def record(snapshots: Snapshots, baseline: str, changes: Sequence[Proposed]) -> 
             place, {change.path: (change.after, change.after_mode) for change in changes}, names
         )
     return before, after
+
+
+def with_files(snapshots: Snapshots, tree: str, files: Mapping[str, tuple[bytes, int]]) -> str:
+    """The name of a git tree that has these files, given as content and mode, besides those of another."""
+    with detached_git(sha256=len(tree) == SHA256_LENGTH, objects=snapshots.objects) as place:
+        place.git("read-tree", tree)
+        names = _store(place, [data for data, _ in files.values()])
+        return _write_tree(place, files, names)
 
 
 def patch(snapshots: Snapshots, before: str, after: str) -> bytes:
@@ -86,11 +95,25 @@ def fit(workspace: Workspace, patch: bytes) -> Fitted | Conflicts:
     return Fitted(tuple(sorted(changes, key=lambda change: change.path)))
 
 
-def _store(place: Detached, changes: Sequence[Proposed]) -> dict[bytes, str]:
-    """Writes the contents as objects, as they are; their names by content."""
-    contents = list(
-        dict.fromkeys(data for one in changes for data in (one.before, one.after) if data is not None)
-    )
+def _give_way(place: Detached, paths: Iterable[str]) -> None:
+    """Takes the repositories within the repository out of the index that these files are in.
+
+    A tree has either one of them or files in its place, and its deletion is not what is proposed.
+    """
+    folders = {folder for path in paths for folder in ancestors(path)}
+    rows = [row.partition(b"\t") for row in place.git("ls-files", "-s", "-z").split(b"\0") if row]
+    nested = [(entry, path) for entry, _, path in rows if entry.startswith(b"160000 ")]
+    gone = [
+        b"0 %s\t%s\0" % (b"0" * len(entry.split()[1]), path)
+        for entry, path in nested
+        if path.decode("utf-8", "surrogateescape") in folders
+    ]
+    place.git("update-index", "-z", "--index-info", stdin=b"".join(gone))
+
+
+def _store(place: Detached, given: Iterable[bytes | None]) -> dict[bytes, str]:
+    """Writes contents as objects, as they are; their names by content."""
+    contents = list(dict.fromkeys(data for data in given if data is not None))
     for number, data in enumerate(contents):
         (place.tree / str(number)).write_bytes(data)
     listed = "".join(f"{number}\n" for number in range(len(contents))).encode()

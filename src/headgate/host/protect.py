@@ -41,7 +41,7 @@ class Restored:
     """As it is shown."""
     change: Change
     reason: str
-    """Why it is protected: `it is outside this task's boundaries`."""
+    """Why it is protected: `it is out of bounds for this task`."""
     problem: str = ""
     """Why it could not be put back; empty if it was."""
 

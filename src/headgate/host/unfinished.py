@@ -9,18 +9,16 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Container, Iterable, Iterator, Sequence
-from hashlib import sha256
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
 from headgate.core.events import FileHashes
+from headgate.host.filehash import hash_at, hash_in, open_parent
 from headgate.host.git import INTERNAL
 from headgate.host.ignore import TEMPORARY
 from headgate.host.paths import Tree
-from headgate.host.workspace import parse_path
 
 _TEMPORARY_NAME = re.compile(re.escape(TEMPORARY) + "[0-9a-f]{16}")
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def settle_writes(repo: Path, begun: Iterable[Sequence[FileHashes]]) -> None:
@@ -42,7 +40,7 @@ def undo_half_written(repo: Path, changes: Sequence[FileHashes]) -> bool:
     """
     tree = Tree(repo)
     changes = [change for change in changes if change.before != change.after]
-    now = {change.path: _hash_at(tree, change.path) for change in changes}
+    now = {change.path: hash_at(tree, change.path) for change in changes}
     done = [change for change in changes if now[change.path] != change.before]
     if len(done) in (0, len(changes)) or any(now[change.path] != change.after for change in done):
         return False
@@ -54,7 +52,7 @@ def undo_half_written(repo: Path, changes: Sequence[FileHashes]) -> bool:
     try:
         # A file may have given way to a directory: what is inside goes first.
         for change in sorted(done, key=lambda change: change.path, reverse=True):
-            with _parent(tree, change.path) as (directory, name):
+            with open_parent(tree, change.path) as (directory, name):
                 _put_back(directory, name, kept[change.path])
                 os.fsync(directory)
     except OSError:
@@ -119,44 +117,11 @@ def _remove(directory: int, name: str) -> None:
         os.unlink(name, dir_fd=directory)
 
 
-@contextlib.contextmanager
-def _parent(tree: Tree, shown: str) -> Iterator[tuple[int, str]]:
-    """The open directory that a file is in, and the file's name there. OSError if a symlink is in the way."""
-    folder, _, name = parse_path(shown).rpartition("/")
-    directory = tree.open_directory(folder)
-    try:
-        yield directory, name
-    finally:
-        os.close(directory)
-
-
-def _hash_at(tree: Tree, shown: str) -> str | None:
-    try:
-        with _parent(tree, shown) as (directory, name):
-            return _hash(directory, name)
-    except OSError:
-        return None  # its directory is not there
-
-
 def _kept_as(tree: Tree, change: FileHashes, taken: Container[str | None]) -> str | None:
     """The temporary name, not taken yet, under which a file is still there as it was before a change."""
     if change.before is None:
         return None
-    with _parent(tree, change.path) as (directory, _), os.scandir(directory) as scan:
+    with open_parent(tree, change.path) as (directory, _), os.scandir(directory) as scan:
         names = sorted(entry.name for entry in scan if _TEMPORARY_NAME.fullmatch(entry.name))
         free = (name for name in names if name not in taken)
-        return next((name for name in free if _hash(directory, name) == change.before), None)
-
-
-def _hash(directory: int, name: str) -> str | None:
-    try:
-        descriptor = os.open(name, _READ, dir_fd=directory)
-    except OSError:
-        return None  # not there, or nothing that could be read
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return sha256(file.read()).hexdigest()
-    finally:
-        os.close(descriptor)
+        return next((name for name in free if hash_in(directory, name) == change.before), None)

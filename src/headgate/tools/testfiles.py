@@ -1,37 +1,31 @@
 """Tests that a task may not touch: the guard for tools, and what `ProtectedFiles` keeps from commands."""
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import PurePosixPath
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Literal
 
 from headgate.core.access import Access, Denial
 from headgate.core.testfiles import (
     is_build_file,
     is_installed_or_built,
+    is_runner_module,
     is_runner_setting,
     is_start_up_file,
     is_task_file,
     is_test,
+    shadowing_module,
     source_of,
-    task_program,
 )
 from headgate.core.testsettings import changed_settings, has_test_settings
-from headgate.host.commandline import Command, split_commands
 from headgate.host.globs import fold
 from headgate.host.internal import internal_name
 from headgate.host.workspace import show_path
+from headgate.tools.teststeps import StepFiles, read_steps
 
 REASON = "tests and what decides how they run are protected"
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", ".", "source", "bats"})
-_INTERPRETERS = frozenset({"python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "tsx", "npx"})
-_RUNNERS = frozenset({"pytest", "jest", "vitest", "mocha", "tox", "nox", "karma", "phpunit", "make", "rspec"})
-_CONFIG_OPTIONS = frozenset(
-    {"-c", "-f", "--config", "--configuration", "--config-file", "--file", "--makefile"}
-)
-_CHECKING = frozenset({"check", "checks", "test", "tests", "runtests", "verify", "validate", "ci", "lint"})
+_MODULE_FOLDERS = frozenset({"src", "lib"})
 
 
 @dataclass(frozen=True)
@@ -56,7 +50,8 @@ class ProtectedTests:
     well (`pyproject.toml`, `package.json`) only the parts count that decide how tests run.
 
     `begun` is asked once, with the first write or command. `commands` are those that verify the work, run in
-    `directory`: the scripts that they run are protected like tests.
+    `directory`: the scripts that they run are protected like tests, and so are the runners and interpreters
+    that they find in the repository `root`, by path or by way of `search`, even where git ignores them.
     """
 
     def __init__(
@@ -65,20 +60,24 @@ class ProtectedTests:
         begun: Callable[[], StartFiles],
         commands: Iterable[str] = (),
         directory: str = "",
+        root: Path | None = None,
+        search: str = "",
     ) -> None:
         self._all = mode == "all"
         self._begun = begun
-        parsed = [command for text in commands for command in _commands(text)]
-        self._scripts = frozenset(
-            fold(_join(directory, word)) for command in parsed for word in _scripts(command)
-        )
-        self._programs = {program for command in parsed if (program := task_program(command.program))}
+        self._read_steps = partial(read_steps, tuple(commands), directory, root, search)
 
     def __call__(self, access: Access, /) -> Denial | None:
         if access.act != "write":
             return None
         shown = show_path(access.target)
         if self._covers_whole(access.target):
+            module = None if is_test(access.target) else self._shadowed(access.target)
+            if module is not None:
+                return Denial(
+                    f"{shown} decides how the tests run, since it would be taken for the module {module} that"
+                    " the test runner imports: choose another name."
+                )
             kind = "is a test" if is_test(access.target) else "decides how the tests run"
             return Denial(f"{shown} {kind}, and this task may not change that: leave it alone.")
         if self._covers_parts(access.target):
@@ -109,19 +108,65 @@ class ProtectedTests:
         if name == "__pycache__":
             parent = place.rpartition("/")[0]
             return self._all or not parent or parent in self._folders
-        return self._all and not is_installed_or_built(name)
+        if place.rpartition("/")[0] in self._steps.environments:
+            return self._all
+        return self._all and not any(map(is_installed_or_built, directory.split("/")))
 
     def _covers_whole(self, path: str) -> bool:
         module = source_of(path)
         place = fold(module)
+        if self._is_program(place):
+            return True
         start = self._start.by_fold.get(place)
         if start is not None:
             return self._matters(start) or (self._all and (is_build_file(start) or is_task_file(start)))
         if self._is_nested(place):
             return self._matters(module)
-        if not self._all or any(map(is_installed_or_built, path.split("/")[:-1])):
+        if not self._all:
             return False
-        return self._matters(module) or is_task_file(module) or is_start_up_file(path)
+        if any(map(is_installed_or_built, path.split("/")[:-1])):
+            return self._shadowed(path) is not None
+        return (
+            self._matters(module)
+            or is_task_file(module)
+            or is_start_up_file(path)
+            or self._shadowed(path) is not None
+        )
+
+    def _is_program(self, place: str) -> bool:
+        """Whether a path is that of a program that steps run, or of one beside it.
+
+        With `all` one may not come to be either; otherwise whoever installs it may.
+        """
+        return place in self._steps.present or (self._all and place in self._steps.named)
+
+    def _shadowed(self, path: str) -> str | None:
+        """The module that a new file would be taken for when the tests run."""
+        if not self._all or fold(path) in self._start.by_fold or self._is_nested(fold(path)):
+            return None
+        installed = any(map(is_installed_or_built, path.split("/")[:-1]))
+        if found := shadowing_module(path):
+            folder, name = found
+            if fold(folder) in self._steps.environments or (not installed and self._is_looked_in(folder)):
+                return None if self._has_module(folder, name) else name
+        parts = path.split("/")
+        for depth, name in enumerate(parts[:-1]):
+            folder = "/".join(parts[:depth])
+            if is_runner_module(name) and not installed and self._is_looked_in(folder):
+                return None if self._has_module(folder, name) else name
+        return None
+
+    def _is_looked_in(self, folder: str) -> bool:
+        """Whether Python looks for modules in a folder when the tests run."""
+        place = fold(folder)
+        if place in self._module_folders:
+            return True
+        return place.rpartition("/")[2] in _MODULE_FOLDERS and not self._has_module(*_split(folder))
+
+    def _has_module(self, folder: str, name: str) -> bool:
+        """Whether the project had a module of its own of this name there."""
+        place = fold(f"{folder}/{name}" if folder else name)
+        return f"{place}.py" in self._start.by_fold or f"{place}/__init__.py" in self._start.by_fold
 
     def _covers_parts(self, path: str) -> bool:
         if not has_test_settings(path):
@@ -135,8 +180,8 @@ class ProtectedTests:
         return (
             is_test(path)
             or is_runner_setting(path)
-            or (bool(self._scripts) and fold(path) in self._scripts)
-            or any(is_task_file(path, program) for program in self._programs)
+            or (bool(self._steps.scripts) and fold(path) in self._steps.scripts)
+            or any(is_task_file(path, program) for program in self._steps.tasks)
         )
 
     def _is_nested(self, place: str) -> bool:
@@ -147,6 +192,27 @@ class ProtectedTests:
         return self._begun()
 
     @cached_property
+    def _steps(self) -> StepFiles:
+        return self._read_steps()
+
+    @cached_property
+    def _module_folders(self) -> frozenset[str]:
+        """The folders of which it is known that modules are imported from them.
+
+        Steps run there, or pytest puts them first because a test lies there, or in a package there.
+        """
+        found = {"", *self._steps.folders}
+        for place in self._start.by_fold:
+            folder, name = _split(place)
+            if name.endswith(".py") and (
+                name.startswith("test_") or name.endswith(("_test.py", "conftest.py"))
+            ):
+                while folder and f"{folder}/__init__.py" in self._start.by_fold:
+                    folder = folder.rpartition("/")[0]
+                found.add(folder)
+        return frozenset(found)
+
+    @cached_property
     def _nested(self) -> tuple[str, ...]:
         return tuple(map(fold, self._start.nested))
 
@@ -155,48 +221,14 @@ class ProtectedTests:
         """Every folder on the way to something that was there and is protected."""
         found: set[str] = set()
         kept = [path for path in self._start.files if self.covers(path)]
-        for path in map(fold, [*kept, *self._start.nested]):
+        programs = [*self._steps.present, *self._steps.named]
+        folders = [f"{folder}/" for folder in self._steps.environments]
+        for path in map(fold, [*kept, *self._start.nested, *programs, *folders]):
             while (path := path.rpartition("/")[0]) and path not in found:
                 found.add(path)
         return frozenset(found)
 
 
-def _commands(text: str) -> Iterator[Command]:
-    """The commands of a step, those that it hands to another shell as one word included."""
-    for command in split_commands(text):
-        yield command
-        for word in command.words:
-            if " " in word:
-                yield from split_commands(word)
-
-
-def _scripts(command: Command) -> Iterator[str]:
-    """The files that a command runs in order to check something, or takes settings from.
-
-    What it merely reads is what it checks, and that is the task's to change.
-    """
-    program = command.program
-    name = program.rpartition("/")[2]
-    if "/" in program and (program.endswith(".sh") or is_build_file(program) or _is_checking(program)):
-        yield program
-    for before, word in zip([program, *command.arguments], command.arguments, strict=False):
-        if name in _RUNNERS and (before in _CONFIG_OPTIONS or "=" in word):
-            yield word.rpartition("=")[2]
-    script = next((word for word in command.arguments if not word.startswith("-")), "")
-    if name in _SHELLS or (name in _INTERPRETERS and _is_checking(script)):
-        yield script
-
-
-def _is_checking(path: str) -> bool:
-    return not _CHECKING.isdisjoint(re.split(r"[\W_]+", PurePosixPath(path).stem.lower()))
-
-
-def _join(directory: str, word: str) -> str:
-    """A word of a command as a path in the repository; what leads out of it is no file of ours."""
-    parts: list[str] = []
-    for part in f"{directory}/{word}".split("/"):
-        if part == "..":
-            parts = parts[:-1]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/".join(parts)
+def _split(path: str) -> tuple[str, str]:
+    folder, _, name = path.rpartition("/")
+    return folder, name

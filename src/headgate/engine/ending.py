@@ -1,0 +1,110 @@
+"""How a task comes to rest: as a proposal, as a proposal again, or at its end with a report."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headgate.checks.retention import prune_runs
+from headgate.core.events import AnyBody, ApplyRefused, ProposalMade, TaskEnded, TaskReportInvalid
+from headgate.core.report import Report, build_report, write_summary
+from headgate.core.report_check import report_problems
+from headgate.core.rules import Decision
+from headgate.core.task import Task, TaskState
+from headgate.engine.folder import Folder
+from headgate.engine.log import TaskLog
+from headgate.engine.store import Store
+from headgate.engine.takeup import release_protected
+from headgate.engine.tree import Changes, TaskTree
+from headgate.errors import HeadgateError, StoreError
+
+
+@dataclass
+class Rest:
+    """Records how a task came to rest, whatever state the disk is in."""
+
+    task: Task
+    folder: Folder
+    store: Store
+    log: TaskLog
+    tree: TaskTree
+    now: Callable[[], float]
+
+    async def propose(self, why: Decision) -> Report:
+        """A dry run waits for `apply` or `abort`."""
+        made = await self.tree.record_proposal()
+        summary = write_summary(self.log.state, "PROPOSED", why.reason, why.detail, made.files)
+        proposal = ProposalMade(
+            before=made.before, after=made.after, summary=summary, files_changed=made.files
+        )
+        await self._release()
+        await self._commit([proposal], "PROPOSED")
+        return build_report(self.log.state)
+
+    async def give_back(self, why: Decision) -> Report:
+        """What was to be applied, and was not, waits as before. A conflict is recorded where it is found."""
+        refusal: list[AnyBody] = []
+        if why.reason != "conflict":
+            refusal.append(ApplyRefused(reason=why.reason, detail=why.detail))
+        await self._release()
+        await self._commit(refusal, "PROPOSED")
+        return build_report(self.log.state)
+
+    async def end(
+        self, ending: TaskState, why: Decision, trace: str, *, is_proposing: bool, keep_conversation: bool
+    ) -> Report:
+        """Records how it ended, with what really differs in the tree, and writes the report."""
+        log = self.log
+        trouble = await self._release()
+        changes = Changes() if is_proposing else await self.tree.final_changes()
+        summary = write_summary(log.state, ending, why.reason, why.detail, changes.files)
+        ended = TaskEnded(
+            state=ending,
+            verified=ending == "SUCCESS" and bool(log.state.passing_run),
+            reason=why.reason,
+            summary="\n".join([summary, *trouble]) if summary else "",
+            files_changed=changes.files,
+            tree=changes.tree,
+            diffstat=changes.diffstat,
+            traceback=trace,
+        )
+        await self._commit([ended], ending, keep_bodies=keep_conversation)
+        if not keep_conversation:
+            self.folder.forget_outputs(self.task.id)
+        report = build_report(log.state)
+        if codes := report_problems(report.model_dump(mode="json")):
+            await self._commit([TaskReportInvalid(codes=codes)], None)
+        self._write(report)
+        keep = {*report.run_ids, *self.store.failed_runs()}
+        await asyncio.to_thread(prune_runs, self.folder.runs, keep, self.now())
+        return report
+
+    async def _release(self) -> list[str]:
+        """Gives up what was kept of protected files; says which of those could not be put back."""
+        kept = f"what they were is kept in {self.folder.protected(self.task.id)}"
+        try:
+            restored = await asyncio.to_thread(release_protected, self.folder, self.task, self.log.state)
+        except (HeadgateError, OSError) as error:
+            return [f"Protected files could not be looked at ({error}); {kept}."]
+        lost = [one.sentence() for one in restored if one.problem]
+        return [*lost, f"Of these files, {kept}."] if lost else []
+
+    async def _commit(self, bodies: list[AnyBody], state: TaskState | None, keep_bodies: bool = True) -> None:
+        try:
+            await self._try_commit(bodies, state, keep_bodies)
+        except StoreError:
+            if not self.folder.drop_ballast():
+                raise
+            await self._try_commit(bodies, state, keep_bodies)
+
+    async def _try_commit(self, bodies: list[AnyBody], state: TaskState | None, keep_bodies: bool) -> None:
+        for body in bodies:
+            self.log.record("", 0, body)
+        await self.log.commit_state(state, keep_bodies=keep_bodies)
+
+    def _write(self, report: Report) -> None:
+        try:
+            self.folder.write_report(report, self.log.state)
+        except OSError:
+            if not self.folder.drop_ballast():
+                raise
+            self.folder.write_report(report, self.log.state)

@@ -1,0 +1,71 @@
+"""The flow that a task is carried out with, and the models that it asks."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from headgate.config.flows import flow_from_config
+from headgate.config.load import Loaded
+from headgate.core.events import Event, PhaseProbed, ReplyFailed, ReplyReceived
+from headgate.core.flow import Flow
+from headgate.core.messages import Model
+from headgate.core.settings import ModelSettings, Price
+from headgate.core.task import Options
+from headgate.engine.folder import Folder
+from headgate.engine.outfit import TOOLS
+from headgate.models.base import open_fitted
+from headgate.models.scripted import ScriptedModel
+
+SPECS = tuple(tool.spec for tool in TOOLS)
+
+
+def choose_flow(loaded: Loaded, options: Options, folder: Folder) -> Flow:
+    """The flow that a task is carried out with; ConfigError where there is none such."""
+    return flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents)
+
+
+def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
+    """How often a task has asked one of its models so far."""
+    models = {stage.id: stage.model for stage in (*flow.stages, flow.replan)}
+    steps = [stage for stage in flow.stages if stage.foreach]
+
+    def asked(path: str) -> str | None:
+        name = path.partition("#")[0]
+        of_step = next((stage.model for stage in steps if name.startswith(f"{stage.id}-")), None)
+        return models.get(name, of_step)
+
+    requests = [event for event in past if isinstance(event.body, ReplyReceived | ReplyFailed | PhaseProbed)]
+    return sum(asked(event.path) == model for event in requests)
+
+
+def model_names(flow: Flow) -> tuple[str | None, ...]:
+    """The models that a flow's stages name; None is the default."""
+    return tuple(dict.fromkeys((None, *(stage.model for stage in (*flow.stages, flow.replan)))))
+
+
+async def open_models(
+    stack: AsyncExitStack,
+    loaded: Loaded,
+    flow: Flow,
+    given: Mapping[str | None, Model],
+    repo: Path,
+    past: Sequence[Event],
+) -> tuple[dict[str | None, Model], dict[str | None, ModelSettings]]:
+    """The models that a flow's stages name, open while the stack is, and their settings.
+
+    Those that were handed in come first. A script goes on where an earlier process was in it.
+    """
+    models: dict[str | None, Model] = {}
+    settings: dict[str | None, ModelSettings] = {}
+    for name in model_names(flow):
+        handed_in = given.get(name)
+        if handed_in is not None:
+            price = handed_in.price if isinstance(handed_in, ScriptedModel) else Price()
+            models[name], settings[name] = handed_in, ModelSettings(model=handed_in.name, price=price)
+        else:
+            wanted = loaded.config.model_settings(name)
+            opened, settings[name] = await stack.enter_async_context(open_fitted(wanted, repo))
+            if isinstance(opened, ScriptedModel):
+                opened.skip(requests_made(past, flow, name))
+            models[name] = opened
+    return models, settings

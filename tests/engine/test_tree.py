@@ -1,0 +1,58 @@
+"""What a task has changed is found out whatever lies in the tree by then."""
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from headgate.engine.proposals import is_written, take_back
+from headgate.engine.tree import TaskTree
+from headgate.host.disk import DiskWorkspace
+from headgate.host.git import Snapshots, git
+from headgate.host.overlay import Proposed, decode_changes, encode_changes
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q")
+    for name in ("pipe", "link", "file"):
+        (tmp_path / name).write_text("old\n")
+    (tmp_path / "file").chmod(0o640)
+    return tmp_path
+
+
+async def test_neither_a_pipe_nor_a_device_keeps_a_task_from_its_end(repo: Path) -> None:
+    old = sha256(b"old\n").hexdigest()
+    tree = TaskTree(Snapshots(repo), lambda: dict.fromkeys(("file", "link", "pipe"), old))
+    await tree.begin()
+    for name in ("pipe", "link"):
+        (repo / name).unlink()
+    os.mkfifo(repo / "pipe")
+    (repo / "link").symlink_to("/dev/zero")
+    assert [tree.hash_of(name) for name in ("file", "link", "pipe", "gone")] == [old, None, None, None]
+    assert (await tree.final_changes()).files == ("link", "pipe")
+
+
+def test_what_is_taken_back_has_its_mode_again(repo: Path) -> None:
+    tree, disk = TaskTree(Snapshots(repo), dict), DiskWorkspace(repo)
+    (repo / "pipe").chmod(0o750)
+    changes = decode_changes(
+        encode_changes(
+            [
+                Proposed("file", b"old\n", b"old\n", 0o755, 0o640),
+                Proposed("link", b"old\n", None, None, 0o644),
+                Proposed("new", None, b"new\n", 0o755, None),
+                Proposed("pipe", b"old\n", b"new\n", 0o600, 0o750),
+            ]
+        )
+    )
+    assert [is_written(tree, change) for change in changes] == [False] * 4
+    disk.apply(changes[:2])
+    (repo / "link").unlink(missing_ok=True)
+    assert [is_written(tree, change) for change in changes] == [True, True, False, False]
+    disk.apply(changes[2:])
+    assert [is_written(tree, change) for change in changes] == [True] * 4
+    take_back(disk, tree, changes)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in repo.iterdir() if path.is_file()}
+    assert modes == {"file": 0o640, "link": 0o644, "pipe": 0o750}

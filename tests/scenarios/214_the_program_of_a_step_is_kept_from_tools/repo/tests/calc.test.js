@@ -1,0 +1,1 @@
+test('add', () => expect(add(1, 2)).toBe(3));
