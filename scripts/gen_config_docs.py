@@ -27,6 +27,7 @@ TESTED = {
     "base_url": "tests/config/test_config_load.py",
     "api_key": "tests/config/test_config_load.py",
     "models": "tests/config/test_config_load.py",
+    "tool_transport": "tests/models/transports/test_transport_tasks.py",
     "benchmark_output_mode": "tests/cli/test_benchmark.py",
 }
 """Keys whose effect is outside of what a scenario can see: servers, keys, files of Headgate's own."""

@@ -132,7 +132,8 @@ def make_repo(row: Row, cage: Cage, place: Path) -> Path:
         file = repo / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    model = {"model": f"openai/{row.name}", "base_url": cage.url, "timeouts": {"idle": 20}, **row.model}
+    reached = {"base_url": cage.url, "timeouts": {"idle": 20}, "tool_transport": "native"}
+    model = {"model": f"openai/{row.name}", **reached, **row.model}
     settings = {**SETTINGS, "model": "beast", "models": {"beast": model}, **row.settings}
     (repo / "agent.yaml").write_text(yaml.safe_dump(settings))
     who = ("-c", "user.name=Tests", "-c", "user.email=tests@localhost", "-c", "commit.gpgsign=false")

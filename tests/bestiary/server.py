@@ -25,6 +25,9 @@ class Cage:
     prompt_tokens: Counter[str] = field(default_factory=Counter)
 
     async def respond(self, seen: Seen, wire: Wire) -> None:
+        if not seen.body:  # a question about the server, which no model answers
+            await answer({"error": "there is no such path"}, 404)(seen, wire)
+            return
         body = seen.json
         name = body["model"]
         self.requests[name] += 1

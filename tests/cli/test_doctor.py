@@ -23,6 +23,7 @@ from headgate.cli.modelcheck import PATIENCE, Patience
 @pytest.fixture
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-user-config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = tmp_path / "repo"
     folder.mkdir()
     git("init", "-q", "-b", "main", cwd=folder)
@@ -104,11 +105,16 @@ class Server:
 
 
 async def findings(
-    repo: Path, environ: dict[str, str] | None = None, patience: Patience = PATIENCE, **flags: str
+    repo: Path,
+    environ: dict[str, str] | None = None,
+    patience: Patience = PATIENCE,
+    fresh: bool = False,
+    **flags: str,
 ) -> dict[str, Finding]:
     path = {"PATH": os.environ["PATH"]} | (environ or {})
     said: list[str] = []
-    found = {item.check: item async for item in examine(repo, None, flags, path, said.append, patience)}
+    checks = examine(repo, None, flags, path, said.append, patience, fresh)
+    found = {item.check: item async for item in checks}
     assert len(said) <= 2
     return found
 
@@ -137,6 +143,7 @@ async def test_all_is_well(repo: Path) -> None:
         Finding("server", "ok", "reachable, 2 models"),
         Finding("streaming", "ok", "a reply came in 2 pieces"),
         Finding("tool calls", "ok", "the model called the tool that it was offered"),
+        Finding("tool transport", "ok", "native: the server's own calls work"),
     ]
     (question,) = server.asked
     assert question["max_tokens"] == 1024
@@ -163,8 +170,9 @@ async def test_all_is_well(repo: Path) -> None:
 )
 async def test_a_server_that_takes_no_tools(repo: Path, refusal: tuple[int, Any], fix: str) -> None:
     found = await ask(repo, Server(refusal=refusal))
-    assert outline(found, "server", "tool calls") == [("ok", ""), ("fail", "environment")]
-    assert found["tool calls"].fix.startswith(fix)
+    assert outline(found, "server", "tool calls") == [("ok", ""), ("warn", "")]
+    assert found["tool calls"].fix.startswith(f"Tools are called in another way. {fix}")
+    assert found["tool transport"].detail == "text: the server takes no tools, schemas are ignored"
     assert "streaming" not in found
 
 
@@ -180,7 +188,8 @@ async def test_a_server_that_takes_no_tools(repo: Path, refusal: tuple[int, Any]
 )
 async def test_calls_that_come_as_text(repo: Path, text: str) -> None:
     found = await ask(repo, Server(events=(delta(content=text[:9]), delta(content=text[9:]), last())))
-    assert outline(found, "streaming", "tool calls") == [("ok", ""), ("fail", "environment")]
+    assert outline(found, "streaming", "tool calls") == [("ok", ""), ("warn", "")]
+    assert found["tool transport"].detail == "text: the model's calls come as text"
     assert found["tool calls"].detail.startswith("the server does not turn the model's calls into tool calls")
     assert "--jinja" in found["tool calls"].fix
 
@@ -201,6 +210,26 @@ async def test_a_model_that_does_not_call(
     found = await ask(repo, Server(events=events))
     assert outline(found, "tool calls") == [("warn", "")]
     assert found["tool calls"].detail.startswith(detail)
+
+
+async def test_how_tools_are_called_is_remembered_until_it_is_asked_anew(repo: Path) -> None:
+    server = Server(events=(delta(content="I am"), delta(content=" ready."), last()))
+    counts, told = [], set()
+    async with server.running() as address:
+        for fresh in (False, False, True):
+            found = await findings(repo, model="openai/m", base_url=address, fresh=fresh)
+            counts.append(len(server.asked))
+            told.add(found["tool transport"].detail)
+    # The question is always asked; what shows that no schema holds is one more request.
+    assert (counts, told) == ([2, 3, 5], {"text: the model called no tool, schemas are ignored"})
+
+
+async def test_a_transport_that_is_named_is_used(repo: Path) -> None:
+    (repo / "agent.yaml").write_text("tool_transport: native\n")
+    server = Server(events=(delta(content='<tool_call>{"name": "report_ready", "arguments": {}}'), last()))
+    found = await ask(repo, server)
+    assert outline(found, "tool calls", "tool transport") == [("fail", "environment"), ("ok", "")]
+    assert found["tool transport"].detail == "native, as configured"
 
 
 async def test_a_model_without_end_is_not_waited_for(repo: Path) -> None:

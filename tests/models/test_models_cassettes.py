@@ -6,11 +6,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from model_server import answer, talk_to
+from model_server import answer, serve
 
 from cases import case_path
 from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.errors import ModelError, ModelRefused, ReplyInvalid
+from headgate.models.base import ModelSettings, open_wire
 from headgate.models.failures import ModelUnknown, RequestRejected, ServerTrouble
 
 ASK = Request([Message("user", "Hi")])
@@ -35,7 +36,11 @@ async def replay(exchange: dict[str, Any]) -> Reply | ModelError:
     response = exchange["response"]
     body = response if isinstance(response, str) else json.dumps(response)
     respond = answer(body, exchange["status"], content_type=exchange["content_type"], pieces=1000)
-    async with talk_to(respond, model=f"{protocol(exchange)}/m") as (_, model):
+    # The wire as it is: what a transport makes of a reply is tested elsewhere.
+    async with (
+        serve(respond) as server,
+        open_wire(ModelSettings(model=f"{protocol(exchange)}/m", base_url=server.url)) as model,
+    ):
         try:
             return await model.reply(ASK)
         except ModelError as error:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import AsyncExitStack, ExitStack
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -13,12 +14,15 @@ import click
 
 from headgate.cli.following import EXIT_CODES, print_summary
 from headgate.cli.live import Progress, say
+from headgate.cli.localserver import LocalServer, find_model, local_server
 from headgate.config.load import load_config
+from headgate.core.messages import Model
 from headgate.core.report import Report
 from headgate.core.task import Constraints
 from headgate.engine.bus import Bus
 from headgate.engine.engine import Engine
 from headgate.errors import ConfigError
+from headgate.models.base import open_model
 from headgate.models.scripted import ScriptedModel
 
 TASK = "Fix the failing test of basket.total.\n\nConstraints:\n- Do not change the tests"
@@ -26,23 +30,36 @@ INTRODUCTION = (
     "The real engine on a small repository with a failing test. The model is a script that makes the mistakes"
     " that models make: it writes too early, and it says that it is done when it is not."
 )
+LOCAL_INTRODUCTION = (
+    "The real engine on a small repository with a failing test, and a real model: SmolLM2 with 135 million"
+    " parameters, on one processor of this machine. A model of this size will not fix the test. What there is"
+    " to see is that it is kept in line: the task ends, nothing is broken, and the report is true. That takes"
+    " a few minutes."
+)
+LOCAL_REPLY = 64
+"""Tokens: as much as one call needs. A model of this size finds no end by itself."""
 
 
 @click.command("demo")
 @click.option("--into", type=click.Path(path_type=Path), metavar="DIR", help="Put the repository there.")
-def command(into: Path | None) -> None:
+@click.option("--local", is_flag=True, help="Ask a real, tiny model on this machine in place of a script.")
+def command(into: Path | None, local: bool) -> None:
     """Watch a task run without a model, in a throw-away repository."""
     if into is not None and into.exists():
         raise ConfigError(f"{into} is there already: name a folder that is not.")
+    if local:
+        find_model()
     target = into.resolve() if into else Path(tempfile.mkdtemp(prefix="headgate-demo-")) / "basket"
-    say(INTRODUCTION, hanging=0)
+    say(LOCAL_INTRODUCTION if local else INTRODUCTION, hanging=0)
     say()
     say(f"$ cd {target}")
     say(f"$ headgate run '{TASK.splitlines()[0]}' --keep 'Do not change the tests'\n", hanging=4)
     sys.stdout.flush()
-    with as_file(files("headgate.cli").joinpath("sample")) as sample:
+    with ExitStack() as stack:
+        sample = stack.enter_context(as_file(files("headgate.cli").joinpath("sample")))
+        server = stack.enter_context(local_server()) if local else None
         _make_repository(sample / "repo", target)
-        report = asyncio.run(_run(target, ScriptedModel.load(sample / "script.yaml")))
+        report = asyncio.run(_run(target, sample / "script.yaml", server))
     print_summary(report)
     program = "headgate" if shutil.which("headgate") else str(Path(sys.argv[0]).absolute())
     say(f"\nThe repository is in {target}: try git diff there, or {program} show --detail.", hanging=2)
@@ -58,13 +75,18 @@ def _make_repository(source: Path, target: Path) -> None:
         subprocess.run(["git", "-C", str(target), *args], check=True, stdin=subprocess.DEVNULL)
 
 
-async def _run(repo: Path, model: ScriptedModel) -> Report:
+async def _run(repo: Path, script: Path, server: LocalServer | None) -> Report:
     progress = Progress()
     environ = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
     loaded = load_config(repo, environ=environ, flags={})
-    engine = Engine.open(repo, loaded, Bus([progress.hear], [progress.feel]), {None: model})
-    try:
+    async with AsyncExitStack() as stack:
+        model: Model
+        if server is None:
+            model = ScriptedModel.load(script)
+        else:
+            settings = server.settings(temperature=0, max_tokens=LOCAL_REPLY, tool_transport="schema")
+            model = await stack.enter_async_context(open_model(settings))
+        engine = Engine.open(repo, loaded, Bus([progress.hear], [progress.feel]), {None: model})
+        stack.callback(engine.store.close)
         with progress:
             return await engine.run(engine.submit(TASK, Constraints()))
-    finally:
-        engine.store.close()

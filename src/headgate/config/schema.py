@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
 from headgate.config.knobs import FlowKnobs
 from headgate.core.names import nearest
-from headgate.core.settings import ModelSettings, Settings, VerifyStep
+from headgate.core.settings import ModelSettings, Settings, ToolTransport, VerifyStep
 from headgate.errors import ConfigError
 
 NO_MODEL = (
@@ -73,6 +73,8 @@ class Config(FlowKnobs):
     """The address of that model's server, such as `http://localhost:11434/v1`."""
     api_key: SecretStr | None = None
     """The key for that server; better left to HEADGATE_API_KEY than written into a file."""
+    tool_transport: ToolTransport | None = None
+    """How models that do not say so themselves call tools: `auto`, `native`, `text` or `schema`."""
     models: dict[str, ModelSettings] = Field(default_factory=dict)
     """Models by a name of your own, for `model` and for the stages of a flow."""
     verification: Verification = Verification()
@@ -130,6 +132,8 @@ class Config(FlowKnobs):
 
     def _find_model(self, name: str) -> ModelSettings:
         chosen = self.models.get(name) or ModelSettings(model=name)
+        if self.tool_transport and "tool_transport" not in chosen.model_fields_set:
+            chosen = chosen.model_copy(update={"tool_transport": self.tool_transport})
         if provider_of(chosen.model):
             return chosen
         raise unknown_model(chosen.model, self.models)

@@ -4,7 +4,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-
 ToolTransport = Literal["auto", "native", "text", "schema"]
 
 
@@ -62,8 +61,7 @@ class ModelSettings(Settings):
     context_window: int | None = Field(None, gt=0)
     """The model's context window in tokens; history is compacted before it is full."""
     tool_transport: ToolTransport = "auto"
-    """How tools are called: by the server's own calls (`native`), calls written as `text`, one JSON object that
-    the server holds the model to (`schema`), or whichever works (`auto`)."""
+    """How tools are called: `native` by the server, as `text`, by a JSON `schema`, or what works (`auto`)."""
     timeouts: Timeouts = Timeouts()
     price: Price = Price()
     headers: dict[str, str] = {}

@@ -79,7 +79,7 @@ class AnthropicModel:
         }
         optional = {"temperature": temperature, "top_p": settings.top_p}
         head |= {name: value for name, value in optional.items() if value is not None}
-        return encode_head(head, settings.extra_body)
+        return encode_head(head, {**settings.extra_body, **request.extra_body})
 
 
 def _split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:

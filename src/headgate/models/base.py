@@ -4,14 +4,26 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from headgate.core.messages import Model
 from headgate.core.settings import ModelSettings, Timeouts
 from headgate.errors import ConfigError
 
-__all__ = ["Endpoint", "ModelSettings", "Timeouts", "find_endpoint", "open_model", "split_model"]
+if TYPE_CHECKING:
+    from headgate.models.transports.findings import Findings
+
+__all__ = [
+    "Endpoint",
+    "ModelSettings",
+    "Timeouts",
+    "find_endpoint",
+    "open_fitted",
+    "open_model",
+    "open_wire",
+    "split_model",
+]
 
 Provider = Literal["openai", "anthropic", "script"]
 
@@ -113,8 +125,44 @@ def check_model(settings: ModelSettings, script_root: Path | None = None) -> Non
 
 
 @asynccontextmanager
-async def open_model(settings: ModelSettings, script_root: Path | None = None) -> AsyncIterator[Model]:
-    """A model that is ready to be asked, closed on leaving. A script's path is relative to `script_root`."""
+async def open_model(
+    settings: ModelSettings, script_root: Path | None = None, findings: "Findings | None" = None
+) -> AsyncIterator[Model]:
+    """A model that is ready to be asked, closed on leaving, with its tools called as the settings say.
+
+    A script's path is relative to `script_root`. `findings` are what is known about the server.
+    """
+    async with open_wire(settings, script_root) as model:
+        if split_model(settings.model)[0] == "script":
+            yield model
+            return
+        from headgate.models.transports.opening import wrap
+
+        yield wrap(model, settings, findings)
+
+
+@asynccontextmanager
+async def open_fitted(
+    settings: ModelSettings, script_root: Path | None = None, cache: Path | None = None
+) -> AsyncIterator[tuple[Model, ModelSettings]]:
+    """As `open_model`, after asking what the user left open; and the settings with that filled in.
+
+    The answers are kept in the folder `cache`, by default the user's own for this.
+    """
+    if split_model(settings.model)[0] == "script":
+        async with open_wire(settings, script_root) as model:
+            yield model, settings
+        return
+    from headgate.models.transports.opening import fit
+
+    fitted, findings = await fit(settings, cache)
+    async with open_model(fitted, script_root, findings) as model:
+        yield model, fitted
+
+
+@asynccontextmanager
+async def open_wire(settings: ModelSettings, script_root: Path | None = None) -> AsyncIterator[Model]:
+    """A model as its server speaks: tools go out and calls come in as the wire format has them."""
     # Imported here because the HTTP client takes longer to load than all the rest of the program, and most
     # commands never ask a model.
     provider, name = split_model(settings.model)

@@ -86,7 +86,7 @@ class OpenAIModel:
         }
         head = {"stream": True, "model": self._client.endpoint.model}
         head |= {name: value for name, value in optional.items() if value is not None}
-        return encode_head(head, settings.extra_body)
+        return encode_head(head, {**settings.extra_body, **request.extra_body})
 
 
 def encode_head(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:

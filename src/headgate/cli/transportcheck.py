@@ -1,0 +1,45 @@
+"""What `headgate doctor` says about how tools will be called."""
+
+import asyncio
+from dataclasses import replace
+
+from headgate.cli.checkup import Finding
+from headgate.core.messages import Reply
+from headgate.core.settings import ModelSettings
+from headgate.models.failures import ToolsUnsupported
+
+CHECK = "tool transport"
+
+
+async def check_transport(
+    settings: ModelSettings, answer: Reply | ToolsUnsupported, fresh: bool, total: float
+) -> Finding | None:
+    """The transport that a task would begin with, and why; None where there is nothing to choose.
+
+    `answer` is what the question with a tool brought: with `fresh`, or where nothing is remembered, the probe
+    goes on from there.
+    """
+    # The HTTP client is slow to import, and most checks do without.
+    from headgate.models.profile import find_profile
+    from headgate.models.transports.opening import find_out, is_asked
+
+    if settings.tool_transport != "auto":
+        return Finding(CHECK, "ok", f"{settings.tool_transport}, as configured")
+    if not is_asked(settings):
+        return None
+    try:
+        async with asyncio.timeout(total):
+            found = await find_out(settings, first=answer, fresh=fresh)
+    except TimeoutError:
+        found = None
+    if found is None:
+        return Finding(CHECK, "note", "native: the server did not answer the questions about it")
+    chosen = found.choose(find_profile(settings.model.partition("/")[2]))
+    return Finding(CHECK, "ok", f"{chosen}: {found.describe()}")
+
+
+def ease(finding: Finding, transport: Finding | None) -> Finding:
+    """A failure of the server's own calls, where tools are called in another way."""
+    if transport is None or transport.detail.startswith("native") or finding.status != "fail":
+        return finding
+    return replace(finding, status="warn", fault="", fix=f"Tools are called in another way. {finding.fix}")

@@ -1,0 +1,96 @@
+"""What is known about families of models, from the data files in `profiles/`."""
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+import yaml
+from pydantic import Field, field_validator
+
+from headgate.core.settings import ModelSettings, Settings
+from headgate.models.textcalls import NAMES
+
+Transport = Literal["native", "text", "schema"]
+
+
+class Profile(Settings):
+    """A family of models: what can be said of it before it was asked anything."""
+
+    name: str
+    """How the family is called, for people."""
+    match: str = ""
+    """A regular expression that is looked for in the model's name, in lower case."""
+    context_window: int | None = Field(None, gt=0)
+    """The largest one; servers are often started with less, and are asked first."""
+    transports: tuple[Transport, ...] = ("native", "text", "schema")
+    """Those that work at all."""
+    temperature: float | None = Field(None, ge=0)
+    """What its makers advise."""
+    top_p: float | None = Field(None, gt=0, le=1)
+    """What its makers advise."""
+    calls: str | None = None
+    """The form in which it writes calls as text, by its name in docs/tool-calls.md."""
+    one_call: bool = False
+    """It manages one call in a reply; more are not taken."""
+    needs_reasoning_back: bool = False
+    """It gets worse if what it thought in the current exchange is not sent back to it."""
+    opens_thinking: bool = False
+    """Its prompt ends inside the thinking, so that a reply has only the closing mark."""
+
+    @field_validator("calls")
+    @classmethod
+    def _is_known(cls, calls: str | None) -> str | None:
+        if calls is not None and calls not in NAMES:
+            raise ValueError(f'there is no form "{calls}"')
+        return calls
+
+    @field_validator("match")
+    @classmethod
+    def _is_pattern(cls, match: str) -> str:
+        try:
+            re.compile(match)
+        except re.error as error:
+            raise ValueError(f"it is no regular expression: {error}") from error
+        return match
+
+
+UNKNOWN = Profile(name="unknown")
+
+
+@cache
+def load_profiles() -> tuple[Profile, ...]:
+    """Every profile, as the data files have them."""
+    folder = files("headgate.models") / "profiles"
+    found: list[Profile] = []
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".yaml"):
+            found += [Profile.model_validate(entry) for entry in yaml.safe_load(file.read_text("utf-8"))]
+    return tuple(found)
+
+
+def find_profile(model: str) -> Profile:
+    """The profile for a model's name, such as `qwen/qwen3-coder:30b` or `Qwen3-Coder-30B-Q4_K_M.gguf`.
+
+    A name may hold that of another family (`deepseek-r1-distill-qwen`): the one that comes first counts, and
+    of two that begin there the one that says more.
+    """
+    # Owners come before a slash and may be called like a family whose model this is not.
+    name = model.lower().rstrip("/").rpartition("/")[2]
+    found = [(match, profile) for profile in load_profiles() if (match := re.search(profile.match, name))]
+    if not found:
+        return UNKNOWN
+    return min(found, key=lambda pair: (pair[0].start(), -len(pair[0][0])))[1]
+
+
+def with_profile(settings: ModelSettings, profile: Profile, window: int | None = None) -> ModelSettings:
+    """The settings with what the user left open filled in; `window` is what the server said of itself."""
+    advised = {
+        "context_window": window or profile.context_window,
+        "temperature": profile.temperature,
+        "top_p": profile.top_p,
+    }
+    update = {name: value for name, value in advised.items() if value is not None}
+    return settings.model_copy(
+        update={name: value for name, value in update.items() if getattr(settings, name) is None}
+    )

@@ -1,0 +1,33 @@
+"""The server's own tool calls; calls that it leaves in the text are rescued from there."""
+
+from headgate.core.messages import Model, OnDelta, Reply, Request
+from headgate.models.profile import Profile
+from headgate.models.transports.replies import explain_problem, read_text, with_one_call, with_parsed
+
+
+class NativeModel:
+    """Passes requests on as they are, and splits the thinking off where the server did not."""
+
+    def __init__(self, inner: Model, profile: Profile, *, rescue: bool) -> None:
+        self.name = inner.name
+        self.rescued = 0
+        """Replies whose calls were in the text."""
+        self._inner = inner
+        self._profile = profile
+        self._rescue = rescue
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        """One reply."""
+        reply = await self._inner.reply(request, on_delta)
+        message = reply.message
+        if not message.content:
+            return with_one_call(reply, self._profile)
+        tools = request.tools if self._rescue and not message.calls else ()
+        parsed = read_text(reply, tools, self._profile)
+        if parsed.calls:
+            self.rescued += 1
+        broken = [problem for problem in parsed.problems if problem.reason != "unknown_tool"]
+        if tools and broken and not parsed.calls and reply.finish != "length":
+            self.rescued += 1
+            raise explain_problem(broken[0], tools)
+        return with_one_call(with_parsed(reply, parsed, request), self._profile)

@@ -1,0 +1,160 @@
+"""One JSON object per turn, to which the server holds the model."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
+from headgate.errors import ReplyInvalid
+from headgate.models.callids import CallIds
+from headgate.models.failures import RequestRejected
+from headgate.models.jsontext import encode_json, parse_arguments
+from headgate.models.profile import Profile
+from headgate.models.textcalls.coercion import coerce_arguments
+from headgate.models.textcalls.source import OutOfWork, Source
+from headgate.models.textcalls.toolbook import ToolBook
+from headgate.models.transports.callschema import call_schema, reaches_limit, string_limit
+from headgate.models.transports.describing import describe_tools
+from headgate.models.transports.rendering import Rendering
+from headgate.models.transports.replies import known_calls, read_text, watch, with_one_call, with_parsed
+from headgate.models.transports.servers import CONSTRAINTS, LONG_STRING, SAFE_STRING, Kind
+
+_FORM = """# Tools
+
+Answer with one JSON object that calls one tool. Its keys are thought (one short sentence: why), name (of the
+tool) and arguments. The result follows in <tool_response>. The tools (? marks what may be left out):
+{tools}"""
+_SCHEMAS = 32
+_GRAMMAR = re.compile("grammar|repetition|sampler", re.IGNORECASE)
+
+
+class SchemaModel:
+    """Sends the schema of a call with each request and reads the object that comes back."""
+
+    def __init__(self, inner: Model, profile: Profile, kind: Kind = "unknown") -> None:
+        self.name = inner.name
+        self.ignored = 0
+        """Replies that are no object: the server does not do what it was asked."""
+        self._inner = inner
+        self._profile = profile
+        self._long = LONG_STRING
+        self._constraints = list(CONSTRAINTS[kind])
+        self._schemas: dict[tuple[ToolSpec, ...], dict[str, Any]] = {}
+        self._rendering = Rendering(_tell, _write, profile.needs_reasoning_back)
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        """One reply; ReplyInvalid where it holds no call that can be run."""
+        tools = request.tools
+        rendered = self._rendering.render(request.messages, tools)
+        asked = replace(request, messages=rendered, tools=())
+        shown = watch(on_delta, tools, self._profile)
+        if not tools:
+            reply = await self._inner.reply(asked, shown)
+            return with_parsed(reply, read_text(reply, (), self._profile), request)
+        reply = await self._ask(asked, tools, shown)
+        reply = replace(reply, message=known_calls(reply.message, tools))
+        return with_one_call(self._read(reply, request), self._profile)
+
+    def _schema(self, tools: tuple[ToolSpec, ...]) -> dict[str, Any]:
+        known = self._schemas.get(tools)
+        if known is None:
+            if len(self._schemas) >= _SCHEMAS:
+                self._schemas.clear()
+            known = self._schemas[tools] = call_schema(tools, self._long)
+        return known
+
+    async def _ask(self, request: Request, tools: tuple[ToolSpec, ...], on_delta: OnDelta | None) -> Reply:
+        """The reply, by the first of the server's fields for a schema that it does not object to."""
+        while True:
+            try:
+                extra = {**request.extra_body, **self._constraints[0](self._schema(tools))}
+                return await self._inner.reply(replace(request, extra_body=extra), on_delta)
+            except RequestRejected as rejected:
+                if self._long > SAFE_STRING and _GRAMMAR.search(rejected.detail):
+                    self._long = SAFE_STRING
+                    self._schemas.clear()
+                elif len(self._constraints) > 1:
+                    del self._constraints[0]
+                else:
+                    raise
+
+    def _read(self, reply: Reply, request: Request) -> Reply:
+        if reply.message.calls:
+            return with_parsed(reply, read_text(reply, (), self._profile), request)
+        thought = read_text(reply, (), self._profile)
+        decision = read_object(thought.content)
+        if decision is None:
+            return self._read_astray(reply, request)
+        try:
+            call, why = self._call(decision, reply, request)
+        except RecursionError as error:
+            raise ReplyInvalid("The arguments of the call are nested too deeply.") from error
+        reasoning = "\n".join(part for part in (reply.message.reasoning, thought.reasoning) if part)
+        message = replace(reply.message, content=why, calls=(call,), reasoning=reasoning, wire={})
+        return replace(reply, message=message, finish="calls" if reply.finish == "stop" else reply.finish)
+
+    def _call(self, decision: Mapping[str, Any], reply: Reply, request: Request) -> tuple[ToolCall, str]:
+        tool = ToolBook(request.tools).find(str(decision.get("name", "")))
+        arguments = decision.get("arguments", {})
+        if tool is None or not isinstance(arguments, dict):
+            self.ignored += 1
+            raise ReplyInvalid(f"The reply must name one of the tools and its arguments: {_names(request)}.")
+        if reply.finish != "length" and tool.category in ("write", "run"):
+            limit = string_limit(tool, self._long)
+            if reaches_limit(arguments, limit):
+                raise ReplyInvalid(
+                    f"The call to {tool.name} was not run: an argument has reached {limit:,} characters, "
+                    "where it is cut off. Do it in several smaller calls."
+                )
+        values = encode_json(coerce_arguments(arguments, tool.parameters)).decode()
+        why = decision.get("thought")
+        call = ToolCall(CallIds(request.messages).take(""), tool.name, values)
+        return call, why if isinstance(why, str) else ""
+
+    def _read_astray(self, reply: Reply, request: Request) -> Reply:
+        """A reply that is no object: cut off, or not held to the schema; calls in other forms count."""
+        if reply.finish == "length":
+            return reply
+        self.ignored += 1
+        parsed = read_text(reply, request.tools, self._profile)
+        if parsed.calls:
+            return with_parsed(reply, parsed, request)
+        raise ReplyInvalid(
+            'The reply must be one JSON object: {"thought": ..., "name": ..., "arguments": ...}. '
+            f"The tools are {_names(request)}."
+        )
+
+
+def read_object(text: str) -> dict[str, Any] | None:
+    """The object that a whole reply is: strictly read, else mended where nothing is made up.
+
+    An object that does not end is none: the half of a file must not be taken for a file.
+    """
+    text = text.strip()
+    try:
+        found = Source(text).json_at(0)
+    except OutOfWork:
+        return None
+    if found is None or found.cut or text[found.end :].strip():
+        return None
+    return found.value if isinstance(found.value, dict) else None
+
+
+def _names(request: Request) -> str:
+    return ", ".join(tool.name for tool in request.tools)
+
+
+def _tell(tools: tuple[ToolSpec, ...]) -> str:
+    return _FORM.format(tools=describe_tools(tools))
+
+
+def _write(message: Message) -> str:
+    if not message.calls:
+        return message.content
+    return "\n".join(_write_call(message, call) for call in message.calls)
+
+
+def _write_call(message: Message, call: ToolCall) -> str:
+    fields = {"thought": message.content, "name": call.name, "arguments": parse_arguments(call.arguments)}
+    return encode_json(fields).decode()

@@ -1,0 +1,64 @@
+"""Calls as text: for models that can write calls, and servers that do not know them."""
+
+from dataclasses import replace
+
+from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
+from headgate.models.profile import Profile
+from headgate.models.transports.describing import describe_tools
+from headgate.models.transports.rendering import Rendering
+from headgate.models.transports.replies import (
+    explain_problem,
+    known_calls,
+    read_text,
+    watch,
+    with_one_call,
+    with_parsed,
+)
+
+_FORM = """# Tools
+
+Call a tool by writing exactly this, with its arguments as JSON:
+<tool_call>
+{{"name": "{name}", "arguments": {{}}}}
+</tool_call>
+{number} The result follows in <tool_response>; never write one yourself.
+The tools (? marks what may be left out):
+{tools}"""
+
+
+class TextModel:
+    """Describes the tools in the system message and reads the calls from the reply."""
+
+    def __init__(self, inner: Model, profile: Profile) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._profile = profile
+        self._rendering = Rendering(self._tell, _write, profile.needs_reasoning_back)
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        """One reply; ReplyInvalid where it attempts calls and none can be run."""
+        tools = request.tools
+        rendered = self._rendering.render(request.messages, tools)
+        asked = replace(request, messages=rendered, tools=())
+        reply = await self._inner.reply(asked, watch(on_delta, tools, self._profile))
+        reply = replace(reply, message=known_calls(reply.message, tools))
+        parsed = read_text(reply, tools, self._profile)
+        # Of a reply that was cut off the runtime tells the model by itself.
+        if parsed.problems and not (parsed.calls or reply.message.calls) and reply.finish != "length":
+            raise explain_problem(parsed.problems[0], tools)
+        return with_one_call(with_parsed(reply, parsed, request), self._profile)
+
+    def _tell(self, tools: tuple[ToolSpec, ...]) -> str:
+        number = (
+            "Write one call in a reply." if self._profile.one_call else "Several calls may follow each other."
+        )
+        return _FORM.format(name=tools[0].name, number=number, tools=describe_tools(tools))
+
+
+def _write(message: Message) -> str:
+    return "\n".join(part for part in (message.content, *map(_write_call, message.calls)) if part)
+
+
+def _write_call(call: ToolCall) -> str:
+    # The arguments as the model wrote them: they were JSON, or the result says why not.
+    return f'<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments}}}\n</tool_call>'

@@ -1,0 +1,339 @@
+"""What is found out about a server, what is remembered, and stepping down on evidence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from local_model_server import ASK, LS, TOOLS, Body, Habits, calling, text
+
+from headgate.core.messages import Message, Model, Request, ToolCall
+from headgate.errors import ModelUnavailable, ReplyInvalid
+from headgate.models.base import ModelSettings, open_fitted, open_model
+from headgate.models.openai import OpenAIModel
+from headgate.models.transports.auto import AutoModel
+from headgate.models.transports.findings import Findings
+from headgate.models.transports.native import NativeModel
+from headgate.models.transports.opening import find_out
+from headgate.models.transports.probe import TOOL
+
+CALL = '<tool_call>{"name": "ls", "arguments": {"path": "."}}</tool_call>'
+
+
+def obedient(body: Body) -> Body:
+    """Keeps to a schema, calls no tool."""
+    if "response_format" not in body:
+        return {"content": "Certainly! Here is what I would do."}
+    shape = body["response_format"]["json_schema"]["schema"]
+    if "properties" in shape:
+        return {"content": json.dumps({"state": shape["properties"]["state"]["const"]})}
+    return {"content": '{"thought": "I look.", "name": "ls", "arguments": {}}'}
+
+
+async def found_by(habits: Habits, cache: Path, model: str = "m", **fields: Any) -> Findings | None:
+    async with habits.running() as server:
+        settings = ModelSettings(model=f"openai/{model}", base_url=server.url, **fields)
+        return await find_out(settings, cache)
+
+
+async def findings(habits: Habits, cache: Path, model: str = "m") -> dict[str, Any]:
+    found = await found_by(habits, cache, model)
+    assert found is not None
+    return found.model_dump(exclude={"at"}, exclude_defaults=True)
+
+
+async def test_a_server_with_calls_of_its_own_is_asked_once(tmp_path: Path) -> None:
+    habits = Habits(lambda body: calling(TOOL.name, ok=True))
+    assert await findings(habits, tmp_path) == {"native": "calls"}
+    assert len(habits.asked) == 1
+
+
+async def test_calls_that_come_as_text(tmp_path: Path) -> None:
+    habits = Habits(text('{"name": "report_ready", "arguments": {"ok": true}}'))
+    assert await findings(habits, tmp_path) == {"native": "text"}
+    assert len(habits.asked) == 1
+
+
+async def test_tools_that_are_dropped_and_a_schema_that_holds(tmp_path: Path) -> None:
+    habits = Habits(obedient, count_tools=False)
+    found = await findings(habits, tmp_path)
+    assert found == {"native": "none", "tools_dropped": True, "constrains": True}
+    assert len(habits.asked) == 3
+
+
+async def test_a_server_that_refuses_tools_and_ignores_schemas(tmp_path: Path) -> None:
+    habits = Habits(
+        text("Good morning!"), refuse=lambda body: "m does not support tools" if "tools" in body else None
+    )
+    assert await findings(habits, tmp_path) == {"native": "refused", "constrains": False}
+
+
+async def test_a_family_that_cannot_is_not_asked_to(tmp_path: Path) -> None:
+    habits = Habits(obedient)
+    assert await findings(habits, tmp_path, "smollm2:135m") == {"constrains": True}
+    assert len(habits.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("found", "chosen"),
+    [
+        ({}, "native"),
+        ({"native": "calls"}, "native"),
+        ({"native": "text"}, "text"),
+        ({"native": "none", "constrains": True}, "schema"),
+        ({"native": "none", "constrains": False}, "text"),
+        ({"native": "refused", "constrains": True}, "schema"),
+    ],
+)
+async def test_the_transport_follows_from_the_findings(found: dict[str, Any], chosen: str) -> None:
+    async with open_model(
+        ModelSettings(model="openai/m", base_url="http://localhost:1/v1"), findings=Findings(**found)
+    ) as model:
+        assert isinstance(model, AutoModel)
+        assert model.transport == chosen
+
+
+def listed(owner: str, **more: Any) -> dict[str, Any]:
+    return {"data": [{"id": "m", "owned_by": owner, **more}, {"id": "other", "owned_by": owner}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "window", "pages"),
+    [
+        (
+            "llamacpp",
+            4096,
+            {"/v1/models": listed("llamacpp"), "/props": {"default_generation_settings": {"n_ctx": 4096}}},
+        ),
+        ("vllm", 32768, {"/v1/models": listed("vllm", max_model_len=32768)}),
+        ("sglang", 8192, {"/v1/models": listed("sglang", max_model_len=8192)}),
+        (
+            "ollama",
+            8192,
+            {
+                "/v1/models": listed("library"),
+                "/api/ps": {"models": [{"name": "m:latest", "context_length": 8192}]},
+                "/api/show": {"model_info": {"qwen3.context_length": 40960}},
+            },
+        ),
+        (
+            "ollama",
+            16384,
+            {
+                "/v1/models": listed("library"),
+                "/api/ps": {"models": []},
+                "/api/show": {
+                    "parameters": 'stop "x"\nnum_ctx                        16384',
+                    "model_info": {"qwen3.context_length": 40960},
+                },
+            },
+        ),
+        (
+            "ollama",
+            40960,
+            {"/v1/models": listed("library"), "/api/show": {"model_info": {"qwen3.context_length": 40960}}},
+        ),
+        (
+            "lmstudio",
+            4096,
+            {
+                "/v1/models": listed("organization_owner"),
+                "/api/v0/models/m": {"loaded_context_length": 4096, "max_context_length": 32768},
+            },
+        ),
+        ("unknown", None, {}),
+        ("vllm", None, {"/v1/models": listed("vllm", max_model_len=-1)}),
+        (
+            "llamacpp",
+            None,
+            {"/v1/models": listed("llamacpp"), "/props": {"default_generation_settings": "?"}},
+        ),
+        ("unknown", None, {"/v1/models": {"data": [{"id": 3}, "x"]}}),
+    ],
+)
+async def test_what_servers_tell_of_themselves(
+    tmp_path: Path, kind: str, window: int | None, pages: dict[str, Any]
+) -> None:
+    found = await found_by(Habits(lambda body: calling(TOOL.name, ok=True), pages), tmp_path)
+    assert found is not None
+    assert (found.server, found.context_window) == (kind, window)
+    # Also where the transport is named, and the model is asked nothing.
+    habits = Habits(text("?"), pages)
+    named = await found_by(habits, tmp_path / "other", tool_transport="text")
+    assert named is not None
+    assert (named.server, named.context_window, habits.asked) == (kind, window, [])
+
+
+async def test_what_was_found_is_remembered(tmp_path: Path) -> None:
+    habits = Habits(lambda body: calling(TOOL.name, ok=True))
+    async with habits.running() as server:
+        settings = ModelSettings(model="openai/m", base_url=server.url)
+        first = await find_out(settings, tmp_path)
+        assert await find_out(settings, tmp_path) == first
+        assert len(habits.asked) == 1
+        assert await find_out(settings, tmp_path, fresh=True) != first
+        assert len(habits.asked) == 2
+        await find_out(settings.model_copy(update={"model": "openai/n"}), tmp_path)
+        assert len(habits.asked) == 3
+        for file in tmp_path.iterdir():
+            file.write_text("{")
+        await find_out(settings, tmp_path)
+        assert len(habits.asked) == 4
+        for file in tmp_path.iterdir():
+            file.write_text(Findings(native="text", at=1.0).model_dump_json())
+        assert (await find_out(settings, tmp_path) or Findings()).native == "calls"
+
+
+async def test_a_probe_that_fails_is_no_failure(tmp_path: Path) -> None:
+    async with Habits(text("?")).running() as server:
+        gone = server.url
+    settings = ModelSettings(model="openai/m", base_url=gone)
+    assert await find_out(settings, tmp_path) is None
+    assert list(tmp_path.iterdir()) == []
+    async with open_fitted(settings, cache=tmp_path) as (model, fitted):
+        assert isinstance(model, AutoModel)
+        assert (model.transport, fitted) == ("native", settings)
+        with pytest.raises(ModelUnavailable):
+            await model.reply(Request([ASK], TOOLS))
+
+
+async def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    habits = Habits(lambda body: calling(TOOL.name, ok=True))
+    assert await findings(habits, tmp_path / "file" / "folder") == {"native": "calls"}
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-5", "anthropic/claude"])
+async def test_the_large_providers_are_not_asked(tmp_path: Path, model: str) -> None:
+    settings = ModelSettings(model=model)
+    assert await find_out(settings, tmp_path) is None
+    async with open_fitted(settings, cache=tmp_path) as (opened, fitted):
+        assert not isinstance(opened, AutoModel | NativeModel)
+        assert isinstance(opened, OpenAIModel) == model.startswith("openai")
+        assert fitted == settings
+
+
+async def test_a_script_is_played_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("replies: [{text: '<tool_call>'}]")
+    async with open_fitted(ModelSettings(model="script:s.yaml"), tmp_path, tmp_path) as (model, _):
+        assert (await model.reply(Request([ASK], TOOLS))).message.content == "<tool_call>"
+
+
+async def test_what_the_user_wrote_wins(tmp_path: Path) -> None:
+    pages = {"/v1/models": listed("vllm", max_model_len=8192)}
+    habits = Habits(lambda body: calling(TOOL.name, ok=True), pages)
+    async with habits.running() as server:
+        given = {"base_url": server.url, "temperature": 0.3, "context_window": 1000}
+        settings = ModelSettings(model="openai/devstral", **given)
+        async with open_fitted(settings, cache=tmp_path) as (_, fitted):
+            assert fitted == settings
+        left_open = ModelSettings(model="openai/devstral", base_url=server.url)
+        async with open_fitted(left_open, cache=tmp_path) as (_, fitted):
+            # The server lists another model, so the family's own window counts.
+            assert (fitted.temperature, fitted.context_window) == (0.15, 131072)
+        named = ModelSettings(model="openai/m", base_url=server.url)
+        async with open_fitted(named, cache=tmp_path) as (_, fitted):
+            assert (fitted.temperature, fitted.context_window) == (None, 8192)
+
+
+async def answers(model: Model, count: int) -> list[str]:
+    """What the model does with as many requests: the called tools, or what is wrong."""
+    done = []
+    for _ in range(count):
+        try:
+            reply = await model.reply(Request([ASK], TOOLS))
+        except ReplyInvalid as error:
+            done.append(str(error)[:22])
+        else:
+            done.append(",".join(call.name for call in reply.message.calls) or reply.message.content)
+    return done
+
+
+async def opened(habits: Habits, found: Findings, count: int) -> tuple[list[str], str]:
+    async with habits.running() as server:
+        settings = ModelSettings(model="openai/m", base_url=server.url)
+        async with open_model(settings, findings=found) as model:
+            done = await answers(model, count)
+            assert isinstance(model, AutoModel)
+            return done, model.transport
+
+
+async def test_calls_in_the_text_are_rescued_and_then_expected_there() -> None:
+    habits = Habits(text(CALL))
+    assert await opened(habits, Findings(native="calls"), 5) == (["ls"] * 5, "text")
+    assert ["tools" in body for body in habits.asked] == [True, True, True, False, False]
+
+
+async def test_a_server_that_refuses_tools_is_asked_again_without() -> None:
+    habits = Habits(
+        text(CALL), refuse=lambda body: "tools param requires --jinja flag" if "tools" in body else None
+    )
+    assert await opened(habits, Findings(), 2) == (["ls", "ls"], "text")
+    assert len(habits.asked) == 3
+
+
+async def test_a_schema_that_is_ignored_is_given_up() -> None:
+    habits = Habits(text("Good morning."))
+    found = Findings(native="none", constrains=True)
+    done, transport = await opened(habits, found, 3)
+    assert (done, transport) == (["The reply must be one "] * 2 + ["Good morning."], "text")
+
+
+async def test_a_schema_that_is_refused_is_given_up_at_once() -> None:
+    habits = Habits(text(CALL), refuse=lambda body: "response_format?" if "response_format" in body else None)
+    assert await opened(habits, Findings(native="none", constrains=True), 2) == (["ls", "ls"], "text")
+
+
+async def test_a_schema_that_holds_is_kept() -> None:
+    assert await opened(Habits(obedient), Findings(native="none", constrains=True), 3) == (
+        ["ls"] * 3,
+        "schema",
+    )
+
+
+async def native(said: Body, *, rescue: bool = True, model: str = "m") -> Message:
+    async with Habits(lambda body: said).running() as server:
+        transport: Any = "auto" if rescue else "native"
+        settings = ModelSettings(model=f"openai/{model}", base_url=server.url, tool_transport=transport)
+        async with open_model(settings) as opened_model:
+            return (await opened_model.reply(Request([ASK], (LS,)))).message
+
+
+async def test_native_replies_lose_only_their_thinking() -> None:
+    assert await native({"content": "<think>Hm.</think>\nFine."}) == Message(
+        "assistant", "Fine.", reasoning="Hm."
+    )
+    told = Message("assistant", "Fine.", (ToolCall("c", "ls", "{}"),), reasoning="Hm.")
+    assert await native({"content": "<think>Hm.</think>Fine.", **calling("ls")}) == told
+    assert await native({"content": CALL}, rescue=False) == Message("assistant", CALL)
+    assert await native({"content": f"Write `{CALL}` to look."}) == Message(
+        "assistant", f"Write `{CALL}` to look."
+    )
+    with pytest.raises(ReplyInvalid, match="ends in the middle"):
+        await native({"content": CALL[:-20]})
+
+
+async def test_native_calls_of_a_model_that_manages_one() -> None:
+    one, two = calling("ls")["tool_calls"][0], {**calling("ls", path="a")["tool_calls"][0], "id": "d"}
+    said = {"tool_calls": [one, two]}
+    assert len((await native(said)).calls) == 2
+    assert len((await native(said, model="gpt-oss:20b")).calls) == 1
+
+
+@settings(max_examples=40)
+@given(st.binary(max_size=120))
+async def test_any_bytes_over_the_wire_give_calls_or_a_correction(data: bytes) -> None:
+    said = data.decode("utf-8", "surrogateescape")
+    for found in (Findings(), Findings(native="text"), Findings(native="none", constrains=True)):
+        async with Habits(text(said)).running() as server:
+            wanted = ModelSettings(model="openai/m", base_url=server.url)
+            async with open_model(wanted, findings=found) as model:
+                try:
+                    reply = await model.reply(Request([ASK], TOOLS))
+                except ReplyInvalid:
+                    continue
+                for call in reply.message.calls:
+                    assert call.name in {tool.name for tool in TOOLS}
+                    assert isinstance(json.loads(call.arguments), dict)

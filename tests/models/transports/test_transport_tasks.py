@@ -1,0 +1,139 @@
+"""Whole tasks over each transport, with a real engine and a real server: all of them end the same way."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local_model_server import Body, Habits, calling
+
+from headgate.config.load import load_config
+from headgate.core.events import Event, ReplyFailed, ViewCompacted
+from headgate.core.report import Report
+from headgate.core.task import Constraints
+from headgate.engine.engine import Engine
+from headgate.models.transports.probe import TOOL
+
+Steps = list[tuple[str, dict[str, Any]]]
+EDIT: Steps = [
+    ("read_file", {"path": "calc.py"}),
+    ("edit_file", {"path": "calc.py", "old": "a - b", "new": "a + b"}),
+    ("stage_done", {"summary": "It adds now."}),
+]
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    (folder / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    for number in range(12):
+        (folder / f"part{number}.txt").write_text(f"Line of part {number}.\n" * 180)
+    who = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false")
+    for command in (("init", "-q", "-b", "main"), ("add", "-A"), (*who, "commit", "-q", "-m", "start")):
+        subprocess.run(["git", *command], cwd=folder, check=True, stdin=subprocess.DEVNULL)
+    return folder
+
+
+def say(form: str, name: str, arguments: dict[str, Any]) -> Body:
+    call = {"name": name, "arguments": arguments}
+    match form:
+        case "native":
+            return calling(name, **arguments)
+        case "text":
+            return {"content": f"I go on.\n<tool_call>{json.dumps(call)}</tool_call>"}
+    return {"content": json.dumps({"thought": "I go on.", **call})}
+
+
+class Worker:
+    """A model that takes one step after another, in one form of calls, and knows a probe when it sees one."""
+
+    def __init__(self, form: str, steps: Steps) -> None:
+        self.form = form
+        self.steps = list(steps)
+
+    def __call__(self, body: Body) -> Body:
+        first = body["messages"][0]["content"]
+        if TOOL.name in first:
+            return say("text" if self.form == "schema" else self.form, TOOL.name, {"ok": True})
+        return say(self.form, *self.steps.pop(0))
+
+
+async def work(
+    repo: Path, habits: Habits, top: dict[str, Any] | None = None, **model: Any
+) -> tuple[Report, list[Event]]:
+    async with habits.running() as server:
+        settings = {"model": "openai/m", "base_url": server.url, **model}
+        (repo / "agent.yaml").write_text(json.dumps({"models": {"w": settings}, "model": "w", **(top or {})}))
+        loaded = load_config(repo, environ={}, flags={"flow": "flat"}, user_file=repo.parent / "none.yaml")
+        engine = Engine.open(repo, loaded)
+        events: list[Event] = []
+        engine.bus.on_event.append(events.append)
+        try:
+            return await engine.run(engine.submit("Mend add.", Constraints())), events
+        finally:
+            engine.store.close()
+
+
+@pytest.mark.parametrize(
+    ("form", "transport", "requests"),
+    [
+        ("native", "native", 3),
+        ("text", "text", 3),
+        ("schema", "schema", 3),
+        ("native", "auto", 4),
+        ("text", "auto", 4),
+    ],
+)
+async def test_a_task_is_done_over_each(repo: Path, form: str, transport: str, requests: int) -> None:
+    habits = Habits(Worker(form, EDIT))
+    report, _ = await work(repo, habits, tool_transport=transport)
+    assert report.state == "SUCCESS"
+    assert (repo / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
+    assert len(habits.asked) == requests
+    assert report.requests == 3
+    assert ("tools" in habits.asked[-1]) == (form == "native")
+
+
+async def test_the_key_at_the_top_is_for_models_that_do_not_say_so(repo: Path) -> None:
+    habits = Habits(Worker("text", EDIT))
+    report, _ = await work(repo, habits, {"tool_transport": "text"})
+    assert (report.state, len(habits.asked)) == ("SUCCESS", 3)
+    (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    habits = Habits(Worker("native", EDIT))
+    report, _ = await work(repo, habits, {"tool_transport": "text"}, tool_transport="native")
+    assert (report.state, len(habits.asked)) == ("SUCCESS", 3)
+    assert "tools" in habits.asked[0]
+
+
+async def test_a_request_that_would_not_fit_is_cut_before_it_is_sent(repo: Path) -> None:
+    window = 8192
+    too_long: list[int] = []
+
+    def refuse(body: Body) -> str | None:
+        tokens = len(json.dumps([body["messages"], body.get("tools", [])])) // 4
+        if tokens > window:
+            too_long.append(tokens)
+            return "the request exceeds the available context size"
+        return None
+
+    reads: Steps = [("read_file", {"path": f"part{number}.txt"}) for number in range(12)]
+    pages = {
+        "/v1/models": {"data": [{"id": "m", "owned_by": "llamacpp"}]},
+        "/props": {"default_generation_settings": {"n_ctx": window}},
+    }
+    habits = Habits(Worker("native", reads + EDIT), pages, refuse=refuse)
+    report, events = await work(repo, habits)
+    assert report.state == "SUCCESS"
+    assert too_long == []
+    assert not [event for event in events if isinstance(event.body, ReplyFailed)]
+    cuts = [event.body.reason for event in events if isinstance(event.body, ViewCompacted)]
+    assert cuts
+    assert set(cuts) == {"window"}
+    # Without what the server tells, the same task runs into the limit.
+    habits = Habits(Worker("native", reads + EDIT), refuse=refuse)
+    (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    await work(repo, habits)
+    assert too_long
