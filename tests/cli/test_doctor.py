@@ -143,7 +143,7 @@ async def test_all_is_well(repo: Path) -> None:
         Finding("server", "ok", "reachable, 2 models"),
         Finding("streaming", "ok", "a reply came in 2 pieces"),
         Finding("tool calls", "ok", "the model called the tool that it was offered"),
-        Finding("tool transport", "ok", "native: the server's own calls work"),
+        Finding("tool transport", "ok", "native, as configured"),
     ]
     (question,) = server.asked
     assert question["max_tokens"] == 1024
@@ -169,6 +169,7 @@ async def test_all_is_well(repo: Path) -> None:
     ],
 )
 async def test_a_server_that_takes_no_tools(repo: Path, refusal: tuple[int, Any], fix: str) -> None:
+    (repo / "agent.yaml").write_text("tool_transport: auto\n")
     found = await ask(repo, Server(refusal=refusal))
     assert outline(found, "server", "tool calls") == [("ok", ""), ("warn", "")]
     assert found["tool calls"].fix.startswith(f"Tools are called in another way. {fix}")
@@ -187,6 +188,7 @@ async def test_a_server_that_takes_no_tools(repo: Path, refusal: tuple[int, Any]
     ],
 )
 async def test_calls_that_come_as_text(repo: Path, text: str) -> None:
+    (repo / "agent.yaml").write_text("tool_transport: auto\n")
     found = await ask(repo, Server(events=(delta(content=text[:9]), delta(content=text[9:]), last())))
     assert outline(found, "streaming", "tool calls") == [("ok", ""), ("warn", "")]
     assert found["tool transport"].detail == "text: the model's calls come as text"
@@ -213,6 +215,7 @@ async def test_a_model_that_does_not_call(
 
 
 async def test_how_tools_are_called_is_remembered_until_it_is_asked_anew(repo: Path) -> None:
+    (repo / "agent.yaml").write_text("tool_transport: auto\n")
     server = Server(events=(delta(content="I am"), delta(content=" ready."), last()))
     counts, told = [], set()
     async with server.running() as address:

@@ -60,7 +60,7 @@ class ModelSettings(Settings):
     """For servers that can sample repeatably."""
     context_window: int | None = Field(None, gt=0)
     """The model's context window in tokens; history is compacted before it is full."""
-    tool_transport: ToolTransport = "auto"
+    tool_transport: ToolTransport = "native"
     """How tools are called: `native` by the server, as `text`, by a JSON `schema`, or what works (`auto`)."""
     timeouts: Timeouts = Timeouts()
     price: Price = Price()

@@ -34,7 +34,9 @@ def obedient(body: Body) -> Body:
 
 async def found_by(habits: Habits, cache: Path, model: str = "m", **fields: Any) -> Findings | None:
     async with habits.running() as server:
-        settings = ModelSettings(model=f"openai/{model}", base_url=server.url, **fields)
+        settings = ModelSettings(
+            model=f"openai/{model}", base_url=server.url, **{"tool_transport": "auto", **fields}
+        )
         return await find_out(settings, cache)
 
 
@@ -89,7 +91,8 @@ async def test_a_family_that_cannot_is_not_asked_to(tmp_path: Path) -> None:
 )
 async def test_the_transport_follows_from_the_findings(found: dict[str, Any], chosen: str) -> None:
     async with open_model(
-        ModelSettings(model="openai/m", base_url="http://localhost:1/v1"), findings=Findings(**found)
+        ModelSettings(model="openai/m", base_url="http://localhost:1/v1", tool_transport="auto"),
+        findings=Findings(**found),
     ) as model:
         assert isinstance(model, AutoModel)
         assert model.transport == chosen
@@ -169,7 +172,7 @@ async def test_what_servers_tell_of_themselves(
 async def test_what_was_found_is_remembered(tmp_path: Path) -> None:
     habits = Habits(lambda body: calling(TOOL.name, ok=True))
     async with habits.running() as server:
-        settings = ModelSettings(model="openai/m", base_url=server.url)
+        settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
         first = await find_out(settings, tmp_path)
         assert await find_out(settings, tmp_path) == first
         assert len(habits.asked) == 1
@@ -189,7 +192,7 @@ async def test_what_was_found_is_remembered(tmp_path: Path) -> None:
 async def test_a_probe_that_fails_is_no_failure(tmp_path: Path) -> None:
     async with Habits(text("?")).running() as server:
         gone = server.url
-    settings = ModelSettings(model="openai/m", base_url=gone)
+    settings = ModelSettings(model="openai/m", base_url=gone, tool_transport="auto")
     assert await find_out(settings, tmp_path) is None
     assert list(tmp_path.iterdir()) == []
     async with open_fitted(settings, cache=tmp_path) as (model, fitted):
@@ -207,7 +210,7 @@ async def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("model", ["openai/gpt-5", "anthropic/claude"])
 async def test_the_large_providers_are_not_asked(tmp_path: Path, model: str) -> None:
-    settings = ModelSettings(model=model)
+    settings = ModelSettings(model=model, tool_transport="auto")
     assert await find_out(settings, tmp_path) is None
     async with open_fitted(settings, cache=tmp_path) as (opened, fitted):
         assert not isinstance(opened, AutoModel | NativeModel)
@@ -226,14 +229,14 @@ async def test_what_the_user_wrote_wins(tmp_path: Path) -> None:
     habits = Habits(lambda body: calling(TOOL.name, ok=True), pages)
     async with habits.running() as server:
         given = {"base_url": server.url, "temperature": 0.3, "context_window": 1000}
-        settings = ModelSettings(model="openai/devstral", **given)
+        settings = ModelSettings(model="openai/devstral", tool_transport="auto", **given)
         async with open_fitted(settings, cache=tmp_path) as (_, fitted):
             assert fitted == settings
-        left_open = ModelSettings(model="openai/devstral", base_url=server.url)
+        left_open = ModelSettings(model="openai/devstral", base_url=server.url, tool_transport="auto")
         async with open_fitted(left_open, cache=tmp_path) as (_, fitted):
             # The server lists another model, so the family's own window counts.
             assert (fitted.temperature, fitted.context_window) == (0.15, 131072)
-        named = ModelSettings(model="openai/m", base_url=server.url)
+        named = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
         async with open_fitted(named, cache=tmp_path) as (_, fitted):
             assert (fitted.temperature, fitted.context_window) == (None, 8192)
 
@@ -253,7 +256,7 @@ async def answers(model: Model, count: int) -> list[str]:
 
 async def opened(habits: Habits, found: Findings, count: int) -> tuple[list[str], str]:
     async with habits.running() as server:
-        settings = ModelSettings(model="openai/m", base_url=server.url)
+        settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
         async with open_model(settings, findings=found) as model:
             done = await answers(model, count)
             assert isinstance(model, AutoModel)
@@ -328,7 +331,7 @@ async def test_any_bytes_over_the_wire_give_calls_or_a_correction(data: bytes) -
     said = data.decode("utf-8", "surrogateescape")
     for found in (Findings(), Findings(native="text"), Findings(native="none", constrains=True)):
         async with Habits(text(said)).running() as server:
-            wanted = ModelSettings(model="openai/m", base_url=server.url)
+            wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
             async with open_model(wanted, findings=found) as model:
                 try:
                     reply = await model.reply(Request([ASK], TOOLS))
