@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-from pydantic import Field
-
 from headgate.tools.base import Args, Outcome, Signal, Tool, ToolContext, tool
 
 STATUS_TOOL = "agent__task_status"
@@ -13,7 +11,7 @@ class TaskStatus(Args):
     """Arguments of agent__task_status."""
 
     status: Literal["starting", "in-progress", "completed"]
-    done: str = Field(description="up to 15 words each")
+    done: str
     pending: str
     now: str
     ready_for_final_report: bool
@@ -21,7 +19,7 @@ class TaskStatus(Args):
 
 
 def agent__task_status(ctx: ToolContext, args: TaskStatus) -> Outcome:
-    """Report where you stand, beside other calls."""
+    """Report your status beside other calls, up to 15 words a field."""
     return Outcome("ok", signal=Signal("task_status", args.model_dump()))
 
 
