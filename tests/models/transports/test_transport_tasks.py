@@ -125,7 +125,7 @@ async def test_a_request_that_would_not_fit_is_cut_before_it_is_sent(repo: Path)
         "/props": {"default_generation_settings": {"n_ctx": window}},
     }
     habits = Habits(Worker("native", reads + EDIT), pages, refuse=refuse)
-    report, events = await work(repo, habits)
+    report, events = await work(repo, habits, tool_transport="auto")
     assert report.state == "SUCCESS"
     assert too_long == []
     assert not [event for event in events if isinstance(event.body, ReplyFailed)]

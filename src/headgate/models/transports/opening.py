@@ -54,7 +54,7 @@ async def find_out(
 ) -> Findings | None:
     """What is remembered about a model and its server; else they are asked, and the answers remembered.
 
-    Where the settings name a transport, nothing is asked; for `schema`, the server is, what it is.
+    With `native` nothing is asked; where another transport is named, the server is, not the model.
     `first` is what the question with a tool brought, if it was asked already; `fresh` remembers nothing.
     """
     if not is_asked(settings):
@@ -64,7 +64,8 @@ async def find_out(
     if not fresh and (known := file.read()) is not None:
         return known
     if settings.tool_transport != "auto":
-        if settings.tool_transport != "schema":
+        named = settings.tool_transport
+        if named == "native" or (settings.context_window and named != "schema"):
             return None
         kind, window = await identify(endpoint, settings.timeouts)
         window = await ask_window(endpoint, settings.timeouts, kind) or window
