@@ -153,6 +153,7 @@ class Stage(Data):
     """One prompt with five knobs: tools, view, checks, budget, model."""
 
     id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")
+    """Its name in the flow, in `needs`, in notes and in the log."""
     label: str = ""
     """What people see; the id in capitals if empty."""
     prompt: str = ""
@@ -162,9 +163,13 @@ class Stage(Data):
     model: str | None = None
     """Knob 5: a name from `models` in agent.yaml, or a model such as `openai/qwen3-4b`."""
     tools: ToolScope = ToolScope()
+    """Which tools it has; see below."""
     view: ViewPolicy = ViewPolicy()
+    """What the model sees of its conversation; see below."""
     checks: Checks = Checks()
+    """What must hold to leave it; see below."""
     budget: Budget = Budget()
+    """How often and how long, and what happens then; see below."""
     advance: Literal["signal", "rules"] = "signal"
     """`signal`: the model says that it is done; `rules`: the stage ends as soon as its checks hold."""
     allow_missing_done: bool = False

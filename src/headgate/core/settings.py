@@ -63,7 +63,9 @@ class ModelSettings(Settings):
     tool_transport: ToolTransport = "native"
     """How tools are called: `native` by the server, as `text`, by a JSON `schema`, or what works (`auto`)."""
     timeouts: Timeouts = Timeouts()
+    """How long the server may stay silent: `connect`, `first_token` and `idle`, in seconds."""
     price: Price = Price()
+    """What a million tokens cost: `input`, `cached` and `output`; for the report and `limits: {cost}`."""
     headers: dict[str, str] = {}
     """Extra HTTP headers."""
     extra_body: dict[str, Any] = {}

@@ -11,6 +11,7 @@ from headgate.config.load import Loaded, load_config
 from headgate.core.events import TaskEnded
 from headgate.core.messages import Model, clean_text
 from headgate.core.report import Report, build_report
+from headgate.core.settings import Price
 from headgate.core.task import (
     SETTLED_STATES,
     Constraints,
@@ -104,7 +105,10 @@ class Engine:
         check_monorepo(self.repo, loaded.config)
         for name in model_names(choose_flow(loaded, options, self.folder)):
             if name not in self.models:
-                check_model(loaded.config.model_settings(name), self.repo)
+                settings = loaded.config.model_settings(name)
+                check_model(settings, self.repo)
+                if loaded.config.limits.cost is not None and settings.price == Price():
+                    raise ConfigError(f"`limits: cost` needs a `price` for {settings.model} in `models`.")
         both = stated + constraints
         return self.store.add_task(
             lambda task_id: Task(id=task_id, text=text, goal=goal, constraints=both, **options.model_dump()),
