@@ -1,6 +1,22 @@
-"""What all tests share: property tests are repeatable, and nothing reads the user's own configuration."""
+"""What all tests share: repeatable property tests, and a place at the end for figures they found out."""
 
+from collections import Counter
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Adds up what tests gave `record_property` under names such as `crash: kill points`."""
+    figures: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if isinstance(value, int):
+                figures[name] += value
+    if figures:
+        terminalreporter.section("tried")
+        for name, value in sorted(figures.items()):
+            terminalreporter.line(f"{name}: {value}")

@@ -27,7 +27,7 @@ from bestiary.table import (
 
 def main(args: list[str]) -> int:
     """The exit code."""
-    names = [name for name, row in ROWS.items() if not row.bug]
+    names = list(ROWS)
     only = args[args.index("--only") + 1] if "--only" in args else ""
     if only:
         findings = {only: meet_all([only])[0]}

@@ -39,10 +39,6 @@ class Row:
     """Tests may be changed here; the summary must say so, with these words."""
     background: str = ""
     """A file beside the repository to which the behaviour wrote the ids of processes that must be dead."""
-    bug: str = ""
-    """A known bug because of which it does not end as it should."""
-    hangs: bool = False
-    """It does not end at all: it is met in a process that can be killed."""
 
 
 @dataclass

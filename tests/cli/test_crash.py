@@ -3,14 +3,13 @@
 import asyncio
 import json
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from command import environment, headgate
+from loopback import serving
 from processes import is_dead, pid_of, until
 
 STEPS: list[tuple[str, dict[str, Any]]] = [
@@ -21,13 +20,13 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-class Counting(BaseHTTPRequestHandler):
+class Counting:
     """Answers by what the conversation shows: stateless, as a real model is."""
 
-    results: ClassVar[list[str]] = []
+    def __init__(self) -> None:
+        self.results: list[str] = []
 
-    def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    def __call__(self, request: Any) -> tuple[int, Any]:
         messages = request["messages"]
         self.results.extend(message["content"] for message in messages if message["role"] == "tool")
         second = any("Another task" in str(message["content"]) for message in messages)
@@ -37,28 +36,21 @@ class Counting(BaseHTTPRequestHandler):
         call = {"id": f"c{number}", "type": "function", "function": function}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-        body = json.dumps({"choices": [choice]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Silent: the tests' output is for failures."""
+        return 200, {"choices": [choice]}
 
 
 @pytest.fixture
-def server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Counting) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_port}/v1"
-        running.shutdown()
-        thread.join()
+def model() -> Counting:
+    return Counting()
 
 
-async def test_a_killed_task_is_taken_up_by_the_next_run(repo: Path, server: str) -> None:
+@pytest.fixture
+def server(model: Counting) -> Iterator[str]:
+    with serving(model) as address:
+        yield address
+
+
+async def test_a_killed_task_is_taken_up_by_the_next_run(repo: Path, server: str, model: Counting) -> None:
     (repo / "agent.yaml").write_text("task_flow_mode: flat\nkeep_conversations: true\n")
     flags = ("--model", "openai/m", "--base-url", server)
     first = await asyncio.create_subprocess_exec(
@@ -80,6 +72,6 @@ async def test_a_killed_task_is_taken_up_by_the_next_run(repo: Path, server: str
     taken_up = json.loads(headgate(repo, "report", "t1", "--json").stdout)
     assert (taken_up["state"], taken_up["files_changed"]) == ("SUCCESS", ["a.txt", "b.txt", "pid"])
     assert taken_up["tool_call_counts"] == {"write_file": 2, "shell": 1, "stage_done": 1}
-    assert any("shell was interrupted by a crash and not run again" in text for text in Counting.results)
+    assert any("shell was interrupted by a crash and not run again" in text for text in model.results)
     assert json.loads(headgate(repo, "report", "t2", "--json").stdout)["state"] == "SUCCESS"
     assert len((repo / ".headgate" / "task_reports.jsonl").read_text().splitlines()) == 2

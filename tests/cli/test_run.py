@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from command import environment, headgate
+from loopback import serving
 
 from headgate.host.lock import FileLock
 
@@ -101,32 +100,14 @@ def test_bad_input_is_one_sentence_and_exit_2(repo: Path, args: tuple[str, ...],
     assert len(run.stderr.strip().splitlines()) == 1
 
 
-class Refusing(BaseHTTPRequestHandler):
-    """A server that knows no key."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        body = (
-            b'{"error": {"message": "Incorrect API key provided: sk-topsecret", "code": "invalid_api_key"}}'
-        )
-        self.send_response(401)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Silent: the tests' output is for failures."""
-
-
 @pytest.fixture
 def refusing_server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
-        thread.join()
+    """A server that knows no key."""
+    message = "Incorrect API key provided: sk-topsecret"
+    with serving(
+        lambda request: (401, {"error": {"message": message, "code": "invalid_api_key"}})
+    ) as address:
+        yield address
 
 
 def test_a_wrong_key_is_said_once_and_never_shown(repo: Path, refusing_server: str) -> None:

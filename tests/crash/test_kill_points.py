@@ -41,7 +41,8 @@ class Ground:
     drivers: "SimpleQueue[Driver]"
     undisturbed: dict[str, End] = field(default_factory=dict)
     counted: dict[str, dict[str, Any]] = field(default_factory=dict)
-    kill_points: Counter[str] = field(default_factory=Counter)
+    tell: Callable[[str, object], None] = lambda name, value: None
+    """Keeps a figure for the end of the test run."""
 
     def prepare(self, scenario: Scenario) -> None:
         """Runs a scenario once without a crash, to know how it ends and where it can be killed."""
@@ -92,15 +93,22 @@ class Ground:
         self, kind: str, name: str, rounds: Sequence[Sequence[Cue]], kill: Kill, **options: Any
     ) -> None:
         """Kills at every one of these points; all of them have to lead to the same end."""
+        assert rounds, "there is no point to kill at"
         with ThreadPoolExecutor(AT_ONCE) as pool:
             problems = list(pool.map(lambda cues: self.kill_at(name, cues, kill, **options), rounds))
         wrong = [f"{cues}: {problem}" for cues, problem in zip(rounds, problems, strict=True) if problem]
         assert not wrong, f"{len(wrong)} of {len(rounds)}\n" + "\n".join(wrong[:10])
-        self.kill_points[kind] += sum(map(len, rounds))
+        self.tell(f"crash: real kills {kind}", sum(map(len, rounds)))
+
+
+@pytest.fixture
+def ground(scene: Ground, record_property: Callable[[str, object], None]) -> Ground:
+    scene.tell = record_property
+    return scene
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     path = tmp_path_factory.mktemp("crash")
     drivers: SimpleQueue[Driver] = SimpleQueue()
     started = [Driver(path) for _ in range(AT_ONCE)]
@@ -245,9 +253,3 @@ def test_killed_before_the_report_is_written(ground: Ground, cue: str) -> None:
     name, _, number = cue.partition(" ")
     point = {name: int(number) if number else ground.counted["writes"]["events"]}
     ground.check("before the report", "writes", [[point]], dies)
-
-
-def test_how_many_kill_points_were_tried(ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
-    tried = ", ".join(f"{count} {kind}" for kind, count in ground.kill_points.items())
-    with capsys.disabled():
-        print(f"\ncrash: {ground.kill_points.total()} kill points ({tried}), all resumed to the same end")

@@ -2,12 +2,13 @@
 
 import asyncio
 import os
+import random
 import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import ClassVar, get_args
@@ -25,7 +26,17 @@ from hypothesis.stateful import (
 )
 
 from headgate.core.events import MessageAdded
-from headgate.core.task import FINAL_STATES, TRANSITIONS, ImpossibleTransition, Standing, Task, TaskState
+from headgate.core.task import (
+    FINAL_STATES,
+    SETTLED_STATES,
+    TRANSITIONS,
+    ImpossibleTransition,
+    Standing,
+    Task,
+    TaskState,
+)
+from headgate.engine import queue
+from headgate.engine.database import MIGRATIONS
 from headgate.engine.folder import Folder
 from headgate.engine.store import Draft, Store
 
@@ -243,12 +254,93 @@ class QueueMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-def test_random_interleavings_of_several_connections() -> None:
+KINDS = (
+    "interleavings",
+    "submit",
+    "claim",
+    "end",
+    "cancel",
+    "apply or abort",
+    "impossible",
+    "crash and resume",
+)
+
+
+def test_random_interleavings_of_several_connections(
+    record_property: Callable[[str, object], None],
+) -> None:
     run_state_machine_as_test(
         QueueMachine,
         settings=settings(max_examples=50, stateful_step_count=40, derandomize=True, deadline=None),
     )
-    print(f"{sum(QueueMachine.steps.values())} steps: {dict(QueueMachine.steps)}")
+    steps = QueueMachine.steps
+    assert all(steps[kind] for kind in KINDS), steps
+    record_property("queue: interleavings of several connections", steps.pop("interleavings"))
+    record_property("queue: steps in them", steps.total())
+
+
+INTERLEAVINGS = 3_000
+OPERATIONS = ("submit", "cancel", "claim", "end", "crash and resume", "apply or abort", "impossible")
+
+
+def table(db: sqlite3.Connection) -> dict[str, tuple[str, int | None, bool]]:
+    rows = db.execute(f"SELECT {queue.ROW} FROM tasks").fetchall()
+    return {f"t{number}": (state, place, bool(applying)) for number, state, _, _, place, applying in rows}
+
+
+def act(db: sqlite3.Connection, model: Model, chance: random.Random, operation: str) -> None:
+    """One transaction of some process, on the tables and on the model."""
+    some = chance.randint(1, max(model.last, 1))
+    match operation:
+        case "submit":
+            model.join(queue.join(db, 0.0))
+        case "cancel":
+            before = model.standing(some)
+            queue.cancel(db, some, 0.0)
+            if before in ("QUEUED", "QUEUED_TO_APPLY"):
+                model.move(some, "GONE" if before == "QUEUED" else "PROPOSED")
+        case "claim" if model.waiting and model.running is None:
+            queue.move(db, model.waiting[0], "RUNNING")
+            model.move(model.waiting[0], "RUNNING")
+        case "end" if model.running is not None:
+            state = chance.choice(sorted(SETTLED_STATES))
+            queue.move(db, model.running, state)
+            model.move(model.running, state)
+        case "crash and resume" if model.running is not None:
+            queue.take_up(db, model.running)
+            queue.move(db, model.running, "RUNNING")
+        case "apply or abort" if model.standing(some) == "PROPOSED":
+            new = chance.choice(("QUEUED", "CANCELLED"))
+            queue.move(db, some, new)
+            model.move(some, "QUEUED_TO_APPLY" if new == "QUEUED" else "CANCELLED")
+        case "impossible":
+            old, state = model.standing(some), chance.choice(sorted(FINAL_STATES))
+            if state not in TRANSITIONS[old]:
+                with pytest.raises(ImpossibleTransition):
+                    queue.move(db, some, state)
+        case _:
+            pass
+
+
+def test_thousands_of_interleavings_of_transactions(
+    record_property: Callable[[str, object], None],
+) -> None:
+    """What processes do to the queue are transactions: any order of them keeps the rules."""
+    chance = random.Random(7)
+    taken: set[tuple[Standing, Standing]] = set()
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        for migration in MIGRATIONS:
+            migration(db)
+        for _ in range(INTERLEAVINGS):
+            db.execute("BEGIN")
+            model = Model()
+            for operation in chance.choices(OPERATIONS, weights=(4, 2, 4, 3, 1, 2, 1), k=25):
+                act(db, model, chance, operation)
+                assert table(db) == model.rows()
+            taken |= model.taken
+            db.execute("ROLLBACK")
+    assert taken == {(old, new) for old, allowed in TRANSITIONS.items() for new in allowed}
+    record_property("queue: interleavings of transactions", INTERLEAVINGS)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from fakes import UnchangedTree
 
 from headgate.core.flow import Budget, Flow, Stage, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
@@ -23,25 +24,6 @@ from headgate.tools.base import ToolContext
 from headgate.tools.files import ls, read_file
 
 TASK = Task(id="t1", text="Look.", goal="Look.", constraints=Constraints(keep=("the API",)))
-
-
-class UnchangedTree:
-    """A tree in which nothing happens."""
-
-    async def changed_files(self) -> tuple[str, ...]:
-        return ()
-
-    async def mark(self) -> str:
-        return ""
-
-    async def diff_since(self, mark: str) -> str:
-        return ""
-
-    def hash_of(self, path: str) -> str | None:
-        return None
-
-    async def left_behind(self, mark: str) -> tuple[str, ...]:
-        return ()
 
 
 @dataclass

@@ -307,7 +307,9 @@ def kinds(store: Store, skip: Callable[[str], bool] = lambda kind: False) -> lis
 
 
 @pytest.mark.parametrize(("name", "before"), [("debugging", False), ("steps", True)])
-def test_a_crash_at_every_commit(tmp_path: Path, name: str, before: bool) -> None:
+def test_a_crash_at_every_commit(
+    tmp_path: Path, name: str, before: bool, record_property: Callable[[str, object], None]
+) -> None:
     case = CASES[name]
     with place(tmp_path / "whole") as store:
         counter = CrashingStore(store, commits=-1, before=before)
@@ -323,7 +325,7 @@ def test_a_crash_at_every_commit(tmp_path: Path, name: str, before: bool) -> Non
             again = result(asyncio.run(take_up(case, store, store)), store)
             assert again == whole, f"crashed at commit {number}"
             check_story(kinds(store), story)
-    print(f"{commits} kill points")
+    record_property("crash: commits cut short in process", commits)
 
 
 def check_story(with_crash: list[str], without: list[str]) -> None:

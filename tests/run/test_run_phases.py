@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from fakes import UnchangedTree
 
 from headgate.core.flow import Flow, Stage
 from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
@@ -276,25 +277,6 @@ def test_the_hint_may_join_the_system_prompt_without_its_old_encoding() -> None:
 def test_without_a_hint_the_view_itself_is_sent() -> None:
     stored = [Message("user", "Do it.")]
     assert with_hint(stored, PhaseControl(), "context", "tail") is stored
-
-
-class UnchangedTree:
-    """A tree in which nothing happens."""
-
-    async def changed_files(self) -> tuple[str, ...]:
-        return ()
-
-    async def mark(self) -> str:
-        return ""
-
-    async def diff_since(self, mark: str) -> str:
-        return ""
-
-    def hash_of(self, path: str) -> str | None:
-        return None
-
-    async def left_behind(self, mark: str) -> tuple[str, ...]:
-        return ()
 
 
 @pytest.fixture

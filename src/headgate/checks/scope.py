@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from headgate.checks.diffs import read_files
 from headgate.core.rules import Fail, Pass, Verdict
 from headgate.core.testfiles import is_test
 from headgate.core.words import path_words
-from headgate.host.workspace import parse_path
 
 _CODE = re.compile(
     r"\.(pyi?|[jt]sx?|mjs|go|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|scala|exs?|lua|sh)", re.IGNORECASE
@@ -28,18 +28,11 @@ class FileDiff:
 
 def read_diff(text: str) -> list[FileDiff]:
     """The files and hunks of a git-style diff."""
-    files: list[FileDiff] = []
-    in_hunk = False
-    for line in text.splitlines():
-        if line.startswith("diff --git "):
-            files.append(FileDiff(path_of(line)))
-            in_hunk = False
-        elif line.startswith("@@ ") and files:
-            files[-1].hunks.append(([], []))
-            in_hunk = True
-        elif in_hunk and line[:1] in "+-" and line:
-            files[-1].hunks[-1][line[0] == "+"].append(line[1:])
-    return files
+    return [FileDiff(part.path, [_sides(hunk) for hunk in part.hunks]) for part in read_files(text)]
+
+
+def _sides(hunk: list[str]) -> tuple[list[str], list[str]]:
+    return [line[1:] for line in hunk if line[0] == "-"], [line[1:] for line in hunk if line[0] == "+"]
 
 
 def check_scope(diff: Sequence[FileDiff], named: Iterable[str]) -> Verdict:
@@ -72,14 +65,6 @@ def check_tests(diff: Sequence[FileDiff], goal: str, repository_has_tests: bool)
     return Fail(
         "tests_touched", f"{_list(changed)} changed, and no test did: add or change one that shows it"
     )
-
-
-def path_of(header: str) -> str:
-    """The second path of `diff --git a/x b/x`; quoted ones are read as git writes them."""
-    quoted = re.search(r' ("b/(?:[^"\\]|\\.)*")$', header)
-    if quoted:
-        return parse_path(quoted[1]).removeprefix("b/")
-    return header.rpartition(" b/")[2]
 
 
 def _same_but_for_space(old: list[str], new: list[str]) -> bool:

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from headgate.checks.scope import path_of
+from headgate.checks.diffs import read_files
 from headgate.core.testfiles import is_test
 
+_RENAMED = "rename from "
 _DEFINITION = re.compile(
     r"^\s*(?:async\s+)?def\s+(?:self\.)?(test\w*)"
     r"|^\s*(?:public\s+)?function\s+(test\w+)\s*\("
@@ -97,23 +98,16 @@ class FileLines:
 
 def read_test_diff(text: str) -> list[FileLines]:
     """The files of a git-style diff."""
-    files: list[FileLines] = []
-    in_hunk = False
-    for line in text.splitlines():
-        if line.startswith("diff --git "):
-            files.append(FileLines(path_of(line)))
-            in_hunk = False
-        elif line.startswith("@@ ") and files:
-            files[-1].hunks.append([])
-            in_hunk = True
-        elif in_hunk and line[:1] in ("+", "-", " "):
-            files[-1].hunks[-1].append(Line(line[0], line[1:]))
-        elif files and not in_hunk:
-            files[-1].is_new |= line.startswith("new file mode")
-            files[-1].is_deleted |= line.startswith("deleted file mode")
-            if line.startswith("rename from "):
-                files[-1].was_at = line.removeprefix("rename from ")
-    return files
+    return [
+        FileLines(
+            part.path,
+            was_at=next((line[len(_RENAMED) :] for line in part.header if line.startswith(_RENAMED)), ""),
+            is_new=any(line.startswith("new file mode") for line in part.header),
+            is_deleted=any(line.startswith("deleted file mode") for line in part.header),
+            hunks=[[Line(line[0], line[1:]) for line in hunk] for hunk in part.hunks],
+        )
+        for part in read_files(text)
+    ]
 
 
 def definition(hunk: list[Line], index: int) -> str:

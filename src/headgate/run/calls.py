@@ -57,13 +57,14 @@ class Answer:
 
 async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     """Runs one call, or says why not, and adds the result to the transcript."""
-    try:
-        answer = await _perform(run, call, cut_off)
-    except ToolError as error:
-        answer = Answer(str(error), error.slug)
     name = TOOL_ALIASES.get(call.name, call.name)
     tool = run.tool(name)
     category = tool.spec.category if tool else None
+    key = call_key(name, call.arguments) if category not in (None, "control") else ""
+    try:
+        answer = await _perform(run, call, name, key, cut_off)
+    except ToolError as error:
+        answer = Answer(str(error), error.slug)
     text = cap(
         run.job.redact(clean_text(answer.text)), run.job.context.result_chars, run.job.context.save_output
     )
@@ -78,7 +79,7 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
             changed=tuple(map(show_path, answer.changed)),
             restored=tuple(run.job.redact(clean_text(sentence)) for sentence in answer.restored),
             category=category,
-            key=call_key(name, call.arguments) if category not in (None, "control") else "",
+            key=key,
             result=_digest(text),
         ),
         text,
@@ -86,10 +87,10 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     run.transcript.add(Message("tool", text, call_id=call.id, failed=bool(answer.error)))
 
 
-async def _perform(run: StageRun, call: ToolCall, cut_off: bool) -> Answer:
-    tool = _admitted(run, TOOL_ALIASES.get(call.name, call.name))
+async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: bool) -> Answer:
+    tool = _admitted(run, name)
     args = tool.parse(parse_arguments(call.arguments, cut_off))
-    _refuse_repetition(run, tool, call_key(tool.name, call.arguments))
+    _refuse_repetition(run, tool, key)
     begun = run.job.state.open_calls.get(call.id)
     if begun is not None and (done := _after_crash(run, begun)):
         return done
@@ -144,7 +145,7 @@ def _digest(text: str) -> str:
 def _refuse_repetition(run: StageRun, tool: Tool, key: str) -> None:
     """A call that brought the same again and again is not run once more: its result is there already."""
     limit, count = run.stage.budget.identical_calls, run.state.memory.count(key)
-    if limit and count >= limit and tool.spec.category != "control":
+    if limit and count >= limit:
         raise CallRepeated(
             f"{tool.name} was not run: this very call has brought the same {count} times in a row."
             " Its result is above: use it, or do something else."
