@@ -61,7 +61,9 @@ class TaskTree:
 
     async def changed_files(self) -> tuple[str, ...]:
         """The files that now differ from the start, as they are shown."""
-        return await asyncio.to_thread(self._changed)
+        if self.overlay:
+            return tuple(show_path(change.path) for change in self.overlay.changes())
+        return await asyncio.to_thread(lambda: self._changed(self._snapshots.take()))
 
     async def final_changes(self) -> Changes:
         """What the task has done to the tree, for a report that is written whatever happens.
@@ -71,13 +73,14 @@ class TaskTree:
         if not self._baseline:
             return Changes()
         try:
-            files = await self.changed_files()
-            return await asyncio.to_thread(self._measure, files)
+            return await asyncio.to_thread(self._measure)
         except (HeadgateError, OSError):
             return Changes(tuple(self._written()))
 
-    def _measure(self, files: tuple[str, ...]) -> Changes:
-        tree = self._with_ignored(files, self._snapshots.take())
+    def _measure(self) -> Changes:
+        now = self._snapshots.take()
+        files = self._changed(now)
+        tree = self._with_ignored(files, now)
         return Changes(files, tree, self._snapshots.diffstat(self._baseline, tree))
 
     def _with_ignored(self, files: tuple[str, ...], tree: str) -> str:
@@ -123,11 +126,9 @@ class TaskTree:
         self._by_verification.update(new)
         return tuple(map(show_path, new))
 
-    def _changed(self) -> tuple[str, ...]:
-        if self.overlay:
-            return tuple(show_path(change.path) for change in self.overlay.changes())
+    def _changed(self, now: str) -> tuple[str, ...]:
         written = self._written()
-        differing = self._snapshots.changed_files(self._baseline, self._snapshots.take())
+        differing = self._snapshots.changed_files(self._baseline, now)
         names = [show_path(path) for path in differing if path not in self._by_verification]
         names += [name for name, before in written.items() if self.hash_of(name) != before]
         return tuple(sorted(dict.fromkeys(names), key=parse_path))

@@ -6,7 +6,6 @@ What comes next follows from the state alone, so a task that was interrupted any
 from headgate.core.branching import is_open
 from headgate.core.events import Note, StageEnded
 from headgate.core.flow import Stage, next_stage
-from headgate.core.limits import over_limit
 from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, Verdict, decide
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Entrance, Job
@@ -104,19 +103,14 @@ async def _decide(job: Job, fix: Stage, verdict: Verdict | None) -> Decision:
         changed=unfinished and bool(await job.tree.changed_files()),
         proposing=job.proposing,
         stopped=job.stopping(),
-        over=_over(job),
+        over=job.over,
     )
     return decide(tally, fix.budget)
 
 
 def _is_pressed(job: Job) -> bool:
     """Whether there is nothing left to ask the model with, so that only verification can follow."""
-    return bool(_over(job)) or job.stopping()
-
-
-def _over(job: Job) -> str:
-    state = job.state
-    return over_limit(job.limits, state.replies, state.usage, state.seconds, state.cost)
+    return bool(job.over) or job.stopping()
 
 
 def _is_finished(job: Job, fix: Stage) -> bool:

@@ -110,6 +110,12 @@ class Job:
     def state(self) -> State:
         return self.log.state
 
+    @property
+    def over(self) -> str:
+        """The task's cap that is reached, by its slug; empty if none is."""
+        state = self.state
+        return over_limit(self.limits, state.replies, state.usage, state.seconds, state.cost)
+
     def stages(self) -> tuple[Stage, ...]:
         """The flow's stages as they stand, those for the steps of the plan included."""
         return expand(self.flow, self.state.plan, self.state.plan_since)
@@ -189,12 +195,8 @@ class StageRun:
 
     def tally(self) -> Tally:
         """What has been counted, held against what depends on the stage and the task."""
-        task = self.job.state
-        return replace(
-            self.state.tally(),
-            lost=is_lost(self.state.memory, self.stage.budget, self.state.can_write),
-            over=over_limit(self.job.limits, task.replies, task.usage, task.seconds, task.cost),
-        )
+        lost = is_lost(self.state.memory, self.stage.budget, self.state.can_write)
+        return replace(self.state.tally(), lost=lost, over=self.job.over)
 
     @cached_property
     def done_tool(self) -> Tool:
