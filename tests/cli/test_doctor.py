@@ -143,7 +143,7 @@ async def test_all_is_well(repo: Path) -> None:
         Finding("server", "ok", "reachable, 2 models"),
         Finding("streaming", "ok", "a reply came in 2 pieces"),
         Finding("tool calls", "ok", "the model called the tool that it was offered"),
-        Finding("tool transport", "ok", "native, as configured"),
+        Finding("tool transport", "ok", "native: the server's own calls work"),
     ]
     (question,) = server.asked
     assert question["max_tokens"] == 1024

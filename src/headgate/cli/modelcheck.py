@@ -1,7 +1,7 @@
 """What `headgate doctor` asks of the model: is it there, does it stream, does it call tools?
 
 The server's list of models is asked for, and one question with one tool. Where nothing is remembered of how
-the model calls tools, or with `--fresh`, two more tiny questions may follow.
+the model calls tools, or with `--fresh`, two more tiny questions may follow; tasks then go by the answers.
 """
 
 import asyncio

@@ -23,7 +23,7 @@ async def check_transport(
     from headgate.models.profile import find_profile
     from headgate.models.transports.opening import find_out, is_asked
 
-    if settings.tool_transport != "auto":
+    if settings.tool_transport not in ("auto", None):
         return Finding(CHECK, "ok", f"{settings.tool_transport}, as configured")
     if not is_asked(settings):
         return None

@@ -60,12 +60,14 @@ class ModelSettings(Settings):
     """For servers that can sample repeatably."""
     context_window: int | None = Field(None, gt=0)
     """The model's context window in tokens; history is compacted before it is full."""
-    tool_transport: ToolTransport = "native"
-    """How tools are called: `native` by the server, as `text`, by a JSON `schema`, or what works (`auto`)."""
+    tool_transport: ToolTransport | None = None
+    """How tools are called: `native` by the server, as `text`, by a JSON `schema`, or what a probe finds to
+    work (`auto`); absent: by the server, until something speaks against it."""
     timeouts: Timeouts = Timeouts()
     """How long the server may stay silent: `connect`, `first_token` and `idle`, in seconds."""
     price: Price = Price()
-    """What a million tokens cost: `input`, `cached` and `output`; for the report and `limits: {cost}`."""
+    """What a million tokens cost: `input`, `cached` and `output`; for the report and `limits: {cost}`.
+    Absent: the list price, where it is known."""
     headers: dict[str, str] = {}
     """Extra HTTP headers."""
     extra_body: dict[str, Any] = {}

@@ -77,7 +77,11 @@ class AnthropicModel:
             "model": self._client.endpoint.model,
             "max_tokens": request.max_tokens or settings.max_tokens or DEFAULT_MAX_TOKENS,
         }
-        optional = {"temperature": temperature, "top_p": settings.top_p}
+        optional = {
+            "temperature": temperature,
+            "top_p": settings.top_p,
+            "stop_sequences": list(request.stop) or None,
+        }
         head |= {name: value for name, value in optional.items() if value is not None}
         return encode_head(head, {**settings.extra_body, **request.extra_body})
 

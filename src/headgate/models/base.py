@@ -13,12 +13,14 @@ from headgate.errors import ConfigError
 
 if TYPE_CHECKING:
     from headgate.models.transports.findings import Findings
+    from headgate.models.transports.inquiry import Inquiry
 
 __all__ = [
     "Endpoint",
     "ModelSettings",
     "Timeouts",
     "find_endpoint",
+    "find_window",
     "open_fitted",
     "open_model",
     "open_wire",
@@ -132,22 +134,24 @@ async def open_model(
 
     A script's path is relative to `script_root`. `findings` are what is known about the server.
     """
-    async with open_wire(settings, script_root) as model:
-        if split_model(settings.model)[0] == "script":
+    if split_model(settings.model)[0] == "script":
+        async with open_wire(settings, script_root) as model:
             yield model
-            return
-        from headgate.models.transports.opening import wrap
+        return
+    from headgate.models.transports.inquiry import Inquiry
 
-        yield wrap(model, settings, findings)
+    async with _open_wrapped(settings, Inquiry(settings, findings=findings)) as model:
+        yield model
 
 
 @asynccontextmanager
 async def open_fitted(
     settings: ModelSettings, script_root: Path | None = None, cache: Path | None = None
 ) -> AsyncIterator[tuple[Model, ModelSettings]]:
-    """As `open_model`, after asking what the user left open; and the settings with that filled in.
+    """As `open_model`, and the settings with what the user left open filled in.
 
-    The answers are kept in the folder `cache`, by default the user's own for this.
+    What is asked for that depends on `tool_transport`. The answers are kept in the folder `cache`, by default
+    the user's own for this.
     """
     if split_model(settings.model)[0] == "script":
         async with open_wire(settings, script_root) as model:
@@ -155,9 +159,23 @@ async def open_fitted(
         return
     from headgate.models.transports.opening import fit
 
-    fitted, findings = await fit(settings, cache)
-    async with open_model(fitted, script_root, findings) as model:
+    fitted, inquiry = await fit(settings, cache)
+    async with _open_wrapped(fitted, inquiry) as model:
         yield model, fitted
+
+
+def find_window(model: Model, settings: ModelSettings) -> int | None:
+    """A model's context window in tokens: what its server said since it was opened, else the settings."""
+    told = getattr(model, "context_window", None)
+    return told if isinstance(told, int) else settings.context_window
+
+
+@asynccontextmanager
+async def _open_wrapped(settings: ModelSettings, inquiry: "Inquiry") -> AsyncIterator[Model]:
+    from headgate.models.transports.opening import wrap
+
+    async with open_wire(settings) as model:
+        yield wrap(model, settings, inquiry)
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import BytesIO
 from ipaddress import ip_address
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
@@ -14,6 +14,7 @@ import aiohttp
 
 from headgate.errors import ConfigError, ModelRefused, ReplyInvalid
 from headgate.models.base import Endpoint, ModelSettings, Timeouts, find_endpoint, split_model
+from headgate.models.connections import Connections
 from headgate.models.failures import (
     KeyRefused,
     ServerTrouble,
@@ -38,11 +39,13 @@ class HttpClient:
         self.endpoint = endpoint
         self._timeouts = timeouts
         self._proxy = find_proxy(endpoint.root)
+        self._connections = Connections()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "HttpClient":
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=self._connections.connector(),
+            trace_configs=[self._connections.trace()],
             # Cookies are nothing that a model server needs; the environment is read by find_proxy.
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(
@@ -80,19 +83,25 @@ class HttpClient:
     async def _request(
         self, method: str, path: str, body: bytes | None, wait: float
     ) -> AsyncIterator["Answer"]:
-        if self._session is None:
+        session = self._session
+        if session is None:
             raise RuntimeError("HttpClient is used outside its context")
+
+        async def send(context: SimpleNamespace) -> aiohttp.ClientResponse:
+            return await session.request(
+                method,
+                self.endpoint.root + path,
+                data=None if body is None else BytesIO(body),
+                proxy=self._proxy,
+                # A redirected POST would carry the key to a host that nobody configured.
+                allow_redirects=False,
+                trace_request_ctx=context,
+            )
+
         deadline = asyncio.get_running_loop().time() + wait
         try:
             async with asyncio.timeout_at(deadline):
-                response = await self._session.request(
-                    method,
-                    self.endpoint.root + path,
-                    data=None if body is None else BytesIO(body),
-                    proxy=self._proxy,
-                    # A redirected POST would carry the key to a host that nobody configured.
-                    allow_redirects=False,
-                )
+                response = await self._connections.send(send)
         except aiohttp.ServerTimeoutError as error:
             told = f"{show_address(self.endpoint)} did not accept a connection in"
             raise ServerTrouble(

@@ -17,6 +17,7 @@ from headgate.models.http import HttpClient
 from headgate.models.jsontext import UNPARSED, decode_json, encode_json, parse_arguments
 
 WIRE = "openai"
+_ABOUT_FORM = re.compile(r"response_format|json_schema|grammar|structured", re.IGNORECASE)
 _BAD_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -26,6 +27,7 @@ class Dialect:
 
     counts_in_stream: bool = True
     limit_field: str = "max_tokens"
+    takes_forms: bool = True
 
     def adapt(self, complaint: str) -> "Dialect | None":
         """The dialect to try after a complaint, or None where the complaint is about something else."""
@@ -33,6 +35,8 @@ class Dialect:
             return replace(self, counts_in_stream=False)
         if self.limit_field == "max_tokens" and "max_completion_tokens" in complaint:
             return replace(self, limit_field="max_completion_tokens")
+        if self.takes_forms and _ABOUT_FORM.search(complaint):
+            return replace(self, takes_forms=False)
         return None
 
 
@@ -83,10 +87,18 @@ class OpenAIModel:
             "top_p": settings.top_p,
             dialect.limit_field: limit,
             "seed": settings.seed,
+            "stop": list(request.stop) or None,
+            "response_format": _form(request) if dialect.takes_forms else None,
         }
         head = {"stream": True, "model": self._client.endpoint.model}
         head |= {name: value for name, value in optional.items() if value is not None}
         return encode_head(head, {**settings.extra_body, **request.extra_body})
+
+
+def _form(request: Request) -> dict[str, Any] | None:
+    if request.form is None:
+        return None
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": request.form}}
 
 
 def encode_head(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> bytes:

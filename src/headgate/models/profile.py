@@ -4,11 +4,13 @@ import re
 from functools import cache
 from importlib.resources import files
 from typing import Literal
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import Field, field_validator
 
-from headgate.core.settings import ModelSettings, Settings
+from headgate.core.settings import ModelSettings, Price, Settings
+from headgate.models.base import find_endpoint, split_model
 from headgate.models.textcalls import NAMES
 
 Transport = Literal["native", "text", "schema"]
@@ -21,6 +23,10 @@ class Profile(Settings):
     """How the family is called, for people."""
     match: str = ""
     """A regular expression that is looked for in the model's name, in lower case."""
+    host: str = ""
+    """The one host where this is so: others serve anything under such a name, and at any price."""
+    price: Price | None = None
+    """What a million tokens cost there, in US dollars; absent for what runs on one's own machine."""
     context_window: int | None = Field(None, gt=0)
     """The largest one; servers are often started with less, and are asked first."""
     transports: tuple[Transport, ...] = ("native", "text", "schema")
@@ -69,7 +75,15 @@ def load_profiles() -> tuple[Profile, ...]:
     return tuple(found)
 
 
-def find_profile(model: str) -> Profile:
+def profile_for(settings: ModelSettings) -> Profile:
+    """The profile for a model where it is served."""
+    provider, name = split_model(settings.model)
+    if provider == "script":
+        return UNKNOWN
+    return find_profile(name, urlsplit(find_endpoint(settings).root).hostname or "")
+
+
+def find_profile(model: str, host: str = "") -> Profile:
     """The profile for a model's name, such as `qwen/qwen3-coder:30b` or `Qwen3-Coder-30B-Q4_K_M.gguf`.
 
     A name may hold that of another family (`deepseek-r1-distill-qwen`): the one that comes first counts, and
@@ -77,7 +91,9 @@ def find_profile(model: str) -> Profile:
     """
     # Owners come before a slash and may be called like a family whose model this is not.
     name = model.lower().rstrip("/").rpartition("/")[2]
-    found = [(match, profile) for profile in load_profiles() if (match := re.search(profile.match, name))]
+    profiles = [profile for profile in load_profiles() if profile.host == host]
+    profiles = profiles or [profile for profile in load_profiles() if not profile.host]
+    found = [(match, profile) for profile in profiles if (match := re.search(profile.match, name))]
     if not found:
         return UNKNOWN
     return min(found, key=lambda pair: (pair[0].start(), -len(pair[0][0])))[1]
@@ -94,3 +110,10 @@ def with_profile(settings: ModelSettings, profile: Profile, window: int | None =
     return settings.model_copy(
         update={name: value for name, value in update.items() if getattr(settings, name) is None}
     )
+
+
+def with_price(settings: ModelSettings, profile: Profile) -> ModelSettings:
+    """The settings with the list price, where the user set none, not even nothing."""
+    if profile.price is None or "price" in settings.model_fields_set:
+        return settings
+    return settings.model_copy(update={"price": profile.price})

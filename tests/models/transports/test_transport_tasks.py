@@ -9,7 +9,7 @@ import pytest
 from local_model_server import Body, Habits, calling
 
 from headgate.config.load import load_config
-from headgate.core.events import Event, ReplyFailed, ViewCompacted
+from headgate.core.events import Event, ReplyFailed, ReplyReceived, ViewCompacted
 from headgate.core.report import Report
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
@@ -85,9 +85,10 @@ async def work(
         ("schema", "schema", 3),
         ("native", "auto", 4),
         ("text", "auto", 4),
+        ("native", None, 3),
     ],
 )
-async def test_a_task_is_done_over_each(repo: Path, form: str, transport: str, requests: int) -> None:
+async def test_a_task_is_done_over_each(repo: Path, form: str, transport: str | None, requests: int) -> None:
     habits = Habits(Worker(form, EDIT))
     report, _ = await work(repo, habits, tool_transport=transport)
     assert report.state == "SUCCESS"
@@ -95,6 +96,29 @@ async def test_a_task_is_done_over_each(repo: Path, form: str, transport: str, r
     assert len(habits.asked) == requests
     assert report.requests == 3
     assert ("tools" in habits.asked[-1]) == (form == "native")
+
+
+async def test_a_task_finds_out_by_itself_that_only_a_schema_works(repo: Path) -> None:
+    worker = Worker("schema", EDIT)
+
+    def say(body: Body) -> Body:
+        if "response_format" not in body:
+            return {"content": "I would look at calc.py first."}
+        shape = body["response_format"]["json_schema"]["schema"]
+        if "properties" in shape:
+            return {"content": json.dumps({"state": shape["properties"]["state"]["const"]})}
+        return worker(body)
+
+    habits = Habits(say, count_tools=False)
+    report, events = await work(repo, habits)
+    assert report.state == "SUCCESS"
+    # Two replies in words, three questions, and the work; the second reply was not taken.
+    assert (len(habits.asked), report.requests) == (8, 4)
+    assert (repo / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
+    sent = [len(json.dumps([body["messages"], []])) // 4 for body in habits.asked]
+    told = [event.body.prompt_tokens for event in events if isinstance(event.body, ReplyReceived)]
+    assert told == [sent[0], sum(sent[1:6]), *sent[6:]]
+    assert report.prompt_tokens == sum(sent)
 
 
 async def test_the_key_at_the_top_is_for_models_that_do_not_say_so(repo: Path) -> None:
@@ -132,8 +156,12 @@ async def test_a_request_that_would_not_fit_is_cut_before_it_is_sent(repo: Path)
     cuts = [event.body.reason for event in events if isinstance(event.body, ViewCompacted)]
     assert cuts
     assert set(cuts) == {"window"}
-    # Without what the server tells, the same task runs into the limit.
-    habits = Habits(Worker("native", reads + EDIT), refuse=refuse)
+    # Unless it is told to ask first, the same task runs into the limit once, and asks then.
     (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
-    await work(repo, habits)
-    assert too_long
+    habits = Habits(Worker("native", reads + EDIT), pages, refuse=refuse)
+    report, events = await work(repo, habits)
+    assert report.state == "SUCCESS"
+    assert len(too_long) == 1
+    cuts = [event.body.reason for event in events if isinstance(event.body, ViewCompacted)]
+    assert cuts[0] == "context"
+    assert set(cuts[1:]) == {"window"}

@@ -1,6 +1,5 @@
 """Calls as text: what is sent, what is read, and that a conversation only grows."""
 
-import json
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -139,19 +138,6 @@ async def test_whoever_watches_sees_text_and_calls_apart() -> None:
     assert "tool_call" in "".join(delta.arguments for delta in shown)
 
 
-@settings(max_examples=250)
-@given(st.one_of(st.binary(max_size=200).map(lambda data: data.decode("utf-8", "replace")), st.text()))
-async def test_any_reply_gives_calls_or_a_correction(said: str) -> None:
-    for wrapped in (said, f"<tool_call>{said}</tool_call>", f'{{"name": "ls", "arguments": {said}}}'):
-        try:
-            reply = await ask(wrapped)
-        except ReplyInvalid:
-            continue
-        for call in reply.message.calls:
-            assert call.name in {tool.name for tool in TOOLS}
-            assert isinstance(json.loads(call.arguments), dict)
-
-
 WORDS = st.text(max_size=8)
 TURN = st.tuples(st.lists(st.sampled_from(["ls", "write_file"]), max_size=2), WORDS, st.booleans())
 
@@ -208,10 +194,7 @@ async def test_without_tools_nothing_is_told_of_them() -> None:
     assert [message.content for message in recorder.asked[0].messages] == ["S.", "Begin."]
 
 
-async def test_every_tool_is_told_of_when_the_tools_change() -> None:
+async def test_what_an_argument_can_be_is_told() -> None:
     recorder = Recorder("Ok.")
-    model = TextModel(recorder, UNKNOWN)
-    await model.reply(Request([ASK], TOOLS))
-    await model.reply(Request([ASK], (DONE,)))
-    assert [("write_file(" in request.messages[0].content) for request in recorder.asked] == [True, False]
-    assert 'stage?: "a", summary: string' in recorder.asked[1].messages[0].content
+    await TextModel(recorder, UNKNOWN).reply(Request([ASK], (DONE,)))
+    assert 'stage?: "a", summary: string' in recorder.asked[0].messages[0].content

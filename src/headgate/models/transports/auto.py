@@ -1,9 +1,13 @@
-"""The transport that works: begun with what is known, and left for a simpler one on evidence."""
+"""The transport that works: begun with what is known, and left for another one on evidence."""
+
+from dataclasses import replace
 
 from headgate.core.messages import Model, OnDelta, Reply, Request
+from headgate.errors import ContextOverflow, ReplyInvalid
 from headgate.models.failures import RequestRejected, ToolsUnsupported
 from headgate.models.profile import Profile, Transport
 from headgate.models.transports.findings import Findings
+from headgate.models.transports.inquiry import Inquiry
 from headgate.models.transports.native import NativeModel
 from headgate.models.transports.schema import SchemaModel
 from headgate.models.transports.text import TextModel
@@ -12,13 +16,29 @@ RESCUED_MOST = 3
 """Replies with calls in their text, after which the server's own calls are given up."""
 IGNORED_MOST = 2
 """Replies that do not keep to the schema, after which it is given up."""
+SILENT_MOST = 2
+"""Replies in a row without a call, after which it is found out whether calls can come at all."""
 
 
 class AutoModel:
-    """One of the transports, and another one for the rest of the task if it does not work."""
+    """One of the transports, and another one for the rest of the task if it does not work.
 
-    def __init__(self, inner: Model, profile: Profile, findings: Findings) -> None:
+    Where nothing is known it begins with the server's own calls. A server and a model that call tools are
+    sent nothing besides; where no call comes, they are asked once how calls can be had, and if that is in
+    another way, the request is made again in that.
+    """
+
+    def __init__(self, inner: Model, profile: Profile, inquiry: Inquiry) -> None:
         self.name = inner.name
+        self.context_window: int | None = None
+        """What the server said of it when there was reason to ask; None where the settings have it."""
+        self._inner = inner
+        self._profile = profile
+        self._inquiry = inquiry
+        self._may_probe = inquiry.findings is None
+        self._silent = 0
+        self._refusal: ToolsUnsupported | None = None
+        findings = inquiry.findings or Findings()
         self.transport: Transport = findings.choose(profile)
         """The one at work."""
         self._native = NativeModel(inner, profile, rescue=True)
@@ -28,17 +48,33 @@ class AutoModel:
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply; a server that takes no tools, or no schema, is asked again at once without."""
         try:
+            reply = await self._ask(request, on_delta)
+            if request.tools and self._is_doubtful(reply) and await self._probe():
+                self._inquiry.spend(reply.usage)
+                reply = await self._ask(request, on_delta)
+        except ReplyInvalid:
+            self._silent = 0  # an attempt at a call, which can be mended
+            raise
+        except ContextOverflow:
+            self.context_window = await self._inquiry.find_window()
+            raise
+        if not request.tools:
+            return reply
+        return replace(reply, aside=reply.aside + self._inquiry.take_spent())
+
+    async def _ask(self, request: Request, on_delta: OnDelta | None) -> Reply:
+        try:
             if self.transport == "native":
                 return await self._native.reply(request, on_delta)
             if self.transport == "schema":
                 return await self._schema.reply(request, on_delta)
-        except ToolsUnsupported:
-            self.transport = "text"
+        except ToolsUnsupported as refusal:
+            self.transport, self._refusal = "text", refusal
         except RequestRejected:
             # It may be about something else, which asking without the schema then shows.
             if self.transport == "native":
                 raise
-            self.transport = "text"
+            self._give_up_schema()
         finally:
             self._learn()
         return await self._text.reply(request, on_delta)
@@ -47,4 +83,28 @@ class AutoModel:
         if self.transport == "native" and self._native.rescued >= RESCUED_MOST:
             self.transport = "text"
         if self.transport == "schema" and self._schema.ignored >= IGNORED_MOST:
-            self.transport = "text"
+            self._give_up_schema()
+
+    def _give_up_schema(self) -> None:
+        self.transport = "text"
+        self._may_probe = False  # a schema is all that a probe could still find
+
+    def _is_doubtful(self, reply: Reply) -> bool:
+        """Whether calls have failed to come so often that it is worth a few questions why."""
+        if reply.message.calls:
+            self._may_probe = False  # they come: silence later on is the model's own
+        elif reply.finish == "stop":
+            self._silent += 1
+        return self._may_probe and self._silent >= SILENT_MOST
+
+    async def _probe(self) -> bool:
+        """Finds out what works; whether that is another transport than the one at work."""
+        self._may_probe = False
+        found = await self._inquiry.probe(self._refusal)
+        if found is None:
+            return False  # it did not answer, which the next request will show
+        before, self.transport = self.transport, found.choose(self._profile)
+        self._schema = SchemaModel(self._inner, self._profile, found.server)
+        if self._inquiry.wants_window:
+            self.context_window = found.context_window
+        return self.transport != before

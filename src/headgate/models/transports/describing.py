@@ -13,10 +13,11 @@ DEPTH = 4
 
 def describe_tools(tools: Sequence[ToolSpec]) -> str:
     """One entry per tool: how it is called, and what it does."""
-    return "\n".join(_describe(tool) for tool in tools)
+    return "\n".join(describe_tool(tool) for tool in tools)
 
 
-def _describe(tool: ToolSpec) -> str:
+def describe_tool(tool: ToolSpec) -> str:
+    """How one tool is called, and what it does."""
     lines = [f"- {tool.name}({_arguments(tool.parameters, 0)}): {tool.description.strip()}"]
     for name, schema in read_properties(tool.parameters).items():
         told = schema.get("description") if isinstance(schema, Mapping) else None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from headgate.core.messages import Message, ToolSpec
+from headgate.models.transports.offers import Offers
 
 Tell = Callable[[tuple[ToolSpec, ...]], str]
 """What the system message says about the tools."""
@@ -21,6 +22,8 @@ class _Group:
     """Neighbouring messages of one side: many chat templates insist that the sides alternate."""
 
     sources: tuple[Message, ...]
+    lines: tuple[str, ...]
+    """What is told of the tools behind each of them."""
     message: Message
 
 
@@ -34,23 +37,31 @@ class Rendering:
     """Replies carry what the model thought, for models that need it back."""
     _groups: list[_Group] = field(default_factory=list, init=False)
     _systems: dict[tuple[str, tuple[ToolSpec, ...]], Message] = field(default_factory=dict, init=False)
+    _offers: Offers = field(default_factory=Offers, init=False)
 
     def render(self, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> list[Message]:
-        """The same conversation without calls and results; the tools are described at its beginning."""
+        """The same conversation without calls and results; the tools are described at its beginning.
+
+        Fewer tools than described are told of in a line at the end.
+        """
         count = 0
         while count < len(messages) and messages[count].role == "system":
             count += 1
         system = "\n\n".join(message.content for message in messages[:count] if message.content.strip())
-        rendered = [self._system(system, tools)] if system or tools else []
+        talk = messages[count:]
+        offer = self._offers.find(talk, tools)
+        described = offer.tools if offer else tools
+        rendered = [self._system(system, described)] if system or described else []
         kept = True
         names: dict[str, str] = {}
-        for index, sources in enumerate(_group(messages[count:])):
+        for index, sources in enumerate(_group(talk)):
+            lines = offer.lines(sources) if offer else ("",) * len(sources)
             known = self._groups[index] if kept and index < len(self._groups) else None
-            if known is None or not _same(known.sources, sources):
+            if known is None or known.lines != lines or not _same(known.sources, sources):
                 if kept:
                     del self._groups[index:]
                     kept = False
-                self._groups.append(_Group(sources, self._join(sources, names)))
+                self._groups.append(_Group(sources, lines, self._join(sources, lines, names)))
             rendered.append(self._groups[index].message)
             if sources[0].role == "assistant":
                 names = {call.id: call.name for message in sources for call in message.calls}
@@ -66,13 +77,14 @@ class Rendering:
             self._systems[text, tools] = known
         return known
 
-    def _join(self, sources: tuple[Message, ...], names: dict[str, str]) -> Message:
+    def _join(self, sources: tuple[Message, ...], lines: tuple[str, ...], names: dict[str, str]) -> Message:
         if sources[0].role == "assistant":
             text = "\n\n".join(part for part in map(self.write, sources) if part)
             if self.keep_reasoning:
                 return replace(sources[-1], content=text, calls=(), wire={})
             return Message("assistant", text)
-        return Message("user", "\n\n".join(_told(message, names) for message in sources))
+        told = zip((_told(message, names) for message in sources), lines, strict=True)
+        return Message("user", "\n\n".join(part for pair in told for part in pair if part))
 
 
 def _group(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:

@@ -1,0 +1,185 @@
+"""Fewer tools than described: the beginning of the prompt stays, and one line at its end tells of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, text
+
+from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
+from headgate.models.base import ModelSettings, open_model
+from headgate.models.openai import WIRE, encode_message
+from headgate.models.profile import UNKNOWN
+from headgate.models.transports.schema import SchemaModel
+from headgate.models.transports.text import TextModel
+
+SYSTEM = Message("system", "Be brief.")
+CALL = '{"thought": "", "name": "stage_done", "arguments": {"summary": "s"}}'
+KINDS = [TextModel, SchemaModel]
+
+
+class Calling:
+    """A model that ends the stage, whatever it is asked, and encodes as the wire does."""
+
+    name = "openai/calling"
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+        self.encoded = 0
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        self.asked.append(request)
+        for message in request.messages:
+            if WIRE not in message.wire:
+                message.wire[WIRE] = encode_message(message)
+                self.encoded += 1
+        return Reply(Message("assistant", CALL))
+
+
+def turn(number: int) -> list[Message]:
+    call = ToolCall(f"c{number}", "ls", "{}")
+    return [Message("assistant", "", (call,)), Message("tool", f"file {number}", call_id=call.id)]
+
+
+def told(request: Request) -> list[str]:
+    return [message.content for message in request.messages]
+
+
+async def ask(model: Model, messages: Sequence[Message], *offered: tuple[ToolSpec, ...]) -> None:
+    """One request after another: before each but the first, a call and its result are added."""
+    talk = list(messages)
+    for number, tools in enumerate(offered):
+        talk += turn(number) if number else []
+        await model.reply(Request(list(talk), tools))
+
+
+async def test_whole_requests() -> None:
+    habits = Habits(text(CALL))
+    talk = [SYSTEM, ASK]
+    async with habits.running() as server:
+        wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="schema")
+        async with open_model(wanted) as model:
+            await ask(model, talk, TOOLS, (DONE,), (DONE,))
+    first, second, third = habits.asked
+    calls = {"role": "assistant", "content": '{"thought":"","name":"ls","arguments":{}}'}
+    result = '<tool_response name="ls">\nfile {}\n</tool_response>'
+    narrower = {"role": "user", "content": result.format(1) + "\n\nNow only: stage_done."}
+    assert second["messages"] == [*first["messages"], calls, narrower]
+    assert third["messages"] == [
+        *second["messages"],
+        calls,
+        {"role": "user", "content": result.format(2)},
+    ]
+    assert [constrained(body) for body in habits.asked] == [
+        ["ls", "write_file", "stage_done"],
+        ["stage_done"],
+        ["stage_done"],
+    ]
+    rest = [{**body, "messages": (), "response_format": ()} for body in habits.asked]
+    assert rest[0] == rest[1] == rest[2]
+
+
+def constrained(body: dict[str, Any]) -> list[str]:
+    options = body["response_format"]["json_schema"]["schema"]["anyOf"]
+    return [option["properties"]["name"]["const"] for option in options]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_more_tools_are_described_anew(kind: type[TextModel | SchemaModel]) -> None:
+    inner = Calling()
+    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], (LS, DONE), (DONE,), TOOLS, (DONE,))
+    systems = [request.messages[0] for request in inner.asked]
+    assert systems[0] is systems[1]
+    assert systems[2] is systems[3]
+    assert ["write_file(" in system.content for system in systems] == [False, False, True, True]
+    # The old line is gone with the old description.
+    assert "Now only" not in "".join(told(inner.asked[2]))
+    assert told(inner.asked[3])[-1].endswith("Now only: stage_done.")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_all_tools_again(kind: type[TextModel | SchemaModel]) -> None:
+    inner = Calling()
+    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, (LS, DONE), TOOLS, TOOLS)
+    ends = [content.rpartition("\n\n")[2] for content in told(inner.asked[3])]
+    assert [end for end in ends if end.startswith("Now")] == [
+        "Now only: ls, stage_done.",
+        "Now all tools again.",
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_tool_that_reads_the_same_is_the_same(kind: type[TextModel | SchemaModel]) -> None:
+    inner = Calling()
+    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, (LS, replace(WRITE), replace(DONE)))
+    assert inner.asked[0].messages[0] is inner.asked[1].messages[0]
+    assert "Now" not in told(inner.asked[1])[-1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_no_tools_in_a_conversation_that_had_some(kind: type[TextModel | SchemaModel]) -> None:
+    inner = Calling()
+    model = kind(inner, UNKNOWN)
+    await ask(model, [SYSTEM, ASK], TOOLS, ())
+    first, second = inner.asked
+    assert second.messages[0] is first.messages[0]
+    assert told(second)[-1].endswith("\n\nNow without tools: answer in words.")
+    # Another conversation never had any.
+    await model.reply(Request([SYSTEM, Message("user", "Which phase is this?")]))
+    assert told(inner.asked[-1]) == ["Be brief.", "Which phase is this?"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_each_conversation_has_a_description_of_its_own(kind: type[TextModel | SchemaModel]) -> None:
+    inner = Calling()
+    model = kind(inner, UNKNOWN)
+    other = [SYSTEM, Message("user", "Begin.")]
+    one = [SYSTEM, ASK]
+    for tools in (TOOLS, (DONE,)):
+        await model.reply(Request(one, tools))
+        await model.reply(Request(other, (LS, DONE)))
+    assert [("write_file(" in content[0], content[1]) for content in map(told, inner.asked)] == [
+        (True, "Begin."),
+        (False, "Begin."),
+        (True, "Begin.\n\nNow only: stage_done."),
+        (False, "Begin."),
+    ]
+
+
+async def test_a_hint_that_is_never_stored_carries_the_line_along() -> None:
+    inner = Calling()
+    model = TextModel(inner, UNKNOWN)
+    talk = [SYSTEM, ASK, *turn(1)]
+    for number in range(100):
+        await model.reply(
+            Request([*talk, Message("user", f"Hint {number}.")], TOOLS if number == 0 else (DONE,))
+        )
+    assert told(inner.asked[-1])[-1].endswith("</tool_response>\n\nHint 99.\n\nNow only: stage_done.")
+    assert "".join(told(inner.asked[-1])).count("Now only") == 1
+
+
+OFFER = st.lists(st.sampled_from([LS, WRITE]), unique=True).map(lambda tools: (*tools, DONE))
+
+
+@settings(max_examples=60)
+@given(st.lists(OFFER, max_size=8), st.sampled_from(KINDS))
+async def test_the_prompt_only_grows(
+    offered: list[tuple[ToolSpec, ...]], kind: type[TextModel | SchemaModel]
+) -> None:
+    inner = Calling()
+    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, *offered)
+    for before, after in pairwise(inner.asked):
+        assert all(old is new for old, new in zip(before.messages, after.messages, strict=False))
+    assert inner.encoded == len(inner.asked[-1].messages)
+    # What was told last is what is offered.
+    lines = [line for content in told(inner.asked[-1])[1:] for line in content.split("\n") if "Now " in line]
+    last = offered[-1] if offered else TOOLS
+    names = ", ".join(tool.name for tool in last)
+    if set(last) == set(TOOLS):
+        assert not lines or lines[-1] == "Now all tools again."
+    else:
+        assert {*lines[-1].removeprefix("Now only: ").removesuffix(".").split(", ")} == {*names.split(", ")}
