@@ -15,7 +15,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from headgate.config.schema import Config
-from headgate.core.flow import Budget, Checks, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Budget, Candidates, Checks, Stage, ToolScope, ViewPolicy
 from headgate.core.settings import ModelSettings, VerifyStep
 from headgate.core.stagenames import FLAT_NAMES
 
@@ -74,6 +74,7 @@ SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     ("view", ViewPolicy, "What the model sees of a stage's conversation."),
     ("checks", Checks, "What must hold to leave a stage, or to end the flow."),
     ("budget", Budget, "How often and how long, and what happens then."),
+    ("candidates", Candidates, "Whole answers instead of tool calls; [Flows](flows.md) tells how."),
 )
 
 

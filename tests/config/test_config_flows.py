@@ -93,6 +93,26 @@ checks: [verify]
         ),
         ("stages:\n- id: a\nfix: b\n", 'my.yaml, line 3: unknown stage "b"'),
         ("stages:\n- 5\n", 'my.yaml, line 2: "stages[0]" must be a mapping'),
+        (
+            "stages:\n- id: a\n  candidates: {ask: line}\n",
+            "my.yaml, line 3: candidates needs a check that is run first: add `begin: verify` to the flow",
+        ),
+        (
+            "stages:\n- id: a\n- id: b\n  prompt: x\n  when: no_suspects\n",
+            "my.yaml, line 5: when needs a check that is run first: add `begin: verify` to the flow",
+        ),
+        (
+            "begin: verify\nstages:\n- id: a\n  candidates: {ask: lines}\n",
+            'my.yaml, line 4: "stages[0].candidates.ask" must be',
+        ),
+        (
+            "begin: verify\nstages:\n- id: a\n  candidates: {suspect: 2}\n",
+            'my.yaml, line 4: unknown key "suspect": did you mean "suspects"?',
+        ),
+        (
+            "stages:\n- id: a\n  budget: {seconds: 0}\n",
+            'my.yaml, line 3: "stages[0].budget.seconds" must be greater',
+        ),
     ],
 )
 def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, message: str) -> None:
@@ -104,9 +124,9 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, message: str) -> Non
     [
         (
             "stagd",
-            'There is no flow "stagd": did you mean "staged"? Built in are branched, flat, staged, staged3; ',
+            'There is no flow "stagd": did you mean "staged"? Built in are branched, flat, repair, staged, ',
         ),
-        ("xyzzy", 'There is no flow "xyzzy". Built in are branched, flat, staged, staged3; '),
+        ("xyzzy", 'There is no flow "xyzzy". Built in are branched, flat, repair, staged, staged3; '),
         ("nowhere.yaml", "There is no flow file nowhere.yaml."),
         ("folder/", "folder/ is a directory, where a file was expected."),
     ],

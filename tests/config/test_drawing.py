@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.config.drawing import draw_mermaid, draw_text, outline, run_order
 from headgate.config.flows import builtin_flows, load_flow
-from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Budget, Candidates, Checks, Flow, Stage, ToolScope, ViewPolicy
 from headgate.core.messages import ToolSpec
 
 WRITE = [ToolSpec("edit_file", "", {}, "write")]
@@ -209,3 +209,41 @@ def test_any_flow_can_be_drawn(flow: Flow) -> None:
     order = [stage.id for stage in run_order(flow)]
     assert sorted(order) == sorted(stage.id for stage in flow.stages)
     assert all(order.index(need) < order.index(stage.id) for stage in flow.stages for need in stage.needs)
+
+
+def test_whole_answers_as_text() -> None:
+    flow = Flow(
+        name="answers",
+        begin="verify",
+        stages=(
+            Stage(
+                id="line",
+                when="suspects",
+                candidates=Candidates(ask="line", suspects=3),
+                budget=Budget(turns=3, seconds=90, exhausted="final_turn"),
+            ),
+            Stage(id="work", when="no_suspects", budget=Budget(retries=0, seconds=0.5)),
+        ),
+        checks=Checks(verify=True),
+    )
+    begin, line, work, _ = draw_text(flow, WRITE).split("\n\n", maxsplit=1)[1].split("\n\n")
+    assert begin == "Before the first stage\n   checks  verify"
+    assert (
+        line
+        == """\
+1. line
+   when    the first check fails, and it is known where to look
+   asks    for one line, about 3 places
+   ends    with the first answer that passes
+   budget  3 turns or 90 s, 1 retry, then the stage fails"""
+    )
+    assert (
+        work
+        == """\
+2. work
+   when    the first check passes, or it is not known where to look
+   tools   all
+   ends    by stage_done
+   budget  25 turns or 0.5 s, then one last turn, and the stage fails
+   view    a conversation of its own, notes of the last 3 stages"""
+    )

@@ -80,3 +80,41 @@ def test_a_proposal_s_waiting_is_no_work(body: ev.AnyBody, line: str) -> None:
         (3600.0, "PROPOSED: no change"),
         (3600.0, line),
     ]
+
+
+def test_whole_answers() -> None:
+    step = ev.StepResult(name="tests", passed=False, exit_code=1, timed_out=False, seconds=1)
+    opening = {"run_id": "run_1", "asked": True, "opening": True}
+    failing = ("a.py::test_x: 1 != 2", "a.py::test_y")
+    told = lines(
+        ev.VerifyStarted(steps=("tests",), **opening),
+        ev.VerifyFinished(passed=False, steps=(step,), failing=failing, reason="no", **opening),
+        ev.SuspectsFound(functions=("a.py: f",), files=("a.py",)),
+        ev.CandidateTried(place="a.py: f", verdict="unchanged"),
+        ev.CandidateTried(place="a.py: f", verdict="failed", reason="2 tests"),
+        ev.VerifyFinished(passed=True, steps=(), **opening),
+        ev.SuspectsFound(),
+    )
+    assert [line for _, line in told] == [
+        "Running the check first... run_1",
+        "It fails: a.py::test_x: 1 != 2 (and 1 more)",
+        "Suspect: a.py: f",
+        "Answer 1 (a.py: f): unchanged",
+        "Answer 2 (a.py: f): failed, 2 tests",
+        "It passes",
+    ]
+
+
+def test_time_in_which_nobody_worked_is_not_the_stage_s() -> None:
+    state = State()
+    started = ev.StageStarted(stage="work", title="WORK", attempt=1, reason="next", tools=(), turns=5)
+    story: list[tuple[str, float, ev.AnyBody]] = [
+        ("", 0.0, STARTED),
+        ("work", 1.0, started),
+        ("work", 4.0, ev.StopAsked()),
+        ("", 1004.0, ev.TaskResumed()),
+        ("work", 1006.0, ev.StopAsked()),
+    ]
+    for number, (path, at, body) in enumerate(story, 1):
+        state.apply(ev.Event(number, "t2", path, 0, 1000.0 + at, body))
+    assert state.stages["work"].tally().seconds == 5.0

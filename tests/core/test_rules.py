@@ -40,6 +40,29 @@ FORCED = [
 ]
 
 
+SAMPLING = [
+    (Tally(turns=4, sampling=True), "final_turn", Decision("continue", "working")),
+    (Tally(turns=5, sampling=True), "final_turn", Decision("fail", "max_turns")),
+    (Tally(turns=5, sampling=True), "advance", Decision("advance", "max_turns")),
+    (Tally(turns=5, sampling=True), "skip", Decision("skip", "max_turns")),
+    (Tally(turns=1, sampling=True, seconds=29.9), "skip", Decision("continue", "working")),
+    (Tally(turns=1, sampling=True, seconds=30), "skip", Decision("skip", "max_seconds")),
+    (Tally(turns=1, seconds=30), "final_turn", Decision("final_turn", "max_seconds")),
+    (Tally(turns=1, sampling=True, bad_replies=3), "final_turn", Decision("fail", "retry_exhaustion")),
+    (Tally(turns=1, sampling=True, overflow=True), "skip", Decision("skip", "context")),
+    (Tally(turns=1, sampling=True, over="limit_turns"), "skip", Decision("stuck", "limit_turns")),
+    (Tally(turns=1, sampling=True, stopped=True), "skip", Decision("stuck", "user_stop")),
+    (Tally(turns=9, sampling=True, done=True, verdict=Pass()), "skip", Decision("advance", "done")),
+]
+
+
+@pytest.mark.parametrize(("tally", "exhausted", "decision"), SAMPLING)
+def test_where_whole_answers_are_asked_for_there_is_no_last_turn(
+    tally: Tally, exhausted: Any, decision: Decision
+) -> None:
+    assert decide(tally, Budget(turns=5, retries=0, seconds=30, exhausted=exhausted)) == decision
+
+
 @pytest.mark.parametrize(("tally", "decision"), FORCED)
 def test_what_forces_an_end(tally: Tally, decision: Decision) -> None:
     assert decide(tally, BUDGET) == decision

@@ -113,7 +113,7 @@ def test_make_knows_what_the_documents_name() -> None:
     named = {
         name
         for document in DOCUMENTS
-        for name in re.findall(r"(?:`|^)make (\w+)", document.read_text(encoding="utf-8"), re.MULTILINE)
+        for name in re.findall(r"(?:`|^)make ([\w-]+)", document.read_text(encoding="utf-8"), re.MULTILINE)
     }
     assert {"demo", "test"} <= named
     assert {name for name in named if f"\n{name}:" not in makefile} == set()

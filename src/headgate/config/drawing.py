@@ -1,6 +1,6 @@
 """A flow as a picture: text for a terminal, Mermaid for a page; order, gates, and the ways back."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy, next_stage
@@ -12,6 +12,11 @@ _EXHAUSTED = {
     "skip": "then the stage is skipped",
     "fail": "then the stage fails",
     "stuck": "then the task is stuck",
+}
+_WITHOUT_LAST_TURN = {"final_turn": _EXHAUSTED["fail"], "advance": "then the flow goes on"}
+_WHEN = {
+    "suspects": "the first check fails, and it is known where to look",
+    "no_suspects": "the first check passes, or it is not known where to look",
 }
 _CHECKS = {"named_files": "every file that the task names read"}
 _LABEL_WIDTH = 7
@@ -33,6 +38,8 @@ def outline(flow: Flow) -> str:
 def draw_text(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
     """The flow for people: each stage with its gates, then what follows the last one."""
     lines = [f"{_line(flow.name)}: {_line(flow.description)}" if flow.description else _line(flow.name)]
+    if flow.begin:
+        lines += ["", "Before the first stage", *_rows([("checks", flow.begin)])]
     for number, stage in enumerate(run_order(flow), 1):
         title = f"{_line(stage.title)} ({stage.id})" if stage.label else stage.id
         lines += ["", f"{number}. {title}", *_rows(_stage_rows(flow, stage))]
@@ -64,11 +71,19 @@ def _gates(stage: Stage) -> Iterator[tuple[str, str]]:
     """What a stage lets through: in, the tools; out, the checks; and for how long."""
     if stage.foreach:
         yield "each", "step of the plan"
+    if stage.when:
+        yield "when", _WHEN[stage.when]
+    if asked := stage.candidates:
+        what = {"line": "one line", "missing": "a missing line"}.get(asked.ask, f"a whole {asked.ask}")
+        yield "asks", f"for {what}, about {_count(asked.suspects, 'place')}"
+        yield "ends", "with the first answer that passes"
+        yield "budget", _budget(stage.budget, _EXHAUSTED | _WITHOUT_LAST_TURN)
+        return
     yield "tools", _tools(stage.tools)
     if checks := ", ".join(_stage_checks(stage.checks)):
         yield "checks", checks
     yield "ends", _ending(stage)
-    yield "budget", _budget(stage.budget)
+    yield "budget", _budget(stage.budget, _EXHAUSTED)
 
 
 def _stage_rows(flow: Flow, stage: Stage) -> Iterator[tuple[str, str]]:
@@ -76,7 +91,8 @@ def _stage_rows(flow: Flow, stage: Stage) -> Iterator[tuple[str, str]]:
         yield "needs", ", ".join(stage.needs)
     for name, text in _gates(stage):
         yield name, f"{text}; {_steps(flow)}" if name == "each" else text
-    yield "view", _view(stage.view)
+    if not stage.candidates:
+        yield "view", _view(stage.view)
     if stage.model:
         yield "model", _line(stage.model)
     if stage.priority != "normal":
@@ -114,10 +130,11 @@ def _stage_checks(checks: Checks) -> Iterator[str]:
             yield _CHECKS.get(name, name.replace("_", " "))
 
 
-def _budget(budget: Budget) -> str:
-    spent = _EXHAUSTED[budget.exhausted]
+def _budget(budget: Budget, endings: Mapping[str, str]) -> str:
+    spent = endings[budget.exhausted]
     retries = f", {_count(budget.retries, 'retry', 'retries')}" if budget.retries else ""
-    return f"{_count(budget.turns, 'turn')}{retries}, {spent}"
+    seconds = f" or {budget.seconds:g} s" if budget.seconds else ""
+    return f"{_count(budget.turns, 'turn')}{seconds}{retries}, {spent}"
 
 
 def _view(view: ViewPolicy) -> str:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from headgate.config.knobs import tune, with_plan_mode
 from headgate.config.schema import Config
 from headgate.config.stages import FLOW_SUFFIXES, FlowFile, expand_stages
+from headgate.config.suited import suited_flow
 from headgate.config.yamlfile import Document, explain, parse_yaml, read_yaml
 from headgate.core.flow import Checks, Flow, Stage, flow_problems
 from headgate.core.messages import ToolSpec
@@ -54,13 +55,16 @@ def flow_from_config(
     repo: Path,
     tools: Iterable[ToolSpec] | None = None,
     documents: Sequence[Document] = (),
+    goal: str = "",
 ) -> Flow:
-    """The flow of a task: its own choice, else `flow`, else `task_flow_mode`.
+    """The flow of a task with this goal: its own choice, else `flow`, else `task_flow_mode`.
 
     Stages in agent.yaml gate nothing unless they say so, and the flow ends with the verification. `documents`
     are the configuration's files, weakest first, for errors with line numbers.
     """
     chosen = task_flow or config.flow or config.mode
+    if chosen == "auto":
+        chosen = suited_flow(config, goal)
     if not isinstance(chosen, str) and len(chosen) == 1 and isinstance(chosen[0], FlowFile):
         chosen = chosen[0].file  # the whole flow, with its checks
     if isinstance(chosen, str):

@@ -39,8 +39,9 @@ class FlowKnobs(Settings):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    task_flow_mode: Literal["staged", "staged3", "branched", "flat"] = "staged"
-    """The built-in flow: `headgate flows` lists them."""
+    task_flow_mode: Literal["auto", "staged", "staged3", "branched", "flat", "repair"] = "auto"
+    """The built-in flow: `headgate flows` lists them. `auto` is `repair` for a small model that is to mend
+    something which verification can tell, and otherwise `staged`."""
     task_plan_mode: Literal["first", "explore", "none"] = "explore"
     """In built-in flows: `explore` reads before it plans, `first` plans at once, `none` has no plan."""
     task_branching: bool = False

@@ -12,7 +12,11 @@ def prompt(name: str) -> str:
 
 def fill(name: str, **values: object) -> str:
     """A text with its `{placeholders}` replaced; braces elsewhere, also in the values, stay as they are."""
-    text = prompt(name)
+    return fill_text(prompt(name), **values)
+
+
+def fill_text(text: str, **values: object) -> str:
+    """The same for a text that is no file."""
     parts = []
     while text:
         start = text.find("{")

@@ -117,12 +117,12 @@ class ReplyReceived(Body):
     @classmethod
     def of(cls, reply: Reply, price: Price | None = None) -> "ReplyReceived":
         """What the log keeps of a reply for good."""
-        usage = reply.usage
+        usage = reply.usage + reply.aside
         return cls(
             cost=price.of(usage.prompt, usage.cached, usage.completion) if price else 0.0,
-            prompt_tokens=reply.usage.prompt,
-            completion_tokens=reply.usage.completion,
-            cached_tokens=reply.usage.cached,
+            prompt_tokens=usage.prompt,
+            completion_tokens=usage.completion,
+            cached_tokens=usage.cached,
             finish=reply.finish,
             calls=tuple(clean_text(call.name)[:80] for call in reply.message.calls),
         )
@@ -261,7 +261,9 @@ class VerifyStarted(Body):
     run_id: str
     steps: tuple[str, ...]
     asked: bool = False
-    """The model asked for it: a run that is recorded and decides nothing."""
+    """Not the flow's last word: a run that is recorded and decides nothing."""
+    opening: bool = False
+    """The flow begins with it; otherwise it is the model that asked."""
 
 
 class VerifyFinished(Body):
@@ -279,7 +281,30 @@ class VerifyFinished(Body):
     failing: tuple[str, ...] = ()
     """The tests that failed, one short line each, where the runner's format is known."""
     asked: bool = False
+    opening: bool = False
     """As in the event that started it."""
+
+
+class SuspectsFound(Body):
+    """Where the failure of the check that the flow began with may come from, the most suspect place first."""
+
+    kind: Literal["suspects_found"] = "suspects_found"
+    functions: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    """The lines of these functions that failing tests run."""
+    files: tuple[str, ...] = ()
+
+
+class CandidateTried(Body):
+    """One whole answer was tried. Only one that passed is written; no other enters a conversation."""
+
+    kind: Literal["candidate_tried"] = "candidate_tried"
+    place: str
+    """What it was about, such as `cart.py: Cart.total`."""
+    verdict: Literal["passed", "failed", "unchanged", "repeated", "unusable", "refused"]
+    reason: str = ""
+    fingerprint: str = ""
+    """Stands for the code as it would be: equal answers have equal ones."""
 
 
 class DiagnosisGiven(Body):
@@ -428,6 +453,8 @@ AnyBody = Annotated[
     | ViewCompacted
     | VerifyStarted
     | VerifyFinished
+    | SuspectsFound
+    | CandidateTried
     | DiagnosisGiven
     | FixAttempted
     | ReplanStarted

@@ -127,8 +127,29 @@ class Budget(Data):
     """Turns that only think before the model is told; 0: never."""
     loop_patience: int = Field(2, ge=1)
     """How much longer a loop may go on after that before the final turn is forced."""
+    seconds: float | None = Field(None, gt=0)
+    """Seconds after which an attempt at the stage takes no further turn; absent: no end."""
     exhausted: Literal["final_turn", "advance", "skip", "fail", "stuck"] = "final_turn"
     """When turns and retries are used up; `final_turn` and `advance` first let the model conclude."""
+
+
+class Candidates(Data):
+    """Answers to one question, each tried in a copy of the tree; the first that passes is kept.
+
+    A turn is one answer, so `budget: {turns}` says how many there are. They never see each other.
+    """
+
+    ask: Literal["line", "missing", "function", "file"] = "function"
+    """What an answer is: a line in the place of another, one that is missing in a function, a function, or
+    a whole file. A line is tried in every place where it may belong."""
+    as_json: bool = False
+    """Hold the answer to JSON, `{"code": ...}`, where the server can."""
+    suspects: int = Field(1, ge=1)
+    """How many places are asked about in turn, the most suspect first."""
+    temperature: float | None = Field(None, ge=0)
+    """Sampling temperature of the answers; absent: the model's own."""
+    max_tokens: int = Field(1000, ge=16)
+    """The longest answer, in tokens."""
 
 
 def checks_from_list(value: Any) -> Any:
@@ -186,6 +207,10 @@ class Stage(Data):
     """`plan`: one such stage for each step of the plan; `{item.description}` and the like are filled in."""
     item: str = ""
     """The step that a stage made by `foreach` carries out; not for files."""
+    candidates: Candidates | None = None
+    """Ask for whole answers instead of tool calls, and keep the first that passes; see below."""
+    when: Literal["suspects", "no_suspects"] | None = None
+    """Only if the check that the flow began with fails and it is known where to look, or only if not."""
 
     @model_validator(mode="before")
     @classmethod
@@ -218,6 +243,8 @@ class Flow(Data):
     name: str
     description: str = ""
     stages: tuple[Stage, ...] = Field(min_length=1)
+    begin: Literal["verify"] | None = None
+    """`verify`: run the verification steps before the first stage; what fails is what stages are told."""
     checks: Checks = Checks()
     """Run after the last stage."""
     fix: str | None = None
@@ -272,6 +299,10 @@ def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterat
                 message = f"{name} belongs in the flow's own checks, not in a stage's"
                 yield Problem(("stages", index, "checks"), message)
         yield from _unknown_tools(stage, known_tools, ("stages", index))
+        for name in ("candidates", "when"):
+            if getattr(stage, name) is not None and flow.begin != "verify":
+                message = f"{name} needs a check that is run first: add `begin: verify` to the flow"
+                yield Problem(("stages", index, name), message)
         if any(stage.id.startswith(f"{other.id}-") for other in flow.stages if other.foreach):
             yield Problem(("stages", index, "id"), f'"{stage.id}" may become the id of a step of the plan')
     if flow.replan.id in ids:

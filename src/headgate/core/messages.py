@@ -72,6 +72,10 @@ class Request:
     """Overrides the model's own setting for this request."""
     max_tokens: int | None = None
     """Overrides the model's own setting for this request."""
+    stop: tuple[str, ...] = ()
+    """Texts at which the reply ends, where the server can."""
+    form: Mapping[str, Any] | None = None
+    """A JSON schema that the reply is held to, where the server can."""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """Extra fields of this request's body: how a transport holds a reply to a form."""
 
@@ -83,6 +87,8 @@ class Reply:
     message: Message
     usage: Usage = Usage()
     finish: Finish = "stop"
+    aside: Usage = Usage()
+    """Tokens of other requests that were needed on the way, such as those that find out how to call tools."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from headgate.core.state import State
 
 _REASONS = {
     "max_turns": "its turns are used up",
+    "max_seconds": "its time is used up",
     "retry_exhaustion": "too many replies in a row were of no use",
     "context": "the context window is full",
     "loop": "it goes in circles",
@@ -93,6 +94,14 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
                 f"{stage.title if stage else body.stage}: {ending} ({body.reason}): "
                 f"{_why(body.reason, state)}"
             )
+        case ev.VerifyStarted(opening=True) as body:
+            return f"Running the check first... {body.run_id}"
+        case ev.VerifyFinished(opening=True) as body:
+            return "It passes" if body.passed else f"It fails: {_failing(body)}"
+        case ev.SuspectsFound() as body if body.functions or body.files:
+            return f"Suspect: {', '.join((body.functions or body.files)[:3])}"
+        case ev.CandidateTried() as body:
+            return f"Answer {len(state.candidates)} ({body.place}): {body.verdict}{_say_more(body)}"
         case ev.VerifyStarted(asked=True) as body:
             return f"Running the tests, as the model asked... {body.run_id}"
         case ev.VerifyFinished(asked=True) as body:
@@ -143,6 +152,15 @@ def _finding(state: State) -> str:
     told = (found[-1] for check, found in state.reviews.items() if len(state.findings(check)) == 1)
     reason = next(filter(None, told), "")
     return f": {_first_clause(reason)}" if reason else ""
+
+
+def _failing(body: ev.VerifyFinished) -> str:
+    more = f" (and {len(body.failing) - 1} more)" if len(body.failing) > 1 else ""
+    return f"{_words(body.failing[0])}{more}" if body.failing else body.reason
+
+
+def _say_more(body: ev.CandidateTried) -> str:
+    return f", {body.reason}" if body.reason else ""
 
 
 def _count(number: int, what: str) -> str:

@@ -1,6 +1,7 @@
 """What is told about a finished task: the report, the summary, and the page that holds both."""
 
 import re
+from collections import Counter
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -161,6 +162,7 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
                 if state.asked_pass
                 else "No verification run has passed: that tests pass is the model's claim alone."
             )
+    lines += _answers(state)
     if ending == "PROPOSED":
         lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
     else:
@@ -176,6 +178,17 @@ def _list_runs(run_ids: list[str]) -> list[str]:
     if len(run_ids) <= 2:
         return [f"Verification runs: {', '.join(run_ids)}."]
     return ["Verification runs:", *(f"  {run_id}" for run_id in run_ids)]
+
+
+def _answers(state: State) -> list[str]:
+    """What came of the whole answers that were asked for."""
+    if not state.candidates:
+        return []
+    counts = Counter(tried.verdict for tried in state.candidates)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    passed = next((tried.place for tried in state.candidates if tried.verdict == "passed"), "")
+    kept = f"kept is the one for {passed}" if passed else "none was kept"
+    return [f"Answers tried: {len(state.candidates)} ({told}); {kept}."]
 
 
 def _steps_left(state: State) -> list[str]:
@@ -204,7 +217,12 @@ def claims_passing(text: str) -> bool:
 
 def last_words(state: State) -> str:
     """The latest summary that the model itself gave of its work."""
-    said = (stage.done.summary for stage in reversed(state.stages.values()) if stage.done)
+    asked = {stage.id for stage in (state.flow.stages if state.flow else ()) if stage.candidates}
+    said = (
+        stage.done.summary
+        for stage in reversed(state.stages.values())
+        if stage.done and stage.stage not in asked  # what such a stage leaves is the runtime's own note
+    )
     return next((" ".join(summary.split()) for summary in said if summary), "")
 
 

@@ -50,6 +50,10 @@ class Tally:
 
     turns: int = 0
     """Replies so far."""
+    seconds: float = 0.0
+    """How long this attempt has taken so far."""
+    sampling: bool = False
+    """The stage asks for whole answers: there is nothing that a model could conclude."""
     attempts: int = 1
     """Attempts at this stage, this one included, since it was last entered for a new reason."""
     bad_replies: int = 0
@@ -133,7 +137,7 @@ def decide(tally: Tally, budget: Budget) -> Decision:
         return _after_last_stage(tally, budget)
     if tally.done and isinstance(tally.verdict, Pass):
         return Decision("advance", "done")
-    if tally.overflow and tally.compactions < 2:
+    if tally.overflow and tally.compactions < 2 and not tally.sampling:
         return Decision("compact", "context")
     if tally.final:
         return _after_exhaustion(tally, budget)
@@ -147,6 +151,8 @@ def decide(tally: Tally, budget: Budget) -> Decision:
         return _exhausted("retry_exhaustion", tally, budget, tally.faults)
     if tally.turns >= budget.turns:
         return _exhausted("max_turns", tally, budget)
+    if budget.seconds and tally.seconds >= budget.seconds:
+        return _exhausted("max_seconds", tally, budget)
     return CONTINUE
 
 
@@ -154,7 +160,8 @@ def _forced_end(tally: Tally, budget: Budget) -> Decision | None:
     """Why the model has to conclude now, whatever the budget says about turns."""
     if tally.over or tally.stopped:
         # What was over before the stage began leaves nothing to conclude.
-        return Decision("final_turn" if tally.turns else "stuck", tally.over or "user_stop")
+        concludes = tally.turns and not tally.sampling
+        return Decision("final_turn" if concludes else "stuck", tally.over or "user_stop")
     if tally.status:
         return Decision("final_turn", f"task_status_{tally.status}")
     if tally.standalone_status >= budget.standalone_status:
@@ -191,7 +198,8 @@ def _judge_work(tally: Tally) -> Decision:
 
 def _exhausted(reason: str, tally: Tally, budget: Budget, detail: str = "") -> Decision:
     """Turns or patience are used up: the model may conclude, unless the budget says otherwise."""
-    if budget.exhausted in ("final_turn", "advance") or reason == "retry_exhaustion":
+    concludes = budget.exhausted in ("final_turn", "advance") or reason == "retry_exhaustion"
+    if concludes and not tally.sampling:
         return Decision("final_turn", reason, detail)
     return _after_exhaustion(tally, budget, reason)
 

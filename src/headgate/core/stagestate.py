@@ -30,6 +30,8 @@ class StageState:
     turns_allowed: int
     item: str = ""
     """The step of the plan that it carries out."""
+    started_at: float = 0.0
+    last_at: float = 0.0
     turns: int = 0
     bad_replies: int = 0
     usable: bool = True
@@ -89,6 +91,7 @@ class StageState:
     def tally(self) -> Tally:
         return Tally(
             turns=self.turns,
+            seconds=self.last_at - self.started_at,
             attempts=self.tries,
             bad_replies=0 if self.usable else self.bad_replies + 1,
             faults=describe_faults(self.faults),
@@ -134,6 +137,8 @@ class StageState:
                 self.stopped = True
             case ev.ToolFinished():
                 self._count_call(body)
+            case ev.CandidateTried():
+                self.usable = True
             case ev.PlanWritten():
                 self.plan_written = True
             case ev.StageDoneSignalled():

@@ -154,6 +154,12 @@ class State:
     """Every verification run, those that the model asked for included."""
     asked_pass: str = ""
     """The run that passed when the model asked for it, if nothing was changed since."""
+    opening: ev.VerifyFinished | None = None
+    """The check that the flow began with, once it has ended."""
+    suspects: ev.SuspectsFound | None = None
+    """Where the failure of that check may come from; None before that was looked into."""
+    candidates: list[ev.CandidateTried] = field(default_factory=list)
+    """Every whole answer that was tried, in order."""
     verifications: int = 0
     """Times the work was handed to verification."""
     passing_run: str = ""
@@ -195,7 +201,10 @@ class State:
 
     def apply(self, event: ev.Event) -> None:
         if self.status == "PROPOSED" or isinstance(event.body, ev.TaskResumed):
-            self.paused += max(event.at - self.last_at, 0.0)
+            idle = max(event.at - self.last_at, 0.0)
+            self.paused += idle
+            for attempt in self.stages.values():
+                attempt.started_at += idle if attempt.ending is None else 0.0
         self.task, self.last_at, self.last_seq = event.task, event.at, event.seq
         stage = self.stages.get(event.path)
         match event.body:
@@ -206,7 +215,7 @@ class State:
                 self.config = body.config
                 self.status, self.started_at = "RUNNING", event.at
             case ev.StageStarted() as body:
-                self._enter(event.path, body)
+                self._enter(event.path, body, event.at)
             case ev.PlanWritten() as body:
                 self.plan_since = written_since(self.plan_since, self.plan, body.items, body.version)
                 self.plan, self.plan_version = body.items, body.version
@@ -216,6 +225,7 @@ class State:
                 self.passing_run = ""
             case ev.VerifyFinished(asked=True) as body:
                 self.asked_pass = body.run_id if body.passed else ""
+                self.opening = body if body.opening else self.opening
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.VerifyFinished() as body:
                 self.passing_run = body.run_id if body.passed else ""
@@ -224,6 +234,10 @@ class State:
                     self.failures.append(Failure(body.run_id, body.reason, body.tree, body.failing))
                     self.consecutive_failures += 1
                 self.left_behind.update(dict.fromkeys(body.left_behind))
+            case ev.SuspectsFound() as body:
+                self.suspects = body
+            case ev.CandidateTried() as body:
+                self.candidates.append(body)
             case ev.CheckFinished(check=check) as body if check in REVIEWS:
                 self.reviews.setdefault(check, []).append(body.reason)
                 self.reviewed_loops[check] = len(self.failures)
@@ -294,12 +308,14 @@ class State:
         self.phase = _next_phase(self, event.body)
         self.phases = _follow(self.phases, event.body)
         if stage:
+            stage.last_at = event.at
             stage.apply(event.body)
 
-    def _enter(self, path: str, body: ev.StageStarted) -> None:
+    def _enter(self, path: str, body: ev.StageStarted, at: float) -> None:
         before = [stage for stage in self.stages.values() if stage.stage == body.stage]
         self.pending_retry = None
         entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns, item=body.item)
+        entered.started_at = entered.last_at = at
         entered.can_write = bool(WRITERS & set(body.tools))
         self.replanning_item = ""
         if body.item:
@@ -327,6 +343,11 @@ class State:
     def seconds(self) -> float:
         """How long it was worked on."""
         return max(self.last_at - self.started_at - self.paused, 0.0) if self.started_at else 0.0
+
+    @property
+    def repaired(self) -> bool:
+        """Whether one of the answers that were tried passed, and was kept."""
+        return any(tried.verdict == "passed" for tried in self.candidates)
 
     @property
     def warnings(self) -> tuple[str, ...]:

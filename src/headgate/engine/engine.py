@@ -34,6 +34,7 @@ from headgate.engine.store import Draft, Store
 from headgate.errors import ConfigError
 from headgate.host.lock import FileLock
 from headgate.models.base import check_model
+from headgate.models.profile import profile_for, with_price
 
 __all__ = ["SPECS", "Engine", "Wait", "load_options"]
 
@@ -107,7 +108,8 @@ class Engine:
             if name not in self.models:
                 settings = loaded.config.model_settings(name)
                 check_model(settings, self.repo)
-                if loaded.config.limits.cost is not None and settings.price == Price():
+                priced = with_price(settings, profile_for(settings))
+                if loaded.config.limits.cost is not None and priced.price == Price():
                     raise ConfigError(f"`limits: cost` needs a `price` for {settings.model} in `models`.")
         both = stated + constraints
         return self.store.add_task(

@@ -194,7 +194,7 @@ class Execution:
         loaded = self.configure(task)
         config = pinned(loaded.config, log.state.config)
         self._keep_conversation = config.keep_conversations
-        flow = log.state.flow or choose_flow(loaded, task, self.folder)
+        flow = log.state.flow or choose_flow(loaded, task, self.folder, task.goal)
         if config.phase_log in ("log", "both"):
             self.bus.on_event.append(PhaseFile(self.folder).hear)
         async with AsyncExitStack() as stack:

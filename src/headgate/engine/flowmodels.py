@@ -13,15 +13,22 @@ from headgate.core.settings import ModelSettings, Price
 from headgate.core.task import Options
 from headgate.engine.folder import Folder
 from headgate.engine.outfit import TOOLS
+from headgate.errors import ConfigError
 from headgate.models.base import open_fitted
 from headgate.models.scripted import ScriptedModel
 
 SPECS = tuple(tool.spec for tool in TOOLS)
 
 
-def choose_flow(loaded: Loaded, options: Options, folder: Folder) -> Flow:
+def choose_flow(loaded: Loaded, options: Options, folder: Folder, goal: str = "") -> Flow:
     """The flow that a task is carried out with; ConfigError where there is none such."""
-    return flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents)
+    flow = flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal)
+    if flow.begin == "verify" and not loaded.config.verification.steps:
+        raise ConfigError(
+            f"The flow {flow.name} begins with the project's check, and none is configured: "
+            "set verification.steps in agent.yaml, or choose another flow."
+        )
+    return flow
 
 
 def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:

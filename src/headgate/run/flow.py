@@ -8,6 +8,7 @@ from headgate.core.events import Note, StageEnded
 from headgate.core.flow import Stage, next_stage
 from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, Verdict, decide
 from headgate.run.attempts import complete_stage, stage_failure
+from headgate.run.beginning import begin
 from headgate.run.job import Entrance, Job
 from headgate.run.mend import (
     ask_for_hypotheses,
@@ -24,7 +25,7 @@ from headgate.run.verification import run_verification
 async def run_flow(job: Job) -> Decision:
     """Carries the task out and returns how that ended: advance, stuck or infra."""
     fix = job.flow.fix_stage(tool.spec for tool in job.tools.values())
-    ended = await _run_stages(job) if job.state.phase == "stages" else None
+    ended = await begin(job) or await _run_stages(job) if job.state.phase == "stages" else None
     while ended is None:
         match job.state.phase:
             case "stages" if job.proposing:

@@ -3,15 +3,16 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from headgate.checks.verify import Verifier
 from headgate.core.branching import expand
 from headgate.core.events import AnyBody
+from headgate.core.fitting import fit_stage
 from headgate.core.flow import DONE_TOOL, Flow, Stage
 from headgate.core.limits import Limits, over_limit
 from headgate.core.loops import is_lost
-from headgate.core.messages import Model, ToolSpec
+from headgate.core.messages import Message, Model, ToolSpec
 from headgate.core.phases import PhaseControl, PromptPlace
 from headgate.core.rules import Tally
 from headgate.core.settings import ModelSettings
@@ -22,6 +23,10 @@ from headgate.run.transcript import Transcript
 from headgate.tools.base import Tool, ToolContext
 from headgate.tools.signals import stage_done_tool
 from headgate.tools.status import STATUS_TOOL
+
+if TYPE_CHECKING:
+    from headgate.run.evidence import Evidence
+    from headgate.run.partial import Partial
 
 
 class Log(Protocol):
@@ -103,6 +108,12 @@ class Job:
     """The tree that the model had tested last, and what it was told."""
     failure_message: str = ""
     """What the stage that mends is told about the latest failed verification."""
+    evidence: "Evidence | None" = None
+    """What is known about the bug, in a flow that begins with a failing check."""
+    tried: set[str] = field(default_factory=set)
+    """What stands for the code of every answer that was checked, in each of the places it was tried in."""
+    partials: "list[Partial]" = field(default_factory=list)
+    """Answers that mend a part, the latest last."""
     interrupted: "Interrupted | None" = None
     """The attempt that a crash cut short, until it is taken up again."""
 
@@ -117,8 +128,9 @@ class Job:
         return over_limit(self.limits, state.replies, state.usage, state.seconds, state.cost)
 
     def stages(self) -> tuple[Stage, ...]:
-        """The flow's stages as they stand, those for the steps of the plan included."""
-        return expand(self.flow, self.state.plan, self.state.plan_since)
+        """The stages as they stand: with those for the steps of the plan, without what does not apply."""
+        stages = expand(self.flow, self.state.plan, self.state.plan_since)
+        return tuple(fitted for stage in stages if (fitted := fit_stage(stage, self.state)) is not None)
 
     def stage(self, stage_id: str) -> Stage:
         """A stage by its id: of those that run in sequence, or the one that writes the plan anew."""
@@ -173,6 +185,8 @@ class Interrupted:
     entrance: Entrance
     cut_off: bool
     """The last reply was cut off at its length limit."""
+    answer: Message | None = None
+    """The last reply in a stage of whole answers, if it had not been tried yet."""
 
 
 @dataclass
@@ -186,6 +200,8 @@ class StageRun:
     entrance: Entrance
     turn: int = 0
     """The number of the turn under way; 0 before the first."""
+    asked: str = ""
+    """The question that was asked last, in a stage of whole answers."""
     retry_after: float | None = None
     """What an unavailable model asked for, in seconds."""
 
@@ -196,7 +212,8 @@ class StageRun:
     def tally(self) -> Tally:
         """What has been counted, held against what depends on the stage and the task."""
         lost = is_lost(self.state.memory, self.stage.budget, self.state.can_write)
-        return replace(self.state.tally(), lost=lost, over=self.job.over)
+        sampling = self.stage.candidates is not None
+        return replace(self.state.tally(), lost=lost, over=self.job.over, sampling=sampling)
 
     @cached_property
     def done_tool(self) -> Tool:

@@ -9,6 +9,7 @@ from headgate.core import events as ev
 from headgate.core.flow import Stage
 from headgate.core.messages import Message, ToolCall
 from headgate.host.overlay import OverlayWorkspace, decode_changes
+from headgate.run.evidence import read_evidence
 from headgate.run.job import Entrance, Interrupted, Job
 from headgate.run.transcript import Transcript
 
@@ -21,6 +22,7 @@ def restore(job: Job, events: Iterable[ev.Event], contents: Mapping[int, str]) -
     fix = job.flow.fix_stage(tool.spec for tool in job.tools.values())
     places: dict[str, tuple[Stage, Transcript]] = {}
     entrance, cut_off = Entrance(), False
+    answer: Message | None = None
     for_step = False
     for event in events:
         content = contents.get(event.seq, "")
@@ -34,14 +36,29 @@ def restore(job: Job, events: Iterable[ev.Event], contents: Mapping[int, str]) -
             entrance = Entrance(event.body.reason, transcript=transcript if of_fix else None)
         elif isinstance(event.body, ev.VerifyFinished):
             job.failure_message = content
+        elif isinstance(event.body, ev.SuspectsFound) and content:
+            job.evidence = read_evidence(content)
         elif isinstance(event.body, ev.MessageAdded) and event.body.slug == entrance.reason:
             entrance = Entrance(entrance.reason, content, entrance.transcript)
         elif isinstance(event.body, ev.ReplyReceived):
             cut_off = event.body.finish == "length"
-        if event.path in places:
+        if event.path in places and places[event.path][0].candidates:
+            answer = _unjudged(event.body, content, answer)  # whole answers enter no conversation
+        elif event.path in places:
             _replay(event.body, content, *places[event.path])
     if job.state.open_attempt():
-        job.interrupted = Interrupted(entrance, cut_off)
+        job.interrupted = Interrupted(entrance, cut_off, answer)
+
+
+def _unjudged(body: ev.AnyBody, content: str, answer: Message | None) -> Message | None:
+    """The latest answer, until it is known what came of it."""
+    match body:
+        case ev.ReplyReceived():
+            return _reply(content)
+        case ev.CandidateTried() | ev.ReplyFailed() | ev.StageEnded():
+            return None
+        case _:
+            return answer
 
 
 def _for_step(job: Job, started: ev.StageStarted) -> Stage:

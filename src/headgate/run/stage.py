@@ -17,6 +17,8 @@ from headgate.core.flow import Ending, Stage
 from headgate.core.messages import Message
 from headgate.core.milestones import say_reason
 from headgate.core.rules import Action, Decision, decide, wait_seconds
+from headgate.models.base import find_window
+from headgate.run.candidates import settle, take_candidate
 from headgate.run.job import Entrance, Job, StageRun
 from headgate.run.opening import opening_message, stage_message, system_message
 from headgate.run.turn import finish_turn, take_turn, tell
@@ -37,10 +39,10 @@ async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
         match decision.action:
             case "continue":
                 await _make_room(run)
-                await take_turn(run)
+                await _take(run)
             case "wait":
                 await _wait(run, decision)
-                await take_turn(run)
+                await _take(run)
             case "compact":
                 await _compact(run, decision.reason, run.transcript.view_chars * COMPACT_TO)
             case "final_turn":
@@ -48,6 +50,11 @@ async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
             case _:
                 await _leave(run, decision)
                 return decision
+
+
+async def _take(run: StageRun) -> None:
+    """A turn, in whichever form the stage has them."""
+    await (take_turn(run) if run.stage.candidates is None else take_candidate(run))
 
 
 async def _reenter(job: Job, stage: Stage, entry: Entrance) -> StageRun | None:
@@ -58,7 +65,7 @@ async def _reenter(job: Job, stage: Stage, entry: Entrance) -> StageRun | None:
     left, job.interrupted = job.interrupted, None
     transcript = entry.transcript or job.transcript_of(stage)
     run = StageRun(job, stage, under_way.path, transcript, left.entrance, turn=under_way.turns)
-    await finish_turn(run, left.cut_off)
+    await (finish_turn(run, left.cut_off) if stage.candidates is None else settle(run, left))
     return run
 
 
@@ -66,7 +73,7 @@ async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
     attempt = job.state.attempts_at(stage.id) + 1
     path = stage.id if attempt == 1 else f"{stage.id}#{attempt}"
     run = StageRun(job, stage, path, entry.transcript or job.transcript_of(stage), entry)
-    tools = tuple(spec.name for spec in run.all_specs)
+    tools = () if stage.candidates else tuple(spec.name for spec in run.all_specs)
     job.log.record(
         path,
         0,
@@ -80,6 +87,15 @@ async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
             item=stage.item,
         ),
     )
+    if stage.candidates is None:
+        await _open_conversation(run, entry)
+    await job.log.commit()
+    return run
+
+
+async def _open_conversation(run: StageRun, entry: Entrance) -> None:
+    """What the model is told when a stage is entered."""
+    job, stage = run.job, run.stage
     if not run.transcript.messages:
         system = system_message(job, stage)
         run.record(MessageAdded(role="system", slug="system"), system)
@@ -92,13 +108,12 @@ async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
         await _compact(run, "replan", run.transcript.view_chars * COMPACT_TO)
     elif entry.message:
         tell(run, entry.reason, entry.message)
-    await job.log.commit()
-    return run
 
 
 async def _make_room(run: StageRun) -> None:
     """Cuts the view before the context window is full, by a lot at once, so that the prefix then stays."""
-    window = run.job.model_settings[run.stage.model].context_window
+    name = run.stage.model
+    window = find_window(run.job.models[name], run.job.model_settings[name])
     tokens = run.transcript.tokens()
     # What a cut leaves may itself be large; cutting again at once would only cost the prefix.
     has_grown = run.transcript.view_chars > 1.2 * run.transcript.cut_to

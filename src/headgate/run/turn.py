@@ -127,12 +127,15 @@ async def _try_rules(run: StageRun) -> None:
 
 async def _ask(run: StageRun) -> Reply | None:
     """The model's reply, fit for the transcript; None if there is none, with the reason in the log."""
-    name = run.stage.model
     job = run.job
     sent = messages_to_send(run, job.phase_control, job.state.phases, job.phase_prompt_place)
-    request = Request(sent, run.shown)
+    return await ask_model(run, Request(sent, run.shown))
+
+
+async def ask_model(run: StageRun, request: Request) -> Reply | None:
+    """The reply to a request, fit for the log; None if there is none, with the reason in the log."""
     try:
-        reply = await run.job.models[name].reply(request, lambda delta: _pulse(run, delta))
+        reply = await run.job.models[run.stage.model].reply(request, lambda delta: _pulse(run, delta))
     except ModelUnavailable as error:
         run.retry_after = error.retry_after
         run.record(ReplyFailed(error="unavailable", detail=str(error)))
@@ -142,7 +145,8 @@ async def _ask(run: StageRun) -> Reply | None:
         run.record(ReplyFailed(error="overflow", detail=str(error)))
     except ReplyInvalid as error:
         run.record(ReplyFailed(error="invalid", detail=str(error)))
-        tell(run, "correct_bad_reply", fill("bad_reply", reason=error))
+        if request.tools:
+            tell(run, "correct_bad_reply", fill("bad_reply", reason=error))
     except ModelError as error:
         run.record(ReplyFailed(error="refused", detail=str(error)))
     else:

@@ -19,6 +19,7 @@ from headgate.host.capture import MAX_LOG
 from headgate.host.protect import Restored
 from headgate.host.protecting import protected_while
 from headgate.run.job import Job
+from headgate.run.trials import Trials
 from headgate.tools.testfiles import REASON
 
 
@@ -31,25 +32,31 @@ class Finding:
     message: str = ""
 
 
-async def run_verification(job: Job, path: str = "", turn: int = 0, *, asked: bool = False) -> Finding:
+async def run_verification(
+    job: Job, path: str = "", turn: int = 0, *, asked: bool = False, opening: bool = False
+) -> Finding:
     """Runs the steps under a new id and records what came of it. A broken environment is recorded as such."""
     assert job.verifier is not None
     run_id = new_run_id(job.now())
     steps = tuple(step.name for step in job.verifier.steps)
-    job.log.record(path, turn, VerifyStarted(run_id=run_id, steps=steps, asked=asked))
+    job.log.record(path, turn, VerifyStarted(run_id=run_id, steps=steps, asked=asked, opening=opening))
     await job.log.commit()
     if job.context.protected:
         # Verification must not depend on what a command left where it may not write.
         await asyncio.to_thread(job.context.protected.check_and_restore)
     tree = await job.tree.mark()
     restored: list[Restored] = []
-    async with protected_while(job.context.protected, restored):
-        found = await job.verifier.run(run_id)
+    if job.proposing:  # a dry run's changes are in no tree, and nothing may be left in the one there is
+        async with Trials(job).verifier() as (_, verifier):
+            found = await verifier.run(run_id)
+    else:
+        async with protected_while(job.context.protected, restored):
+            found = await job.verifier.run(run_id)
     found = _unless_tampered(found, restored)
     if _protects_all(job) and isinstance(found.verdict, Pass):
         found = await asyncio.to_thread(_unless_cut_short, found, job.verifier.runs / run_id)
     reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)
-    if isinstance(found.verdict, Broken) and not asked:
+    if isinstance(found.verdict, Broken) and (opening or not asked):
         job.log.record(path, turn, CheckFinished(check="verify", verdict="broken", reason=reason))
         await job.log.commit()
         return Finding(found.verdict, run_id)
@@ -63,6 +70,7 @@ async def run_verification(job: Job, path: str = "", turn: int = 0, *, asked: bo
         left_behind=await job.tree.left_behind(tree),
         failing=tuple(job.redact(describe(failure)) for failure in found.failures),
         asked=asked,
+        opening=opening,
     )
     job.log.record(path, turn, finished, None if asked else message or None)
     await job.log.commit()

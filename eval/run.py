@@ -1,0 +1,172 @@
+"""`make eval-local`: Headgate and the baseline on the tasks of the evaluation, with a real model; and tables.
+
+    python eval/run.py                     the baseline and Headgate as it comes, on all tasks
+    python eval/run.py --runs all --tasks subset
+    python eval/run.py --table             only print what there is
+
+Results are kept, so that an interrupted run goes on; `--fresh` begins anew.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import yaml
+from baseline import Server, run_baseline
+from evaltasks import CHECK, Result, Results, Task, all_tasks, checked_out, is_solved
+from table import print_tables
+
+from headgate.cli.localserver import local_server
+
+SECONDS = 180
+"""A task that takes longer is given up."""
+RUNS: dict[str, dict[str, object]] = {
+    "headgate": {},
+    "flat-native": {"task_flow_mode": "flat", "tool_transport": "native"},
+    "flat-text": {"task_flow_mode": "flat", "tool_transport": "text"},
+    "flat-schema": {"task_flow_mode": "flat", "tool_transport": "schema"},
+    "staged-schema": {"task_flow_mode": "staged", "tool_transport": "schema"},
+    "staged3-schema": {"task_flow_mode": "staged3", "tool_transport": "schema"},
+    "staged-schema-stable": {
+        "task_flow_mode": "staged",
+        "tool_transport": "schema",
+        "tools_visibility": "stable",
+    },
+    "repair": {"task_flow_mode": "repair"},
+}
+"""What is compared, and how its configuration differs. The first is Headgate as it comes."""
+
+
+def run_headgate(task: Task, server: Server, run: str, keep: Path | None) -> Result:
+    """One task, by the command line, as a user would."""
+    result = Result(run, task.name, task.level)
+    with checked_out(task) as repo, tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "agent.yaml"
+        settings = {
+            "model": f"openai/{server.model}",
+            "base_url": server.base_url,
+            "verification": {"steps": [{"name": "tests", "command": CHECK, "timeout": 60}]},
+            "limits": {"seconds": SECONDS},
+            **RUNS[run],
+        }
+        config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        environment = {
+            **os.environ,
+            "HEADGATE_API_KEY": server.key,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "XDG_CACHE_HOME": folder,
+        }
+        command = [sys.executable, "-m", "headgate", "run", task.text, "--json"]
+        started = time.monotonic()
+        done = subprocess.run(
+            [*command, "--repo", str(repo), "--config", str(config)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        result.seconds = round(time.monotonic() - started, 1)
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            (keep / f"{run}-{task.name}.jsonl").write_text(done.stdout + done.stderr, encoding="utf-8")
+        if not lines or "state" not in lines[-1]:
+            raise SystemExit(f"eval: Headgate printed no report for {task.name}:\n{done.stderr[-2000:]}")
+        report = lines[-1]
+        result.solved = is_solved(task, repo)
+        if report["state"] == "SUCCESS" and not result.solved:
+            result.notes["false_success"] = 1
+    result.flow, result.ending = report["flow"], f"{report['state']} {report['reason']}".strip()
+    result.requests, result.prompt = report["requests"], report["prompt_tokens"]
+    result.evaluated = report["prompt_tokens"] - report["cached_tokens"]
+    result.completion = report["completion_tokens"]
+    for line in lines[:-1]:
+        if line["kind"] == "candidate_tried":
+            verdict = line["body"]["verdict"]
+            result.notes[verdict] = result.notes.get(verdict, 0) + 1
+    return result
+
+
+def parse_args() -> argparse.Namespace:
+    """What to run."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headgate"
+    parser = argparse.ArgumentParser(description="Run Headgate on small real bugs with a small real model.")
+    parser.add_argument("--runs", default="baseline,headgate", help=f"of baseline, {', '.join(RUNS)}; or all")
+    parser.add_argument("--tasks", default="all", help="all, subset, or numbers such as 01,07")
+    parser.add_argument(
+        "--model", type=Path, help="a GGUF file; by default the one that fetch-eval-model brings"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="of the server")
+    parser.add_argument("--base-url", help="a server that runs already, instead")
+    parser.add_argument("--name", default="local", help="with --base-url: the model's name there")
+    parser.add_argument("--results", type=Path, default=cache / "eval-results" / "results.jsonl")
+    parser.add_argument("--keep", type=Path, help="a folder for the events of every run")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    parser.add_argument("--table", action="store_true", help="only print the tables of what there is")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Runs what is missing, task by task, so that what is compared meets the same machine."""
+    args = parse_args()
+    results = Results(args.results)
+    if args.table:
+        print_tables(results.read())
+        return
+    if args.fresh:
+        args.results.unlink(missing_ok=True)
+    runs = ["baseline", *RUNS] if args.runs == "all" else args.runs.split(",")
+    if unknown := set(runs) - {"baseline", *RUNS}:
+        raise SystemExit(
+            f"eval: there is no run {', '.join(sorted(unknown))}: choose of baseline, {', '.join(RUNS)}."
+        )
+    tasks = all_tasks(args.tasks)
+    if args.base_url:
+        carry_out(
+            runs,
+            tasks,
+            Server(args.base_url, os.environ.get("HEADGATE_API_KEY", ""), args.name),
+            results,
+            args,
+        )
+    else:
+        with local_server(args.model or fetched_model(), context=16384, threads=args.threads) as server:
+            carry_out(runs, tasks, Server(server.base_url, server.key, server.model), results, args)
+    print_tables(results.read())
+
+
+def fetched_model() -> Path:
+    """The model's file, fetched if it is not there yet."""
+    script = Path(__file__).parents[1] / "scripts" / "fetch-eval-model"
+    done = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return Path(done.stdout.strip())
+
+
+def carry_out(
+    runs: list[str], tasks: list[Task], server: Server, results: Results, args: argparse.Namespace
+) -> None:
+    """Every run of every task that has no result yet."""
+    for task in tasks:
+        for run in runs:
+            if task in results.missing(run, [task]):
+                result = (
+                    run_baseline(task, server, run)
+                    if run == "baseline"
+                    else run_headgate(task, server, run, args.keep)
+                )
+                results.add(result)
+                sign = "solved" if result.solved else "-"
+                print(
+                    f"{task.name:22} {run:22} {sign:7} {result.seconds:6.0f} s  {result.ending}", flush=True
+                )
+
+
+if __name__ == "__main__":
+    main()

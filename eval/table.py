@@ -1,0 +1,111 @@
+"""The tables of an evaluation in Markdown; `--write` puts them into docs/local-models.md, `--check` compares.
+
+Both read eval/results.jsonl, which `python eval/run.py --results eval/results.jsonl` measures anew.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from evaltasks import Result, Results, all_tasks
+
+PAGE = Path(__file__).parents[1] / "docs" / "local-models.md"
+RESULTS = Path(__file__).parent / "results.jsonl"
+
+_HEAD = "| run | solved | wall time | requests | prompt tokens | of these read | completion tokens |"
+_VERDICTS = ("passed", "failed", "unchanged", "repeated", "unusable")
+_RULE = "|---|---|---|---|---|---|---|"
+
+
+def print_tables(results: Sequence[Result]) -> None:
+    """Totals of each run over the tasks that all of a table's runs have, then each task."""
+    for title, chosen in groups(results):
+        print(f"\n{title}\n\n{totals(chosen)}")
+    print(f"\n{per_task(results)}")
+
+
+def groups(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
+    """Runs that did the same tasks belong into one table."""
+    by_tasks: dict[frozenset[str], list[Result]] = {}
+    for run in dict.fromkeys(result.run for result in results):
+        own = [result for result in results if result.run == run]
+        by_tasks.setdefault(frozenset(result.task for result in own), []).extend(own)
+    return [(f"{len(tasks)} tasks", own) for tasks, own in by_tasks.items()]
+
+
+def totals(results: Iterable[Result]) -> str:
+    """One line for each run."""
+    rows = [_HEAD, _RULE]
+    by_run: dict[str, list[Result]] = {}
+    for result in results:
+        by_run.setdefault(result.run, []).append(result)
+    for run, own in by_run.items():
+        solved = sum(result.solved for result in own)
+        seconds = sum(result.seconds for result in own)
+        counts = [
+            sum(getattr(result, name) for result in own)
+            for name in ("requests", "prompt", "evaluated", "completion")
+        ]
+        numbers = " | ".join(f"{count:,}" for count in counts)
+        rows.append(f"| {run} | {solved} of {len(own)} | {seconds:,.0f} s | {numbers} |")
+    return "\n".join(rows)
+
+
+def per_task(results: Sequence[Result]) -> str:
+    """One line for each task, one column for each run: solved or not, and the seconds that it took."""
+    runs = list(dict.fromkeys(result.run for result in results))
+    rows = [f"| task | level | {' | '.join(runs)} |", f"|---|---|{'---|' * len(runs)}"]
+    cells = {(result.task, result.run): result for result in results}
+    for task, level in sorted({(result.task, result.level) for result in results}):
+        shown = [cells.get((task, run)) for run in runs]
+        marks = [f"{'yes' if each.solved else 'no'}, {each.seconds:.0f} s" if each else "" for each in shown]
+        rows.append(f"| {task} | {level} | {' | '.join(marks)} |")
+    return "\n".join(rows)
+
+
+def answers(results: Sequence[Result]) -> str:
+    """What came of the whole answers that were asked for, one line for each run that asks for such."""
+    rows = [
+        "| run | answers | passed | failed | unchanged | repeated | unusable |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for run in dict.fromkeys(result.run for result in results if result.notes):
+        own = [result for result in results if result.run == run]
+        counts = [sum(result.notes.get(name, 0) for result in own) for name in _VERDICTS]
+        rows.append(f"| {run} | {sum(counts)} | {' | '.join(map(str, counts))} |")
+    return "\n".join(rows)
+
+
+def write_page(page: str, results: Sequence[Result]) -> str:
+    """The page with each table between its marks written anew."""
+    every, subset = ({task.name for task in all_tasks(chosen)} for chosen in ("all", "subset"))
+    done = {run: {each.task for each in results if each.run == run} for run in {each.run for each in results}}
+    on_all = [result for result in results if every <= done[result.run]]
+    on_subset = [result for result in results if result.task in subset and subset <= done[result.run]]
+    tables = {
+        "all": totals(on_all),
+        "answers": answers(on_all),
+        "tasks": per_task(on_all),
+        "subset": totals(on_subset),
+    }
+    for name, table in tables.items():
+        start, end = (
+            page.index(f"<!-- table: {name} -->"),
+            page.index("<!-- end -->", page.index(f": {name} -->")),
+        )
+        page = f"{page[:start]}<!-- table: {name} -->\n\n{table}\n\n{page[end:]}"
+    return page
+
+
+def main() -> None:
+    """Writes the page, or says that it is out of date."""
+    page = PAGE.read_text("utf-8")
+    written = write_page(page, Results(RESULTS).read())
+    if "--write" in sys.argv:
+        PAGE.write_text(written, encoding="utf-8")
+    elif page != written:
+        sys.exit(f"{PAGE.name} is out of date: run python eval/table.py --write")
+
+
+if __name__ == "__main__":
+    main()

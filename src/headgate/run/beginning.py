@@ -1,0 +1,35 @@
+"""A flow that begins with the project's check: what fails, and where that may come from."""
+
+from headgate.core.events import SuspectsFound
+from headgate.core.flow import Budget
+from headgate.core.messages import clean_text
+from headgate.core.rules import Broken, Decision, Tally, decide
+from headgate.run.evidence import gather, write_evidence
+from headgate.run.job import Job
+from headgate.run.questions import places
+from headgate.run.verification import run_verification
+
+MOST_TOLD = 20
+
+
+async def begin(job: Job) -> Decision | None:
+    """Runs the check once, before the first stage, if the flow wants that; what ends the flow, if it does."""
+    if job.flow.begin is None or job.state.suspects is not None:
+        return None
+    if job.state.opening is None:
+        finding = await run_verification(job, asked=True, opening=True)
+        if isinstance(finding.verdict, Broken):
+            return decide(Tally(verdict=finding.verdict), Budget())
+    opening = job.state.opening
+    found, kept = SuspectsFound(), None
+    if opening is not None and not opening.passed:
+        job.evidence = await gather(job)
+        functions, lines, files = (
+            tuple(clean_text(suspect.place) for suspect in places(ask, job.evidence)[:MOST_TOLD])
+            for ask in ("function", "line", "file")
+        )
+        found = SuspectsFound(functions=functions, lines=lines, files=files)
+        kept = write_evidence(job.evidence)
+    job.log.record("", 0, found, kept)
+    await job.log.commit()
+    return None

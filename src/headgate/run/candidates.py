@@ -1,0 +1,221 @@
+"""Whole answers instead of tool calls: each is tried in a copy of the tree, the first that passes is written.
+
+A turn is one answer. What was answered before is never shown again: small models repeat what they see.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from hashlib import sha256
+
+from headgate.checks.verify import Verification
+from headgate.core.answers import CODE, answered_sources, code_identity
+from headgate.core.events import (
+    CandidateTried,
+    CheckFinished,
+    MessageAdded,
+    Note,
+    ReplyReceived,
+    StageDoneSignalled,
+    ToolFinished,
+    ToolStarted,
+)
+from headgate.core.messages import Message, Reply, Request, clean_text
+from headgate.core.rules import Pass
+from headgate.errors import ToolError
+from headgate.host.overlay import encode_changes
+from headgate.host.uninterrupted import uninterrupted
+from headgate.host.workspace import File, FileChange, parse_path, show_path
+from headgate.run.calls import hashes_of
+from headgate.run.evidence import gather
+from headgate.run.job import Interrupted, Job, StageRun
+from headgate.run.partial import Partial, partners
+from headgate.run.questions import Question, pose
+from headgate.run.transcript import reply_content
+from headgate.run.trials import Trials
+from headgate.run.turn import ask_model
+
+STOP = ("\n```\n",)
+"""The end of a block of code: what would follow is talk."""
+_CALL = "candidate-"
+_BLOT = "[redacted]"
+"""What a model is shown in the place of a secret: it is not to be written over the secret itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    tried: CandidateTried
+    changes: tuple[FileChange, ...] = ()
+    """What to write: only for an answer that passed."""
+
+
+async def take_candidate(run: StageRun) -> None:
+    """Asks for one answer and tries it. Everything that happens is recorded."""
+    job, candidates = run.job, run.stage.candidates
+    assert candidates is not None
+    if job.evidence is None:  # taken up after a crash
+        job.evidence = await gather(job)
+    run.turn += 1
+    question = pose(job, run.stage, job.evidence, run.state.turns)
+    system, text = (job.redact(clean_text(part)) for part in (question.system, question.text))
+    if text != run.asked:
+        run.record(MessageAdded(role="user", slug="question"), text)
+        run.asked = text
+    request = Request(
+        (Message("system", system), Message("user", text)),
+        temperature=candidates.temperature,
+        max_tokens=candidates.max_tokens,
+        stop=() if candidates.as_json else STOP,
+        form=CODE if candidates.as_json else None,
+    )
+    reply = await ask_model(run, request)
+    if reply is not None:
+        price = job.model_settings[run.stage.model].price
+        run.record(ReplyReceived.of(reply, price), reply_content(reply.message))
+        await job.log.commit()
+        await _try(run, question, reply)
+    await job.log.commit()
+
+
+async def _try(run: StageRun, question: Question, reply: Reply) -> None:
+    """Has an answer judged, and writes it if it passed; the stage is over once one is written."""
+    judged = await _judge(run, question, reply)
+    if not judged.changes:
+        run.record(judged.tried)
+    elif await _write(run, judged):
+        run.record(judged.tried)
+        _finish(run, judged)
+
+
+async def _judge(run: StageRun, question: Question, reply: Reply) -> _Judged:
+    """Puts an answer in its place and has it checked, unless it is none, or was there before."""
+    job, suspect = run.job, question.suspect
+    file = await asyncio.to_thread(job.context.workspace.read, show_path(suspect.path))
+    is_python = suspect.path.endswith(".py")
+    if reply.finish == "length":
+        return _Judged(_tried(run, question, "unusable", "it was cut off at its length limit"))
+    answer = reply.message.content
+    sources = answered_sources(file.text, answer, suspect, question.ask, is_python=is_python)
+    if _BLOT in answer and _BLOT not in file.text:
+        return _Judged(_tried(run, question, "unusable", "it holds what stands for a secret"))
+    if not sources:
+        return _Judged(_tried(run, question, "unusable", "it holds no code that fits"))
+    before = code_identity(file.text, is_python=is_python)
+    known = {tried.fingerprint for tried in job.state.candidates}
+    verdict, reason, fingerprint = "unchanged", "", ""
+    for source in sources:
+        identity = code_identity(source, is_python=is_python)
+        mark = sha256(f"{suspect.path}\n{identity}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        if identity == before:
+            continue
+        if mark in known | job.tried:
+            verdict = "repeated" if verdict == "unchanged" else verdict
+            fingerprint = fingerprint or mark
+            continue
+        if verdict == "failed" and _is_late(run):
+            break
+        job.tried.add(mark)
+        change = _change(file, source)
+        found = await Trials(job).verify([change])
+        if isinstance(found.verdict, Pass):
+            return _Judged(_tried(run, question, "passed", "", mark), (change,))
+        verdict, reason, fingerprint = "failed", _say_failure(found), fingerprint or mark
+        if together := await _try_together(job, change, found):
+            return _Judged(_tried(run, question, "passed", "with an earlier answer", mark), together)
+    return _Judged(_tried(run, question, verdict, reason, fingerprint))
+
+
+def _is_late(run: StageRun) -> bool:
+    """Whether time is up for the stage or the task: one answer may be tried in many places."""
+    job, now = run.job, run.job.now()
+    spent = (
+        (run.stage.budget.seconds, now - run.state.started_at),
+        (job.limits.seconds, now - job.state.started_at - job.state.paused),
+    )
+    return job.stopping() or any(most is not None and seconds >= most for most, seconds in spent)
+
+
+async def _try_together(job: Job, change: FileChange, found: Verification) -> tuple[FileChange, ...]:
+    """Where an answer mends a part: with the first earlier one that mends the rest, if the two pass."""
+    assert job.evidence is not None
+    failing = frozenset(failure.name for failure in found.failures)
+    if not failing or not failing < set(job.evidence.failing):
+        return ()
+    partial = Partial(change, failing)
+    for changes in partners(job.partials, partial):
+        if isinstance((await Trials(job).verify(changes)).verdict, Pass):
+            return changes
+    job.partials.append(partial)
+    return ()
+
+
+def _tried(
+    run: StageRun, question: Question, verdict: str, reason: str = "", mark: str = ""
+) -> CandidateTried:
+    told = run.job.redact(clean_text(reason))
+    return CandidateTried.model_validate(
+        {"place": clean_text(question.place), "verdict": verdict, "reason": told, "fingerprint": mark}
+    )
+
+
+def _say_failure(found: Verification) -> str:
+    assert not isinstance(found.verdict, Pass)
+    count = len(found.failures)
+    return f"{count} test{'s' if count != 1 else ''}" if count else found.verdict.reason
+
+
+def _change(file: File, source: str) -> FileChange:
+    return FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
+
+
+async def _write(run: StageRun, judged: _Judged) -> bool:
+    """Writes an answer that passed, as a tool would: recorded before, and guarded. False if refused."""
+    job, changes = run.job, judged.changes
+    call, paths = f"{_CALL}{run.turn}", tuple(show_path(change.path) for change in changes)
+    started = ToolStarted(
+        call=call,
+        name="write_file",
+        category="write",
+        target=", ".join(paths),
+        changes=tuple(map(hashes_of, changes)),
+    )
+    run.record(started, encode_changes(changes) if job.proposing else None)
+    await job.log.commit()
+    finished = ToolFinished(call=call, name="write_file", ok=True, changed=paths, category="write")
+    try:
+        await uninterrupted(asyncio.to_thread(job.context.workspace.apply, changes))
+    except ToolError as error:
+        told = job.redact(clean_text(str(error)))
+        refused = {"ok": False, "error": error.slug, "detail": told[:300], "changed": ()}
+        run.record(finished.model_copy(update=refused))
+        run.record(judged.tried.model_copy(update={"verdict": "refused", "reason": told}))
+        return False
+    run.record(finished)
+    return True
+
+
+def _finish(run: StageRun, judged: _Judged) -> None:
+    summary = f"Changed {judged.tried.place}; the check passes in a copy of the tree that has the change."
+    note = Note(summary=summary, files_changed=tuple(show_path(change.path) for change in judged.changes))
+    run.record(StageDoneSignalled(note=note, implied=True))
+    run.record(CheckFinished(check="exit", verdict="pass"))
+
+
+async def settle(run: StageRun, left: Interrupted) -> None:
+    """After a crash: an answer that was being written, or that nobody had judged yet, is not lost."""
+    job = run.job
+    begun = next((call for call in job.state.open_calls.values() if call.call.startswith(_CALL)), None)
+    if begun and all(job.tree.hash_of(change.path) == change.after for change in begun.changes):
+        paths = tuple(change.path for change in begun.changes)
+        tried = CandidateTried(place=", ".join(paths), verdict="passed")
+        run.record(ToolFinished(call=begun.call, name=begun.name, ok=True, changed=paths, category="write"))
+        run.record(tried)
+        _finish(run, _Judged(tried, tuple(FileChange(parse_path(path), None, None) for path in paths)))
+    elif left.answer is not None:
+        if job.evidence is None:
+            job.evidence = await gather(job)
+        question = pose(job, run.stage, job.evidence, run.state.turns - 1)
+        await _try(run, question, Reply(left.answer, finish="length" if left.cut_off else "stop"))
+        await job.log.commit()
+        if begun and begun.call in job.state.open_calls:  # it does not pass any more
+            run.record(ToolFinished(call=begun.call, name=begun.name, ok=False, error="interrupted"))
+    await job.log.commit()

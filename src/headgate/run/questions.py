@@ -1,0 +1,115 @@
+"""The question that a stage of whole answers asks: what is known about the bug first, what is wanted last.
+
+All questions about one file begin with the same words, so that a server reads them once.
+"""
+
+from dataclasses import dataclass
+
+from headgate.config.texts import fill, fill_text, prompt
+from headgate.core.flow import Stage
+from headgate.core.pysource import find_functions
+from headgate.core.suspicion import Suspect, suspect_lines
+from headgate.host.workspace import show_path
+from headgate.run.evidence import Evidence
+from headgate.run.job import Job
+
+WHOLE_LINES = 160
+"""Files of this length together are shown whole; of longer ones, one function and the heads of the others."""
+MOST_FILE_LINES = 300
+"""A whole file is asked for only up to this length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and about which place."""
+
+    system: str
+    text: str
+    suspect: Suspect
+    ask: str
+
+    @property
+    def place(self) -> str:
+        """For people: what it is about."""
+        return self.suspect.place
+
+
+def places(ask: str, evidence: Evidence) -> tuple[Suspect, ...]:
+    """What can be asked about, in a stage that asks so."""
+    functions = [suspect for suspect in evidence.suspects if suspect.function]
+    if ask in ("function", "missing"):
+        return tuple(functions)
+    if ask == "line":
+        return tuple(suspect_lines(functions))
+    return tuple(
+        suspect for suspect in evidence.suspects if not suspect.function and suspect.last <= MOST_FILE_LINES
+    )
+
+
+def pose(job: Job, stage: Stage, evidence: Evidence, turn: int) -> Question:
+    """The question of a turn: the suspects take turns."""
+    assert stage.candidates is not None
+    found = places(stage.candidates.ask, evidence)[: stage.candidates.suspects]
+    suspect = found[turn % len(found)]
+    source = job.context.workspace.read(show_path(suspect.path)).text
+    known = fill(
+        "repair",
+        task=job.task.goal,
+        constraints=job.task.constraints.render(),
+        files=_files(job, evidence, suspect, source),
+        language=language_of(suspect.path),
+        test=evidence.test,
+        said=evidence.said,
+    )
+    wanted = fill_text(
+        stage.prompt,
+        path=show_path(suspect.path),
+        language=language_of(suspect.path),
+        function=suspect.function,
+        number=suspect.line,
+        line="".join(source.split("\n")[suspect.line - 1 : suspect.line]) if suspect.line else "",
+    )
+    return Question(
+        stage.system.strip() or prompt("repair_system"),
+        f"{known}\n\n{wanted.strip()}",
+        suspect,
+        stage.candidates.ask,
+    )
+
+
+def language_of(path: str) -> str:
+    """What a block of code from this file is marked with."""
+    suffix = path.rpartition(".")[2].lower()
+    return {"py": "python", "js": "javascript", "ts": "typescript", "rs": "rust", "rb": "ruby"}.get(
+        suffix, suffix
+    )
+
+
+def _files(job: Job, evidence: Evidence, suspect: Suspect, source: str) -> str:
+    """All suspect files where they are short, always in the same order; else the one in question."""
+    paths = dict.fromkeys(each.path for each in evidence.suspects if each.function) or {suspect.path: None}
+    sources = {path: job.context.workspace.read(show_path(path)).text for path in paths}
+    if suspect.path not in sources or sum(text.count("\n") for text in sources.values()) > WHOLE_LINES:
+        sources = {suspect.path: _shown(source, suspect)}
+    return "\n\n".join(
+        f"{show_path(path)}:\n```{language_of(path)}\n{text.rstrip()}\n```" for path, text in sources.items()
+    )
+
+
+def _shown(source: str, suspect: Suspect) -> str:
+    lines = source.rstrip("\n").split("\n")
+    if len(lines) <= WHOLE_LINES or not suspect.function:
+        return "\n".join(lines)
+    hidden = [
+        range(function.first + 1, function.last + 1)
+        for function in find_functions(source)
+        if function.name != suspect.function
+    ]
+    kept: list[str] = []
+    for number, line in enumerate(lines, 1):
+        if not any(number in body for body in hidden):
+            kept.append(line)
+        elif any(number == body.start for body in hidden):
+            indent = line[: len(line) - len(line.lstrip())]
+            kept.append(f"{indent}...")
+    return "\n".join(kept)

@@ -1,0 +1,113 @@
+"""Which lines tests run: measured with real runners over a small project."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from headgate.checks.spectrum import Spectrum, measure
+from headgate.core.settings import VerifyStep
+
+CART = """\
+def total(prices):
+    return sum(prices)
+
+
+def rest(prices, paid):
+    if paid > 100:
+        return 0
+    return total(prices) - paid
+"""
+PYTEST = """\
+import pytest
+from shop.cart import rest, total
+
+
+class TestTotal:
+    def test_total(self):
+        assert total([1, 2]) == 3
+
+
+@pytest.mark.parametrize("paid", [101, 102])
+def test_rest(paid):
+    assert rest([200], paid) == 200 - paid
+"""
+UNITTEST = """\
+import subprocess
+import sys
+import unittest
+from shop.cart import rest, total
+
+
+class TestTotal(unittest.TestCase):
+    def test_total(self):
+        self.assertEqual(total([1, 2]), 3)
+
+    def test_rest(self):
+        self.assertEqual(rest([200], 101), 99)
+"""
+TOTAL, REST = {"shop/cart.py": frozenset({2})}, {"shop/cart.py": frozenset({6, 7})}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    tree = Path(os.path.realpath(tmp_path)) / "tree"
+    (tree / "shop").mkdir(parents=True)
+    (tree / "shop" / "__init__.py").write_text("")
+    (tree / "shop" / "cart.py").write_text(CART)
+    return tree
+
+
+def run(tree: Path, *commands: str, seconds: float = 60, **environment: str) -> Spectrum:
+    steps = [VerifyStep(name=f"s{n}", command=command, timeout=60) for n, command in enumerate(commands)]
+    variables = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    return asyncio.run(measure(steps, tree, tree, variables, seconds))
+
+
+def of_project(spectrum: Spectrum) -> dict[str, dict[str, frozenset[int]]]:
+    return {
+        test: {path: lines for path, lines in ran.items() if not path.startswith("test_")}
+        for test, ran in spectrum.tests.items()
+    }
+
+
+def test_with_pytest(tree: Path) -> None:
+    (tree / "test_shop.py").write_text(PYTEST)
+    before = sorted(path.name for path in tree.iterdir())
+    spectrum = run(tree, f"{sys.executable} -m pytest -q -p no:cacheprovider")
+    assert of_project(spectrum) == {"test_shop.TestTotal.test_total": TOTAL, "test_shop.test_rest": REST}
+    assert sorted(path.name for path in tree.iterdir()) == before
+    failed, passed = spectrum.split(["test_shop.py::test_rest[101]", "test_shop.py::test_rest[102]"])
+    assert [set(lines["shop/cart.py"]) for lines in failed] == [{6, 7}]
+    assert [set(lines["shop/cart.py"]) for lines in passed] == [{2}]
+
+
+def test_with_unittest(tree: Path) -> None:
+    (tree / "test_shop.py").write_text(UNITTEST)
+    spectrum = run(tree, f"{sys.executable} -m unittest", PYTHONPATH=str(tree))
+    names = {"test_shop.TestTotal.test_total": TOTAL, "test_shop.TestTotal.test_rest": REST}
+    assert of_project(spectrum) == names
+    failed, _ = spectrum.split(["test_rest (test_shop.TestTotal.test_rest)"])
+    assert [set(lines["shop/cart.py"]) for lines in failed] == [{6, 7}]
+
+
+def test_what_cannot_be_measured_brings_no_lines(tree: Path) -> None:
+    assert run(tree) == Spectrum({})
+    assert run(tree, "false", "/nowhere/python -m pytest") == Spectrum({})
+    assert run(tree, f"{sys.executable} -E -m shop.cart") == Spectrum({})
+    assert run(tree, f"{sys.executable} -m shop.cart") == Spectrum({})  # no test ran
+
+
+def test_time_is_bounded_over_all_steps(tree: Path) -> None:
+    marks = [f"echo {number} >> {tree}/ran; sleep 600" for number in range(3)]
+    assert run(tree, *marks, seconds=0.3) == Spectrum({})
+    assert (tree / "ran").read_text() == "0\n"
+
+
+def test_a_file_that_is_half_written_is_passed_over(tree: Path) -> None:
+    (tree / "test_shop.py").write_text(UNITTEST)
+    spoil = 'echo spoilt > "${COVERAGE_PROCESS_START%settings}data.spoilt"'
+    spectrum = run(tree, spoil, f"{sys.executable} -m unittest")
+    assert set(spectrum.tests) == {"test_shop.TestTotal.test_total", "test_shop.TestTotal.test_rest"}

@@ -1,0 +1,79 @@
+"""Which functions and lines are suspect, by what tests ran and where the trace went."""
+
+from math import sqrt
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core.suspicion import TRACE_BONUS, Suspect, rank_functions, score_lines
+
+SOURCE = """\
+def used(a):
+    b = a + 1
+    if b > 2:
+        return b - 1
+    return b
+
+
+def other(a):
+    return a
+
+
+def unused(a): return a
+"""
+lines = st.dictionaries(st.sampled_from(["a.py", "b.py"]), st.frozensets(st.integers(1, 9), max_size=5))
+
+
+def ran(*numbers: int, path: str = "m.py") -> dict[str, frozenset[int]]:
+    return {path: frozenset(numbers)}
+
+
+def test_a_line_is_as_suspect_as_the_share_of_failing_tests_among_those_that_ran_it() -> None:
+    failed = [ran(2, 3, 4), ran(2, 3, 4)]
+    passed = [ran(2, 3, 5), ran(9)]
+    assert score_lines(failed, passed) == {
+        ("m.py", 2): 2 / sqrt(2 * 3),
+        ("m.py", 3): 2 / sqrt(2 * 3),
+        ("m.py", 4): 1.0,
+    }
+
+
+def test_without_failing_tests_nothing_is_suspect() -> None:
+    assert score_lines([], [ran(1, 2)]) == {}
+    assert rank_functions({"m.py": SOURCE}, {}) == ()
+
+
+@given(st.lists(lines, max_size=4), st.lists(lines, max_size=4))
+def test_scores_lie_between_0_and_1(
+    failed: list[dict[str, frozenset[int]]], passed: list[dict[str, frozenset[int]]]
+) -> None:
+    scores = score_lines(failed, passed)
+    assert set(scores) == {(path, line) for test in failed for path in test for line in test[path]}
+    assert all(0 < score <= 1 for score in scores.values())
+
+
+def test_functions_are_ranked_by_their_worst_line() -> None:
+    scores = score_lines([ran(2, 3, 4, 9)], [ran(2, 3, 5), ran(9), ran(9)])
+    first, second = rank_functions({"m.py": SOURCE, "empty.py": "x = 1\n"}, scores)
+    assert (first.place, first.first, first.last, first.score) == ("m.py: used", 1, 5, 1.0)
+    assert first.lines[0] == 4
+    assert set(first.lines) <= {2, 3, 4}
+    assert (second.place, second.score, second.lines) == ("m.py: other", 1 / sqrt(3), (9,))
+
+
+def test_the_trace_breaks_ties_and_finds_what_nothing_measured() -> None:
+    scores = score_lines([ran(4, 9)], [])
+    found = rank_functions({"m.py": SOURCE}, scores, [("m.py", 9), ("n.py", 4)])
+    assert [(suspect.function, suspect.score) for suspect in found] == [
+        ("other", 1 + TRACE_BONUS),
+        ("used", 1.0),
+    ]
+    by_trace = rank_functions({"m.py": SOURCE}, {}, [("m.py", 9), ("m.py", 3), ("m.py", 12)])
+    assert [suspect.function for suspect in by_trace] == ["unused", "used", "other"]  # the innermost first
+    assert all(suspect.lines == () for suspect in by_trace)
+
+
+def test_places_as_people_are_told() -> None:
+    assert Suspect("m.py").place == "m.py"
+    assert Suspect("m.py", "C.f").place == "m.py: C.f"
+    assert Suspect("m.py", "C.f", line=3).place == "m.py:3"

@@ -1,0 +1,172 @@
+"""Whole answers, asked for and tried: what a request holds, and what the built-in flow makes of answers."""
+
+import asyncio
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from headgate.config.load import load_config
+from headgate.core.answers import CODE
+from headgate.core.events import CandidateTried, Event, StageStarted, SuspectsFound
+from headgate.core.messages import Message, Reply, Request
+from headgate.core.report import Report
+from headgate.core.suspicion import Suspect
+from headgate.core.task import Constraints
+from headgate.engine.engine import Engine
+from headgate.run.candidates import STOP
+from headgate.run.evidence import Evidence, read_evidence, write_evidence
+
+CART = "def total(prices):\n    return sum(prices) + 1\n"
+TEST = """\
+import unittest
+
+from cart import total
+
+
+class CartTest(unittest.TestCase):
+    def test_total(self):
+        self.assertEqual(total([1, 2]), 3)
+"""
+LINE = "```python\nreturn sum(prices)\n```"
+FUNCTION = "```python\ndef total(prices):\n    return sum(prices)\n```"
+STEPS = "verification: {steps: [{name: tests, command: python3 -m unittest, timeout: 60}]}\n"
+
+
+@dataclass
+class Answering:
+    """Gives its answers over and over, and keeps the requests."""
+
+    answers: Sequence[str]
+    requests: list[Request] = field(default_factory=list)
+    name: str = "openai/tiny-1b"
+
+    async def reply(self, request: Request, on_delta: object = None) -> Reply:
+        self.requests.append(request)
+        return Reply(Message("assistant", self.answers[(len(self.requests) - 1) % len(self.answers)]))
+
+
+def work(repo: Path, model: Answering, agent: str, files: dict[str, str]) -> tuple[Report, list[Event]]:
+    for name, text in {"agent.yaml": agent, **files}.items():
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / name).write_text(text)
+    subprocess.run(["git", "init", "-q"], cwd=repo, check=True)
+    loaded = load_config(repo, environ={}, flags={}, user_file=repo / "none.yaml")
+    engine = Engine.open(repo, loaded, models={None: model})
+    events: list[Event] = []
+    engine.bus.on_event.append(events.append)
+    try:
+        task = engine.submit("total is wrong. Fix it.", Constraints())
+        return asyncio.run(engine.run(task)), events
+    finally:
+        engine.store.close()
+
+
+@pytest.mark.parametrize(
+    "agent", ["task_flow_mode: repair\n", "model: openai/tiny-1b\n"], ids=["chosen", "by itself"]
+)
+def test_the_built_in_flow_keeps_what_passes(tmp_path: Path, agent: str) -> None:
+    """Whatever its first questions are: an answer fits either a line or a function."""
+    model = Answering([LINE, FUNCTION])
+    report, events = work(tmp_path, model, agent + STEPS, {"cart.py": CART, "test_cart.py": TEST})
+    assert (report.flow, report.state, report.verified) == ("repair", "SUCCESS", True)
+    assert report.files_changed == ("cart.py",)
+    assert "sum(prices) + 1" not in (tmp_path / "cart.py").read_text()
+    for request in model.requests:
+        told = "\n".join(message.content for message in request.messages)
+        assert request.tools == ()
+        assert request.max_tokens
+        assert CART.strip() in told
+        assert "self.assertEqual(total([1, 2]), 3)" in told
+        assert len(told) < 2_000
+    started = [event.body for event in events if isinstance(event.body, StageStarted)]
+    assert all(body.tools == () for body in started)
+
+
+def test_the_built_in_flow_ends_in_bounded_time_with_an_honest_report(tmp_path: Path) -> None:
+    model = Answering([FUNCTION.replace("sum(prices)", "sum(prices) + 1"), LINE.replace("sum", "max"), "No."])
+    report, events = work(
+        tmp_path, model, f"task_flow_mode: repair\n{STEPS}", {"cart.py": CART, "test_cart.py": TEST}
+    )
+    tried = [event.body for event in events if isinstance(event.body, CandidateTried)]
+    assert (report.state, report.reason, report.files_changed) == ("STUCK", "stage_failed", ())
+    assert 0 < len(tried) == len(model.requests) < 60
+    assert not [body for body in tried if body.verdict == "passed"]
+    assert f"Answers tried: {len(tried)} (" in report.summary
+    assert (tmp_path / "cart.py").read_text() == CART
+    told = {message.content for request in model.requests for message in request.messages}
+    assert not [text for text in told if "max(prices)" in text]  # no answer is ever shown again
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_a_request_asks_of_the_server(tmp_path: Path, as_json: bool) -> None:
+    flow = (
+        "begin: verify\nstages:\n- id: a\n  prompt: 'Line {number} of {path}: {line}'\n"
+        f"  candidates: {{ask: line, temperature: 0.4, max_tokens: 77, as_json: {str(as_json).lower()}}}\n"
+        "  budget: {turns: 1, retries: 0, exhausted: fail}\nchecks: [verify]\n"
+    )
+    model = Answering([LINE])
+    files = {"cart.py": CART, "test_cart.py": TEST, "flow.yaml": flow}
+    work(tmp_path, model, f"flow: flow.yaml\n{STEPS}", files)
+    (request,) = model.requests
+    assert (request.temperature, request.max_tokens) == (0.4, 77)
+    assert (request.stop, request.form) == (((), CODE) if as_json else (STOP, None))
+    assert request.messages[-1].content.endswith("Line 2 of cart.py:     return sum(prices) + 1")
+
+
+def test_a_package_of_a_monorepo(tmp_path: Path) -> None:
+    """Names in the output are relative to the package, those of the tree are not."""
+    model = Answering([LINE, FUNCTION])
+    files = {"packages/api/src/cart.py": CART, "packages/api/test_cart.py": TEST}
+    agent = f"monorepo: {{package: packages/api}}\ntask_flow_mode: repair\n{STEPS}".replace(
+        "python3 -m", "PYTHONPATH=src:$PYTHONPATH python3 -m"
+    )
+    report, events = work(tmp_path, model, agent, files)
+    (found,) = [event.body for event in events if isinstance(event.body, SuspectsFound)]
+    assert found.functions == ("packages/api/src/cart.py: total",)
+    assert (report.state, report.files_changed) == ("SUCCESS", ("packages/api/src/cart.py",))
+    assert "self.assertEqual(total([1, 2]), 3)" in model.requests[0].messages[-1].content
+
+
+def test_a_whole_path_in_the_output_and_a_number_without_end(tmp_path: Path) -> None:
+    check = "python3 -m unittest 2>/dev/null && exit\n"
+    check += f'echo "{tmp_path}/cart.py:2: no"; echo "cart.py:$(seq -s "" 3000)"; exit 1\n'
+    files = {"cart.py": CART, "test_cart.py": TEST, "check.sh": check}
+    agent = f"task_flow_mode: repair\n{STEPS}".replace("python3 -m unittest", "sh check.sh")
+    report, events = work(tmp_path, Answering([LINE, FUNCTION]), agent, files)
+    (found,) = [event.body for event in events if isinstance(event.body, SuspectsFound)]
+    assert found == SuspectsFound(functions=("cart.py: total",), files=("cart.py",))
+    assert report.state == "SUCCESS"
+
+
+def test_evidence_survives_the_log() -> None:
+    function = Suspect("odd é.py", "C.f", 1, 9, 0.5, (3, 4))
+    evidence = Evidence(
+        "def test(): ...", "E  1 != 2", ("test_a", "test_b"), (function, Suspect("b.py", last=7))
+    )
+    assert read_evidence(write_evidence(evidence)) == evidence
+
+
+@pytest.mark.parametrize(("seconds", "tried"), [("0.2", 1), ("60", 3)], ids=["late", "in time"])
+def test_an_answer_is_tried_in_no_further_place_when_time_is_up(
+    tmp_path: Path, seconds: str, tried: int
+) -> None:
+    """What git ignores is shared with the copies: there the check can count how often it ran."""
+    flow = (
+        "begin: verify\nstages:\n- id: a\n  prompt: Which line is missing?\n  candidates: {ask: missing}\n"
+        f"  budget: {{turns: 1, seconds: {seconds}, retries: 0, exhausted: fail}}\nchecks: [verify]\n"
+    )
+    files = {
+        "cart.py": "def total(prices):\n    prices = list(prices)\n    prices.sort()\n"
+        "    return sum(prices)\n",
+        "check.sh": "echo x >> ran/times; sleep 0.3; echo cart.py:2: no; exit 1\n",
+        "flow.yaml": flow,
+        ".gitignore": "ran/\n",
+        "ran/times": "",
+    }
+    agent = f"flow: flow.yaml\n{STEPS}".replace("python3 -m unittest", "sh check.sh")
+    report, _ = work(tmp_path, Answering(["```\nprint(prices)\n```"]), agent, files)
+    assert (report.state, report.files_changed) == ("STUCK", ())
+    assert (tmp_path / "ran" / "times").read_text() == "x\n" * (1 + tried)

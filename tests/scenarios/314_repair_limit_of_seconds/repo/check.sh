@@ -1,0 +1,2 @@
+echo 'cart.py:14: wrong'
+exit 1

@@ -1,0 +1,5 @@
+def subtotal(prices):
+    total = 0
+    for price in prices:
+        price = int(price)
+    return total
