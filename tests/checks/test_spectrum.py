@@ -94,15 +94,15 @@ def test_with_unittest(tree: Path) -> None:
 
 
 def test_what_cannot_be_measured_brings_no_lines(tree: Path) -> None:
-    assert run(tree) == Spectrum({})
-    assert run(tree, "false", "/nowhere/python -m pytest") == Spectrum({})
-    assert run(tree, f"{sys.executable} -E -m shop.cart") == Spectrum({})
-    assert run(tree, f"{sys.executable} -m shop.cart") == Spectrum({})  # no test ran
+    assert run(tree).tests == {}
+    assert run(tree, "false", "/nowhere/python -m pytest").tests == {}
+    assert run(tree, f"{sys.executable} -E -m shop.cart").tests == {}
+    assert run(tree, f"{sys.executable} -m shop.cart").tests == {}  # no test ran
 
 
 def test_time_is_bounded_over_all_steps(tree: Path) -> None:
     marks = [f"echo {number} >> {tree}/ran; sleep 600" for number in range(3)]
-    assert run(tree, *marks, seconds=0.3) == Spectrum({})
+    assert run(tree, *marks, seconds=0.3).tests == {}
     assert (tree / "ran").read_text() == "0\n"
 
 

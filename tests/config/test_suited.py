@@ -6,7 +6,7 @@ import pytest
 
 from headgate.config.flows import flow_from_config
 from headgate.config.schema import Config
-from headgate.config.suited import billions, suited_flow
+from headgate.config.suited import answers_shortly, billions, speaks_of_a_bug, suited_flow
 
 STEPS = {"steps": [{"name": "tests", "command": "pytest -q"}]}
 
@@ -21,6 +21,11 @@ STEPS = {"steps": [{"name": "tests", "command": "pytest -q"}]}
         ("openai/SmolLM2-135M-Instruct", 0.135),
         ("openai/llama3.2:3b", 3.0),
         ("openai/gpt-oss-120b", 120.0),
+        ("openai/gemma-3-270m-it", 0.27),
+        ("openai/tiny-50m", 0.05),
+        ("openai/Qwen2.5-7B-Instruct-1M", 7.0),
+        ("openai/Qwen2.5-Turbo-1M", None),
+        ("anthropic/claude-sonnet-4-5-1m", None),
         ("openai/mixtral-8x7b", None),
         ("openai/gpt-5.2", None),
         ("anthropic/claude-sonnet-4-5", None),
@@ -38,11 +43,12 @@ def test_the_size_that_a_name_tells(model: str, size: float | None) -> None:
     [
         ("openai/qwen2.5-coder-1.5b", STEPS, "pytest fails: the total is wrong.", "repair"),
         ("openai/qwen2.5-coder-1.5b", STEPS, "Fix the failing test of add.", "repair"),
-        ("openai/qwen2.5-coder-1.5b", STEPS, "parse() raises KeyError for empty input", "repair"),
         ("openai/qwen2.5-coder-1.5b", STEPS, "Add a --verbose flag to the CLI.", "staged"),
         ("openai/qwen2.5-coder-1.5b", STEPS, "Document the prefix option.", "staged"),
         ("openai/qwen2.5-coder-1.5b", {}, "Fix the failing test of add.", "staged"),
         ("openai/qwen2.5-coder-32b", STEPS, "Fix the failing test of add.", "staged"),
+        ("openai/deepseek-r1:1.5b", STEPS, "Fix the failing test of add.", "staged"),
+        ("openai/claude-sonnet-4-5-1m", STEPS, "Fix the failing test of add.", "staged"),
         ("openai/gpt-5.2", STEPS, "Fix the failing test of add.", "staged"),
         ("script:fix.yaml", STEPS, "Fix the failing test of add.", "staged"),
         (None, STEPS, "Fix the failing test of add.", "staged"),
@@ -56,15 +62,78 @@ def test_which_flow_suits(
     assert flow_from_config(config, None, tmp_path, goal=goal).name == flow
 
 
+@pytest.mark.parametrize(
+    ("goal", "is_bug"),
+    [
+        ("parse() fails with KeyError for empty input", True),
+        ("Please fix the rounding.", True),
+        ("Logging in doesn't work since Monday", True),
+        ("Logging in doesn\u2019t work since Monday", True),
+        ("The filters do not work together", True),
+        ("There is a BUG in the parser", True),
+        ("The import crashes on empty files", True),
+        ("total is computed incorrectly", True),
+        ("Find the regression in sort()", True),
+        ("add() returns the wrong sum", True),
+        ("add returns the wrong sum", True),
+        ("Update fails if the list is empty", True),
+        ("Make the failing test pass.", True),
+        ("Add an error message to the login form", False),
+        ("Add a --debug flag", False),
+        ("Raise the page size to 50", False),
+        ("Rename the exception class", False),
+        ("The parser should raise an exception with a traceback", False),
+        ("Print a line where the text breaks", False),
+        ("Add a test for the failing import", False),
+        ("Please write a page about fixing broken links", False),
+        ("- Document what happens if a check fails", False),
+        ("Implement retries for failed requests", False),
+        ("Refactor the failure reports", False),
+        ("Use a prefix for affixed labels", False),
+        ("", False),
+    ],
+)
+def test_whether_a_goal_speaks_of_something_broken(goal: str, is_bug: bool) -> None:
+    assert speaks_of_a_bug(goal) == is_bug
+
+
+@pytest.mark.parametrize(
+    ("model", "shortly"),
+    [
+        ("openai/qwen2.5-coder-1.5b-instruct", True),
+        ("openai/qwen-3b-chat", True),
+        ("openai/Qwen3-4B-Instruct-2507", True),
+        ("openai/qwen3-coder-3b", True),
+        ("openai/llama3.2:3b", True),
+        ("openai/SmolLM2-135M-Instruct", True),
+        ("openai/granite-r12-2b", True),
+        ("openai/qwen3:1.7b", False),
+        ("openai/Qwen3-0.6B-GGUF", False),
+        ("openai/Qwen3-4B-Thinking-2507", False),
+        ("openai/deepseek-r1:1.5b", False),
+        ("openai/DeepSeek-R1-Distill-Qwen-1.5B", False),
+        ("openai/phi-4-mini-reasoning-3.8b", False),
+        ("openai/gpt-oss-1b", False),
+        ("openai/magistral-3b", False),
+        ("openai/SmolLM3-3B", False),
+        ("openai/EXAONE-Deep-2.4B", False),
+        ("openai/VibeThinker-1.5B", False),
+        ("openai/qwen2.5-coder-7b", False),
+    ],
+)
+def test_who_is_small_and_does_not_think_first(model: str, shortly: bool) -> None:
+    assert answers_shortly(model) == shortly
+
+
 def test_a_model_is_known_by_what_its_name_stands_for(tmp_path: Path) -> None:
     config = Config.model_validate(
-        {"model": "local", "models": {"local": {"model": "openai/qwen3-1.7b"}}, "verification": STEPS}
+        {"model": "local", "models": {"local": {"model": "openai/qwen2.5-coder-1.5b"}}, "verification": STEPS}
     )
     assert suited_flow(config, "Fix it.") == "repair"
 
 
 def test_whoever_chooses_is_obeyed(tmp_path: Path) -> None:
-    small = {"model": "openai/qwen3-1.7b", "verification": STEPS}
+    small = {"model": "openai/qwen2.5-coder-1.5b", "verification": STEPS}
     staged = Config.model_validate({**small, "task_flow_mode": "staged"})
     assert flow_from_config(staged, None, tmp_path, goal="Fix it.").name == "staged"
     repair = Config.model_validate({"verification": STEPS, "task_flow_mode": "repair"})

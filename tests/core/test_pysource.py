@@ -67,7 +67,7 @@ PIECES = [
     "    @size.setter\n    def size(self, v):\n        self.v = v\n",
     "class Outer:\n\n  class Inner:\n    def deep(self):\n      return {\n'a': 1}\n\n"
     "  def after(self): ...\n",
-    "if True:\n    def hidden():\n        pass\n",
+    "if True:\n    def hidden():\n        return 0\n",
     "def multi(\n    a,\n    b,\n):\n    return (\n        a\n        + b\n    )\n",
     "x = [\n    1,\n]\n",
 ]

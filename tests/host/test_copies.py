@@ -6,14 +6,14 @@ import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
-from headgate.host.copies import tree_copy
+from headgate.host.copies import MOST_BYTES, CopyImpossible, copy_prefix, remove_copies, tree_copy
 from headgate.host.ignored import IgnoredPaths
 from headgate.host.workspace import FileChange
 
@@ -71,11 +71,44 @@ def test_a_copy_has_what_counts(tmp_path: Path) -> None:
         for name in ("a.py", "src/deep/b.py", LATIN, "small.log", "build/out.txt", "large.bin"):
             assert (tree / name).read_bytes() == FILES[name]
         assert os.access(tree / "run.sh", os.X_OK)
-        assert (tree / "build").readlink() == (tmp_path / "repo" / "build").resolve()
-        assert (tree / "large.bin").is_symlink()
-        assert not (tree / "small.log").is_symlink()
+        assert not any((tree / name).is_symlink() for name in ("build", "large.bin", "small.log"))
     assert not tree.exists()
     assert not tree.parent.exists()
+
+
+def install(repo: Path) -> None:
+    """Packages that git ignores."""
+    (repo / "node_modules").mkdir()
+    (repo / "node_modules" / "x.js").write_text("x\n")
+    with (repo / ".gitignore").open("a") as file:
+        file.write("node_modules/\n")
+
+
+def test_installed_packages_are_linked_to(tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    make(repo)
+    install(repo)
+    with tree_copy(repo, IgnoredPaths(repo)) as tree:
+        assert (tree / "node_modules").readlink() == (repo / "node_modules").resolve()
+
+
+def test_what_is_too_much_is_not_copied(tmp_path: Path) -> None:
+    ignored = make(tmp_path / "repo")
+    with (tmp_path / "repo" / "huge.bin").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)  # takes no room
+    with pytest.raises(CopyImpossible, match="too large"), tree_copy(tmp_path / "repo", ignored):
+        pass
+
+
+def test_copies_of_a_process_that_is_gone_are_removed(tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    make(repo)
+    left = Path(mkdtemp(prefix=copy_prefix(repo)))
+    other = Path(mkdtemp(prefix=copy_prefix(tmp_path / "other")))
+    (left / "repo").mkdir()
+    remove_copies(repo)
+    assert (left.exists(), other.exists()) == (False, True)
+    other.rmdir()
 
 
 def test_changes_are_made_in_the_copy_alone(tmp_path: Path) -> None:
@@ -154,12 +187,15 @@ def test_links_that_stay_inside_lead_into_the_copy_and_others_where_they_led(tmp
         assert (tree / "src" / "out" / "data.txt").read_text() == "data\n"
 
 
-@pytest.mark.parametrize("path", ["out/data.txt", "build/out.txt", "large.bin", "../x"])
+@pytest.mark.parametrize("path", ["out/data.txt", "node_modules/x.js", "link.bin", "../x"])
 def test_no_change_is_made_behind_a_link_that_leads_out(tmp_path: Path, path: str) -> None:
     repo = tmp_path / "repo"
     ignored = make(repo)
     (tmp_path / "beside").mkdir()
     (repo / "out").symlink_to("../beside")
+    (repo / "link.bin").symlink_to("large.bin")
+    install(repo)
+    ignored = IgnoredPaths(repo)
     before = state(tmp_path)
     with (
         pytest.raises(HeadgateError, match="cannot be tried out in a copy: a link leads out of it"),

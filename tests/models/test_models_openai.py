@@ -182,6 +182,59 @@ async def test_the_other_name_of_the_limit_is_learned() -> None:
     assert "max_tokens" not in server.seen[1].json
 
 
+@pytest.mark.parametrize(
+    ("words", "dropped"),
+    [
+        (
+            "Unsupported value: 'temperature' does not support 0 with this model. "
+            "Only the default (1) value is supported.",
+            "temperature",
+        ),
+        ("Unsupported parameter: 'stop' is not supported with this model.", "stop"),
+        ("Argument not supported on this model: stop", "stop"),
+        ("Unsupported parameter: 'top_p' is not supported with this model.", "top_p"),
+        ("Invalid parameter: 'response_format' of type 'json_schema' is not supported.", "response_format"),
+    ],
+)
+async def test_a_field_that_the_server_refuses_is_left_out_from_then_on(words: str, dropped: str) -> None:
+    refusal = answer({"error": {"message": words}}, 400)
+    wanted = Request(TALK, temperature=0.0, stop=("\n```\n",), form={"type": "object"})
+    async with talk_to(refusal, answer(HELLO), top_p=0.9) as (server, model):
+        for _ in range(2):
+            assert (await model.reply(wanted)).message.content == "Hello"
+    first, second, third = (set(seen.json) for seen in server.seen)
+    assert {"temperature", "top_p", "stop", "response_format"} <= first
+    assert second == third == first - {dropped}
+
+
+async def test_fields_are_refused_one_after_the_other() -> None:
+    names = ("temperature", "stop", "response_format")
+    refusals = [answer({"error": {"message": f"Unsupported: '{name}'"}}, 400) for name in names]
+    async with talk_to(*refusals, answer(HELLO)) as (server, model):
+        await model.reply(Request(TALK, temperature=0.0, stop=("x",), form={"type": "object"}))
+    left = [[name for name in names if name in seen.json] for seen in server.seen]
+    assert left == [[*names], [*names[1:]], [*names[2:]], []]
+
+
+@pytest.mark.parametrize("name", ["temperature", "stop", "response_format"])
+async def test_a_complaint_about_what_was_not_sent_changes_nothing(name: str) -> None:
+    refusal = answer({"error": {"message": f"Your chat template has no {name}."}}, 400)
+    async with talk_to(refusal, answer(HELLO)) as (server, model):
+        with pytest.raises(ModelRefused):
+            await model.reply(Request(TALK))
+        await model.reply(Request(TALK, temperature=0.0, stop=("x",), form={"type": "object"}))
+    assert name in server.seen[1].json
+    assert len(server.seen) == 2
+
+
+async def test_a_field_that_the_user_insists_on_is_sent() -> None:
+    refusal = answer({"error": {"message": "Unsupported parameter: 'temperature'"}}, 400)
+    async with talk_to(refusal, extra_body={"temperature": 0.3}) as (server, model):
+        with pytest.raises(ModelRefused):
+            await model.reply(Request(TALK))
+    assert [seen.json["temperature"] for seen in server.seen] == [0.3]
+
+
 async def test_a_refusal_that_stays_is_not_asked_for_ever() -> None:
     refusal = answer({"error": {"message": "stream_options and max_completion_tokens are wrong"}}, 400)
     async with talk_to(refusal) as (server, model):

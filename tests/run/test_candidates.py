@@ -153,7 +153,7 @@ def test_evidence_survives_the_log() -> None:
 def test_an_answer_is_tried_in_no_further_place_when_time_is_up(
     tmp_path: Path, seconds: str, tried: int
 ) -> None:
-    """What git ignores is shared with the copies: there the check can count how often it ran."""
+    """Installed packages are shared with the copies: there the check can count how often it ran."""
     flow = (
         "begin: verify\nstages:\n- id: a\n  prompt: Which line is missing?\n  candidates: {ask: missing}\n"
         f"  budget: {{turns: 1, seconds: {seconds}, retries: 0, exhausted: fail}}\nchecks: [verify]\n"
@@ -161,12 +161,12 @@ def test_an_answer_is_tried_in_no_further_place_when_time_is_up(
     files = {
         "cart.py": "def total(prices):\n    prices = list(prices)\n    prices.sort()\n"
         "    return sum(prices)\n",
-        "check.sh": "echo x >> ran/times; sleep 0.3; echo cart.py:2: no; exit 1\n",
+        "check.sh": "echo x >> node_modules/times; sleep 0.3; echo cart.py:2: no; exit 1\n",
         "flow.yaml": flow,
-        ".gitignore": "ran/\n",
-        "ran/times": "",
+        ".gitignore": "node_modules/\n",
+        "node_modules/times": "",
     }
     agent = f"flow: flow.yaml\n{STEPS}".replace("python3 -m unittest", "sh check.sh")
     report, _ = work(tmp_path, Answering(["```\nprint(prices)\n```"]), agent, files)
     assert (report.state, report.files_changed) == ("STUCK", ())
-    assert (tmp_path / "ran" / "times").read_text() == "x\n" * (1 + tried)
+    assert (tmp_path / "node_modules" / "times").read_text() == "x\n" * (1 + tried)

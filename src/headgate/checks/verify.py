@@ -24,6 +24,7 @@ from headgate.host.atomic import Batch
 from headgate.host.process import CommandResult, run_command
 
 MANIFEST = "manifest.json"
+COMBINED = "combined.log"
 TAIL_LINES = 200
 _MAX_OUTPUT = 400_000
 _NOT_FOUND = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found$", re.MULTILINE)
@@ -72,6 +73,8 @@ class Verifier:
     runs: Path
     """Where the logs go: `<run_id>/{manifest.json,combined.log,step-NN-name.log}`."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    owner: Path | None = None
+    """Whose the commands are, should they outlive this process; by default whose the directory is."""
     on_line: Callable[[str], None] = lambda line: None
     now: Callable[[], float] = time.time
 
@@ -87,7 +90,7 @@ class Verifier:
             for number, step in enumerate(self.steps, 1):
                 log = folder / f"step-{number:02}-{_file_name(step.name)}.log"
                 done.append(await self._run_step(step, log))
-                await asyncio.to_thread(_append, folder / "combined.log", step, log)
+                await asyncio.to_thread(_append, folder / COMBINED, step, log)
                 if not isinstance(done[-1].verdict, Pass):
                     break
             manifest = _describe_run(run_id, self.steps, done, started, self.now())
@@ -109,6 +112,7 @@ class Verifier:
                 max_output=_MAX_OUTPUT,
                 on_line=self.on_line,
                 log=log,
+                owner=self.owner,
             )
         except (OSError, HeadgateError) as error:
             log.write_text(f"{error}\n", encoding="utf-8")

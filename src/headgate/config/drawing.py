@@ -153,10 +153,13 @@ def _view(view: ViewPolicy) -> str:
     return "; ".join(parts)
 
 
-def _closing_rows(flow: Flow, fix: Stage) -> Iterator[tuple[str, str]]:
+def _closing_rows(flow: Flow, fix: Stage | None) -> Iterator[tuple[str, str]]:
     held = ", ".join(_flow_checks(flow.checks))
     yield "checks", held or "none: the work counts as done"
     if not held:
+        return
+    if fix is None:
+        yield "stuck", "as soon as they fail"
         return
     yield "fix", f"what fails goes back to {fix.id}"
     if not flow.checks.verify:
@@ -167,7 +170,7 @@ def _closing_rows(flow: Flow, fix: Stage) -> Iterator[tuple[str, str]]:
         yield "replan", f"after {_in_a_row(fix.budget)}: {replan}; then {fix.id} again"
 
 
-def _closing_lines(flow: Flow, last: str, fix: Stage, nodes: dict[str, str]) -> Iterator[str]:
+def _closing_lines(flow: Flow, last: str, fix: Stage | None, nodes: dict[str, str]) -> Iterator[str]:
     """What follows the last stage, and the ways back."""
     held = ", ".join(_flow_checks(flow.checks))
     yield 'success(["SUCCESS"])'
@@ -175,9 +178,15 @@ def _closing_lines(flow: Flow, last: str, fix: Stage, nodes: dict[str, str]) -> 
         yield f'checks{{{{"checks: {_escape(held)}"}}}}'
         yield f"{last} --> checks"
         yield 'checks -->|"pass"| success'
-        yield f'checks -.->|"fail"| {nodes[fix.id]}'
     else:
         yield f"{last} --> success"
+    if fix is None:
+        if held:
+            yield 'stuck(["STUCK"])'
+            yield 'checks -->|"fail"| stuck'
+        return
+    if held:
+        yield f'checks -.->|"fail"| {nodes[fix.id]}'
     if flow.checks.verify:
         yield 'stuck(["STUCK"])'
         yield f'checks -->|"{_count(fix.budget.verify_loops, "failed verification")}"| stuck'

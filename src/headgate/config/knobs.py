@@ -159,6 +159,8 @@ def _tune_stage(stage: Stage, knobs: FlowKnobs, builtin: bool) -> Stage:
     }
     own = {"required": knobs.flow_stage_required, "retry_hints": knobs.flow_retry_hints}
     update |= _left_open(stage, own, False)
+    if stage.candidates:  # it calls no tools, and has no conversation
+        update = {name: update[name] for name in ("budget", "required") if name in update}
     return stage.model_copy(update=update)
 
 

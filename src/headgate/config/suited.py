@@ -6,23 +6,50 @@ from headgate.config.schema import Config
 
 SMALL = 4.0
 """Models up to so many billion parameters do better with one short question at a time than with tools."""
+SMALLEST = 0.05
+"""`1m` in a name is a context of a million tokens: no model that people run has so few parameters."""
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d+)?) ?([bm])(?![a-z0-9])", re.IGNORECASE)
-_MENDING = re.compile(
-    r"\b(fix(es|ed)?|fail(s|ed|ing|ure)?|bugs?|broken|breaks?|wrong(ly)?|incorrect(ly)?|errors?|crash(es|ed)?"
-    r"|traceback|exceptions?|raises?|regression|repair|mend|debug|does(n't| not) work)\b",
+_THINKING = re.compile(
+    r"(?<![a-z0-9])(r1|qwq|o1)(?![a-z0-9])|think|reason|gpt-?oss|magistral|smollm3|exaone-?deep|deepcoder"
+    r"|deepscaler|qwen-?3(?![0-9b]|.*(coder|instruct|2507))",
     re.IGNORECASE,
 )
+"""Models that think before they answer: a short answer is over before it has begun."""
+_MENDING = re.compile(
+    r"\b(fix(es|ed|ing)?|fail(s|ed|ing|ures?)?|bugs?|broken|wrong(ly)?|incorrect(ly)?|crash(es|ed|ing)?"
+    r"|regressions?|repair|mend|do(es)?(n['\u2019]t| not) work)\b",
+    re.IGNORECASE,
+)
+"""Words that say that something is broken; what raises, breaks or logs an error may be meant to."""
+_MAKING = re.compile(
+    r"\W*(please\s+)?(add|allow|convert|create|delete|deprecate|document|enable|expose|extend|extract|generate"
+    r"|implement|improve|introduce|migrate|move|provide|raise|refactor|remove|rename|replace|rewrite|split"
+    r"|support|translate|update|upgrade|write)\s+(?!(is|are|was|does|fail(s|ed)?|crash(es|ed)?|gives|returns)\b)",
+    re.IGNORECASE,
+)
+"""Verbs with which a goal begins that asks for something new. In `add returns` it is the name of a thing."""
 
 
 def suited_flow(config: Config, goal: str) -> str:
     """`repair` for a small model, a goal that speaks of something broken, and steps that can tell."""
     model = config.models.get(config.model or "")
-    size = billions(model.model if model else config.model or "")
-    is_small = size is not None and size <= SMALL
-    return "repair" if is_small and config.verification.steps and _MENDING.search(goal) else "staged"
+    name = model.model if model else config.model or ""
+    fits = config.verification.steps and answers_shortly(name) and speaks_of_a_bug(goal)
+    return "repair" if fits else "staged"
+
+
+def speaks_of_a_bug(goal: str) -> bool:
+    """Whether something is to be mended, and not made."""
+    return bool(_MENDING.search(goal)) and not _MAKING.match(goal)
+
+
+def answers_shortly(model: str) -> bool:
+    """Whether a model is small by its name, and answers without thinking first."""
+    size = billions(model)
+    return size is not None and size <= SMALL and not _THINKING.search(model)
 
 
 def billions(model: str) -> float | None:
     """How many billion parameters a model has by its name; of several numbers the largest counts."""
     sizes = [float(number) / (1 if unit in "bB" else 1000) for number, unit in _SIZE.findall(model)]
-    return max(sizes, default=None)
+    return max((size for size in sizes if size >= SMALLEST), default=None)

@@ -5,6 +5,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Any
 
 from headgate.core.pysource import find_functions, fingerprint, insertion_points, parse, with_definitions
@@ -19,6 +20,7 @@ CODE: dict[str, Any] = {
 """The form of an answer that is held to JSON."""
 MOST_PLACES = 10
 """How many places one answer is tried in."""
+MOST_LOOKED_AT = 40
 _ALIKE = 0.6
 """A line that has less in common with the old one than this may be meant to stand beside it."""
 _FENCE = re.compile(
@@ -46,11 +48,13 @@ def answered_sources(source: str, reply: str, suspect: Suspect, ask: str, *, is_
     code = code_in(reply.replace("\r\n", "\n"))
     if not code.strip():
         return []
-    found = _placed(source, code, suspect, ask, is_python)
-    sound = [text for text in found if not is_python or parse(text)]
-    return list({code_identity(text, is_python=is_python): text for text in reversed(sound)}.values())[::-1][
-        :MOST_PLACES
-    ]
+    found: dict[str, str] = {}
+    for text in islice(_placed(source, code, suspect, ask, is_python), MOST_LOOKED_AT):
+        if not is_python or parse(text):
+            found.setdefault(code_identity(text, is_python=is_python), text)
+        if len(found) == MOST_PLACES:
+            break
+    return list(found.values())
 
 
 def code_identity(source: str, *, is_python: bool) -> str:

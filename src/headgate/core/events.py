@@ -293,6 +293,8 @@ class SuspectsFound(Body):
     lines: tuple[str, ...] = ()
     """The lines of these functions that failing tests run."""
     files: tuple[str, ...] = ()
+    unfit: str = ""
+    """Why nothing can be tried out, if so."""
 
 
 class CandidateTried(Body):

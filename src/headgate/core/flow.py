@@ -13,6 +13,16 @@ from headgate.core.stagenames import nest_flat_names
 CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
 DONE_TOOL = "stage_done"
 Priority = Literal["low", "normal", "high", "critical"]
+_NOT_FOR_ANSWERS = (
+    "tools",
+    "view",
+    "checks",
+    "advance",
+    "allow_missing_done",
+    "retry_hints",
+    "foreach",
+)
+"""What a stage with `candidates` has no use for: it calls no tools, and has no conversation."""
 _RANK: dict[Priority, int] = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
 TOOL_ALIASES = {
@@ -264,16 +274,20 @@ class Flow(Data):
     def stage(self, stage_id: str) -> Stage:
         return next(stage for stage in self.stages if stage.id == stage_id)
 
-    def fix_stage(self, tools: Iterable[ToolSpec]) -> Stage:
-        """Where a failed check is mended."""
+    def fix_stage(self, tools: Iterable[ToolSpec]) -> Stage | None:
+        """Where a failed check is mended; None where every stage asks for whole answers.
+
+        Such a stage has asked its questions and had the answers tried: it would only ask the same again.
+        """
         specs = list(tools)
+        talking = [stage for stage in reversed(self.stages) if stage.candidates is None]
         writing = (
             stage
-            for stage in reversed(self.stages)
+            for stage in talking
             if any(spec.category == "write" and stage.tools.admits(spec) for spec in specs)
         )
-        fix = self.stage(self.fix) if self.fix else next(writing, self.stages[-1])
-        return fix.model_copy(update={"foreach": None, "prompt": ""}) if fix.foreach else fix
+        fix = self.stage(self.fix) if self.fix else next(writing, talking[0] if talking else None)
+        return fix.model_copy(update={"foreach": None, "prompt": ""}) if fix and fix.foreach else fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +317,10 @@ def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterat
             if getattr(stage, name) is not None and flow.begin != "verify":
                 message = f"{name} needs a check that is run first: add `begin: verify` to the flow"
                 yield Problem(("stages", index, name), message)
+        for name in _NOT_FOR_ANSWERS if stage.candidates else ():
+            if name in stage.model_fields_set:
+                message = f"{name} means nothing in a stage with candidates: leave it out"
+                yield Problem(("stages", index, name), message)
         if any(stage.id.startswith(f"{other.id}-") for other in flow.stages if other.foreach):
             yield Problem(("stages", index, "id"), f'"{stage.id}" may become the id of a step of the plan')
     if flow.replan.id in ids:
@@ -311,10 +329,22 @@ def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterat
         yield from _unknown_tools(flow.replan, known_tools, ("replan",))
     if flow.fix is not None and flow.fix not in ids:
         yield Problem(("fix",), unknown_name("stage", flow.fix, ids))
+    yield from _nobody_mends(flow)
     cycle = find_cycle({stage.id: stage.needs for stage in flow.stages})
     if cycle:
         where = ("stages", ids.index(cycle[0]), "needs")
         yield Problem(where, f"`needs` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
+
+
+def _nobody_mends(flow: Flow) -> Iterator[Problem]:
+    """A stage of whole answers mends nothing afterwards, and cannot be told what is wrong with a diff."""
+    answers = [stage.id for stage in flow.stages if stage.candidates]
+    if flow.fix in answers:
+        yield Problem(("fix",), f'"{flow.fix}" has candidates: a failed check is mended by a stage without')
+    for name in ("diff_scope", "tests_touched", "tests_weakened"):
+        if len(answers) == len(flow.stages) and getattr(flow.checks, name):
+            message = f"{name} goes back to a stage without candidates, and there is none: leave it out"
+            yield Problem(("checks",), message)
 
 
 def _unknown_tools(

@@ -98,6 +98,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Running the check first... {body.run_id}"
         case ev.VerifyFinished(opening=True) as body:
             return "It passes" if body.passed else f"It fails: {_failing(body)}"
+        case ev.SuspectsFound(unfit=unfit) if unfit:
+            return f"No answers can be tried out: {unfit}"
         case ev.SuspectsFound() as body if body.functions or body.files:
             return f"Suspect: {', '.join((body.functions or body.files)[:3])}"
         case ev.CandidateTried() as body:

@@ -47,7 +47,7 @@ def parse(source: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(source)
+            return ast.parse(source.removeprefix("\ufeff"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -140,6 +140,8 @@ def with_definitions(source: str, written: str, wanted: str = "") -> str | None:
         if place is not None and not _is_elided(node):
             first, last = _lines_of(place)
             body = _moved(text, node, _indent_of(lines, first))
+            if not node.decorator_list:  # they are seldom written out, and seldom meant to go
+                body = [*lines[first - 1 : place.lineno - 1], *body]
             places.setdefault(first, (first, last, body))  # of two for one place, the first counts
         elif place is None and "." not in name:
             added += [*_moved(text, node, ""), "", ""]
@@ -173,6 +175,11 @@ def _written(
             yield prefix + node.name, node
         elif isinstance(node, ast.ClassDef):
             yield from _written(node.body, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            for block in ("body", "handlers", "orelse", "finalbody"):
+                for part in getattr(node, block, ()):
+                    held = part.body if isinstance(part, ast.ExceptHandler) else [part]
+                    yield from _written(held, prefix)
 
 
 def _place_of(
@@ -187,7 +194,7 @@ def _place_of(
     if not same and len(named) == 1:
         same = [node for full, node in known if full in named]
     alike = [node for node in same if _decorators(node) == _decorators(written)]
-    return next(iter([*alike, *reversed(same)]), None)
+    return next(iter([*alike, *same]), None)
 
 
 def _decorators(node: FunctionNode) -> list[str]:

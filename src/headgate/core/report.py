@@ -188,7 +188,10 @@ def _answers(state: State) -> list[str]:
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     passed = next((tried.place for tried in state.candidates if tried.verdict == "passed"), "")
     kept = f"kept is the one for {passed}" if passed else "none was kept"
-    return [f"Answers tried: {len(state.candidates)} ({told}); {kept}."]
+    failing = state.opening.failing if state.opening else ()
+    more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
+    began = [f"It began with a failing check: {failing[0].split(' (')[0]}{more}."] if failing else []
+    return [*began, f"Answers tried: {len(state.candidates)} ({told}); {kept}."]
 
 
 def _steps_left(state: State) -> list[str]:

@@ -21,6 +21,7 @@ from headgate.engine.proposals import begun_changes, is_written, take_back
 from headgate.engine.store import Store
 from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError, StoreError, ToolError
+from headgate.host.copies import remove_copies
 from headgate.host.disk import DiskWorkspace
 from headgate.host.leftovers import kill_leftovers
 from headgate.host.protect import Protected, Restored
@@ -42,6 +43,7 @@ class Leftovers:
         Of a proposal that was half written, the rest is still to be written: see `abandon_apply`.
         """
         kill_leftovers(self.folder.repo)
+        remove_copies(self.folder.repo)
         if not (self.task.dry_run and self.state.phase in ("stages", "proposed")):
             settle_writes(self.folder.repo, self._begun_writes())
         return settle_protected(self.folder, self.task, self.state)

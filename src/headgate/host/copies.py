@@ -1,9 +1,15 @@
-"""A copy of the working tree, for trying something out in: what happens there stays there."""
+"""A copy of the working tree, for trying something out in.
+
+What is done there stays there, but for installed packages that git ignores: those folders are linked to.
+"""
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,48 +18,75 @@ from headgate.host.ignored import IgnoredPaths
 from headgate.host.internal import INTERNAL
 from headgate.host.workspace import FileChange, show_path
 
+MOST_FILES = 20_000
+MOST_BYTES = 500_000_000
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
-_SMALL = 1_000_000
-"""Ignored files up to this size are copied: settings, mostly. Larger ones are linked to."""
+_INSTALLED = frozenset({".venv", "venv", "env", "node_modules", ".tox", ".nox", "vendor"})
+"""What these hold is large and not a task's to change; they are linked to where git ignores them."""
+
+
+class CopyImpossible(HeadgateError):
+    """The tree is too large to be copied, or a change has no place in a copy."""
 
 
 @contextmanager
 def tree_copy(repo: Path, ignored: IgnoredPaths, changes: Sequence[FileChange] = ()) -> Iterator[Path]:
     """A folder with the tree as it is, and the changes made in it; gone with the block.
 
-    git's own folder and caches are left out. What git ignores (an environment, installed packages) is linked
-    to where it is a folder: it is large, and nothing that a task changes.
+    git's own folder and caches are left out, and what cannot be read. CopyImpossible if it is too much.
     """
-    with TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as temporary:
+    with TemporaryDirectory(prefix=copy_prefix(repo), ignore_cleanup_errors=True) as temporary:
         # Programs tell their own folder by its real path.
         top = Path(os.path.realpath(temporary)) / repo.resolve().name
         top.mkdir()
-        _copy(Path(os.path.realpath(repo)), top, "", ignored)
+        _Copying(ignored).copy(Path(os.path.realpath(repo)), top, "")
         for change in changes:
             _make(top, change)
         yield top
 
 
-def _copy(source: Path, target: Path, path: str, ignored: IgnoredPaths) -> None:
-    with os.scandir(source) as entries:
-        for entry in entries:
-            inner = f"{path}/{entry.name}" if path else entry.name
-            if entry.name.lower() in INTERNAL or entry.name in _CACHES:
-                continue
-            here, there = source / entry.name, target / entry.name
-            if entry.is_symlink():
-                there.symlink_to(_target(here, inner, there))
-            elif entry.is_dir():
-                if ignored.directory(inner):
-                    there.symlink_to(here.resolve(), target_is_directory=True)
-                else:
-                    there.mkdir()
-                    _copy(here, there, inner, ignored)
-            elif entry.is_file():
-                if entry.stat().st_size > _SMALL and ignored.file(inner):
-                    there.symlink_to(here.resolve())
-                else:
-                    shutil.copy2(here, there)
+def copy_prefix(repo: Path) -> str:
+    """How the folders of a repository's copies begin, so that those of a dead process can be found."""
+    place = os.path.realpath(repo).encode("utf-8", "surrogateescape")
+    return f"headgate-trial-{sha256(place).hexdigest()[:12]}-"
+
+
+def remove_copies(repo: Path) -> None:
+    """Removes the copies that a process which is gone has left. Only for who holds the repository's lock."""
+    for place in Path(tempfile.gettempdir()).glob(f"{copy_prefix(repo)}*"):
+        if not place.is_symlink():
+            shutil.rmtree(place, ignore_errors=True)
+
+
+@dataclass
+class _Copying:
+    ignored: IgnoredPaths
+    files: int = 0
+    bytes: int = 0
+
+    def copy(self, source: Path, target: Path, path: str) -> None:
+        with suppress(PermissionError), os.scandir(source) as entries:
+            for entry in entries:
+                if entry.name.lower() not in INTERNAL and entry.name not in _CACHES:
+                    inner = f"{path}/{entry.name}" if path else entry.name
+                    self._copy_entry(entry, source / entry.name, target / entry.name, inner)
+
+    def _copy_entry(self, entry: os.DirEntry[str], here: Path, there: Path, inner: str) -> None:
+        if entry.is_symlink():
+            there.symlink_to(_target(here, inner, there))
+        elif entry.is_dir():
+            if entry.name in _INSTALLED and self.ignored.directory(inner):
+                there.symlink_to(here.resolve(), target_is_directory=True)
+                return
+            there.mkdir()
+            self.copy(here, there, inner)
+        elif entry.is_file():
+            self.files += 1
+            self.bytes += entry.stat().st_size
+            if self.files > MOST_FILES or self.bytes > MOST_BYTES:
+                raise CopyImpossible("The tree is too large to be copied for every answer.")
+            with suppress(PermissionError):
+                shutil.copy2(here, there)
 
 
 def _target(here: Path, inner: str, there: Path) -> Path:
@@ -69,14 +102,22 @@ def _target(here: Path, inner: str, there: Path) -> Path:
 
 def _make(top: Path, change: FileChange) -> None:
     place = top / change.path
-    if not place.resolve().is_relative_to(top):
-        raise HeadgateError(
+    if not place.parent.resolve().is_relative_to(top) or place.is_symlink():
+        raise CopyImpossible(
             f"{show_path(change.path)} cannot be tried out in a copy: a link leads out of it."
         )
+    mode = change.mode if change.mode is not None else _mode_of(place)
+    place.unlink(missing_ok=True)  # it may be one that only its folder lets be written
     if change.after is None:
-        place.unlink(missing_ok=True)
         return
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(change.after)
-    if change.mode is not None:
-        place.chmod(change.mode)
+    if mode is not None:
+        place.chmod(mode)
+
+
+def _mode_of(place: Path) -> int | None:
+    try:
+        return place.stat().st_mode & 0o7777
+    except FileNotFoundError:
+        return None

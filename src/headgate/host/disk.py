@@ -205,6 +205,10 @@ class DiskWorkspace:
         """Whether no guard objects to reading a canonical path."""
         return first_objection(self.guards, Access("read", path)) is None
 
+    def may_write(self, path: str) -> bool:
+        """Whether no guard objects to writing a canonical path."""
+        return first_objection(self.guards, Access("write", path)) is None
+
     def missing(self, spot: Spot, tree: Tree) -> ToolFailed:
         """What to say of a path that is not there, with paths of the tree that may have been meant."""
         near = self._nearest(spot, tree)

@@ -127,6 +127,10 @@ class OverlayWorkspace:
                     draft.add(change.path, now, change, folders)
             self._adopt(draft)
 
+    def may_write(self, path: str) -> bool:
+        """Whether no guard objects to writing a canonical path."""
+        return self._base.may_write(path)
+
     def check_run(self, command: str) -> None:
         """ToolDenied if a guard objects to a shell command."""
         self._base.check_run(command)

@@ -55,20 +55,22 @@ async def run_command(
     max_output: int,
     on_line: Callable[[str], None] | None = None,
     log: Path | None = None,
+    owner: Path | None = None,
 ) -> CommandResult:
     """Runs a command to its end, or to the timeout (seconds), and returns when its main process is gone.
 
     Text is run by bash where there is one. At most `max_output` characters are kept, however many come;
     `on_line` hears every line, and `log` receives the whole stream up to a size limit. A cancelled call kills
-    the command before it lets the cancellation through. CommandUnavailable if it cannot be started.
+    the command before it lets the cancellation through. CommandUnavailable if it cannot be started. `owner`
+    is the repository that it belongs to, if it runs elsewhere.
     """
-    marker, owner = new_mark(cwd)
+    marker, mark = new_mark(owner or cwd)
     started = time.monotonic()
     with Capture(max_output, on_line, log) as capture:
         read_end, write_end = os.pipe()
         with os.fdopen(write_end, "wb") as sink:
             async with _pumped(read_end, capture) as pump:
-                process = _start(command, cwd, {**env, marker: owner}, sink.fileno())
+                process = _start(command, cwd, {**env, marker: mark}, sink.fileno())
                 sink.close()
                 try:
                     exited = await _wait_for_exit(process, pump, timeout)

@@ -95,6 +95,10 @@ class Workspace(Protocol):
         """Writes all of the changes or none. ToolFailed if a file is no longer as `before` says."""
         ...
 
+    def may_write(self, path: str) -> bool:
+        """Whether no guard objects to writing a canonical path."""
+        ...
+
     def check_run(self, command: str) -> None:
         """ToolDenied if a guard objects to a shell command."""
         ...

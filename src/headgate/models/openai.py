@@ -1,7 +1,7 @@
 """Models behind a chat-completions server: OpenAI and the many servers that speak its language."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,8 @@ from headgate.models.jsontext import UNPARSED, decode_json, encode_json, parse_a
 
 WIRE = "openai"
 _ABOUT_FORM = re.compile(r"response_format|json_schema|grammar|structured", re.IGNORECASE)
+_SAMPLING = ("temperature", "top_p", "stop")
+"""Fields that models which think first refuse, whatever or whichever value they have."""
 _BAD_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -28,15 +30,23 @@ class Dialect:
     counts_in_stream: bool = True
     limit_field: str = "max_tokens"
     takes_forms: bool = True
+    refused: frozenset[str] = frozenset()
+    """Which fields about sampling are left out."""
 
-    def adapt(self, complaint: str) -> "Dialect | None":
-        """The dialect to try after a complaint, or None where the complaint is about something else."""
+    def adapt(self, complaint: str, sent: Container[str]) -> "Dialect | None":
+        """The dialect to try after a complaint about a request with these fields.
+
+        None where the complaint is about something else.
+        """
         if self.counts_in_stream and ("stream_options" in complaint or "include_usage" in complaint):
             return replace(self, counts_in_stream=False)
         if self.limit_field == "max_tokens" and "max_completion_tokens" in complaint:
             return replace(self, limit_field="max_completion_tokens")
-        if self.takes_forms and _ABOUT_FORM.search(complaint):
+        if "response_format" in sent and _ABOUT_FORM.search(complaint):
             return replace(self, takes_forms=False)
+        for name in _SAMPLING:
+            if name in sent and re.search(rf"\b{name}\b", complaint, re.IGNORECASE):
+                return replace(self, refused=self.refused | {name})
         return None
 
 
@@ -55,18 +65,21 @@ class OpenAIModel:
         dialect = self._dialect
         while True:
             assembly = ChatAssembly(on_delta)
+            options = self._options(request, dialect)
+            body = self._encode(request, options)
             try:
-                await exchange(self._client, "/chat/completions", self._encode(request, dialect), assembly)
+                await exchange(self._client, "/chat/completions", body, assembly)
                 return assembly.reply(CallIds(request.messages))
             except RequestRejected as rejected:
-                adapted = dialect.adapt(rejected.detail)
+                adapted = dialect.adapt(rejected.detail, options)
                 if adapted is None:
                     raise
                 self._dialect = dialect = adapted
 
-    def _encode(self, request: Request, dialect: Dialect) -> bytes:
+    def _encode(self, request: Request, options: Mapping[str, Any]) -> bytes:
         """The body: settings, then the messages, then the tools, so that each turn only adds bytes."""
-        parts = [self._encode_head(request, dialect)]
+        head = {"stream": True, "model": self._client.endpoint.model, **options}
+        parts = [encode_head(head, {**self._settings.extra_body, **request.extra_body})]
         separator = b""
         for message in request.messages:
             data = message.wire.get(WIRE)
@@ -77,7 +90,8 @@ class OpenAIModel:
         parts += (b"]", self._tools.get(request.tools), b"}")
         return b"".join(parts)
 
-    def _encode_head(self, request: Request, dialect: Dialect) -> bytes:
+    def _options(self, request: Request, dialect: Dialect) -> dict[str, Any]:
+        """The fields that a server may not know, as far as there is something to say in them."""
         settings = self._settings
         limit = request.max_tokens or settings.max_tokens
         temperature = settings.temperature if request.temperature is None else request.temperature
@@ -90,9 +104,8 @@ class OpenAIModel:
             "stop": list(request.stop) or None,
             "response_format": _form(request) if dialect.takes_forms else None,
         }
-        head = {"stream": True, "model": self._client.endpoint.model}
-        head |= {name: value for name, value in optional.items() if value is not None}
-        return encode_head(head, {**settings.extra_body, **request.extra_body})
+        left_out = dialect.refused
+        return {name: value for name, value in optional.items() if value is not None and name not in left_out}
 
 
 def _form(request: Request) -> dict[str, Any] | None:

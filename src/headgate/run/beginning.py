@@ -4,6 +4,7 @@ from headgate.core.events import SuspectsFound
 from headgate.core.flow import Budget
 from headgate.core.messages import clean_text
 from headgate.core.rules import Broken, Decision, Tally, decide
+from headgate.host.copies import CopyImpossible
 from headgate.run.evidence import gather, write_evidence
 from headgate.run.job import Job
 from headgate.run.questions import places
@@ -23,7 +24,12 @@ async def begin(job: Job) -> Decision | None:
     opening = job.state.opening
     found, kept = SuspectsFound(), None
     if opening is not None and not opening.passed:
-        job.evidence = await gather(job)
+        try:
+            job.evidence = await gather(job)
+        except CopyImpossible as error:
+            job.log.record("", 0, SuspectsFound(unfit=job.redact(str(error))))
+            await job.log.commit()
+            return None
         functions, lines, files = (
             tuple(clean_text(suspect.place) for suspect in places(ask, job.evidence)[:MOST_TOLD])
             for ask in ("function", "line", "file")

@@ -22,11 +22,11 @@ from headgate.core.events import (
 from headgate.core.messages import Message, Reply, Request, clean_text
 from headgate.core.rules import Pass
 from headgate.errors import ToolError
+from headgate.host.copies import CopyImpossible
 from headgate.host.overlay import encode_changes
 from headgate.host.uninterrupted import uninterrupted
 from headgate.host.workspace import File, FileChange, parse_path, show_path
 from headgate.run.calls import hashes_of
-from headgate.run.evidence import gather
 from headgate.run.job import Interrupted, Job, StageRun
 from headgate.run.partial import Partial, partners
 from headgate.run.questions import Question, pose
@@ -34,8 +34,8 @@ from headgate.run.transcript import reply_content
 from headgate.run.trials import Trials
 from headgate.run.turn import ask_model
 
-STOP = ("\n```\n",)
-"""The end of a block of code: what would follow is talk."""
+STOP = ("\n```\n\n",)
+"""The end of a block of code, and not the beginning of one: what would follow is talk."""
 _CALL = "candidate-"
 _BLOT = "[redacted]"
 """What a model is shown in the place of a secret: it is not to be written over the secret itself."""
@@ -52,8 +52,7 @@ async def take_candidate(run: StageRun) -> None:
     """Asks for one answer and tries it. Everything that happens is recorded."""
     job, candidates = run.job, run.stage.candidates
     assert candidates is not None
-    if job.evidence is None:  # taken up after a crash
-        job.evidence = await gather(job)
+    assert job.evidence is not None
     run.turn += 1
     question = pose(job, run.stage, job.evidence, run.state.turns)
     system, text = (job.redact(clean_text(part)) for part in (question.system, question.text))
@@ -94,7 +93,9 @@ async def _judge(run: StageRun, question: Question, reply: Reply) -> _Judged:
     if reply.finish == "length":
         return _Judged(_tried(run, question, "unusable", "it was cut off at its length limit"))
     answer = reply.message.content
-    sources = answered_sources(file.text, answer, suspect, question.ask, is_python=is_python)
+    sources = await asyncio.to_thread(
+        answered_sources, file.text, answer, suspect, question.ask, is_python=is_python
+    )
     if _BLOT in answer and _BLOT not in file.text:
         return _Judged(_tried(run, question, "unusable", "it holds what stands for a secret"))
     if not sources:
@@ -115,10 +116,15 @@ async def _judge(run: StageRun, question: Question, reply: Reply) -> _Judged:
             break
         job.tried.add(mark)
         change = _change(file, source)
-        found = await Trials(job).verify([change])
+        try:
+            found = await Trials(job).verify([change])
+        except CopyImpossible as error:
+            return _Judged(_tried(run, question, "refused", str(error), mark))
         if isinstance(found.verdict, Pass):
             return _Judged(_tried(run, question, "passed", "", mark), (change,))
         verdict, reason, fingerprint = "failed", _say_failure(found), fingerprint or mark
+        if any(step.timed_out for step in found.steps):
+            break  # what does not end here will not end elsewhere
         if together := await _try_together(job, change, found):
             return _Judged(_tried(run, question, "passed", "with an earlier answer", mark), together)
     return _Judged(_tried(run, question, verdict, reason, fingerprint))
@@ -194,8 +200,9 @@ async def _write(run: StageRun, judged: _Judged) -> bool:
 
 
 def _finish(run: StageRun, judged: _Judged) -> None:
-    summary = f"Changed {judged.tried.place}; the check passes in a copy of the tree that has the change."
-    note = Note(summary=summary, files_changed=tuple(show_path(change.path) for change in judged.changes))
+    paths = tuple(show_path(change.path) for change in judged.changes)
+    summary = f"Changed {', '.join(paths)}; the check passes in a copy of the tree that has the change."
+    note = Note(summary=summary, files_changed=paths)
     run.record(StageDoneSignalled(note=note, implied=True))
     run.record(CheckFinished(check="exit", verdict="pass"))
 
@@ -210,9 +217,7 @@ async def settle(run: StageRun, left: Interrupted) -> None:
         run.record(ToolFinished(call=begun.call, name=begun.name, ok=True, changed=paths, category="write"))
         run.record(tried)
         _finish(run, _Judged(tried, tuple(FileChange(parse_path(path), None, None) for path in paths)))
-    elif left.answer is not None:
-        if job.evidence is None:
-            job.evidence = await gather(job)
+    elif left.answer is not None and job.evidence is not None:
         question = pose(job, run.stage, job.evidence, run.state.turns - 1)
         await _try(run, question, Reply(left.answer, finish="length" if left.cut_off else "stop"))
         await job.log.commit()

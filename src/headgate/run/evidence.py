@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,20 +12,22 @@ from pydantic import TypeAdapter
 from headgate.checks.failures import find_failures
 from headgate.checks.failures_base import Failure, plain_lines
 from headgate.checks.spectrum import measure
+from headgate.checks.verify import COMBINED
 from headgate.core.messages import clean_text
 from headgate.core.pysource import excerpt, find_functions
 from headgate.core.suspicion import Suspect, rank_functions, score_lines
 from headgate.core.testfiles import is_code, is_test
 from headgate.core.words import path_words
-from headgate.errors import HeadgateError, ToolError
+from headgate.errors import ToolError
+from headgate.host.copies import CopyImpossible, copy_prefix
 from headgate.host.ignored import IgnoredPaths
 from headgate.run.job import Job
 from headgate.run.trials import Trials
 
 MOST_SECONDS = 120.0
 """Measuring which lines run takes no longer, and is not tried where the check alone takes that long."""
-SAID_LINES = 14
-TEST_LINES = 40
+SAID_LINES, SAID_CHARS = 14, 1_500
+TEST_LINES, TEST_CHARS = 40, 2_500
 _PLACE = re.compile(r'(?:File "|^|[\s(])([\w./-]+\.\w+)(?:", line |:)(\d{1,7})', re.MULTILINE)
 _SAID = re.compile(r"^(?:E  |>  )")
 _MOST_FILES = 40
@@ -59,42 +61,74 @@ def read_evidence(text: str) -> Evidence:
 
 
 async def gather(job: Job) -> Evidence:
-    """Reads the log of the opening run, and runs the tests once more to see which lines they run."""
+    """Reads the log of the opening run, and runs the tests once more to see which lines they run.
+
+    CopyImpossible where nothing can be tried out in a copy of the tree.
+    """
     opening = job.state.opening
     assert opening is not None
     assert job.verifier is not None
-    log = job.verifier.runs / opening.run_id / "combined.log"
-    output = await asyncio.to_thread(lambda: log.read_text("utf-8", "replace"))
+    output = await asyncio.to_thread(_read_log, job, opening.run_id)
     failures = find_failures(output, str(job.verifier.directory))
     trace = await asyncio.to_thread(_trace, job, output)
     took = sum(step.seconds for step in opening.steps)
     scores = await _scores(job, failures) if failures and took < MOST_SECONDS else {}
+    return await asyncio.to_thread(_weigh, job, output, failures, trace, scores)
+
+
+def _read_log(job: Job, run_id: str) -> str:
+    """What the opening run printed; a dry run's ran in a copy, whose paths are read as the tree's."""
+    assert job.verifier is not None
+    root = Path(os.path.realpath(job.context.workspace.root))
+    output = (job.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")
+    copied = rf"/[^\s\"']*{re.escape(copy_prefix(root))}[^/\s\"']*/{re.escape(root.name)}(?=/)"
+    return re.sub(copied, lambda _: str(root), output)
+
+
+def _weigh(
+    job: Job,
+    output: str,
+    failures: Sequence[Failure],
+    trace: list[tuple[str, int]],
+    scores: Mapping[tuple[str, int], float],
+) -> Evidence:
     ran = dict.fromkeys(path for path, _ in scores)
-    paths = [
-        path for path in (*ran, *(path for path, _ in reversed(trace)), *_named(job)) if not is_test(path)
-    ]
-    sources = {path: job.context.workspace.read(path).text for path in dict.fromkeys(paths) if is_code(path)}
-    suspects = rank_functions(
-        {path: text for path, text in sources.items() if path.endswith(".py")}, scores, trace
-    )
+    named = (*ran, *(path for path, _ in reversed(trace)), *_named(job))
+    paths = [path for path in dict.fromkeys(named) if is_code(path) and not is_test(path)]
+    writable = [path for path in paths if job.context.workspace.may_write(path)][:_MOST_FILES]
+    sources = {path: job.context.workspace.read(path).text for path in writable}
+    python = {path: text for path, text in sources.items() if path.endswith(".py")}
+    suspects = rank_functions(python, scores, trace)
     whole = tuple(Suspect(path, last=text.count("\n") + 1) for path, text in sources.items())
-    test = _test_source(job, failures, trace)
     names = tuple(failure.name for failure in failures)
-    return Evidence(test, _said(output, failures), names, (*suspects, *whole[:_MOST_FILES]))
+    test = _test_source(job, failures, trace)
+    return Evidence(
+        job.redact(test[:TEST_CHARS]),
+        job.redact(_said(output, failures)[:SAID_CHARS]),
+        names,
+        (*suspects, *whole),
+    )
 
 
 async def _scores(job: Job, failures: Sequence[Failure]) -> dict[tuple[str, int], float]:
-    """How suspect each line is; nothing where that cannot be measured."""
-    try:
-        async with Trials(job).verifier() as (tree, verifier):
-            spectrum = await measure(
-                verifier.steps, tree, verifier.directory, verifier.environment, MOST_SECONDS
-            )
-    except (OSError, HeadgateError):
-        return {}  # the trace, and the question, are still there
-    failed, passed = spectrum.split([failure.name for failure in failures])
-    scores = score_lines(failed, passed) if failed else {}
-    return {key: score for key, score in scores.items() if not is_test(key[0]) and _readable(job, key[0])}
+    """How suspect each line is; nothing where that cannot be measured.
+
+    CopyImpossible if the check does not fail in a copy as it does in the tree.
+    """
+    trials = Trials(job)
+    names = {failure.name for failure in failures}
+    async with trials.verifier() as (tree, verifier):
+        where = (tree, verifier.directory, verifier.environment, MOST_SECONDS, trials.root)
+        spectrum = await measure(verifier.steps, *where)
+        there = {failure.name for failure in find_failures(spectrum.output, str(verifier.directory))}
+    if there != names:
+        again = await trials.verify([])  # coverage itself may have made the difference
+        if {failure.name for failure in again.failures} != names:
+            raise CopyImpossible("in a copy of the tree, the check does not fail as it does here")
+    failed, passed = spectrum.split(tuple(names))
+    scores = await asyncio.to_thread(score_lines, failed, passed) if failed else {}
+    readable = {path: _readable(job, path) for path in {path for path, _ in scores} if not is_test(path)}
+    return {key: score for key, score in scores.items() if readable.get(key[0])}
 
 
 def _trace(job: Job, output: str) -> list[tuple[str, int]]:
@@ -160,6 +194,6 @@ def _test_source(job: Job, failures: Sequence[Failure], trace: Sequence[tuple[st
             continue
         source = job.context.workspace.read(path).text
         for function in find_functions(source):
-            if name.endswith(function.name) and function.last - function.first < TEST_LINES:
+            if f".{name}".endswith(f".{function.name}") and function.last - function.first < TEST_LINES:
                 return excerpt(source, function.first, function.last)
     return ""

@@ -3,9 +3,10 @@
 What comes next follows from the state alone, so a task that was interrupted anywhere goes on from there.
 """
 
-from headgate.core.branching import is_open
+from headgate.core.branching import NO_PLAN, is_open
 from headgate.core.events import Note, StageEnded
-from headgate.core.flow import Stage, next_stage
+from headgate.core.fitting import fit_stage
+from headgate.core.flow import Budget, Ending, Stage, next_stage
 from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, Verdict, decide
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.beginning import begin
@@ -21,12 +22,18 @@ from headgate.run.mend import (
 from headgate.run.review import review, revise
 from headgate.run.verification import run_verification
 
+_ONCE = Budget(verify_loops=1)
+"""Where no stage mends: the first failed verification is the last."""
+
 
 async def run_flow(job: Job) -> Decision:
     """Carries the task out and returns how that ended: advance, stuck or infra."""
     fix = job.flow.fix_stage(tool.spec for tool in job.tools.values())
     ended = await begin(job) or await _run_stages(job) if job.state.phase == "stages" else None
     while ended is None:
+        if fix is None:
+            ended = await _close(job)
+            continue
         match job.state.phase:
             case "stages" if job.proposing:
                 ended = await _decide(job, fix, None)
@@ -51,6 +58,19 @@ async def run_flow(job: Job) -> Decision:
     return ended
 
 
+async def _close(job: Job) -> Decision | None:
+    """What follows the stages where none of them mends: the flow's checks, once, and the end."""
+    match job.state.phase:
+        case "stages" if job.proposing:
+            return await _decide(job, None, None)
+        case "verified":
+            return await _decide(job, None, Pass())
+        case "failed":
+            return await _decide(job, None, Fail("verify_failed", job.state.last_failure))
+        case _:
+            return await _verify(job, None)
+
+
 async def _run_stages(job: Job) -> Decision | None:
     """Every stage whose needs are met; the decision that ends the flow early, if one does."""
     while True:
@@ -59,7 +79,7 @@ async def _run_stages(job: Job) -> Decision | None:
             if not failed.item or not may_replan(job):
                 return stage_failure(job, failed)
             ended = await replan_step(job, failed)
-        elif following := _open_stage(job) or next_stage(stages, job.state.endings()):
+        elif following := _open_stage(job) or next_stage(stages, _met(job, stages)):
             ended = await complete_stage(job, following, Entrance())
             if ended and following.item and ended.reason == "stage_failed":
                 continue
@@ -67,6 +87,13 @@ async def _run_stages(job: Job) -> Decision | None:
             return await _skip_rest(job, stages)
         if ended:
             return ended
+
+
+def _met(job: Job, stages: tuple[Stage, ...]) -> dict[str, Ending]:
+    """How stages ended, for those that need them; one that does not apply stands in nobody's way."""
+    needed = {need for stage in stages for need in stage.needs}
+    idle = needed - {stage.id for stage in stages} - {NO_PLAN}
+    return {**dict.fromkeys(idle, "completed"), **job.state.endings()}
 
 
 async def _skip_rest(job: Job, stages: tuple[Stage, ...]) -> Decision | None:
@@ -93,7 +120,7 @@ def _open_stage(job: Job) -> Stage | None:
     return job.stage(name) if name else None
 
 
-async def _decide(job: Job, fix: Stage, verdict: Verdict | None) -> Decision:
+async def _decide(job: Job, fix: Stage | None, verdict: Verdict | None) -> Decision:
     unfinished = not _is_finished(job, fix)
     tally = Tally(
         ended_flow=True,
@@ -106,7 +133,7 @@ async def _decide(job: Job, fix: Stage, verdict: Verdict | None) -> Decision:
         stopped=job.stopping(),
         over=job.over,
     )
-    return decide(tally, fix.budget)
+    return decide(tally, fix.budget if fix else _ONCE)
 
 
 def _is_pressed(job: Job) -> bool:
@@ -114,9 +141,15 @@ def _is_pressed(job: Job) -> bool:
     return bool(job.over) or job.stopping()
 
 
-def _is_finished(job: Job, fix: Stage) -> bool:
-    """Whether the stage that does the work said that it is done, or each of those made for the plan did."""
+def _is_finished(job: Job, fix: Stage | None) -> bool:
+    """Whether the stage that does the work said that it is done, or each of those made for the plan did.
+
+    Where there was none to run, an answer that passed is enough, and so is a check that passed from the start.
+    """
     endings = job.state.endings()
+    if fix is None or (fix.id not in endings and fit_stage(fix, job.flow, job.state) is None):
+        opening = job.state.opening
+        return job.state.repaired or (opening is not None and opening.passed)
     if fix.id in endings or not any(stage.foreach for stage in job.flow.stages):
         return endings.get(fix.id) == "completed"
     steps = [item for item in job.state.plan if is_open(item)]
@@ -135,7 +168,7 @@ async def _after_failure(job: Job, fix: Stage) -> Decision | None:
     return decision
 
 
-async def _verify(job: Job, fix: Stage) -> Decision | None:
+async def _verify(job: Job, fix: Stage | None) -> Decision | None:
     """The flow's own checks; the decision if there are none, or if they cannot be run."""
     if not job.flow.checks.verify or job.verifier is None:
         return await _decide(job, fix, None)

@@ -19,6 +19,7 @@ from headgate.core.settings import ModelSettings
 from headgate.core.stagestate import REAL, StageState
 from headgate.core.state import State
 from headgate.core.task import Task
+from headgate.host.ignored import IgnoredPaths
 from headgate.run.transcript import Transcript
 from headgate.tools.base import Tool, ToolContext
 from headgate.tools.signals import stage_done_tool
@@ -110,6 +111,8 @@ class Job:
     """What the stage that mends is told about the latest failed verification."""
     evidence: "Evidence | None" = None
     """What is known about the bug, in a flow that begins with a failing check."""
+    ignored: IgnoredPaths | None = None
+    """What git ignores, once that was looked up."""
     tried: set[str] = field(default_factory=set)
     """What stands for the code of every answer that was checked, in each of the places it was tried in."""
     partials: "list[Partial]" = field(default_factory=list)
@@ -130,7 +133,9 @@ class Job:
     def stages(self) -> tuple[Stage, ...]:
         """The stages as they stand: with those for the steps of the plan, without what does not apply."""
         stages = expand(self.flow, self.state.plan, self.state.plan_since)
-        return tuple(fitted for stage in stages if (fitted := fit_stage(stage, self.state)) is not None)
+        return tuple(
+            fitted for stage in stages if (fitted := fit_stage(stage, self.flow, self.state)) is not None
+        )
 
     def stage(self, stage_id: str) -> Stage:
         """A stage by its id: of those that run in sequence, or the one that writes the plan anew."""

@@ -1,6 +1,6 @@
 """The question that a stage of whole answers asks: what is known about the bug first, what is wanted last.
 
-All questions about one file begin with the same words, so that a server reads them once.
+Where the suspect files are short, all questions begin with the same words, so that a server reads them once.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,8 @@ from headgate.run.job import Job
 
 WHOLE_LINES = 160
 """Files of this length together are shown whole; of longer ones, one function and the heads of the others."""
+MOST_CHARS = 12_000
+"""No more of the program is shown."""
 MOST_FILE_LINES = 300
 """A whole file is asked for only up to this length."""
 
@@ -89,7 +91,9 @@ def _files(job: Job, evidence: Evidence, suspect: Suspect, source: str) -> str:
     """All suspect files where they are short, always in the same order; else the one in question."""
     paths = dict.fromkeys(each.path for each in evidence.suspects if each.function) or {suspect.path: None}
     sources = {path: job.context.workspace.read(show_path(path)).text for path in paths}
-    if suspect.path not in sources or sum(text.count("\n") for text in sources.values()) > WHOLE_LINES:
+    texts = sources.values()
+    is_long = sum(text.count("\n") for text in texts) > WHOLE_LINES or sum(map(len, texts)) > MOST_CHARS
+    if suspect.path not in sources or is_long:
         sources = {suspect.path: _shown(source, suspect)}
     return "\n\n".join(
         f"{show_path(path)}:\n```{language_of(path)}\n{text.rstrip()}\n```" for path, text in sources.items()
@@ -98,8 +102,8 @@ def _files(job: Job, evidence: Evidence, suspect: Suspect, source: str) -> str:
 
 def _shown(source: str, suspect: Suspect) -> str:
     lines = source.rstrip("\n").split("\n")
-    if len(lines) <= WHOLE_LINES or not suspect.function:
-        return "\n".join(lines)
+    if not suspect.function or (len(lines) <= WHOLE_LINES and len(source) <= MOST_CHARS):
+        return "\n".join(lines)[:MOST_CHARS]
     hidden = [
         range(function.first + 1, function.last + 1)
         for function in find_functions(source)
@@ -112,4 +116,7 @@ def _shown(source: str, suspect: Suspect) -> str:
         elif any(number == body.start for body in hidden):
             indent = line[: len(line) - len(line.lstrip())]
             kept.append(f"{indent}...")
-    return "\n".join(kept)
+    shown = "\n".join(kept)
+    if len(shown) <= MOST_CHARS:
+        return shown
+    return "\n".join(lines[suspect.first - 1 : suspect.last])[:MOST_CHARS]

@@ -31,7 +31,7 @@ def restore(job: Job, events: Iterable[ev.Event], contents: Mapping[int, str]) -
         if isinstance(event.body, ev.StageStarted):
             stage = stages.get(event.body.stage) or _for_step(job, event.body)
             of_fix = event.body.stage == job.flow.replan.id and not for_step
-            transcript = job.transcript_of(fix if of_fix else stage)
+            transcript = job.transcript_of(fix if of_fix and fix else stage)
             places[event.path] = (stage, transcript)
             entrance = Entrance(event.body.reason, transcript=transcript if of_fix else None)
         elif isinstance(event.body, ev.VerifyFinished):

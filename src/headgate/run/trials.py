@@ -1,29 +1,37 @@
 """Trying a change out: the project's own check, run in a copy of the tree that has it."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from headgate.checks.verify import Verification, Verifier
+from headgate.checks.closing import doubtful_result
+from headgate.checks.verify import COMBINED, Verification, Verifier
+from headgate.core.rules import Fail, Pass
+from headgate.core.settings import VerifyStep
 from headgate.host.copies import tree_copy
 from headgate.host.ignored import IgnoredPaths
 from headgate.host.overlay import OverlayWorkspace
 from headgate.host.protect import Restored
 from headgate.host.protecting import protected_while
+from headgate.host.uninterrupted import uninterrupted
 from headgate.host.workspace import FileChange
 from headgate.run.job import Job
 
+PATIENCE = 5.0
+"""A trial may take so many times as long as the check took at first: what takes longer does not end."""
+LEAST_SECONDS = 10.0
 
-@dataclass
+
+@dataclass(frozen=True)
 class Trials:
-    """Copies of one task's tree. What runs there can neither be seen in the tree nor leave anything in it."""
+    """Copies of one task's tree, and the check in them."""
 
     job: Job
-    _ignored: IgnoredPaths | None = field(default=None, init=False)
 
     @cached_property
     def root(self) -> Path:
@@ -31,15 +39,20 @@ class Trials:
 
     @asynccontextmanager
     async def verifier(self, changes: Sequence[FileChange] = ()) -> AsyncIterator[tuple[Path, Verifier]]:
-        """A copy with these changes, and the verifier that runs in it; its logs go where others do."""
-        own = self.job.verifier
+        """A copy with these changes, and the verifier that runs in it; its logs go where others do.
+
+        CopyImpossible if there can be no such copy.
+        """
+        job, own = self.job, self.job.verifier
         assert own is not None
-        if self._ignored is None:
-            self._ignored = IgnoredPaths(self.root)
-        workspace = self.job.context.workspace
+        if job.ignored is None:
+            job.ignored = await asyncio.to_thread(IgnoredPaths, self.root)
+        workspace = job.context.workspace
         proposed = workspace.changes() if isinstance(workspace, OverlayWorkspace) else ()
         restored: list[Restored] = []
-        with tree_copy(self.root, self._ignored, (*proposed, *changes)) as tree:
+        copy = tree_copy(self.root, job.ignored, (*proposed, *changes))
+        tree = await uninterrupted(asyncio.to_thread(copy.__enter__))
+        try:
             inside = tree / Path(os.path.realpath(own.directory)).relative_to(self.root)
             # An installed package may lead to the tree itself; what is on Python's path comes before that.
             folders = dict.fromkeys([inside, inside / "src", tree, tree / "src"])
@@ -50,11 +63,30 @@ class Trials:
                 # Two answers of one length, tried within a second, look the same to Python's cache.
                 "PYTHONDONTWRITEBYTECODE": "1",
             }
-            async with protected_while(self.job.context.protected, restored):
-                yield tree, replace(own, directory=inside, environment=environment)
+            async with protected_while(job.context.protected, restored):
+                yield tree, replace(own, directory=inside, environment=environment, owner=self.root)
+        finally:
+            await uninterrupted(asyncio.to_thread(copy.__exit__, None, None, None))
 
     async def verify(self, changes: Sequence[FileChange]) -> Verification:
         """What the check says to these changes. Nothing of the run is kept."""
         with TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as runs:
             async with self.verifier(changes) as (_, verifier):
-                return await replace(verifier, runs=Path(runs)).run("trial")
+                steps = tuple(map(self._impatient, verifier.steps))
+                found = await replace(verifier, runs=Path(runs), steps=steps).run("trial")
+            if isinstance(found.verdict, Pass):
+                return await asyncio.to_thread(_unless_cut_short, found, steps, Path(runs) / "trial")
+            return found
+
+    def _impatient(self, step: VerifyStep) -> VerifyStep:
+        opening = self.job.state.opening
+        took = sum(ran.seconds for ran in opening.steps if ran.name == step.name) if opening else 0.0
+        return step.model_copy(update={"timeout": min(step.timeout, max(LEAST_SECONDS, PATIENCE * took))})
+
+
+def _unless_cut_short(found: Verification, steps: Sequence[VerifyStep], folder: Path) -> Verification:
+    """A trial that passed does not count if a known test runner did not get to say so itself."""
+    output = (folder / COMBINED).read_text("utf-8", "replace")
+    doubts = (doubtful_result(step.command, output) for step in steps) if len(steps) == 1 else ()
+    doubt = next(filter(None, doubts), "")
+    return replace(found, verdict=Fail("verify_failed", doubt)) if doubt else found

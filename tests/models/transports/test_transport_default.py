@@ -12,6 +12,8 @@ from headgate.core.messages import Message, Model, Request, Usage
 from headgate.errors import ContextOverflow, ReplyInvalid
 from headgate.models.base import ModelSettings, find_window, open_fitted
 from headgate.models.transports.auto import AutoModel
+from headgate.models.transports.findings import Findings
+from headgate.models.transports.opening import find_out
 from headgate.models.transports.probe import TOOL
 from models.model_server import Server
 
@@ -148,6 +150,40 @@ async def test_what_was_found_out_is_used_without_asking(tmp_path: Path) -> None
             assert (fitted.context_window, find_window(model, fitted)) == (4096, 4096)
             assert await converse(model, 2) == ["ls", "ls"]
     assert kinds(habits.asked)[-2:] == ["schema"] * 2
+
+
+@pytest.mark.parametrize("transport", [None, "auto"])
+async def test_a_server_that_was_started_differently_since_is_asked_once_more(
+    tmp_path: Path, transport: Any
+) -> None:
+    habits = Habits(lambda body: calling(TOOL.name if is_probe(body) else "ls"))
+    async with habits.running() as server:
+        settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport=transport)
+        assert (await find_out(settings, tmp_path) or Findings()).native == "calls"
+        habits.say = obedient
+        habits.asked.clear()
+        async with open_fitted(settings, cache=tmp_path) as (model, _):
+            assert (await converse(model, 4))[1:] == ["ls"] * 3
+        assert kinds(habits.asked) == ["native"] * 2 + ["probe"] * 3 + ["schema"] * 3
+        # What was found replaces what was remembered.
+        habits.asked.clear()
+        async with open_fitted(settings, cache=tmp_path) as (model, _):
+            assert await converse(model, 2) == ["ls"] * 2
+        assert kinds(habits.asked) == ["schema"] * 2
+
+
+async def test_a_model_that_stays_silent_is_asked_once_a_task(tmp_path: Path) -> None:
+    habits = Habits(taking_turns({"content": "Hm."}, probed=lambda body: calling(TOOL.name, ok=True)))
+    async with habits.running() as server:
+        for transport, asked in (
+            ("auto", ["probe"] + ["native"] * 5),  # asked at the start, and not again
+            ("auto", ["native"] * 2 + ["probe"] + ["native"] * 3),  # remembered, and doubted
+        ):
+            settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport=transport)
+            habits.asked.clear()
+            async with open_fitted(settings, cache=tmp_path) as (model, _):
+                assert await converse(model, 5) == ["Hm."] * 5
+            assert kinds(habits.asked) == asked
 
 
 async def test_a_silent_model_that_can_call_stays_as_it_is(tmp_path: Path) -> None:

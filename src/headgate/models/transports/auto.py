@@ -25,7 +25,8 @@ class AutoModel:
 
     Where nothing is known it begins with the server's own calls. A server and a model that call tools are
     sent nothing besides; where no call comes, they are asked once how calls can be had, and if that is in
-    another way, the request is made again in that.
+    another way, the request is made again in that. What is remembered from earlier tasks is doubted as well:
+    the server may have been started differently since.
     """
 
     def __init__(self, inner: Model, profile: Profile, inquiry: Inquiry) -> None:
@@ -35,7 +36,7 @@ class AutoModel:
         self._inner = inner
         self._profile = profile
         self._inquiry = inquiry
-        self._may_probe = inquiry.findings is None
+        self._may_probe = not inquiry.is_fresh
         self._silent = 0
         self._refusal: ToolsUnsupported | None = None
         findings = inquiry.findings or Findings()

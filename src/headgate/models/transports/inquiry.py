@@ -20,6 +20,8 @@ class Inquiry:
     ) -> None:
         self.findings = findings
         """None where nothing is known."""
+        self.is_fresh = False
+        """Whether that was found out in this task; what is remembered may not be true any more."""
         self._settings = settings
         self._cache = cache
         self._spent = Usage()
@@ -58,7 +60,7 @@ class Inquiry:
                 self.spend(counted.usage)
         if found is not None:
             self._file().write(found)
-            self.findings = found
+            self.findings, self.is_fresh = found, True
         return found
 
     async def ask_server(self) -> Findings:
