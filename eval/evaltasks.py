@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ TASKS = Path(__file__).parent / "tasks"
 SUBSET = ("01", "02", "05", "07", "13", "18")
 """Of both files and levels: what kinds of runs are compared on before one of them gets all of the tasks."""
 CHECK = "python -m pytest -q"
+PROJECT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,27 @@ class Result:
     ending: str = ""
     flow: str = ""
     notes: dict[str, int] = field(default_factory=dict)
+    model: str = ""
+    """Who answered."""
+    commit: str = ""
+    """What of this project was run."""
+
+
+def project_commit(project: Path = PROJECT, ignored: Path | None = None) -> str:
+    """The commit that is checked out, with a `+` if files other than `ignored` differ; empty without git."""
+    git = ["git", "-C", str(project)]
+    named = subprocess.run(
+        [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    if named.returncode:
+        return ""
+    paths = ["."]
+    if ignored is not None and ignored.resolve().is_relative_to(project.resolve()):
+        paths.append(f":(exclude){ignored.resolve().relative_to(project.resolve()).as_posix()}")
+    changed = subprocess.run(
+        [*git, "status", "--porcelain", "--", *paths], capture_output=True, text=True, check=True
+    )
+    return f"{named.stdout.strip()}{'+' if changed.stdout else ''}"
 
 
 def all_tasks(chosen: str = "all") -> list[Task]:
@@ -136,9 +158,21 @@ class Results:
         """Appends one result."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         with self.file.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(asdict(result)) + "\n")
+            out.write(_line(result))
 
-    def missing(self, run: str, tasks: list[Task]) -> list[Task]:
-        """The tasks that a run has no result for."""
-        done = {result.task for result in self.read() if result.run == run}
+    def missing(self, run: str, tasks: list[Task], model: str) -> list[Task]:
+        """The tasks that a run has no result for with this model."""
+        done = {result.task for result in self.read() if (result.run, result.model) == (run, model)}
         return [task for task in tasks if task.name not in done]
+
+    def forget(self, runs: Collection[str], model: str) -> None:
+        """Drops what these runs came to with this model; everything else is kept."""
+        kept = [result for result in self.read() if result.run not in runs or result.model != model]
+        if self.file.exists():
+            fresh = self.file.with_name(f"{self.file.name}.tmp")
+            fresh.write_text("".join(map(_line, kept)), encoding="utf-8")
+            fresh.replace(self.file)
+
+
+def _line(result: Result) -> str:
+    return json.dumps(asdict(result)) + "\n"

@@ -4,7 +4,7 @@
     python eval/run.py --runs all --tasks subset
     python eval/run.py --table             only print what there is
 
-Results are kept, so that an interrupted run goes on; `--fresh` begins anew.
+Results are kept, so that an interrupted run goes on; `--fresh` begins the named runs anew.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import yaml
 from baseline import Server, run_baseline
-from evaltasks import CHECK, Result, Results, Task, all_tasks, checked_out, is_solved
+from evaltasks import CHECK, Result, Results, Task, all_tasks, checked_out, is_solved, project_commit
 from table import print_tables
 
 from headgate.cli.localserver import local_server
@@ -106,7 +106,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--name", default="local", help="with --base-url: the model's name there")
     parser.add_argument("--results", type=Path, default=cache / "eval-results" / "results.jsonl")
     parser.add_argument("--keep", type=Path, help="a folder for the events of every run")
-    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    parser.add_argument("--fresh", action="store_true", help="forget what the named runs brought earlier")
     parser.add_argument("--table", action="store_true", help="only print the tables of what there is")
     return parser.parse_args()
 
@@ -118,8 +118,6 @@ def main() -> None:
     if args.table:
         print_tables(results.read())
         return
-    if args.fresh:
-        args.results.unlink(missing_ok=True)
     runs = ["baseline", *RUNS] if args.runs == "all" else args.runs.split(",")
     if unknown := set(runs) - {"baseline", *RUNS}:
         raise SystemExit(
@@ -152,15 +150,19 @@ def fetched_model() -> Path:
 def carry_out(
     runs: list[str], tasks: list[Task], server: Server, results: Results, args: argparse.Namespace
 ) -> None:
-    """Every run of every task that has no result yet."""
+    """Every run of every task that has no result with this model yet."""
+    if args.fresh:
+        results.forget(runs, server.model)
+    commit = project_commit(ignored=results.file)
     for task in tasks:
         for run in runs:
-            if task in results.missing(run, [task]):
+            if results.missing(run, [task], server.model):
                 result = (
                     run_baseline(task, server, run)
                     if run == "baseline"
                     else run_headgate(task, server, run, args.keep)
                 )
+                result.model, result.commit = server.model, commit
                 results.add(result)
                 sign = "solved" if result.solved else "-"
                 print(

@@ -5,6 +5,7 @@ Both read eval/results.jsonl, which `python eval/run.py --results eval/results.j
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from evaltasks import Result, Results, all_tasks
@@ -19,9 +20,17 @@ _RULE = "|---|---|---|---|---|---|---|"
 
 def print_tables(results: Sequence[Result]) -> None:
     """Totals of each run over the tasks that all of a table's runs have, then each task."""
+    results = told_apart(results)
     for title, chosen in groups(results):
         print(f"\n{title}\n\n{totals(chosen)}")
     print(f"\n{per_task(results)}")
+
+
+def told_apart(results: Sequence[Result]) -> Sequence[Result]:
+    """Runs with different models are different runs; with one model, its name is not repeated."""
+    if len({result.model for result in results}) < 2:
+        return results
+    return [replace(result, run=f"{result.run} ({result.model or 'unknown'})") for result in results]
 
 
 def groups(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
@@ -78,6 +87,7 @@ def answers(results: Sequence[Result]) -> str:
 
 def write_page(page: str, results: Sequence[Result]) -> str:
     """The page with each table between its marks written anew."""
+    results = told_apart(results)
     every, subset = ({task.name for task in all_tasks(chosen)} for chosen in ("all", "subset"))
     done = {run: {each.task for each in results if each.run == run} for run in {each.run for each in results}}
     on_all = [result for result in results if every <= done[result.run]]

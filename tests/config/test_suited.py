@@ -6,7 +6,7 @@ import pytest
 
 from headgate.config.flows import flow_from_config
 from headgate.config.schema import Config
-from headgate.config.suited import answers_shortly, billions, speaks_of_a_bug, suited_flow
+from headgate.config.suited import answers_shortly, billions, tells_of_a_bug, suited_flow
 
 STEPS = {"steps": [{"name": "tests", "command": "pytest -q"}]}
 
@@ -82,7 +82,13 @@ def test_which_flow_suits(
         ("Add a --debug flag", False),
         ("Raise the page size to 50", False),
         ("Rename the exception class", False),
-        ("The parser should raise an exception with a traceback", False),
+        ("The parser should raise an exception with a traceback", True),
+        ("After a price is changed, the checkout still charges the old price.", True),
+        ("If two targets depend on each other, the plan quietly leaves them out.", True),
+        ("Make the tests pass.", True),
+        ("Make the button blue", False),
+        ("Show the version in the footer", False),
+        ("Why is the build slow?", False),
         ("Print a line where the text breaks", False),
         ("Add a test for the failing import", False),
         ("Please write a page about fixing broken links", False),
@@ -93,8 +99,8 @@ def test_which_flow_suits(
         ("", False),
     ],
 )
-def test_whether_a_goal_speaks_of_something_broken(goal: str, is_bug: bool) -> None:
-    assert speaks_of_a_bug(goal) == is_bug
+def test_whether_a_goal_tells_of_a_bug(goal: str, is_bug: bool) -> None:
+    assert tells_of_a_bug(goal) == is_bug
 
 
 @pytest.mark.parametrize(

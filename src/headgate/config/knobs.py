@@ -41,7 +41,7 @@ class FlowKnobs(Settings):
 
     task_flow_mode: Literal["auto", "staged", "staged3", "branched", "flat", "repair"] = "auto"
     """The built-in flow: `headgate flows` lists them. `auto` is `repair` for a small model that is to mend
-    something which verification can tell, and otherwise `staged`."""
+    something which verification can tell, and `staged` otherwise."""
     task_plan_mode: Literal["first", "explore", "none"] = "explore"
     """In built-in flows: `explore` reads before it plans, `first` plans at once, `none` has no plan."""
     task_branching: bool = False

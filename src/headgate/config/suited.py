@@ -17,10 +17,10 @@ _THINKING = re.compile(
 """Models that think before they answer: a short answer is over before it has begun."""
 _MENDING = re.compile(
     r"\b(fix(es|ed|ing)?|fail(s|ed|ing|ures?)?|bugs?|broken|wrong(ly)?|incorrect(ly)?|crash(es|ed|ing)?"
-    r"|regressions?|repair|mend|do(es)?(n['\u2019]t| not) work)\b",
+    r"|regressions?|repair|mend|do(es)?(n['\u2019]t| not) work|(tests?|checks?|it) (to )?pass)\b",
     re.IGNORECASE,
 )
-"""Words that say that something is broken; what raises, breaks or logs an error may be meant to."""
+"""Words that say that something is broken."""
 _MAKING = re.compile(
     r"\W*(please\s+)?(add|allow|convert|create|delete|deprecate|document|enable|expose|extend|extract|generate"
     r"|implement|improve|introduce|migrate|move|provide|raise|refactor|remove|rename|replace|rewrite|split"
@@ -28,19 +28,29 @@ _MAKING = re.compile(
     re.IGNORECASE,
 )
 """Verbs with which a goal begins that asks for something new. In `add returns` it is the name of a thing."""
+_COMMAND = re.compile(
+    r"\W*(please\s+)?(accept|build|bump|call|change|clean|cover|define|describe|drop|explain|find|format|give|have"
+    r"|hide|ignore|keep|let|list|log|look|make|merge|name|open|port|prefer|print|put|read|reduce|return|run|save"
+    r"|set|show|simplify|sort|speed|start|stop|store|summari[sz]e|switch|tell|test|turn|use|why|how|what|where|which"
+    r"|who|can|could|would|is|are|does|do)\b",
+    re.IGNORECASE,
+)
+"""Other words with which a command or a question begins; a goal that is neither says how things are."""
 
 
 def suited_flow(config: Config, goal: str) -> str:
-    """`repair` for a small model, a goal that speaks of something broken, and steps that can tell."""
+    """`repair` for a small model, steps that can tell, and a goal that says what is wrong."""
     model = config.models.get(config.model or "")
     name = model.model if model else config.model or ""
-    fits = config.verification.steps and answers_shortly(name) and speaks_of_a_bug(goal)
+    fits = config.verification.steps and answers_shortly(name) and tells_of_a_bug(goal)
     return "repair" if fits else "staged"
 
 
-def speaks_of_a_bug(goal: str) -> bool:
-    """Whether something is to be mended, and not made."""
-    return bool(_MENDING.search(goal)) and not _MAKING.match(goal)
+def tells_of_a_bug(goal: str) -> bool:
+    """Whether there may be something to mend, and nothing to make: the check that comes first decides."""
+    if not goal.strip() or _MAKING.match(goal):
+        return False
+    return bool(_MENDING.search(goal)) or not _COMMAND.match(goal)
 
 
 def answers_shortly(model: str) -> bool:

@@ -144,7 +144,7 @@ def _is_pressed(job: Job) -> bool:
 def _is_finished(job: Job, fix: Stage | None) -> bool:
     """Whether the stage that does the work said that it is done, or each of those made for the plan did.
 
-    Where there was none to run, an answer that passed is enough, and so is a check that passed from the start.
+    Where there was none to run, an answer that passed is enough, or a check that passed from the start.
     """
     endings = job.state.endings()
     if fix is None or (fix.id not in endings and fit_stage(fix, job.flow, job.state) is None):

@@ -175,11 +175,11 @@ async def test_a_server_that_was_started_differently_since_is_asked_once_more(
 async def test_a_model_that_stays_silent_is_asked_once_a_task(tmp_path: Path) -> None:
     habits = Habits(taking_turns({"content": "Hm."}, probed=lambda body: calling(TOOL.name, ok=True)))
     async with habits.running() as server:
-        for transport, asked in (
-            ("auto", ["probe"] + ["native"] * 5),  # asked at the start, and not again
-            ("auto", ["native"] * 2 + ["probe"] + ["native"] * 3),  # remembered, and doubted
+        settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
+        for asked in (
+            ["probe"] + ["native"] * 5,  # at the start, and not again
+            ["native"] * 2 + ["probe"] + ["native"] * 3,  # remembered, and doubted
         ):
-            settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport=transport)
             habits.asked.clear()
             async with open_fitted(settings, cache=tmp_path) as (model, _):
                 assert await converse(model, 5) == ["Hm."] * 5
