@@ -6,7 +6,7 @@ import pytest
 
 from headgate.config.flows import flow_from_config
 from headgate.config.schema import Config
-from headgate.config.suited import answers_shortly, billions, tells_of_a_bug, suited_flow
+from headgate.config.suited import answers_shortly, billions, suited_flow, tells_of_a_bug
 
 STEPS = {"steps": [{"name": "tests", "command": "pytest -q"}]}
 
