@@ -97,13 +97,13 @@ def write_page(page: str, results: Sequence[Result]) -> str:
         "answers": answers(on_all),
         "tasks": per_task(on_all),
         "subset": totals(on_subset),
+        "subset tasks": per_task(on_subset),
     }
     for name, table in tables.items():
-        start, end = (
-            page.index(f"<!-- table: {name} -->"),
-            page.index("<!-- end -->", page.index(f": {name} -->")),
-        )
-        page = f"{page[:start]}<!-- table: {name} -->\n\n{table}\n\n{page[end:]}"
+        mark = f"<!-- table: {name} -->"
+        if mark in page:
+            start = page.index(mark)
+            page = f"{page[:start]}{mark}\n\n{table}\n\n{page[page.index('<!-- end -->', start) :]}"
     return page
 
 
