@@ -73,10 +73,10 @@ class Verifier:
     runs: Path
     """Where the logs go: `<run_id>/{manifest.json,combined.log,step-NN-name.log}`."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    owner: Path | None = None
-    """Whose the commands are, should they outlive this process; by default whose the directory is."""
     on_line: Callable[[str], None] = lambda line: None
     now: Callable[[], float] = time.time
+    owner: Path | None = None
+    """Whose the commands are, should they outlive this process; by default whose the directory is."""
 
     async def run(self, run_id: str) -> Verification:
         """Runs the steps. A log that cannot be written is the environment's fault, like a missing program."""
