@@ -170,3 +170,17 @@ def test_an_answer_is_tried_in_no_further_place_when_time_is_up(
     report, _ = work(tmp_path, Answering(["```\nprint(prices)\n```"]), agent, files)
     assert (report.state, report.files_changed) == ("STUCK", ())
     assert (tmp_path / "node_modules" / "times").read_text() == "x\n" * (1 + tried)
+
+
+def test_a_check_that_fails_otherwise_in_a_copy_goes_to_the_stage_with_tools(tmp_path: Path) -> None:
+    model = Answering(["I cannot find it."])
+    steps = STEPS.replace("python3 -m unittest", "test -d .git && python3 -m unittest")
+    agent = f"task_flow_mode: repair\nlimits: {{turns: 2}}\n{steps}"
+    report, events = work(tmp_path, model, agent, {"cart.py": CART, "test_cart.py": TEST})
+    found = [event.body for event in events if isinstance(event.body, SuspectsFound)]
+    assert [(each.functions, each.unfit) for each in found] == [
+        ((), "in a copy of the tree, the check does not fail as it does here")
+    ]
+    assert not [event for event in events if isinstance(event.body, CandidateTried)]
+    assert "edit_file" in {tool.name for tool in model.requests[0].tools}
+    assert (report.state, report.files_changed) == ("STUCK", ())

@@ -5,7 +5,7 @@ from headgate.core.flow import Budget
 from headgate.core.messages import clean_text
 from headgate.core.rules import Broken, Decision, Tally, decide
 from headgate.host.copies import CopyImpossible
-from headgate.run.evidence import gather, write_evidence
+from headgate.run.evidence import Evidence, gather, write_evidence
 from headgate.run.job import Job
 from headgate.run.questions import places
 from headgate.run.verification import run_verification
@@ -17,25 +17,26 @@ async def begin(job: Job) -> Decision | None:
     """Runs the check once, before the first stage, if the flow wants that; what ends the flow, if it does."""
     if job.flow.begin is None or job.state.suspects is not None:
         return None
-    if job.state.opening is None:
-        finding = await run_verification(job, asked=True, opening=True)
-        if isinstance(finding.verdict, Broken):
-            return decide(Tally(verdict=finding.verdict), Budget())
-    opening = job.state.opening
     found, kept = SuspectsFound(), None
-    if opening is not None and not opening.passed:
-        try:
+    try:
+        if job.state.opening is None:
+            finding = await run_verification(job, asked=True, opening=True)
+            if isinstance(finding.verdict, Broken):
+                return decide(Tally(verdict=finding.verdict), Budget())
+        opening = job.state.opening
+        if opening is not None and not opening.passed:
             job.evidence = await gather(job)
-        except CopyImpossible as error:
-            job.log.record("", 0, SuspectsFound(unfit=job.redact(str(error))))
-            await job.log.commit()
-            return None
-        functions, lines, files = (
-            tuple(clean_text(suspect.place) for suspect in places(ask, job.evidence)[:MOST_TOLD])
-            for ask in ("function", "line", "file")
-        )
-        found = SuspectsFound(functions=functions, lines=lines, files=files)
-        kept = write_evidence(job.evidence)
+            found, kept = _tell(job.evidence), write_evidence(job.evidence)
+    except CopyImpossible as error:
+        found = SuspectsFound(unfit=job.redact(str(error)))
     job.log.record("", 0, found, kept)
     await job.log.commit()
     return None
+
+
+def _tell(evidence: Evidence) -> SuspectsFound:
+    functions, lines, files = (
+        tuple(clean_text(suspect.place) for suspect in places(ask, evidence)[:MOST_TOLD])
+        for ask in ("function", "line", "file")
+    )
+    return SuspectsFound(functions=functions, lines=lines, files=files)

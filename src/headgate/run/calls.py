@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import cast
@@ -200,14 +200,19 @@ async def _run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> Ou
         return await cast("Awaitable[Outcome]", tool.function(context, args))
     outcome = await asyncio.to_thread(tool.function, context, args)
     assert isinstance(outcome, Outcome)
-    hashes = tuple(map(hashes_of, outcome.changes))
-    kept = encode_changes(outcome.changes) if outcome.changes and run.job.proposing else None
+    await write_changes(run, started, outcome.changes)
+    return outcome
+
+
+async def write_changes(run: StageRun, started: ToolStarted, changes: Sequence[FileChange]) -> None:
+    """Records what is about to be written, durably, and writes it. ToolError if that is refused."""
+    hashes = tuple(map(hashes_of, changes))
+    kept = encode_changes(changes) if changes and run.job.proposing else None
     run.record(started.model_copy(update={"changes": hashes}), kept)
-    if outcome.changes:
+    if changes:
         await run.job.log.commit()
         # A write that has begun is finished, so that a cancelled task's report is true.
-        await uninterrupted(asyncio.to_thread(context.workspace.apply, outcome.changes))
-    return outcome
+        await uninterrupted(asyncio.to_thread(run.job.context.workspace.apply, changes))
 
 
 def new_plan(job: Job, items: list[PlanItem]) -> PlanWritten:

@@ -23,10 +23,8 @@ from headgate.core.messages import Message, Reply, Request, clean_text
 from headgate.core.rules import Pass
 from headgate.errors import ToolError
 from headgate.host.copies import CopyImpossible
-from headgate.host.overlay import encode_changes
-from headgate.host.uninterrupted import uninterrupted
 from headgate.host.workspace import File, FileChange, parse_path, show_path
-from headgate.run.calls import hashes_of
+from headgate.run.calls import write_changes
 from headgate.run.job import Interrupted, Job, StageRun
 from headgate.run.partial import Partial, partners
 from headgate.run.questions import Question, pose
@@ -77,7 +75,10 @@ async def take_candidate(run: StageRun) -> None:
 
 async def _try(run: StageRun, question: Question, reply: Reply) -> None:
     """Has an answer judged, and writes it if it passed; the stage is over once one is written."""
-    judged = await _judge(run, question, reply)
+    try:
+        judged = await _judge(run, question, reply)
+    except CopyImpossible as error:
+        judged = _Judged(_tried(run, question, "refused", str(error)))
     if not judged.changes:
         run.record(judged.tried)
     elif await _write(run, judged):
@@ -116,10 +117,7 @@ async def _judge(run: StageRun, question: Question, reply: Reply) -> _Judged:
             break
         job.tried.add(mark)
         change = _change(file, source)
-        try:
-            found = await Trials(job).verify([change])
-        except CopyImpossible as error:
-            return _Judged(_tried(run, question, "refused", str(error), mark))
+        found = await Trials(job).verify([change])
         if isinstance(found.verdict, Pass):
             return _Judged(_tried(run, question, "passed", "", mark), (change,))
         verdict, reason, fingerprint = "failed", _say_failure(found), fingerprint or mark
@@ -177,18 +175,10 @@ async def _write(run: StageRun, judged: _Judged) -> bool:
     """Writes an answer that passed, as a tool would: recorded before, and guarded. False if refused."""
     job, changes = run.job, judged.changes
     call, paths = f"{_CALL}{run.turn}", tuple(show_path(change.path) for change in changes)
-    started = ToolStarted(
-        call=call,
-        name="write_file",
-        category="write",
-        target=", ".join(paths),
-        changes=tuple(map(hashes_of, changes)),
-    )
-    run.record(started, encode_changes(changes) if job.proposing else None)
-    await job.log.commit()
+    started = ToolStarted(call=call, name="write_file", category="write", target=", ".join(paths))
     finished = ToolFinished(call=call, name="write_file", ok=True, changed=paths, category="write")
     try:
-        await uninterrupted(asyncio.to_thread(job.context.workspace.apply, changes))
+        await write_changes(run, started, changes)
     except ToolError as error:
         told = job.redact(clean_text(str(error)))
         refused = {"ok": False, "error": error.slug, "detail": told[:300], "changed": ()}

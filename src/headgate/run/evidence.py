@@ -20,7 +20,6 @@ from headgate.core.testfiles import is_code, is_test
 from headgate.core.words import path_words
 from headgate.errors import ToolError
 from headgate.host.copies import CopyImpossible, copy_prefix
-from headgate.host.ignored import IgnoredPaths
 from headgate.run.job import Job
 from headgate.run.trials import Trials
 
@@ -133,9 +132,8 @@ async def _scores(job: Job, failures: Sequence[Failure]) -> dict[tuple[str, int]
 
 def _trace(job: Job, output: str) -> list[tuple[str, int]]:
     """Every `file:line` of the project's own that the output names, in order, by its path in the tree."""
-    ignored = IgnoredPaths(job.context.workspace.root)
     places = [(_own_path(job, path), int(line)) for path, line in _PLACE.findall(output)[:500]]
-    return [(path, line) for path, line in places if path and not ignored.file(path)]
+    return [(path, line) for path, line in places if path and not job.ignored.file(path)]
 
 
 def _own_path(job: Job, named: str) -> str:
@@ -157,9 +155,8 @@ def _readable(job: Job, path: str) -> bool:
 def _named(job: Job) -> Iterable[str]:
     """The files that the task's own words name."""
     workspace = job.context.workspace
-    ignored = IgnoredPaths(workspace.root)
     paths = [workspace.read(word).path for word in path_words(job.task.goal) if _readable(job, word)]
-    return [path for path in paths if not ignored.file(path)]
+    return [path for path in paths if not job.ignored.file(path)]
 
 
 def _said(output: str, failures: Sequence[Failure]) -> str:

@@ -111,8 +111,6 @@ class Job:
     """What the stage that mends is told about the latest failed verification."""
     evidence: "Evidence | None" = None
     """What is known about the bug, in a flow that begins with a failing check."""
-    ignored: IgnoredPaths | None = None
-    """What git ignores, once that was looked up."""
     tried: set[str] = field(default_factory=set)
     """What stands for the code of every answer that was checked, in each of the places it was tried in."""
     partials: "list[Partial]" = field(default_factory=list)
@@ -147,6 +145,11 @@ class Job:
         template = next(stage for stage in self.flow.stages if stage.foreach)
         entered = next(stage for stage in self.state.stages.values() if stage.stage == stage_id)
         return template.model_copy(update={"id": stage_id, "item": entered.item, "foreach": None})
+
+    @cached_property
+    def ignored(self) -> IgnoredPaths:
+        """What git ignores. The first look walks the tree: not for the event loop."""
+        return IgnoredPaths(self.context.workspace.root)
 
     @cached_property
     def stage_ids(self) -> tuple[str, ...]:

@@ -9,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from headgate.checks.closing import doubtful_result
-from headgate.checks.verify import COMBINED, Verification, Verifier
-from headgate.core.rules import Fail, Pass
+from headgate.checks.cutshort import unless_cut_short
+from headgate.checks.verify import Verification, Verifier
+from headgate.core.rules import Pass
 from headgate.core.settings import VerifyStep
 from headgate.host.copies import tree_copy
-from headgate.host.ignored import IgnoredPaths
 from headgate.host.overlay import OverlayWorkspace
 from headgate.host.protect import Restored
 from headgate.host.protecting import protected_while
@@ -45,12 +44,11 @@ class Trials:
         """
         job, own = self.job, self.job.verifier
         assert own is not None
-        if job.ignored is None:
-            job.ignored = await asyncio.to_thread(IgnoredPaths, self.root)
+        ignored = await asyncio.to_thread(lambda: job.ignored)
         workspace = job.context.workspace
         proposed = workspace.changes() if isinstance(workspace, OverlayWorkspace) else ()
         restored: list[Restored] = []
-        copy = tree_copy(self.root, job.ignored, (*proposed, *changes))
+        copy = tree_copy(self.root, ignored, (*proposed, *changes))
         tree = await uninterrupted(asyncio.to_thread(copy.__enter__))
         try:
             inside = tree / Path(os.path.realpath(own.directory)).relative_to(self.root)
@@ -75,18 +73,10 @@ class Trials:
                 steps = tuple(map(self._impatient, verifier.steps))
                 found = await replace(verifier, runs=Path(runs), steps=steps).run("trial")
             if isinstance(found.verdict, Pass):
-                return await asyncio.to_thread(_unless_cut_short, found, steps, Path(runs) / "trial")
+                return await asyncio.to_thread(unless_cut_short, found, Path(runs) / "trial")
             return found
 
     def _impatient(self, step: VerifyStep) -> VerifyStep:
         opening = self.job.state.opening
         took = sum(ran.seconds for ran in opening.steps if ran.name == step.name) if opening else 0.0
         return step.model_copy(update={"timeout": min(step.timeout, max(LEAST_SECONDS, PATIENCE * took))})
-
-
-def _unless_cut_short(found: Verification, steps: Sequence[VerifyStep], folder: Path) -> Verification:
-    """A trial that passed does not count if a known test runner did not get to say so itself."""
-    output = (folder / COMBINED).read_text("utf-8", "replace")
-    doubts = (doubtful_result(step.command, output) for step in steps) if len(steps) == 1 else ()
-    doubt = next(filter(None, doubts), "")
-    return replace(found, verdict=Fail("verify_failed", doubt)) if doubt else found

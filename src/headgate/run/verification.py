@@ -3,19 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-import orjson
-
-from headgate.checks.closing import doubtful_result
+from headgate.checks.cutshort import unless_cut_short
 from headgate.checks.failures import describe, render_failures
-from headgate.checks.failures_base import plain_lines
-from headgate.checks.verify import MANIFEST, TAIL_LINES, Verification, new_run_id
+from headgate.checks.verify import Verification, new_run_id
 from headgate.config.texts import fill
 from headgate.core.events import CheckFinished, VerifyFinished, VerifyStarted
 from headgate.core.rules import Broken, Fail, Pass, Verdict
 from headgate.core.testfiles import is_code
-from headgate.host.capture import MAX_LOG
 from headgate.host.protect import Restored
 from headgate.host.protecting import protected_while
 from headgate.run.job import Job
@@ -54,7 +49,7 @@ async def run_verification(
             found = await job.verifier.run(run_id)
     found = _unless_tampered(found, restored)
     if _protects_all(job) and isinstance(found.verdict, Pass):
-        found = await asyncio.to_thread(_unless_cut_short, found, job.verifier.runs / run_id)
+        found = await asyncio.to_thread(unless_cut_short, found, job.verifier.runs / run_id)
     reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)
     if isinstance(found.verdict, Broken) and (opening or not asked):
         job.log.record(path, turn, CheckFinished(check="verify", verdict="broken", reason=reason))
@@ -93,30 +88,6 @@ def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verif
 
 def _protects_all(job: Job) -> bool:
     return (job.task.protect_tests or job.state.config.get("protect_tests")) == "all"
-
-
-def _unless_cut_short(found: Verification, folder: Path) -> Verification:
-    """A run that passed does not count if a known test runner did not get to say so itself."""
-    try:
-        manifest = orjson.loads((folder / MANIFEST).read_bytes())
-        logs = [(step, _read_log(folder / step["log"])) for step in manifest["steps"]]
-    except (OSError, ValueError) as error:
-        return replace(found, verdict=Broken(f"the logs of {folder.name} cannot be read: {error}"))
-    for number, (step, output) in enumerate(logs):
-        if output is not None and (doubt := doubtful_result(step["command"], output)):
-            steps = list(found.steps)
-            steps[number] = steps[number].model_copy(update={"passed": False})
-            tail = "\n".join(plain_lines(output)[-TAIL_LINES:])
-            reason = f'step "{step["name"]}" ({step["command"]}) {doubt}'
-            return replace(found, verdict=Fail("verify_failed", reason), steps=tuple(steps), tail=tail)
-    return found
-
-
-def _read_log(log: Path) -> str | None:
-    """What a step printed; None if it was too much for the log, so that its end is not known."""
-    with log.open("rb") as file:
-        logged = file.read(MAX_LOG + 1)
-    return None if len(logged) > MAX_LOG else logged.decode("utf-8", "replace")
 
 
 def _failure_message(job: Job, text: str, run_id: str, found: Verification) -> str:
