@@ -22,6 +22,7 @@ from headgate.core.limits import Limits
 from headgate.core.messages import Model
 from headgate.core.report import Report
 from headgate.core.task import Constraints, Options
+from headgate.core.words import times
 from headgate.engine.bus import Bus
 from headgate.engine.engine import Engine
 from headgate.errors import ConfigError
@@ -96,7 +97,7 @@ def account(report: Report) -> Iterator[str]:
     }
     for words, count in counted.items():
         if count:
-            yield f"- {words}: {'once' if count == 1 else f'{count} times'}."
+            yield f"- {words}: {times(count)}."
     if report.verified:
         yield "Against all odds the test passes now: Headgate has run it."
     else:

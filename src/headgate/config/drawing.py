@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy, next_stage
 from headgate.core.messages import ToolSpec
+from headgate.core.words import times
 
 _EXHAUSTED = {
     "final_turn": "then one last turn, and the stage fails",
@@ -102,7 +103,7 @@ def _stage_rows(flow: Flow, stage: Stage) -> Iterator[tuple[str, str]]:
 
 
 def _steps(flow: Flow) -> str:
-    anew = f"a failed step has the plan written anew, {_times(flow.replan_max)} at most"
+    anew = f"a failed step has the plan written anew, {times(flow.replan_max)} at most"
     text = anew if flow.replan_max else "a failed step fails the flow"
     return f"{text}; steps that only read are skipped" if flow.skip_readonly else text
 
@@ -219,10 +220,6 @@ def _rows(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or f'{one}s'}"
-
-
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
 def _line(text: str) -> str:

@@ -10,6 +10,7 @@ from headgate.core.milestones import say_reason
 from headgate.core.report_check import ERROR_CHARS
 from headgate.core.state import State
 from headgate.core.task import Constraints, TaskState
+from headgate.core.words import times
 
 
 class FailureReport(BaseModel):
@@ -238,7 +239,7 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
             why = "no verification steps are configured" if flow_verifies else "this flow has no verification"
             return f"Not verified: {why}."
         case "STUCK" if reason == "verify_loops":
-            return f"Verification failed {state.verify_loops} times; the last failure: {state.last_failure}"
+            return f"Verification failed {times(state.verify_loops)}; the last failure: {state.last_failure}"
         case "STUCK":
             return detail or f"Stuck: {say_reason(reason)}."
         case "INFRA_ERROR":

@@ -7,6 +7,7 @@ from headgate.core import events as ev
 from headgate.core.flow import Ending
 from headgate.core.loops import CallMemory
 from headgate.core.rules import Broken, Fail, Pass, Tally, Verdict
+from headgate.core.words import times
 
 UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done", "repeated"})
 """Errors of calls that could not even be tried: a turn with nothing else brought nothing."""
@@ -215,8 +216,4 @@ _FAULTS = {
 
 def describe_faults(faults: Counter[str]) -> str:
     """`text instead of a tool call (3 times)`, the most frequent first; nothing if there are none."""
-    return ", ".join(f"{_FAULTS.get(kind, kind)} ({_times(count)})" for kind, count in faults.most_common())
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+    return ", ".join(f"{_FAULTS.get(kind, kind)} ({times(count)})" for kind, count in faults.most_common())
