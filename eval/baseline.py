@@ -58,7 +58,7 @@ class Server:
 
 def run_baseline(task: Task, server: Server, run: str) -> Result:
     """One task."""
-    result = Result(run, task.name, task.level, flow="baseline")
+    result = Result(run, task.name, task.level, flow="baseline", limit=f"{TRIES} tries")
     started = time.monotonic()
     with checked_out(task) as repo:
         sources = task.sources()

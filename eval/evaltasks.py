@@ -73,6 +73,8 @@ class Result:
     """Who answered."""
     commit: str = ""
     """What of this project was run."""
+    limit: str = ""
+    """What ends a run that finds nothing."""
 
 
 def project_commit(project: Path = PROJECT, ignored: Path | None = None) -> str:

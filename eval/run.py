@@ -23,8 +23,6 @@ from table import print_tables
 
 from headgate.cli.localserver import local_server
 
-SECONDS = 180
-"""A task that takes longer is given up."""
 RUNS: dict[str, dict[str, object]] = {
     "headgate": {},
     "flat-native": {"task_flow_mode": "flat", "tool_transport": "native"},
@@ -42,16 +40,16 @@ RUNS: dict[str, dict[str, object]] = {
 """What is compared, and how its configuration differs. The first is Headgate as it comes."""
 
 
-def run_headgate(task: Task, server: Server, run: str, keep: Path | None) -> Result:
+def run_headgate(task: Task, server: Server, run: str, seconds: int, keep: Path | None) -> Result:
     """One task, by the command line, as a user would."""
-    result = Result(run, task.name, task.level)
+    result = Result(run, task.name, task.level, limit=f"{seconds} s")
     with checked_out(task) as repo, tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "agent.yaml"
         settings = {
             "model": f"openai/{server.model}",
             "base_url": server.base_url,
             "verification": {"steps": [{"name": "tests", "command": CHECK, "timeout": 60}]},
-            "limits": {"seconds": SECONDS},
+            "limits": {"seconds": seconds},
             **RUNS[run],
         }
         config.write_text(yaml.safe_dump(settings), encoding="utf-8")
@@ -101,6 +99,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         "--model", type=Path, help="a GGUF file; by default the one that fetch-eval-model brings"
     )
+    parser.add_argument("--seconds", type=int, default=180, help="for a task: then Headgate gives up")
     parser.add_argument("--threads", type=int, default=1, help="of the server")
     parser.add_argument("--base-url", help="a server that runs already, instead")
     parser.add_argument("--name", default="local", help="with --base-url: the model's name there")
@@ -160,7 +159,7 @@ def carry_out(
                 result = (
                     run_baseline(task, server, run)
                     if run == "baseline"
-                    else run_headgate(task, server, run, args.keep)
+                    else run_headgate(task, server, run, args.seconds, args.keep)
                 )
                 result.model, result.commit = server.model, commit
                 results.add(result)

@@ -13,9 +13,9 @@ from evaltasks import Result, Results, all_tasks
 PAGE = Path(__file__).parents[1] / "docs" / "local-models.md"
 RESULTS = Path(__file__).parent / "results.jsonl"
 
-_HEAD = "| run | solved | wall time | requests | prompt tokens | of these read | completion tokens |"
+_HEAD = "| run | limit | solved | wall time | requests | prompt tokens | of these read | completion tokens |"
 _VERDICTS = ("passed", "failed", "unchanged", "repeated", "unusable")
-_RULE = "|---|---|---|---|---|---|---|"
+_RULE = "|---|---|---|---|---|---|---|---|"
 
 
 def print_tables(results: Sequence[Result]) -> None:
@@ -56,7 +56,8 @@ def totals(results: Iterable[Result]) -> str:
             for name in ("requests", "prompt", "evaluated", "completion")
         ]
         numbers = " | ".join(f"{count:,}" for count in counts)
-        rows.append(f"| {run} | {solved} of {len(own)} | {seconds:,.0f} s | {numbers} |")
+        limit = ", ".join(dict.fromkeys(result.limit for result in own))
+        rows.append(f"| {run} | {limit} | {solved} of {len(own)} | {seconds:,.0f} s | {numbers} |")
     return "\n".join(rows)
 
 

@@ -97,6 +97,26 @@ async def test_a_missing_program_is_the_environment_s_fault(
     assert isinstance(found.verdict, Broken if broken else Fail)
 
 
+@pytest.mark.parametrize(
+    ("command", "said", "broken"),
+    [
+        ("python3 -m pytest", "/usr/bin/python3: No module named pytest", True),
+        ("python3 -m pytest", "/usr/bin/python3.12: No module named pytest", True),
+        ("python3 -m pytest", "It began.\n/usr/bin/python3: No module named pytest", False),
+        ("python3 -m unittest", "/usr/bin/python3: No module named pytest", False),
+        ("python3 -m shop", "/usr/bin/python3: No module named shop", False),
+    ],
+)
+async def test_a_runner_that_python_does_not_find(
+    tmp_path: Path, command: str, said: str, broken: bool
+) -> None:
+    (tmp_path / "said").write_text(f"{said}\n")
+    found = await verifier(tmp_path, step("x", f"cat said; exit 1 # {command}")).run("run_x")
+    assert isinstance(found.verdict, Broken if broken else Fail)
+    if broken:
+        assert found.verdict == Broken('verification step "x": the program pytest is not installed')
+
+
 async def test_a_missing_directory_is_the_environment_s_fault(tmp_path: Path) -> None:
     gone = Verifier([step("x", "true")], tmp_path / "gone", tmp_path / "runs", {"PATH": os.environ["PATH"]})
     assert isinstance((await gone.run("run_x")).verdict, Broken)

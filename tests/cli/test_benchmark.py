@@ -45,7 +45,7 @@ def test_failed(repo: Path) -> None:
     (repo / "script.yaml").write_text("- calls: [{ls: {}}]\n")
     run = headgate(repo, *TRY, "1", "Write new.txt")
     assert run.returncode == 1
-    assert run.stdout == 'Failed Try1: Stage "work" did not complete: max_turns.\n'
+    assert run.stdout == 'Failed Try1: Stage "work" did not complete: its turns are used up.\n'
 
 
 def test_a_broken_environment_is_a_failed_try(repo: Path) -> None:

@@ -380,6 +380,8 @@ def test_without_git_it_is_said_once(repo: Path) -> None:
         ("flow: [{id: a, tools: {allow: [raed_file]}}]\n", "flow"),
         ("model: openai/m\nflow: [{id: a, model: cheap}]\n", "flow"),
         ("verification: {steps: [{name: t, command: no-such-program-here -q}]}\n", "verification: t"),
+        ("model: openai/m\nlimits: {cost: 1}\n", "flow"),
+        ("monorepo: {package: nope}\n", "flow"),
         ("shell_timeout: soon\n", "configuration"),
         ("", "model"),
     ],
@@ -448,6 +450,15 @@ def test_programs_of_a_command(tmp_path: Path, command: str, missing: str | None
         path.write_text("#!/bin/sh\n")
         path.chmod(0o644 if name == "sub/plain" else 0o755)
     assert missing_program(command, tmp_path, str(tmp_path / "bin")) == missing
+
+
+def test_a_runner_that_python_does_not_have(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to(sys.executable)
+    path = str(tmp_path / "bin")
+    assert missing_program("python3 -m pytest -q", tmp_path, path) is None
+    for runner, missing in (("nose2", "python3 -m nose2"), ("of_our_own", None)):
+        assert missing_program(f"python3 -m {runner} -q", tmp_path, path) == missing
 
 
 def run(repo: Path, *argv: str, **env: str) -> subprocess.CompletedProcess[bytes]:

@@ -149,6 +149,15 @@ def test_keys_without_a_value_count_as_absent(setup: Setup) -> None:
     ("agent", "message"),
     [
         ("x: 1\ny: 2\nmodle: a\n", 'agent.yaml, line 1: unknown key "x": known are '),
+        (
+            "model: openai/m\nmax_tokens: 100\n",
+            'agent.yaml, line 2: "max_tokens" is a setting of one model: '
+            'write it into an entry of "models", and name that entry as "model".',
+        ),
+        (
+            "task_branching: true\ntask_flow_mode: flat\n",
+            "agent.yaml, line 1: task_branching: true means task_flow_mode: branched, not flat: keep one.",
+        ),
         ("\n\nmodle: a\n", 'agent.yaml, line 3: unknown key "modle": did you mean "model"?'),
         ("modle:\n", 'agent.yaml, line 1: unknown key "modle": did you mean "model"?'),
         ("model: [a]\n", 'agent.yaml, line 1: "model" must be text'),

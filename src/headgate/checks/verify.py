@@ -28,6 +28,12 @@ COMBINED = "combined.log"
 TAIL_LINES = 200
 _MAX_OUTPUT = 400_000
 _NOT_FOUND = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found$", re.MULTILINE)
+_NO_MODULE = re.compile(r"\S*python[\d.]*(?:\.exe)?: No module named ([\w.]+)\s*")
+"""All that Python says if the module behind `-m` is not there."""
+INSTALLED_RUNNERS = frozenset(
+    {"coverage", "flake8", "mypy", "nose2", "nox", "pylint", "pytest", "ruff", "tox"}
+)
+"""Modules behind `python -m` that a project does not hold itself."""
 _RAN_NOTHING = re.compile(r"^Ran 0 tests in [\d.]+s\s+(OK|NO TESTS RAN)", re.MULTILINE)
 """What unittest says, with success, when it found no tests. Other runners fail by themselves then."""
 
@@ -139,16 +145,24 @@ class Verifier:
             if not _RAN_NOTHING.search(done.output):
                 return Pass()
             return Fail("verify_failed", f'step "{step.name}" ({step.command}) ran no test at all')
-        missing = self._missing_program(step.command, done.output) if done.exit_code == 127 else None
+        missing = self._missing_program(step.command, done)
         if missing:
             return Broken(f'verification step "{step.name}": the program {missing} is not installed')
         reason = f'step "{step.name}" ({step.command}) failed with exit code {done.exit_code}'
         return Fail("verify_failed", reason)
 
-    def _missing_program(self, command: str, output: str) -> str | None:
-        """The program that the shell did not find, if the step names it and it really is not installed."""
+    def _missing_program(self, command: str, done: CommandResult) -> str | None:
+        """The program that the shell did not find, if the step names it and it really is not installed.
+
+        So too a runner that Python did not find, if that is all that was said.
+        """
+        module = _NO_MODULE.fullmatch(done.output)
+        if module and module[1] in INSTALLED_RUNNERS and f"-m {module[1]}" in command:
+            return module[1]
+        if done.exit_code != 127:
+            return None
         path = self.environment.get("PATH")
-        named = (name for name in _NOT_FOUND.findall(output) if name in command)
+        named = (name for name in _NOT_FOUND.findall(done.output) if name in command)
         return next((name for name in named if not shutil.which(name, path=path)), None)
 
     def _read(self, ran: _StepRun, output: str) -> _StepRun:

@@ -1,19 +1,24 @@
 """The checks of `headgate doctor`: each looks at one thing and says what it found, and how to mend it."""
 
+import contextlib
 import os
 import re
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from headgate.checks.verify import INSTALLED_RUNNERS
 from headgate.config.flows import flow_from_config
 from headgate.config.load import Loaded
 from headgate.config.schema import Config
+from headgate.config.suited import depends_on_goal
 from headgate.core.settings import VerifyStep
-from headgate.engine.engine import SPECS
+from headgate.engine.flowmodels import SPECS, check_price
+from headgate.engine.outfit import check_monorepo
 from headgate.errors import ConfigError
 from headgate.host.commandline import split_commands
 from headgate.host.git import INTERNAL, GitFailed, git
@@ -25,6 +30,7 @@ _SHELL_WORDS = """
     ulimit umask unset wait
 """
 _BUILTINS = frozenset(_SHELL_WORDS.split())
+_PYTHON = re.compile(r"python(\d(\.\d+)?)?")
 
 
 @dataclass(frozen=True)
@@ -113,12 +119,17 @@ def check_flow(loaded: Loaded, repo: Path) -> Finding:
     """Whether the flow can be read, and its stages' tools and models are known."""
     try:
         flow = flow_from_config(loaded.config, None, repo, SPECS, loaded.documents)
-        for stage in flow.stages:
-            if stage.model is not None and loaded.config.model:
-                loaded.config.model_settings(stage.model)
+        check_monorepo(repo, loaded.config)
+        if loaded.config.model:
+            named = [loaded.config.model_settings(stage.model) for stage in flow.stages if stage.model]
+            with contextlib.suppress(ConfigError):  # what is wrong with the model itself is another check's
+                named.append(loaded.config.model_settings())
+            for settings in named:
+                check_price(loaded, settings)
     except ConfigError as error:
         return configuration_fault("flow", str(error))
-    return Finding("flow", "ok", f"{flow.name}: {', '.join(stage.id for stage in flow.stages)}")
+    besides = "; a task that tells of a bug gets repair" if depends_on_goal(loaded.config) else ""
+    return Finding("flow", "ok", f"{flow.name}: {', '.join(stage.id for stage in flow.stages)}{besides}")
 
 
 def check_verification(config: Config, repo: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -161,7 +172,23 @@ def missing_program(command: str, repo: Path, path: str) -> str | None:
             found = folder is None or os.access(folder / program, os.X_OK)
         if not found:
             return program
+        if folder is not None and _PYTHON.fullmatch(program) and _lacks_runner(program, item.arguments, path):
+            return f"{program} -m {item.arguments[1]}"
     return None
+
+
+def _lacks_runner(program: str, arguments: Sequence[str], path: str) -> bool:
+    """Whether Python is to run a test runner that it does not have; nothing of the repository is run."""
+    if len(arguments) < 2 or arguments[0] != "-m" or arguments[1] not in INSTALLED_RUNNERS:
+        return False
+    python = shutil.which(program, path=path)
+    look = "import importlib.util, sys; sys.exit(10 * (importlib.util.find_spec(sys.argv[1]) is None))"
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        command = [str(python), "-c", look, arguments[1]]
+        with tempfile.TemporaryDirectory() as elsewhere:
+            done = subprocess.run(command, cwd=elsewhere, capture_output=True, timeout=20, check=False)
+        return done.returncode == 10
+    return False
 
 
 def check_ripgrep(environ: Mapping[str, str]) -> Finding:

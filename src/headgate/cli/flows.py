@@ -14,6 +14,7 @@ from headgate.config.drawing import draw_mermaid, draw_text, outline
 from headgate.config.flows import builtin_flows, flow_from_config, load_flow
 from headgate.config.load import Loaded, load_config
 from headgate.config.stages import FLOW_SUFFIXES
+from headgate.config.suited import depends_on_goal
 from headgate.config.yamlfile import read_yaml
 from headgate.core.flow import Flow
 from headgate.core.names import nearest
@@ -22,6 +23,8 @@ from headgate.errors import ConfigError
 
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
 """The keys of agent.yaml that say which flow is used."""
+
+BUGS_ARE_REPAIRED = "A task that tells of a bug gets repair here"
 
 _ROW = re.compile(r"   \w+ +")
 """What a row of a drawing begins with: its label."""
@@ -106,7 +109,13 @@ def draw(ctx: click.Context, name: str | None, form: str | None, repo: Path | No
     Without a name: the flow that tasks use here, with what agent.yaml says of it.
     """
     root = _root(ctx, repo)
-    flow = read_flow(name, root) if name is not None else in_use(root or find_repo()).flow
+    if name is not None:
+        flow = read_flow(name, root)
+    else:
+        choice = in_use(root or find_repo())
+        flow = choice.flow
+        if choice.or_repair:
+            click.echo(f"{BUGS_ARE_REPAIRED}; this is {choice.name}, which others get.", err=True)
     form = form or ("text" if sys.stdout.isatty() else "mermaid")
     if form == "mermaid":
         say(draw_mermaid(flow, SPECS).removesuffix("\n"))
@@ -133,6 +142,8 @@ class Choice(NamedTuple):
     flow: Flow
     name: str
     chosen_by: str
+    or_repair: bool
+    """A task that tells of a bug gets `repair` instead."""
 
 
 def locate(file: str, root: Path | None) -> Source:
@@ -165,6 +176,8 @@ def list_flows(root: Path | None) -> None:
         return
     choice = in_use(root)
     say(f"\nIn use here: {printable(choice.name)} ({choice.chosen_by}): {outline(choice.flow)}")
+    if choice.or_repair:
+        say(f"{BUGS_ARE_REPAIRED}: {outline(flows['repair'])}")
 
 
 def in_use(root: Path) -> Choice:
@@ -173,7 +186,7 @@ def in_use(root: Path) -> Choice:
     flow = flow_from_config(loaded.config, None, root, SPECS, loaded.documents)
     chosen = loaded.config.flow
     name = chosen if isinstance(chosen, str) else flow.name if chosen is None else "a flow of its own"
-    return Choice(flow, name, _chosen_by(loaded))
+    return Choice(flow, name, _chosen_by(loaded), depends_on_goal(loaded.config))
 
 
 def _chosen_by(loaded: Loaded) -> str:

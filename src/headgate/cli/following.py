@@ -148,6 +148,8 @@ class Waiting:
     def _queued(self) -> str:
         ahead = tasks_ahead(self._store, self._task)
         names = ", ".join([*ahead[:IDS_SHOWN], *(["..."] if len(ahead) > IDS_SHOWN else [])])
+        if not ahead:  # the last of them has just ended
+            return f"Queued as {self._task}: it is next"
         tasks = "task" if len(ahead) == 1 else "tasks"
         return f"Queued as {self._task}: {len(ahead)} {tasks} before it ({names})"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.endings import last_lines
-from headgate.cli.following import print_event
+from headgate.cli.following import EXIT_CODES, print_event
 from headgate.cli.interrupts import EXIT_CANCELLED
 from headgate.cli.live import Progress, say
 from headgate.cli.lookup import find_task, interrupted_hint, open_store
@@ -28,8 +28,8 @@ from headgate.host.lock import FileLock
 @click.option("--json", "as_json", is_flag=True, help="One event per line on standard output.")
 @click.option("--after", type=int, default=0, metavar="SEQ", help="Only events after this sequence number.")
 @repo_option
-def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: Path | None) -> None:
-    """Follow a task until it ends. Without ID: the latest.
+def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: Path | None) -> int:
+    """Follow a task until it ends, and exit with its exit code. Without ID: the latest.
 
     Ctrl-C ends the watching, not the task.
     """
@@ -46,6 +46,7 @@ def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: 
             sys.exit(EXIT_CANCELLED)
     for line in lines:
         click.echo(line, err=True) if as_json else say(line, hanging=2)
+    return EXIT_CODES.get(watcher.progress.state.status, 0)
 
 
 @dataclass

@@ -17,17 +17,27 @@ _THINKING = re.compile(
 """Models that think before they answer: a short answer is over before it has begun."""
 _MENDING = re.compile(
     r"\b(fix(es|ed|ing)?|fail(s|ed|ing|ures?)?|bugs?|broken|wrong(ly)?|incorrect(ly)?|crash(es|ed|ing)?"
-    r"|regressions?|repair|mend|do(es)?(n['\u2019]t| not) work|(tests?|checks?|it) (to )?pass)\b",
+    r"|regressions?|repair|mend|do(es)?(n['\u2019]t| not) work|(test\w*|checks?|it) (to )?(pass|green))\b",
     re.IGNORECASE,
 )
 """Words that say that something is broken."""
 _MAKING = re.compile(
     r"\W*(please\s+)?(add|allow|convert|create|delete|deprecate|document|enable|expose|extend|extract|generate"
     r"|implement|improve|introduce|migrate|move|provide|raise|refactor|remove|rename|replace|rewrite|split"
-    r"|support|translate|update|upgrade|write)\s+(?!(is|are|was|does|fail(s|ed)?|crash(es|ed)?|gives|returns)\b)",
+    r"|support|translate|update|upgrade|write)\s+"
+    r"(?!(is|are|was|does|fail(s|ed)?|crash(es|ed)?|gives|returns|\w+s instead|(an? )?(bug)?fix)\b)",
     re.IGNORECASE,
 )
 """Verbs with which a goal begins that asks for something new. In `add returns` it is the name of a thing."""
+_WISH = re.compile(
+    r"\b(need|needs|needed|want|wants|wanted|would like|['\u2019]d like|wish|there should be|able to)\b",
+    re.IGNORECASE,
+)
+_ENGLISH = re.compile(
+    r"\b(the|are|it|its|that|when|not|has|this|and|with|to|after|instead|still|never|always|twice)\b",
+    re.IGNORECASE,
+)
+"""What is in no language that these words belong to cannot be told by them."""
 _COMMAND = re.compile(
     r"\W*(please\s+)?(accept|build|bump|call|change|clean|cover|define|describe|drop|explain|find|format|give|have"
     r"|hide|ignore|keep|let|list|log|look|make|merge|name|open|port|prefer|print|put|read|reduce|return|run|save"
@@ -40,17 +50,27 @@ _COMMAND = re.compile(
 
 def suited_flow(config: Config, goal: str) -> str:
     """`repair` for a small model, steps that can tell, and a goal that says what is wrong."""
+    return "repair" if _can_repair(config) and tells_of_a_bug(goal) else "staged"
+
+
+def depends_on_goal(config: Config) -> bool:
+    """Whether tasks get `repair` or something else, by what they are about."""
+    return (config.flow or config.mode) == "auto" and _can_repair(config)
+
+
+def _can_repair(config: Config) -> bool:
     model = config.models.get(config.model or "")
     name = model.model if model else config.model or ""
-    fits = config.verification.steps and answers_shortly(name) and tells_of_a_bug(goal)
-    return "repair" if fits else "staged"
+    return bool(config.verification.steps) and answers_shortly(name)
 
 
 def tells_of_a_bug(goal: str) -> bool:
     """Whether there may be something to mend, and nothing to make: the check that comes first decides."""
     if not goal.strip() or _MAKING.match(goal):
         return False
-    return bool(_MENDING.search(goal)) or not _COMMAND.match(goal)
+    if _MENDING.search(goal):
+        return True
+    return bool(_ENGLISH.search(goal)) and not (_COMMAND.match(goal) or _WISH.search(goal))
 
 
 def answers_shortly(model: str) -> bool:

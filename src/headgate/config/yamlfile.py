@@ -103,10 +103,15 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel]) 
             key = str(item["loc"][-1])
             around = place[:-1] if place[-1:] == (key,) else place
             message = unknown_name("key", key, known_keys(model, around))
+            if not around and key in known_keys(model, ("models", "any")):
+                message = (
+                    f'"{key}" is a setting of one model: write it into an entry of "models", '
+                    'and name that entry as "model"'
+                )
         case "missing":
             message = f'"{item["loc"][-1]}" is missing'
         case kind:
-            message = f"{_show(place)} {_expectation(kind, item)}"
+            message = f"{_show(place)} {_expectation(kind, item)}" if place else _expectation(kind, item)
     return document.error(place, message)
 
 

@@ -283,6 +283,8 @@ class VerifyFinished(Body):
     asked: bool = False
     opening: bool = False
     """As in the event that started it."""
+    again: bool = False
+    """It was not run: the same tree has failed twice, and this is what that came to."""
 
 
 class SuspectsFound(Body):

@@ -59,7 +59,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.TaskResumed():
             return f"Task {event.task} taken up again where it was interrupted"
         case ev.StageStarted(reason="next") as body:
-            return f"{body.title}: {_DOING.get(body.stage, 'started')}"
+            doing = "asking..." if _asks(body.stage, state) else _DOING.get(body.stage, "started")
+            return f"{body.title}: {doing}"
         case ev.StageStarted(reason="check_failed") as body:
             budget = state.flow.stage(body.stage).budget if state.flow else None
             of = f"/{budget.verify_loops}" if budget else ""
@@ -89,6 +90,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Waiting for the model: {body.detail}"
         case ev.ViewCompacted() as body:
             return f"Context compacted: {body.messages_before} messages to {body.messages_after}"
+        case ev.StageEnded(ending="skipped", reason="max_turns") as body if _asks(body.stage, state):
+            return f"{stage.title if stage else body.stage}: no answer passed"
         case ev.StageEnded(ending=ending) as body if ending != "completed":
             return (
                 f"{stage.title if stage else body.stage}: {ending} ({body.reason}): "
@@ -101,7 +104,9 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.SuspectsFound(unfit=unfit) if unfit:
             return f"No answers can be tried out: {unfit}"
         case ev.SuspectsFound() as body if body.functions or body.files:
-            return f"Suspect: {', '.join((body.functions or body.files)[:3])}"
+            return f"Suspect: {', '.join((body.functions or body.files)[:3])}{_how_to_go_on(body, state)}"
+        case ev.SuspectsFound() if state.opening and not state.opening.passed:
+            return "Nothing tells where to look: the model is given tools"
         case ev.CandidateTried() as body:
             return f"Answer {len(state.candidates)} ({body.place}): {body.verdict}{_say_more(body)}"
         case ev.VerifyStarted(asked=True) as body:
@@ -110,6 +115,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return "The tests pass" if body.passed else f"The tests fail: {body.reason}"
         case ev.VerifyStarted() as body:
             return f"Running verification... {body.run_id}"
+        case ev.VerifyFinished(again=True) as body:
+            return f"Verification not run again: nothing has changed since {body.run_id} failed"
         case ev.VerifyFinished(passed=True):
             return "Verification passed"
         case ev.VerifyFinished() as body:
@@ -141,6 +148,20 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"{body.state}{why}"
         case _:
             return None
+
+
+def _asks(stage: str, state: State) -> bool:
+    """Whether a stage asks for whole answers."""
+    flow = state.flow
+    return flow is not None and any(each.id == stage and each.candidates for each in flow.stages)
+
+
+def _how_to_go_on(body: ev.SuspectsFound, state: State) -> str:
+    stages = state.flow.stages if state.flow else ()
+    of_files = any(stage.candidates and stage.candidates.ask == "file" for stage in stages)
+    if body.functions or of_files:
+        return ""
+    return " (no Python function there to ask about: the model is given tools)"
 
 
 def _why(slug: str, state: State) -> str:

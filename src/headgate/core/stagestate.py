@@ -203,7 +203,8 @@ def status_slug(given: ev.TaskStatusGiven | None) -> str:
 
 
 _FAULTS = {
-    "text_only": "text instead of a tool call",
+    "text_only": "a reply without a tool call",
+    "final": "a last reply without a tool call",
     "not_done": "a closing signal too early",
     "cut_off": "a reply cut off at its length limit",
     "bad_reply": "a reply that could not be read",
@@ -215,5 +216,5 @@ _FAULTS = {
 
 
 def describe_faults(faults: Counter[str]) -> str:
-    """`text instead of a tool call (3 times)`, the most frequent first; nothing if there are none."""
+    """`a reply without a tool call (3 times)`, the most frequent first; nothing if there are none."""
     return ", ".join(f"{_FAULTS.get(kind, kind)} ({times(count)})" for kind, count in faults.most_common())

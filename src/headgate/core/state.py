@@ -228,6 +228,7 @@ class State:
                 self.opening = body if body.opening else self.opening
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.VerifyFinished() as body:
+                self.verifications += body.again
                 self.passing_run = body.run_id if body.passed else ""
                 self.last_steps = body.steps
                 if not body.passed:

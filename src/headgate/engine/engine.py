@@ -11,7 +11,6 @@ from headgate.config.load import Loaded, load_config
 from headgate.core.events import TaskEnded
 from headgate.core.messages import Model, clean_text
 from headgate.core.report import Report, build_report
-from headgate.core.settings import Price
 from headgate.core.task import (
     SETTLED_STATES,
     Constraints,
@@ -24,7 +23,7 @@ from headgate.core.task import (
 from headgate.engine.bus import Bus
 from headgate.engine.diffs import diff_of
 from headgate.engine.execution import Execution
-from headgate.engine.flowmodels import SPECS, choose_flow, model_names
+from headgate.engine.flowmodels import SPECS, check_price, choose_flow, model_names
 from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.log import recall
@@ -34,7 +33,6 @@ from headgate.engine.store import Draft, Store
 from headgate.errors import ConfigError
 from headgate.host.lock import FileLock
 from headgate.models.base import check_model
-from headgate.models.profile import profile_for, with_price
 
 __all__ = ["SPECS", "Engine", "Wait", "load_options"]
 
@@ -108,9 +106,7 @@ class Engine:
             if name not in self.models:
                 settings = loaded.config.model_settings(name)
                 check_model(settings, self.repo)
-                priced = with_price(settings, profile_for(settings))
-                if loaded.config.limits.cost is not None and priced.price == Price():
-                    raise ConfigError(f"`limits: cost` needs a `price` for {settings.model} in `models`.")
+                check_price(loaded, settings)
         both = stated + constraints
         return self.store.add_task(
             lambda task_id: Task(id=task_id, text=text, goal=goal, constraints=both, **options.model_dump()),

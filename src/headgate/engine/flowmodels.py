@@ -15,6 +15,7 @@ from headgate.engine.folder import Folder
 from headgate.engine.outfit import TOOLS
 from headgate.errors import ConfigError
 from headgate.models.base import open_fitted
+from headgate.models.profile import profile_for, with_price
 from headgate.models.scripted import ScriptedModel
 
 SPECS = tuple(tool.spec for tool in TOOLS)
@@ -22,6 +23,8 @@ SPECS = tuple(tool.spec for tool in TOOLS)
 
 def choose_flow(loaded: Loaded, options: Options, folder: Folder, goal: str = "") -> Flow:
     """The flow that a task is carried out with; ConfigError where there is none such."""
+    if options.dry_run:
+        goal = ""  # a flow that suits the goal may run the check first, which a dry run does not
     flow = flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal)
     if flow.begin == "verify" and not loaded.config.verification.steps:
         raise ConfigError(
@@ -29,6 +32,13 @@ def choose_flow(loaded: Loaded, options: Options, folder: Folder, goal: str = ""
             "set verification.steps in agent.yaml, or choose another flow."
         )
     return flow
+
+
+def check_price(loaded: Loaded, settings: ModelSettings) -> None:
+    """ConfigError where money is limited and nobody knows what a model costs."""
+    priced = with_price(settings, profile_for(settings))
+    if loaded.config.limits.cost is not None and priced.price == Price():
+        raise ConfigError(f"`limits: cost` needs a `price` for {settings.model} in `models`.")
 
 
 def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:

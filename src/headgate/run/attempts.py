@@ -26,7 +26,10 @@ async def complete_stage(job: Job, stage: Stage, entrance: Entrance) -> Decision
 def stage_failure(job: Job, stage: Stage) -> Decision:
     """How a flow ends whose required stage did not complete."""
     latest = [entered for entered in job.state.stages.values() if entered.stage == stage.id][-1]
-    why = f'Stage "{stage.id}" did not complete: {latest.why or "it was not finished"}.'
+    why = say_reason(latest.why) if latest.why.isidentifier() else latest.why or "it was not finished"
+    why = f'Stage "{stage.id}" did not complete: {why}.'
+    if stage.candidates:
+        why = f"None of the {len(job.state.candidates)} answers that were tried passed."
     return decide(Tally(ended_flow=True, failed_stage=why), stage.budget)
 
 

@@ -11,15 +11,19 @@ from headgate.run.questions import places
 from headgate.run.verification import run_verification
 
 MOST_TOLD = 20
+_DRY = "a dry run runs no command"
 
 
 async def begin(job: Job) -> Decision | None:
-    """Runs the check once, before the first stage, if the flow wants that; what ends the flow, if it does."""
+    """Runs the check once, before the first stage, if the flow wants that; what ends the flow, if it does.
+
+    A dry run runs nothing: it goes on as where nobody knows where to look.
+    """
     if job.flow.begin is None or job.state.suspects is not None:
         return None
-    found, kept = SuspectsFound(), None
+    found, kept = SuspectsFound(unfit=_DRY if job.proposing else ""), None
     try:
-        if job.state.opening is None:
+        if job.state.opening is None and not job.proposing:
             finding = await run_verification(job, asked=True, opening=True)
             if isinstance(finding.verdict, Broken):
                 return decide(Tally(verdict=finding.verdict), Budget())

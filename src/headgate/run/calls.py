@@ -96,7 +96,8 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
         return done
     outcome = await _run_tool(run, call, tool, args)
     if tool.spec.category == "run" and outcome.signal is None:
-        run.job.last_tests = ("", "")  # a command may have changed what no tree shows
+        # A command may have changed what no tree shows.
+        run.job.last_tests, run.job.failed_tree = ("", ""), ""
     if outcome.signal and outcome.signal.kind == "stage_done":
         verdict, text = await answer_done(run, outcome.signal.data)
         return Answer(text, "" if verdict else "not_done")

@@ -19,7 +19,7 @@ from headgate.core.suspicion import Suspect, rank_functions, score_lines
 from headgate.core.testfiles import is_code, is_test
 from headgate.core.words import path_words
 from headgate.errors import ToolError
-from headgate.host.copies import CopyImpossible, copy_prefix
+from headgate.host.copies import CopyImpossible
 from headgate.run.job import Job
 from headgate.run.trials import Trials
 
@@ -76,12 +76,9 @@ async def gather(job: Job) -> Evidence:
 
 
 def _read_log(job: Job, run_id: str) -> str:
-    """What the opening run printed; a dry run's ran in a copy, whose paths are read as the tree's."""
+    """What the opening run printed."""
     assert job.verifier is not None
-    root = Path(os.path.realpath(job.context.workspace.root))
-    output = (job.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")
-    copied = rf"/[^\s\"']*{re.escape(copy_prefix(root))}[^/\s\"']*/{re.escape(root.name)}(?=/)"
-    return re.sub(copied, lambda _: str(root), output)
+    return (job.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")
 
 
 def _weigh(

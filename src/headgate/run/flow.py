@@ -20,7 +20,7 @@ from headgate.run.mend import (
     start_replan,
 )
 from headgate.run.review import review, revise
-from headgate.run.verification import run_verification
+from headgate.run.verification import repeat_failure, run_verification
 
 _ONCE = Budget(verify_loops=1)
 """Where no stage mends: the first failed verification is the last."""
@@ -105,7 +105,8 @@ async def _skip_rest(job: Job, stages: tuple[Stage, ...]) -> Decision | None:
     await job.log.commit()
     missing = next((stage for stage in not_run if stage.required), None)
     if missing:
-        why = f'Stage "{missing.id}" could not run: what it needs failed.'
+        lacks = "there is no plan" if NO_PLAN in missing.needs else "a stage that it needs did not complete"
+        why = f'Stage "{missing.id}" could not run: {lacks}.'
         return decide(Tally(ended_flow=True, failed_stage=why), missing.budget)
     return None
 
@@ -172,7 +173,7 @@ async def _verify(job: Job, fix: Stage | None) -> Decision | None:
     """The flow's own checks; the decision if there are none, or if they cannot be run."""
     if not job.flow.checks.verify or job.verifier is None:
         return await _decide(job, fix, None)
-    finding = await run_verification(job)
+    finding = await repeat_failure(job) or await run_verification(job)
     if isinstance(finding.verdict, Broken):
         return await _decide(job, fix, finding.verdict)
     job.failure_message = finding.message

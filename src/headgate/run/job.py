@@ -109,6 +109,8 @@ class Job:
     """The tree that the model had tested last, and what it was told."""
     failure_message: str = ""
     """What the stage that mends is told about the latest failed verification."""
+    failed_tree: str = ""
+    """What failed verification last, unless a command was run since."""
     evidence: "Evidence | None" = None
     """What is known about the bug, in a flow that begins with a failing check."""
     tried: set[str] = field(default_factory=set)

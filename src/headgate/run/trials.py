@@ -14,7 +14,6 @@ from headgate.checks.verify import Verification, Verifier
 from headgate.core.rules import Pass
 from headgate.core.settings import VerifyStep
 from headgate.host.copies import tree_copy
-from headgate.host.overlay import OverlayWorkspace
 from headgate.host.protect import Restored
 from headgate.host.protecting import protected_while
 from headgate.host.uninterrupted import uninterrupted
@@ -45,10 +44,8 @@ class Trials:
         job, own = self.job, self.job.verifier
         assert own is not None
         ignored = await asyncio.to_thread(lambda: job.ignored)
-        workspace = job.context.workspace
-        proposed = workspace.changes() if isinstance(workspace, OverlayWorkspace) else ()
         restored: list[Restored] = []
-        copy = tree_copy(self.root, ignored, (*proposed, *changes))
+        copy = tree_copy(self.root, ignored, changes)
         tree = await uninterrupted(asyncio.to_thread(copy.__enter__))
         try:
             inside = tree / Path(os.path.realpath(own.directory)).relative_to(self.root)

@@ -14,7 +14,6 @@ from headgate.core.testfiles import is_code
 from headgate.host.protect import Restored
 from headgate.host.protecting import protected_while
 from headgate.run.job import Job
-from headgate.run.trials import Trials
 from headgate.tools.testfiles import REASON
 
 
@@ -41,12 +40,8 @@ async def run_verification(
         await asyncio.to_thread(job.context.protected.check_and_restore)
     tree = await job.tree.mark()
     restored: list[Restored] = []
-    if job.proposing:  # a dry run's changes are in no tree, and nothing may be left in the one there is
-        async with Trials(job).verifier() as (_, verifier):
-            found = await verifier.run(run_id)
-    else:
-        async with protected_while(job.context.protected, restored):
-            found = await job.verifier.run(run_id)
+    async with protected_while(job.context.protected, restored):
+        found = await job.verifier.run(run_id)
     found = _unless_tampered(found, restored)
     if _protects_all(job) and isinstance(found.verdict, Pass):
         found = await asyncio.to_thread(unless_cut_short, found, job.verifier.runs / run_id)
@@ -69,7 +64,34 @@ async def run_verification(
     )
     job.log.record(path, turn, finished, None if asked else message or None)
     await job.log.commit()
+    if not asked:
+        job.failed_tree = "" if finished.passed else tree
     return Finding(found.verdict, run_id, message)
+
+
+async def repeat_failure(job: Job) -> Finding | None:
+    """What failed verification twice as it is now, for luck plays a part, fails once more without a run."""
+    latest = job.state.failures[-2:]
+    if not job.failed_tree or [failure.tree for failure in latest] != [job.failed_tree] * 2:
+        return None
+    if await job.tree.mark() != job.failed_tree:
+        return None
+    last = latest[-1]
+    unchanged, message = fill("verify_unchanged", run_id=last.run_id), job.failure_message
+    if not message.startswith(unchanged):
+        message = f"{unchanged}\n\n{message}"
+    finished = VerifyFinished(
+        run_id=last.run_id,
+        passed=False,
+        steps=job.state.last_steps,
+        reason=last.reason,
+        tree=last.tree,
+        failing=last.failing,
+        again=True,
+    )
+    job.log.record("", 0, finished, message)
+    await job.log.commit()
+    return Finding(Fail("verify", last.reason), last.run_id, message)
 
 
 def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verification:

@@ -73,8 +73,8 @@ class Probe:
             return error
 
     def _judge(self, reply: Reply) -> Native:
-        calls = [call for call in reply.message.calls if call.name == TOOL.name]
-        if any(UNPARSED not in parse_arguments(call.arguments) for call in calls):
+        # A call of something else is of no use, but the server's way of calling works.
+        if any(UNPARSED not in parse_arguments(call.arguments) for call in reply.message.calls):
             return "calls"
         if read_text(reply, (TOOL,), self.profile).calls:
             return "text"

@@ -50,6 +50,8 @@ def explain_problem(problem: Problem, tools: Sequence[ToolSpec]) -> ReplyInvalid
     """The error for an attempt at a call, in words that help the model to mend it."""
     if problem.reason != "unknown_tool":
         return ReplyInvalid(problem.message)
+    if not tools:
+        return ReplyInvalid(f"{problem.message} There is none to call here.")
     names = ", ".join(tool.name for tool in tools[:_NAMES_TOLD])
     return ReplyInvalid(f"{problem.message} There are: {names}.")
 
