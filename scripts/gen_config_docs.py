@@ -14,9 +14,11 @@ import yaml
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from headgate.config.schema import Config
+from headgate.config.schema import Config, Monorepo
 from headgate.core.flow import Budget, Candidates, Checks, Stage, ToolScope, ViewPolicy
-from headgate.core.settings import ModelSettings, VerifyStep
+from headgate.core.limits import Limits
+from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
+from headgate.core.settings import ModelSettings, Price, Timeouts, VerifyStep
 from headgate.core.stagenames import FLAT_NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -69,6 +71,17 @@ HIDDEN = {"item"}
 SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     ("A verification step", VerifyStep, "An entry of `verification: {steps: [...]}`."),
     ("A model", ModelSettings, "An entry of `models`."),
+    ("timeouts", Timeouts, "How long a model's server may stay silent, in seconds; part of a model."),
+    ("price", Price, "What a million tokens cost, in whatever money you count in; part of a model."),
+    ("limits", Limits, "What a task may use; `null` is no cap."),
+    ("monorepo", Monorepo, "One package of a repository that has several."),
+    (
+        "phase_control",
+        PhaseControl,
+        "A hint that depends on how far the work has come. It gates nothing and enters no conversation.",
+    ),
+    ("rules", PhaseRules, "In `phase_control`: what moves the phase."),
+    ("probe", PhaseProbe, "In `phase_control`: what the model is asked."),
     ("A stage", Stage, "An entry of `flow: [...]`, or of `stages` in a flow file."),
     ("tools", ToolScope, "Which tools a stage has."),
     ("view", ViewPolicy, "What the model sees of a stage's conversation."),
@@ -135,6 +148,8 @@ def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value is None or isinstance(value, BaseModel) or value in ((), {}, ""):
         return ""
+    if isinstance(value, tuple):
+        return f"`[{', '.join(map(str, value))}]`"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 

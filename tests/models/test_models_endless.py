@@ -21,7 +21,7 @@ from headgate.models.endless import LONGEST_PIECE, WINDOW, repeats_itself
 ASK = Request([Message("user", "Hi")])
 SSE_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 REPEATED = "The reply repeated itself without end and was cut off."
-TOO_LONG = "The reply was longer than 160,000 characters and was cut off."
+TOO_LONG = "The reply was longer than 400,000 characters and was cut off."
 
 
 def chat_text(piece: str) -> Any:

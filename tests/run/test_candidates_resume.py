@@ -25,10 +25,9 @@ from headgate.engine.store import Store
 from headgate.engine.tree import TaskTree
 from headgate.host.disk import DiskWorkspace
 from headgate.host.git import Snapshots, git
-from headgate.host.overlay import OverlayWorkspace
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
-from headgate.run.restore import restore, restore_overlay
+from headgate.run.restore import restore
 from headgate.tools.base import ToolContext
 
 FLOW = Flow(
@@ -85,12 +84,8 @@ def place(top: Path) -> Iterator[Store]:
         store.close()
 
 
-def make_job(store: Store, log: TaskLog, tree: TaskTree, proposing: bool) -> Job:
+def make_job(store: Store, log: TaskLog, tree: TaskTree) -> Job:
     repo = store.path.parent / "repo"
-    disk = DiskWorkspace(repo)
-    workspace = OverlayWorkspace(disk) if proposing else disk
-    if isinstance(workspace, OverlayWorkspace):
-        tree.overlay = workspace
     environment = {"PATH": os.environ["PATH"]}
     step = VerifyStep(name="check", command=CHECK, timeout=60)
 
@@ -104,35 +99,34 @@ def make_job(store: Store, log: TaskLog, tree: TaskTree, proposing: bool) -> Job
         models={None: Answering(store)},
         model_settings={None: ModelSettings(model="openai/answering")},
         tools={},
-        context=ToolContext(workspace=workspace, save_output=lambda text: "saved", environment=environment),
+        context=ToolContext(
+            workspace=DiskWorkspace(repo), save_output=lambda text: "saved", environment=environment
+        ),
         verifier=Verifier([step], repo, store.path.parent / "runs", environment),
         tree=tree,
         redact=lambda text: text,
         now=time.time,
         sleep=no_sleep,
         pulse=lambda source, text: None,
-        proposing=proposing,
     )
 
 
-async def start(store: Store, appending: Any, proposing: bool) -> Decision:
+async def start(store: Store, appending: Any) -> Decision:
     log = TaskLog(appending, Bus(), TASK, time.time)
     tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
     (store.path.parent / "baseline").write_text(await tree.begin())
-    return await run_flow(make_job(store, log, tree, proposing))
+    return await run_flow(make_job(store, log, tree))
 
 
-async def take_up(store: Store, proposing: bool) -> tuple[Decision, Job]:
+async def take_up(store: Store) -> tuple[Decision, Job]:
     log = TaskLog(store, Bus(), TASK, time.time)
     events = store.events("t1")
     log.state = fold(events)
     log.state.flow = FLOW
     tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
     tree.resume((store.path.parent / "baseline").read_text(), log.state.left_behind)
-    job = make_job(store, log, tree, proposing)
+    job = make_job(store, log, tree)
     contents = store.contents("t1")
-    if tree.overlay:
-        restore_overlay(tree.overlay, events, contents)
     restore(job, events, contents)
     return await run_flow(job), job
 
@@ -160,19 +154,17 @@ def result(decision: Decision, store: Store) -> Result:
     )
 
 
-@pytest.mark.parametrize(
-    ("before", "proposing"), [(False, False), (True, False), (True, True)], ids=["after", "before", "dry run"]
-)
+@pytest.mark.parametrize("before", [False, True], ids=["after", "before"])
 def test_a_crash_at_every_commit(
-    tmp_path: Path, before: bool, proposing: bool, record_property: Callable[[str, object], None]
+    tmp_path: Path, before: bool, record_property: Callable[[str, object], None]
 ) -> None:
     with place(tmp_path / "whole") as store:
         counter = CrashingStore(store, commits=-1, before=before)
-        whole = result(asyncio.run(start(store, counter, proposing)), store)
+        whole = result(asyncio.run(start(store, counter)), store)
         commits = counter.seen
     assert whole == Result(
-        Decision("propose" if proposing else "advance", "done"),
-        "echo 0\n" if proposing else "echo 4\n",
+        Decision("advance", "done"),
+        "echo 4\n",
         VERDICTS,
         {"first": "skipped", "second": "completed"},
         len(VERDICTS),
@@ -180,8 +172,8 @@ def test_a_crash_at_every_commit(
     for number in range(1, commits + 1):
         with place(tmp_path / f"{number}") as store:
             with pytest.raises(Crash):
-                asyncio.run(start(store, CrashingStore(store, number, before), proposing))
-            decision, job = asyncio.run(take_up(store, proposing))
+                asyncio.run(start(store, CrashingStore(store, number, before)))
+            decision, job = asyncio.run(take_up(store))
             assert result(decision, store) == whole, f"crashed at commit {number}"
             assert job.context.workspace.read("calc.sh").text == "echo 4\n"
             assert not job.state.open_calls
@@ -204,11 +196,11 @@ class DyingAtTheWrite(CrashingStore):
 def test_somebody_changes_the_file_between_the_crash_and_the_next_run(tmp_path: Path) -> None:
     with place(tmp_path) as store:
         with pytest.raises(Crash):
-            asyncio.run(start(store, DyingAtTheWrite(store, -1, before=False), False))
+            asyncio.run(start(store, DyingAtTheWrite(store, -1, before=False)))
         file = tmp_path / "repo" / "calc.sh"
         assert file.read_text() == "echo 0\n"
         file.write_text("# mine\necho 0\n")
-        decision, job = asyncio.run(take_up(store, False))
+        decision, job = asyncio.run(take_up(store))
         assert decision == Decision("advance", "done")
         assert file.read_text() == "echo 4\n"
         assert job.state.replies == len(VERDICTS)
@@ -217,10 +209,10 @@ def test_somebody_changes_the_file_between_the_crash_and_the_next_run(tmp_path: 
 def test_an_answer_that_no_longer_passes_is_not_written(tmp_path: Path) -> None:
     with place(tmp_path) as store:
         with pytest.raises(Crash):
-            asyncio.run(start(store, DyingAtTheWrite(store, -1, before=False), False))
+            asyncio.run(start(store, DyingAtTheWrite(store, -1, before=False)))
         file = tmp_path / "repo" / "calc.sh"
         (tmp_path / "repo" / "broken").touch()
-        decision, job = asyncio.run(take_up(store, False))
+        decision, job = asyncio.run(take_up(store))
         assert decision.action == "stuck"
         assert file.read_text() == "echo 0\n"
         assert not job.state.open_calls

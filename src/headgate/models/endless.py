@@ -2,8 +2,8 @@
 
 from headgate.errors import ReplyInvalid
 
-MAX_CHARACTERS = 160_000
-"""Of text, reasoning and arguments together: some 40,000 tokens, an hour of a slow model."""
+MAX_CHARACTERS = 400_000
+"""Of text, reasoning and arguments together."""
 WINDOW = 6_000
 """How much of a reply must be nothing but one piece repeated."""
 LONGEST_PIECE = 400
