@@ -11,7 +11,8 @@ from headgate.config.flows import builtin_flows, flow_from_config, load_flow
 from headgate.config.load import load_config
 from headgate.config.schema import Config
 from headgate.config.stages import expand_stages
-from headgate.core.flow import Checks, Flow, Stage, ToolScope, flow_problems
+from headgate.core.flow import Checks, Flow, Stage, ToolScope
+from headgate.core.flowproblems import flow_problems
 from headgate.core.messages import ToolSpec
 from headgate.errors import ConfigError
 
@@ -108,6 +109,26 @@ checks: [verify]
         (
             "begin: verify\nstages:\n- id: a\n  candidates: {suspect: 2}\n",
             'my.yaml, line 4: unknown key "suspect": did you mean "suspects"?',
+        ),
+        (
+            "begin: verify\nstages:\n- id: a\n  prompt: Mend {functon}.\n  candidates: {ask: function}\n",
+            'my.yaml, line 4: unknown placeholder "{functon}": did you mean "{function}"?',
+        ),
+        (
+            "stages:\n- id: a\n- id: b\n  foreach: plan\n  prompt: Do {item.descr} {x}.\n",
+            'my.yaml, line 5: unknown placeholder "{item.descr}": did you mean "{item.description}"?',
+        ),
+        (
+            "stages:\n- id: a\n  foreach: plan\n  prompt: x\n",
+            "my.yaml, line 3: nothing writes the plan: put a stage before this one",
+        ),
+        (
+            "stages:\n- id: a\n  tools: {allow: [read]}\n  checks: [plan_written]\n",
+            "my.yaml, line 4: plan_written needs the tool plan_tasks, which the stage does not have",
+        ),
+        (
+            "stages:\n- id: a\n  tools: {block: [read]}\n  checks: {files_read: 2}\n",
+            "my.yaml, line 4: files_read needs a tool that reads, and the stage has none",
         ),
         (
             "stages:\n- id: a\n  budget: {seconds: 0}\n",

@@ -7,14 +7,12 @@ from hypothesis import strategies as st
 from headgate.core.flow import (
     Checks,
     Flow,
-    Problem,
     Stage,
     ToolScope,
     checks_from_list,
-    find_cycle,
-    flow_problems,
     next_stage,
 )
+from headgate.core.flowproblems import Problem, find_cycle, flow_problems
 from headgate.core.messages import Category, ToolSpec
 
 

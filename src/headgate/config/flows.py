@@ -12,7 +12,8 @@ from headgate.config.schema import Config
 from headgate.config.stages import FLOW_SUFFIXES, FlowFile, expand_stages
 from headgate.config.suited import suited_flow
 from headgate.config.yamlfile import Document, explain, parse_yaml, read_yaml
-from headgate.core.flow import Checks, Flow, Stage, flow_problems
+from headgate.core.flow import Checks, Flow, Stage
+from headgate.core.flowproblems import flow_problems
 from headgate.core.messages import ToolSpec
 from headgate.core.names import nearest
 from headgate.errors import ConfigError

@@ -1,28 +1,16 @@
 """A flow: stages, and the five knobs of each. Everything here is data that a YAML file can hold."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from headgate.core.messages import Category, ToolSpec
-from headgate.core.names import unknown_name
 from headgate.core.stagenames import nest_flat_names
 
 CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
 DONE_TOOL = "stage_done"
 Priority = Literal["low", "normal", "high", "critical"]
-_NOT_FOR_ANSWERS = (
-    "tools",
-    "view",
-    "checks",
-    "advance",
-    "allow_missing_done",
-    "retry_hints",
-    "foreach",
-)
-"""What a stage with `candidates` has no use for: it calls no tools, and has no conversation."""
 _RANK: dict[Priority, int] = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
 TOOL_ALIASES = {
@@ -288,98 +276,6 @@ class Flow(Data):
         )
         fix = self.stage(self.fix) if self.fix else next(writing, talking[0] if talking else None)
         return fix.model_copy(update={"foreach": None, "prompt": ""}) if fix and fix.foreach else fix
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something wrong in a flow, and where: the path of keys and indexes to it."""
-
-    where: tuple[str | int, ...]
-    message: str
-
-
-def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterator[Problem]:
-    """What no single field can tell: doubled ids, unknown names, cycles."""
-    ids = [stage.id for stage in flow.stages]
-    known_tools = CATEGORIES | {spec.name for spec in tools} if tools is not None else None
-    for index, stage in enumerate(flow.stages):
-        if stage.id in ids[:index]:
-            yield Problem(("stages", index, "id"), f'there are two stages with the id "{stage.id}"')
-        for position, need in enumerate(stage.needs):
-            if need not in ids:
-                yield Problem(("stages", index, "needs", position), unknown_name("stage", need, ids))
-        for name in ("diff_scope", "tests_touched", "tests_weakened", "verify"):
-            if getattr(stage.checks, name):
-                message = f"{name} belongs in the flow's own checks, not in a stage's"
-                yield Problem(("stages", index, "checks"), message)
-        yield from _unknown_tools(stage, known_tools, ("stages", index))
-        for name in ("candidates", "when"):
-            if getattr(stage, name) is not None and flow.begin != "verify":
-                message = f"{name} needs a check that is run first: add `begin: verify` to the flow"
-                yield Problem(("stages", index, name), message)
-        for name in _NOT_FOR_ANSWERS if stage.candidates else ():
-            if name in stage.model_fields_set:
-                message = f"{name} means nothing in a stage with candidates: leave it out"
-                yield Problem(("stages", index, name), message)
-        if any(stage.id.startswith(f"{other.id}-") for other in flow.stages if other.foreach):
-            yield Problem(("stages", index, "id"), f'"{stage.id}" may become the id of a step of the plan')
-    if flow.replan.id in ids:
-        yield Problem(("replan",), f'"{flow.replan.id}" is the id of a stage already')
-    if flow.replan.tools != REPLAN.tools:
-        yield from _unknown_tools(flow.replan, known_tools, ("replan",))
-    if flow.fix is not None and flow.fix not in ids:
-        yield Problem(("fix",), unknown_name("stage", flow.fix, ids))
-    yield from _nobody_mends(flow)
-    cycle = find_cycle({stage.id: stage.needs for stage in flow.stages})
-    if cycle:
-        where = ("stages", ids.index(cycle[0]), "needs")
-        yield Problem(where, f"`needs` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
-
-
-def _nobody_mends(flow: Flow) -> Iterator[Problem]:
-    """A stage of whole answers mends nothing afterwards, and cannot be told what is wrong with a diff."""
-    answers = [stage.id for stage in flow.stages if stage.candidates]
-    if flow.fix in answers:
-        yield Problem(("fix",), f'"{flow.fix}" has candidates: a failed check is mended by a stage without')
-    for name in ("diff_scope", "tests_touched", "tests_weakened"):
-        if len(answers) == len(flow.stages) and getattr(flow.checks, name):
-            message = f"{name} goes back to a stage without candidates, and there is none: leave it out"
-            yield Problem(("checks",), message)
-
-
-def _unknown_tools(
-    stage: Stage, known: frozenset[str] | set[str] | None, where: tuple[str | int, ...]
-) -> Iterator[Problem]:
-    for key, names in (("allow", stage.tools.allow or ()), ("block", stage.tools.block)):
-        for position, name in enumerate(names):
-            if known is not None and name not in known:
-                place = (*where, "tools", key, position)
-                yield Problem(place, unknown_name("tool or category", name, known))
-
-
-def find_cycle(needs: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """One circle among the needs, from its first member round to its last; empty if there is none."""
-    done: set[str] = set()
-    for start in needs:
-        trail: list[str] = []
-        stack: list[tuple[str, Iterator[str]]] = []
-        if start in done:
-            continue
-        trail.append(start)
-        stack.append((start, iter(needs[start])))
-        while stack:
-            name, rest = stack[-1]
-            following = next(rest, None)
-            if following is None:
-                stack.pop()
-                trail.pop()
-                done.add(name)
-            elif following in trail:
-                return tuple(trail[trail.index(following) :])
-            elif following in needs and following not in done:
-                trail.append(following)
-                stack.append((following, iter(needs[following])))
-    return ()
 
 
 Ending = Literal["completed", "exhausted", "skipped", "failed"]
