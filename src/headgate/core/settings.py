@@ -22,6 +22,8 @@ class Timeouts(Settings):
     """Until the first piece of the reply: a local model reads the whole prompt first."""
     idle: float = Field(120, gt=0)
     """Between two pieces of a reply."""
+    reply: float = Field(1800, gt=0)
+    """For a whole reply: one that goes on is cut off."""
 
 
 class Price(Settings):
@@ -64,7 +66,7 @@ class ModelSettings(Settings):
     """How tools are called: `native` by the server, as `text`, by a JSON `schema`, or what a probe finds to
     work (`auto`); absent: by the server, until something speaks against it."""
     timeouts: Timeouts = Timeouts()
-    """How long the server may stay silent: `connect`, `first_token` and `idle`, in seconds."""
+    """How long the server may stay silent (`connect`, `first_token`, `idle`) or go on (`reply`), in seconds."""
     price: Price = Price()
     """What a million tokens cost: `input`, `cached` and `output`; for the report and `limits: {cost}`.
     Absent: the list price, where it is known."""

@@ -130,12 +130,10 @@ async def _judge(run: StageRun, question: Question, reply: Reply) -> _Judged:
 
 def _is_late(run: StageRun) -> bool:
     """Whether time is up for the stage or the task: one answer may be tried in many places."""
-    job, now = run.job, run.job.now()
-    spent = (
-        (run.stage.budget.seconds, now - run.state.started_at),
-        (job.limits.seconds, now - job.state.started_at - job.state.paused),
-    )
-    return job.stopping() or any(most is not None and seconds >= most for most, seconds in spent)
+    job, most, left = run.job, run.stage.budget.seconds, run.job.seconds_left()
+    if most is not None and job.now() - run.state.started_at >= most:
+        return True
+    return job.stopping() or (left is not None and left <= 0)
 
 
 async def _try_together(job: Job, change: FileChange, found: Verification) -> tuple[FileChange, ...]:

@@ -130,6 +130,12 @@ class Job:
         state = self.state
         return over_limit(self.limits, state.replies, state.usage, state.seconds, state.cost)
 
+    def seconds_left(self) -> float | None:
+        """Of the task's time; None where it has no limit."""
+        if self.limits.seconds is None:
+            return None
+        return self.limits.seconds - (self.now() - self.state.started_at - self.state.paused)
+
     def stages(self) -> tuple[Stage, ...]:
         """The stages as they stand: with those for the steps of the plan, without what does not apply."""
         stages = expand(self.flow, self.state.plan, self.state.plan_since)
