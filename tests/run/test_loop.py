@@ -1,17 +1,19 @@
 """The loop with fakes passed in: windows, per-stage models, and how much of the prompt stays the same."""
 
+import asyncio
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from fakes import UnchangedTree
 
+from headgate.core.events import ReplyFailed
 from headgate.core.flow import Budget, Flow, Stage, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
-from headgate.core.settings import ModelSettings
+from headgate.core.settings import ModelSettings, Timeouts
 from headgate.core.task import Constraints, Task
 from headgate.engine.bus import Bus
 from headgate.engine.log import TaskLog
@@ -159,3 +161,31 @@ async def test_a_stage_may_have_its_own_model(store: Store) -> None:
     assert (len(first.requests), len(second.requests)) == (2, 2)
     assert "- a: One." in second.requests[0].messages[1].content
     assert {stage: note.summary for stage, note in job.state.notes.items()} == {"a": "One.", "b": "Two."}
+
+
+@dataclass
+class Endless:
+    """A model that has not ended its first reply when the test is over."""
+
+    name: str = "endless"
+    requests: int = 0
+    cut_off: bool = False
+
+    async def reply(self, request: Request, on_delta: object = None) -> Reply:
+        self.requests += 1
+        if self.requests == 1:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.cut_off = True
+        return Reply(Message("assistant", "", (ToolCall("c1", "stage_done", '{"summary": "Seen."}'),)))
+
+
+async def test_a_reply_that_takes_too_long_is_cut_off_and_asked_for_again(store: Store) -> None:
+    model = Endless()
+    job = make_job(store, Flow(name="one", stages=(Stage(id="look"),)), {None: model})
+    short = ModelSettings(model="openai/endless", timeouts=Timeouts(reply=0.05))
+    decision = await run_flow(replace(job, model_settings={None: short}))
+    assert (decision.action, model.requests, model.cut_off) == ("advance", 2, True)
+    (failed,) = [event.body for event in store.events("t1") if isinstance(event.body, ReplyFailed)]
+    assert (failed.error, failed.detail) == ("invalid", "The reply took longer than 0.05 s and was cut off.")
