@@ -25,7 +25,7 @@ from headgate.run.phases import digest_turn, messages_to_send, next_phase
 from headgate.run.transcript import reply_content
 
 LAST_SECONDS = 30.0
-"""What a last turn gets once the task's time is up."""
+"""What is left for last turns once the task's time is up."""
 _MARGIN = 0.05
 """Clocks differ: what was cut off for lack of time must find the time used up."""
 
@@ -169,7 +169,8 @@ async def _reply_in_time(run: StageRun, request: Request) -> Reply:
     most, left = job.model_settings[run.stage.model].timeouts.reply, job.seconds_left()
     said = f"The reply took longer than {most:g} s and was cut off."
     if left is not None and left < most:
-        most, said = (left if left > 0 else LAST_SECONDS), "The task's time was up before the reply was."
+        said = "The task's time was up before the reply was."
+        most = left if left > 0 else max(left + LAST_SECONDS, 0.0)
     try:
         async with asyncio.timeout(most + _MARGIN) as limit:
             return await job.models[run.stage.model].reply(request, lambda delta: _pulse(run, delta))
