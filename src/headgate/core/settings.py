@@ -66,7 +66,7 @@ class ModelSettings(Settings):
     """How tools are called: `native` by the server, as `text`, by a JSON `schema`, or what a probe finds to
     work (`auto`); absent: by the server, until something speaks against it."""
     timeouts: Timeouts = Timeouts()
-    """In seconds: how long the server may stay silent (`connect`, `first_token`, `idle`) or go on (`reply`)."""
+    """Seconds for which the server may be silent (`connect`, `first_token`, `idle`) or go on (`reply`)."""
     price: Price = Price()
     """What a million tokens cost: `input`, `cached` and `output`; for the report and `limits: {cost}`.
     Absent: the list price, where it is known."""
