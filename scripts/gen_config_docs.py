@@ -71,7 +71,11 @@ HIDDEN = {"item"}
 SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     ("A verification step", VerifyStep, "An entry of `verification: {steps: [...]}`."),
     ("A model", ModelSettings, "An entry of `models`."),
-    ("timeouts", Timeouts, "How long a model's server may stay silent, in seconds; part of a model."),
+    (
+        "timeouts",
+        Timeouts,
+        "How long a model's server may be silent, and go on, in seconds; part of a model.",
+    ),
     ("price", Price, "What a million tokens cost, in whatever money you count in; part of a model."),
     ("limits", Limits, "What a task may use; `null` is no cap."),
     ("monorepo", Monorepo, "One package of a repository that has several."),

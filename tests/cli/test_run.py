@@ -254,7 +254,7 @@ async def test_watching_a_task_whose_process_was_killed_ends(repo: Path) -> None
     process.kill()
     await process.communicate()
     watch = await asyncio.to_thread(headgate, repo, "watch", "t1")
-    assert (watch.returncode, watch.stderr) == (0, "")
+    assert (watch.returncode, watch.stderr) == (3, "")
     assert watch.stdout.splitlines()[-2:] == [
         "Task t1 was interrupted: nobody works on it.",
         "headgate run --resume t1 goes on; headgate cancel t1 ends it.",

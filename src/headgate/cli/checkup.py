@@ -133,7 +133,7 @@ def check_flow(loaded: Loaded, repo: Path) -> Finding:
 
 
 def check_verification(config: Config, repo: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether the programs that the verification needs are there. Nothing is run."""
+    """Whether the programs that the verification needs are there. Nothing of the repository is run."""
     if not config.verification.steps:
         yield Finding(
             "verification",
@@ -172,7 +172,11 @@ def missing_program(command: str, repo: Path, path: str) -> str | None:
             found = folder is None or os.access(folder / program, os.X_OK)
         if not found:
             return program
-        if folder is not None and _PYTHON.fullmatch(program) and _lacks_runner(program, item.arguments, path):
+        if (
+            _PYTHON.fullmatch(program)
+            and "PYTHONPATH" not in command
+            and _lacks_runner(program, item.arguments, path)
+        ):
             return f"{program} -m {item.arguments[1]}"
     return None
 

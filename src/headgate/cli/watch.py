@@ -40,13 +40,13 @@ def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: 
         progress.tries_again = task.resumes
         watcher = Watcher(progress, Folder(root) if detail else None, as_json, after)
         try:
-            lines = asyncio.run(follow(store, task.id, Folder(root), watcher))
+            lines, code = asyncio.run(follow(store, task.id, Folder(root), watcher))
         except KeyboardInterrupt:
             click.echo(f"Task {task.id} goes on; headgate cancel {task.id} ends it.", err=True)
             sys.exit(EXIT_CANCELLED)
     for line in lines:
         click.echo(line, err=True) if as_json else say(line, hanging=2)
-    return EXIT_CODES.get(watcher.progress.state.status, 0)
+    return code
 
 
 @dataclass
@@ -93,8 +93,8 @@ def _is_over(store: Store, task_id: str, last: int) -> bool:
     return row is None or (row.state in SETTLED_STATES and not store.events(task_id, last))
 
 
-async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -> list[str]:
-    """Shows events as they are committed, until nobody works any more; returns what is left to say."""
+async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -> tuple[list[str], int]:
+    """Shows events as they are committed, until nobody works any more; the last lines and the exit code."""
     watching = asyncio.ensure_future(watcher.watch(store, task_id))
     lock = FileLock(folder.lock)
     idle = 0
@@ -106,14 +106,14 @@ async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -
             idle = 0 if await asyncio.to_thread(lock.is_held) else idle + 1
     if watching.done():
         watching.result()
-        return ["", *last_lines(build_report(watcher.progress.state))]
+        report = build_report(watcher.progress.state)
+        return ["", *last_lines(report)], 1 if report.conflicts else EXIT_CODES[report.state]
     watching.cancel()
     row = store.task(task_id)
     if row is None:
-        return [f"Task {task_id} was cancelled before it started."]
+        return [f"Task {task_id} was cancelled before it started."], EXIT_CANCELLED
     if row.state == "QUEUED":
-        return [f"Task {task_id} is queued, and nobody works: headgate run or submit starts the work."]
-    return [
-        f"Task {task_id} was interrupted: nobody works on it.",
-        interrupted_hint(store, task_id),
-    ]
+        nobody = "and nobody works: headgate run or submit starts the work."
+        return [f"Task {task_id} is queued, {nobody}"], EXIT_CODES["INFRA_ERROR"]
+    interrupted = [f"Task {task_id} was interrupted: nobody works on it.", interrupted_hint(store, task_id)]
+    return interrupted, EXIT_CODES["INFRA_ERROR"]

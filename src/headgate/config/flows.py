@@ -28,20 +28,22 @@ def builtin_flows() -> dict[str, Traversable]:
     return {item.name.removesuffix(".yaml"): item for item in sorted(files, key=lambda item: item.name)}
 
 
-def load_flow(name_or_file: str, repo: Path, tools: Iterable[ToolSpec] | None = None) -> Flow:
+def load_flow(
+    name_or_file: str, repo: Path, tools: Iterable[ToolSpec] | None = None, *, whole: bool = True
+) -> Flow:
     """A built-in flow by name, or one in a file; a relative path starts at the repository.
 
-    With `tools`, the tools that stages name must be among them.
+    With `tools`, the tools that stages name must be among them. A part of a flow is not `whole`.
     """
     builtin = builtin_flows()
     if name_or_file in builtin:
         text = builtin[name_or_file].read_text("utf-8")
-        return _read_flow(parse_yaml(text, f"The built-in flow {name_or_file}"), name_or_file, tools)
+        return _read_flow(parse_yaml(text, f"The built-in flow {name_or_file}"), name_or_file, tools, whole)
     path = repo / name_or_file
     if "/" in name_or_file or name_or_file.endswith(FLOW_SUFFIXES):
         if not path.exists():
             raise ConfigError(f"There is no flow file {name_or_file}.")
-        return _read_flow(read_yaml(path, name_or_file), PurePosixPath(name_or_file).stem, tools)
+        return _read_flow(read_yaml(path, name_or_file), PurePosixPath(name_or_file).stem, tools, whole)
     close = nearest(name_or_file, builtin)
     hint = f': did you mean "{close}"?' if close else "."
     raise ConfigError(
@@ -86,10 +88,10 @@ def flow_from_config(
 
 def _stages_of(entry: Stage | FlowFile, repo: Path, tools: Iterable[ToolSpec] | None) -> tuple[Stage, ...]:
     """A stage, or those of the file that is named in its place."""
-    return load_flow(entry.file, repo, tools).stages if isinstance(entry, FlowFile) else (entry,)
+    return load_flow(entry.file, repo, tools, whole=False).stages if isinstance(entry, FlowFile) else (entry,)
 
 
-def _read_flow(document: Document, name: str, tools: Iterable[ToolSpec] | None) -> Flow:
+def _read_flow(document: Document, name: str, tools: Iterable[ToolSpec] | None, whole: bool) -> Flow:
     data = {"name": name, **document.data}
     if "stages" in data:
         data["stages"] = expand_stages(data["stages"])
@@ -97,11 +99,11 @@ def _read_flow(document: Document, name: str, tools: Iterable[ToolSpec] | None) 
         flow = Flow.model_validate(data)
     except ValidationError as error:
         raise explain(error, Document(document.name, data, document.lines), Flow) from None
-    return _checked(flow, document, tools)
+    return _checked(flow, document, tools, whole)
 
 
-def _checked(flow: Flow, document: Document, tools: Iterable[ToolSpec] | None) -> Flow:
-    problem = next(flow_problems(flow, tools), None)
+def _checked(flow: Flow, document: Document, tools: Iterable[ToolSpec] | None, whole: bool = True) -> Flow:
+    problem = next(flow_problems(flow, tools, whole=whole), None)
     if problem is not None:
         raise document.error(problem.where, problem.message)
     return flow

@@ -17,7 +17,9 @@ _THINKING = re.compile(
 """Models that think before they answer: a short answer is over before it has begun."""
 _MENDING = re.compile(
     r"\b(fix(es|ed|ing)?|fail(s|ed|ing|ures?)?|bugs?|broken|wrong(ly)?|incorrect(ly)?|crash(es|ed|ing)?"
-    r"|regressions?|repair|mend|do(es)?(n['\u2019]t| not) work|(test\w*|checks?|it) (to )?(pass|green))\b",
+    r"|regressions?|repair|mend|do(es)?(n['\u2019]t| not) work|\w*(?-i:Error|Exception)|traceback"
+    r"|raises|throws|can(no|['\u2019])t|off[- ]by[- ]one|(not|no longer) able to"
+    r"|(test\w*|checks?|it) ((to|should) )?(pass(es)?|green))\b",
     re.IGNORECASE,
 )
 """Words that say that something is broken."""
@@ -33,11 +35,12 @@ _WISH = re.compile(
     r"\b(need|needs|needed|want|wants|wanted|would like|['\u2019]d like|wish|there should be|able to)\b",
     re.IGNORECASE,
 )
+"""Words of somebody who wants something that is not there yet."""
 _ENGLISH = re.compile(
-    r"\b(the|are|it|its|that|when|not|has|this|and|with|to|after|instead|still|never|always|twice)\b",
+    r"\b(the|are|it|its|that|when|not|has|this|and|with|to|after|instead|still|never|always|twice|is|for|of|on|too|gives|returns|should)\b",
     re.IGNORECASE,
 )
-"""What is in no language that these words belong to cannot be told by them."""
+"""A goal without any of them may be in another language, about which nothing here can tell."""
 _COMMAND = re.compile(
     r"\W*(please\s+)?(accept|build|bump|call|change|clean|cover|define|describe|drop|explain|find|format|give|have"
     r"|hide|ignore|keep|let|list|log|look|make|merge|name|open|port|prefer|print|put|read|reduce|return|run|save"

@@ -19,8 +19,10 @@ _NOT_FOR_ANSWERS = (
     "foreach",
 )
 """What a stage with `candidates` has no use for: it calls no tools, and has no conversation."""
-_PLACEHOLDER = re.compile(r"\{([a-z_.]+)\}")
+_PLACEHOLDER = re.compile(r"(?<![$\"'{])\{([a-z_.]+)\}")
+"""Not in quotes, or behind a `$`: there it may be code."""
 _IN_QUESTIONS = ("path", "language", "function", "number", "line")
+_READING = ("read_file", "read_files")
 _IN_STEPS = ("item.id", "item.description", "item.goal")
 
 
@@ -32,8 +34,10 @@ class Problem:
     message: str
 
 
-def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterator[Problem]:
-    """What no single field can tell: doubled ids, unknown names, cycles."""
+def flow_problems(
+    flow: Flow, tools: Iterable[ToolSpec] | None = None, *, whole: bool = True
+) -> Iterator[Problem]:
+    """What no single field can tell: doubled ids, unknown names, cycles. A part may lack something."""
     ids = [stage.id for stage in flow.stages]
     specs = None if tools is None else list(tools)
     known_tools = None if specs is None else CATEGORIES | {spec.name for spec in specs}
@@ -60,7 +64,7 @@ def flow_problems(flow: Flow, tools: Iterable[ToolSpec] | None = None) -> Iterat
                 yield Problem(("stages", index, name), message)
         if any(stage.id.startswith(f"{other.id}-") for other in flow.stages if other.foreach):
             yield Problem(("stages", index, "id"), f'"{stage.id}" may become the id of a step of the plan')
-    if all(stage.foreach for stage in flow.stages):
+    if whole and all(stage.foreach for stage in flow.stages):
         yield Problem(("stages", 0, "foreach"), "nothing writes the plan: put a stage before this one")
     if flow.replan.id in ids:
         yield Problem(("replan",), f'"{flow.replan.id}" is the id of a stage already')
@@ -98,7 +102,7 @@ def _unmeetable(
             (*where, "checks"), "plan_written needs the tool plan_tasks, which the stage does not have"
         )
     for name in ("files_read", "named_files"):
-        if getattr(stage.checks, name) and not any(spec.category == "read" for spec in admitted):
+        if getattr(stage.checks, name) and not any(spec.name in _READING for spec in admitted):
             yield Problem((*where, "checks"), f"{name} needs a tool that reads, and the stage has none")
 
 
@@ -106,8 +110,9 @@ def _misspelt(stage: Stage, where: tuple[str | int, ...]) -> Iterator[Problem]:
     """A placeholder in a prompt that is close to one that is filled in; other braces are text."""
     known = _IN_QUESTIONS if stage.candidates else _IN_STEPS if stage.foreach else ()
     for name in _PLACEHOLDER.findall(stage.prompt):
-        close = "" if name in known else next(iter(get_close_matches(name, known, 1, 0.7)), "")
-        if close:
+        alike = 0.5 if name.startswith("item.") else 0.85
+        close = next(iter(get_close_matches(name, known, 1, alike)), "")
+        if close and name not in known and name.removesuffix("s") not in known:
             yield Problem(
                 (*where, "prompt"), f'unknown placeholder "{{{name}}}": did you mean "{{{close}}}"?'
             )

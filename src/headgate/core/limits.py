@@ -15,7 +15,7 @@ class Limits(Settings):
     """Tokens, read and written."""
     seconds: float | None = Field(None, gt=0)
     """Time from its start; what it spent waiting for `apply`, or interrupted, does not count. A reply that is
-    under way by then is cut off, and the model gets half a minute to conclude."""
+    under way by then is cut off, and the model gets a minute to conclude."""
     cost: float | None = Field(None, gt=0)
     """Money, by the prices in `models`."""
 

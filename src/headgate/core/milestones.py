@@ -106,7 +106,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.SuspectsFound() as body if body.functions or body.files:
             return f"Suspect: {', '.join((body.functions or body.files)[:3])}{_how_to_go_on(body, state)}"
         case ev.SuspectsFound() if state.opening and not state.opening.passed:
-            return "Nothing tells where to look: the model is given tools"
+            return "Nothing tells where to look"
         case ev.CandidateTried() as body:
             return f"Answer {len(state.candidates)} ({body.place}): {body.verdict}{_say_more(body)}"
         case ev.VerifyStarted(asked=True) as body:
@@ -158,8 +158,8 @@ def _asks(stage: str, state: State) -> bool:
 
 def _how_to_go_on(body: ev.SuspectsFound, state: State) -> str:
     stages = state.flow.stages if state.flow else ()
-    of_files = any(stage.candidates and stage.candidates.ask == "file" for stage in stages)
-    if body.functions or of_files:
+    asking = [stage.candidates.ask for stage in stages if stage.candidates]
+    if body.functions or "file" in asking or len(asking) in (0, len(stages)):
         return ""
     return " (no Python function there to ask about: the model is given tools)"
 

@@ -242,6 +242,8 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
             return f"Not verified: {why}."
         case "STUCK" if reason == "verify_loops":
             return f"Verification failed {times(state.verify_loops)}; the last failure: {state.last_failure}"
+        case "STUCK" if reason.startswith("limit_"):
+            return f"Stuck: {say_reason(reason)}{f' ({detail})' if detail else ''}."
         case "STUCK":
             return detail or f"Stuck: {say_reason(reason)}."
         case "INFRA_ERROR":

@@ -207,6 +207,7 @@ _FAULTS = {
     "final": "a last reply without a tool call",
     "not_done": "a closing signal too early",
     "cut_off": "a reply cut off at its length limit",
+    "too_long": "a reply that took too long",
     "bad_reply": "a reply that could not be read",
     "invalid_arguments": "a call with wrong arguments",
     "unknown_tool": "a call to a tool that does not exist",

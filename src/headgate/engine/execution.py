@@ -79,6 +79,7 @@ class Execution:
     crash: Exception | None = None
     """A bug in Headgate that ended the task, once it has ended."""
     _work: "asyncio.Task[Decision] | None" = field(default=None, init=False)
+    _cancel_sent: bool = field(default=False, init=False)
     _keep_conversation: bool = field(default=False, init=False)
     _stopping: bool = field(default=False, init=False)
     _restored: tuple[Restored, ...] = field(default=(), init=False)
@@ -101,7 +102,8 @@ class Execution:
 
     def cancel(self) -> None:
         """Wakes the task up to be cancelled, once: what it has to clean up is not to be cancelled as well."""
-        if self._work and not self._work.cancelling():
+        if self._work and not self._cancel_sent:
+            self._cancel_sent = True
             self._work.cancel()
 
     async def run(self) -> Report:

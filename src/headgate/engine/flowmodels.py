@@ -26,6 +26,10 @@ def choose_flow(loaded: Loaded, options: Options, folder: Folder, goal: str = ""
     if options.dry_run:
         goal = ""  # a flow that suits the goal may run the check first, which a dry run does not
     flow = flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal)
+    if options.dry_run and all(stage.candidates for stage in flow.stages):
+        raise ConfigError(
+            f"The flow {flow.name} tries answers out, and a dry run runs no command: choose another flow."
+        )
     if flow.begin == "verify" and not loaded.config.verification.steps:
         raise ConfigError(
             f"The flow {flow.name} begins with the project's check, and none is configured: "

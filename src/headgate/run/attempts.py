@@ -28,8 +28,10 @@ def stage_failure(job: Job, stage: Stage) -> Decision:
     latest = [entered for entered in job.state.stages.values() if entered.stage == stage.id][-1]
     why = say_reason(latest.why) if latest.why.isidentifier() else latest.why or "it was not finished"
     why = f'Stage "{stage.id}" did not complete: {why}.'
-    if stage.candidates:
-        why = f"None of the {len(job.state.candidates)} answers that were tried passed."
+    if stage.candidates and (tried := len(job.state.candidates)):
+        why = (
+            f"None of the {tried} answers that were tried passed." if tried > 1 else "The one answer failed."
+        )
     return decide(Tally(ended_flow=True, failed_stage=why), stage.budget)
 
 

@@ -214,6 +214,9 @@ async def write_changes(run: StageRun, started: ToolStarted, changes: Sequence[F
         await run.job.log.commit()
         # A write that has begun is finished, so that a cancelled task's report is true.
         await uninterrupted(asyncio.to_thread(run.job.context.workspace.apply, changes))
+    if any(one.before != one.after for one in hashes):
+        # What git ignores is in no tree, and may well be what a check looks at.
+        run.job.last_tests, run.job.failed_tree = ("", ""), ""
 
 
 def new_plan(job: Job, items: list[PlanItem]) -> PlanWritten:

@@ -110,7 +110,8 @@ class Job:
     failure_message: str = ""
     """What the stage that mends is told about the latest failed verification."""
     failed_tree: str = ""
-    """What failed verification last, unless a command was run since."""
+    """What failed verification last, unless something was written or run since, or it passed when the model
+    asked. A crash loses it: then it is verified once more."""
     evidence: "Evidence | None" = None
     """What is known about the bug, in a flow that begins with a failing check."""
     tried: set[str] = field(default_factory=set)

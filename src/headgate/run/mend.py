@@ -9,6 +9,7 @@ from headgate.core.state import Failure
 from headgate.errors import ModelError
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Entrance, Job
+from headgate.run.patience import reply_in_time
 
 DIFF_CHARS = 8_000
 LISTED = 12
@@ -66,7 +67,7 @@ async def ask_for_hypotheses(job: Job, fix: Stage) -> None:
     message = fill("hypotheses", count=job.state.verify_loops, failures=condense(job.state.failures))
     request = Request([*job.transcript_of(fix).view, Message("user", job.redact(message))])
     try:
-        reply = await job.models[fix.model].reply(request)
+        reply = await reply_in_time(job, fix.model, request)
     except ModelError:
         return
     job.log.record("", 0, ReplyReceived.of(reply, job.model_settings[fix.model].price))

@@ -1,6 +1,5 @@
 """One turn: a request, the reply, and the calls in it."""
 
-import asyncio
 from dataclasses import replace
 
 from headgate.config.texts import fill
@@ -21,13 +20,9 @@ from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnav
 from headgate.run.calls import answer_call
 from headgate.run.exits import try_exit
 from headgate.run.job import StageRun
+from headgate.run.patience import ReplyTooLong, reply_in_time
 from headgate.run.phases import digest_turn, messages_to_send, next_phase
 from headgate.run.transcript import reply_content
-
-LAST_SECONDS = 30.0
-"""What is left for last turns once the task's time is up."""
-_MARGIN = 0.05
-"""Clocks differ: what was cut off for lack of time must find the time used up."""
 
 
 async def take_turn(run: StageRun) -> None:
@@ -141,7 +136,7 @@ async def _ask(run: StageRun) -> Reply | None:
 async def ask_model(run: StageRun, request: Request) -> Reply | None:
     """The reply to a request, fit for the log; None if there is none, with the reason in the log."""
     try:
-        reply = await _reply_in_time(run, request)
+        reply = await reply_in_time(run.job, run.stage.model, request, lambda delta: _pulse(run, delta))
     except ModelUnavailable as error:
         run.retry_after = error.retry_after
         run.record(ReplyFailed(error="unavailable", detail=str(error)))
@@ -151,7 +146,9 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
         run.record(ReplyFailed(error="overflow", detail=str(error)))
     except ReplyInvalid as error:
         run.record(ReplyFailed(error="invalid", detail=str(error)))
-        if request.tools:
+        if request.tools and isinstance(error, ReplyTooLong):
+            tell(run, "correct_too_long", fill("too_long"))
+        elif request.tools:
             tell(run, "correct_bad_reply", fill("bad_reply", reason=error))
     except ModelError as error:
         run.record(ReplyFailed(error="refused", detail=str(error)))
@@ -161,23 +158,6 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
             run.transcript.measured(reply.usage.prompt)
         return replace(reply, message=_encodable(reply.message))
     return None
-
-
-async def _reply_in_time(run: StageRun, request: Request) -> Reply:
-    """A reply that takes longer than it may, or than the task has time for, is cut off: ReplyInvalid."""
-    job = run.job
-    most, left = job.model_settings[run.stage.model].timeouts.reply, job.seconds_left()
-    said = f"The reply took longer than {most:g} s and was cut off."
-    if left is not None and left < most:
-        said = "The task's time was up before the reply was."
-        most = left if left > 0 else max(left + LAST_SECONDS, 0.0)
-    try:
-        async with asyncio.timeout(most + _MARGIN) as limit:
-            return await job.models[run.stage.model].reply(request, lambda delta: _pulse(run, delta))
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise ReplyInvalid(said) from None
 
 
 def _diagnosis(run: StageRun, message: Message) -> str:

@@ -64,8 +64,10 @@ async def run_verification(
     )
     job.log.record(path, turn, finished, None if asked else message or None)
     await job.log.commit()
-    if not asked:
-        job.failed_tree = "" if finished.passed else tree
+    if finished.passed:
+        job.failed_tree = ""
+    elif not asked:
+        job.failed_tree = tree
     return Finding(found.verdict, run_id, message)
 
 
