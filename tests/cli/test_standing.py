@@ -81,7 +81,8 @@ def test_what_tries_another_task_again(repo: Path, engine: Engine, typed: Typed)
     report = typed("report")[1]
     assert "Tries t1 again." in report.splitlines()
     assert ".." not in report.replace("...", "")
-    assert typed("watch")[1].splitlines()[-1].startswith("headgate run --resume t2 tries again")
+    code, out, _ = typed("watch")
+    assert (code, out.splitlines()[-1].startswith("headgate run --resume t2 tries again")) == (3, True)
 
 
 def test_a_cancelled_task_s_report(repo: Path, engine: Engine, typed: Typed) -> None:

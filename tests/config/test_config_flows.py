@@ -198,3 +198,11 @@ def test_plain_stages_always_make_a_flow(prompts: list[str]) -> None:
     stages = TypeAdapter(tuple[Stage, ...]).validate_python(expand_stages(prompts))
     assert [stage.prompt for stage in stages] == prompts
     assert list(flow_problems(Flow(name="f", stages=stages))) == []
+
+
+def test_a_part_of_a_flow_may_carry_out_a_plan_that_another_part_writes(tmp_path: Path) -> None:
+    (tmp_path / "steps.yaml").write_text("stages:\n- id: step\n  foreach: plan\n  prompt: Do {item.id}.\n")
+    config = Config.model_validate({"flow": ["Write the plan.", "steps.yaml"]})
+    assert [stage.id for stage in flow_from_config(config, None, tmp_path, TOOLS).stages][1:] == ["step"]
+    with pytest.raises(ConfigError, match="nothing writes the plan"):
+        load_flow("steps.yaml", tmp_path, TOOLS)

@@ -12,7 +12,7 @@ from headgate.core.events import TaskResumed
 from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
-from headgate.errors import ModelError
+from headgate.errors import ConfigError, ModelError
 from headgate.host.lock import FileLock
 
 CRASH = "mkdir -p out; echo bad > migrations/1.sql; echo $$ > out/pid; kill -9 $PPID; sleep 300"
@@ -107,6 +107,16 @@ async def propose(repo: Path, path: str = "new.txt") -> Engine:
     task = engine.submit("Do it.", Constraints(), Options(dry_run=True))
     assert (await engine.run(task)).state == "PROPOSED"
     return engine
+
+
+def test_a_flow_that_only_tries_answers_out_is_not_for_a_dry_run(tmp_path: Path) -> None:
+    repo = make_repository(tmp_path)
+    (repo / "answers.yaml").write_text(
+        "begin: verify\nstages:\n- id: a\n  prompt: Mend {path}.\n  candidates: {ask: file}\nchecks: [verify]\n"
+    )
+    engine = Engine.open(repo, models={None: Writer("new.txt")})
+    with pytest.raises(ConfigError, match="a dry run runs no command: choose another flow"):
+        engine.submit("Do it.", Constraints(), Options(dry_run=True, flow="answers.yaml"))
 
 
 async def test_a_proposal_outlives_what_keeps_it_from_being_applied(tmp_path: Path) -> None:
