@@ -112,7 +112,7 @@ async def propose(repo: Path, path: str = "new.txt") -> Engine:
 def test_a_flow_that_only_tries_answers_out_is_not_for_a_dry_run(tmp_path: Path) -> None:
     repo = make_repository(tmp_path)
     (repo / "answers.yaml").write_text(
-        "begin: verify\nstages:\n- id: a\n  prompt: Mend {path}.\n  candidates: {ask: file}\nchecks: [verify]\n"
+        "begin: verify\nstages:\n- id: a\n  prompt: Mend {path}.\n  candidates: {ask: file}\n"
     )
     engine = Engine.open(repo, models={None: Writer("new.txt")})
     with pytest.raises(ConfigError, match="a dry run runs no command: choose another flow"):
