@@ -14,8 +14,9 @@ import signal
 import sqlite3
 import sys
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -169,6 +170,8 @@ def start(worker: type[StoreWorker | EngineWorker], folder: Path, seed: int) -> 
     try:
         asyncio.run(worker(folder, random.Random(seed)).work())
     finally:
+        traceback.print_exc()  # `_exit` says nothing
+        sys.stderr.flush()
         os._exit(70)
 
 
@@ -200,8 +203,9 @@ def main(kind: str, folder: Path, seed: int, kills: int) -> int:
             pids.append(start(worker, folder, choose.randrange(2**32)))
     finally:
         for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            with suppress(ProcessLookupError, ChildProcessError):  # one that failed is gone already
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
     if kind == "engine":
         last = EngineWorker(folder, choose)
         while last.engine.store.head() or last.engine.store.running():
