@@ -459,6 +459,9 @@ def test_a_runner_that_python_does_not_have(tmp_path: Path) -> None:
     assert missing_program("python3 -m pytest -q", tmp_path, path) is None
     for runner, missing in (("nose2", "python3 -m nose2"), ("of_our_own", None)):
         assert missing_program(f"python3 -m {runner} -q", tmp_path, path) == missing
+    assert missing_program("PYTHONPATH=vendor python3 -m nose2", tmp_path, path) is None
+    (tmp_path / "nose2").mkdir()
+    assert missing_program("python3 -m nose2", tmp_path, path) is None
 
 
 def run(repo: Path, *argv: str, **env: str) -> subprocess.CompletedProcess[bytes]:

@@ -175,16 +175,18 @@ def missing_program(command: str, repo: Path, path: str) -> str | None:
         if (
             _PYTHON.fullmatch(program)
             and "PYTHONPATH" not in command
-            and _lacks_runner(program, item.arguments, path)
+            and _lacks_runner(program, item.arguments, folder or repo, path)
         ):
             return f"{program} -m {item.arguments[1]}"
     return None
 
 
-def _lacks_runner(program: str, arguments: Sequence[str], path: str) -> bool:
+def _lacks_runner(program: str, arguments: Sequence[str], folder: Path, path: str) -> bool:
     """Whether Python is to run a test runner that it does not have; nothing of the repository is run."""
     if len(arguments) < 2 or arguments[0] != "-m" or arguments[1] not in INSTALLED_RUNNERS:
         return False
+    if (folder / arguments[1]).is_dir():
+        return False  # it is that runner's own project
     python = shutil.which(program, path=path)
     look = "import importlib.util, sys; sys.exit(10 * (importlib.util.find_spec(sys.argv[1]) is None))"
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):

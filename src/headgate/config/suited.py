@@ -37,7 +37,8 @@ _WISH = re.compile(
 )
 """Words of somebody who wants something that is not there yet."""
 _ENGLISH = re.compile(
-    r"\b(the|are|it|its|that|when|not|has|this|and|with|to|after|instead|still|never|always|twice|is|for|of|on|too|gives|returns|should)\b",
+    r"\b(the|are|it|its|that|when|not|has|this|and|with|to|after|instead|still|never|always"
+    r"|twice|is|for|of|on|too|gives|returns|should)\b",
     re.IGNORECASE,
 )
 """A goal without any of them may be in another language, about which nothing here can tell."""

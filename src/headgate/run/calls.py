@@ -96,8 +96,7 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
         return done
     outcome = await _run_tool(run, call, tool, args)
     if tool.spec.category == "run" and outcome.signal is None:
-        # A command may have changed what no tree shows.
-        run.job.last_tests, run.job.failed_tree = ("", ""), ""
+        run.job.forget_runs()
     if outcome.signal and outcome.signal.kind == "stage_done":
         verdict, text = await answer_done(run, outcome.signal.data)
         return Answer(text, "" if verdict else "not_done")
@@ -215,8 +214,7 @@ async def write_changes(run: StageRun, started: ToolStarted, changes: Sequence[F
         # A write that has begun is finished, so that a cancelled task's report is true.
         await uninterrupted(asyncio.to_thread(run.job.context.workspace.apply, changes))
     if any(one.before != one.after for one in hashes):
-        # What git ignores is in no tree, and may well be what a check looks at.
-        run.job.last_tests, run.job.failed_tree = ("", ""), ""
+        run.job.forget_runs()
 
 
 def new_plan(job: Job, items: list[PlanItem]) -> PlanWritten:

@@ -131,6 +131,10 @@ class Job:
         state = self.state
         return over_limit(self.limits, state.replies, state.usage, state.seconds, state.cost)
 
+    def forget_runs(self) -> None:
+        """Something was written or run: what git ignores is in no tree, and may be what a check looks at."""
+        self.last_tests, self.failed_tree = ("", ""), ""
+
     def seconds_left(self) -> float | None:
         """Of the task's time; None where it has no limit."""
         if self.limits.seconds is None:
