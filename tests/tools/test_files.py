@@ -235,6 +235,20 @@ class TestFindFiles:
         with pytest.raises(ToolArgsInvalid):
             call(find_files, repo, glob=" ")
 
+    @pytest.mark.parametrize(
+        ("glob", "hint"),
+        [
+            ("lib/**/*.py", " In other directories:\nsrc/a.py"),
+            ("src/README.{md,rst}", " In other directories:\nREADME.md"),
+            ("lib/**/*.rs", ""),
+            ("lib/**", ""),
+            ("lib/", ""),
+        ],
+    )
+    def test_a_wrong_directory_is_told_from_a_wrong_name(self, repo: Path, glob: str, hint: str) -> None:
+        text = call(find_files, repo, glob=glob).text
+        assert text == f"No file matches {glob} (3 files looked at).{hint}"
+
 
 class TestWriteFile:
     def test_create(self, repo: Path) -> None:

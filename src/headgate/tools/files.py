@@ -98,14 +98,12 @@ def read_files(ctx: ToolContext, args: ReadFiles) -> Outcome:
 def find_files(ctx: ToolContext, args: FindFiles) -> Outcome:
     """Find files by name; * matches within a name, ** across directories. Ignored files are left out."""
     rules = glob_rules(args.glob, str(ctx.workspace.root))
-    looked_at = 0
-    found = []
-    for path in ctx.workspace.files():
-        looked_at += 1
-        if rules.covers(path):
-            found.append(show_path(path))
+    paths = list(ctx.workspace.files())
+    found = [show_path(path) for path in paths if rules.covers(path)]
     if not found:
-        return Outcome(clean_text(f"No file matches {args.glob} ({looked_at:,} files looked at)."))
+        text = f"No file matches {args.glob} ({len(paths):,} files looked at)."
+        text += _elsewhere(args.glob, paths, ctx.result_chars - len(text))
+        return Outcome(clean_text(text)[: ctx.result_chars])
     count = "1 file" if len(found) == 1 else f"{len(found):,} files"
     return Outcome(_listing(f"{count} found", found, ctx.result_chars))
 
@@ -145,6 +143,16 @@ def glob_rules(glob: str, root: str) -> Rules:
         raise ToolArgsInvalid("`glob` is empty; give a pattern such as *.py")
     lines = expand_braces(text)
     return Rules("\\" + line if line[:1] in ("!", "#") else line for line in lines)
+
+
+def _elsewhere(glob: str, paths: list[str], limit: int) -> str:
+    """What has such a name in other directories: a model that guesses the wrong one would guess it again."""
+    directory, _, name = glob.strip().rpartition("/")
+    if not directory or not name.strip("*"):
+        return ""
+    rules = glob_rules(name, "")
+    found = [show_path(path) for path in paths if rules.covers(path)]
+    return f" {_listing('In other directories', found, limit - 1)}" if found else ""
 
 
 def _entry_line(entry: Entry) -> str:
