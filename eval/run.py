@@ -14,7 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 from baseline import Server, run_baseline
@@ -83,11 +86,25 @@ def run_headgate(task: Task, server: Server, run: str, seconds: int, keep: Path 
     result.requests, result.prompt = report["requests"], report["prompt_tokens"]
     result.evaluated = report["prompt_tokens"] - report["cached_tokens"]
     result.completion = report["completion_tokens"]
-    for line in lines[:-1]:
-        if line["kind"] == "candidate_tried":
-            verdict = line["body"]["verdict"]
-            result.notes[verdict] = result.notes.get(verdict, 0) + 1
+    result.notes |= Counter(told(lines[:-1]))
     return result
+
+
+def told(events: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """What the events of a run are counted by: what came of its answers, or of its replies and calls."""
+    for event in events:
+        body = event["body"]
+        match event["kind"]:
+            case "candidate_tried":
+                yield body["verdict"]
+            case "reply_received" if not body["calls"]:
+                yield "no_call"
+            case "reply_failed":
+                yield "unusable_reply"
+            case "tool_finished":
+                yield "carried_out" if body["ok"] else "not_carried_out"
+                if body["changed"]:
+                    yield "changes"
 
 
 def parse_args() -> argparse.Namespace:

@@ -4,7 +4,7 @@ Both read eval/results.jsonl, which `python eval/run.py --results eval/results.j
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ RESULTS = Path(__file__).parent / "results.jsonl"
 
 _HEAD = "| run | limit | solved | wall time | requests | prompt tokens | of these read | completion tokens |"
 _VERDICTS = ("passed", "failed", "unchanged", "repeated", "unusable")
+_CALLS = ("unusable_reply", "no_call", "not_carried_out", "carried_out", "changes")
 _RULE = "|---|---|---|---|---|---|---|---|"
 
 
@@ -79,11 +80,31 @@ def answers(results: Sequence[Result]) -> str:
         "| run | answers | passed | failed | unchanged | repeated | unusable |",
         "|---|---|---|---|---|---|---|",
     ]
-    for run in dict.fromkeys(result.run for result in results if result.notes):
-        own = [result for result in results if result.run == run]
-        counts = [sum(result.notes.get(name, 0) for result in own) for name in _VERDICTS]
+    for run, counts in counted(results, _VERDICTS):
         rows.append(f"| {run} | {sum(counts)} | {' | '.join(map(str, counts))} |")
     return "\n".join(rows)
+
+
+def calls(results: Sequence[Result]) -> str:
+    """What came of replies and calls, one line for each run that gives the model tools."""
+    rows = [
+        "| run | replies unusable | with no call | calls not carried out | carried out | of these, changes |",
+        "|---|---|---|---|---|---|",
+    ]
+    with_answers = {run for run, _ in counted(results, _VERDICTS)}
+    for run, counts in counted(results, _CALLS):
+        if run not in with_answers:
+            rows.append(f"| {run} | {' | '.join(map(str, counts))} |")
+    return "\n".join(rows)
+
+
+def counted(results: Sequence[Result], names: Sequence[str]) -> Iterator[tuple[str, list[int]]]:
+    """For each run that has any of them: what its notes come to, over all of its tasks."""
+    for run in dict.fromkeys(result.run for result in results):
+        own = [result for result in results if result.run == run]
+        counts = [sum(result.notes.get(name, 0) for result in own) for name in names]
+        if any(counts):
+            yield run, counts
 
 
 def write_page(page: str, results: Sequence[Result]) -> str:
@@ -98,6 +119,7 @@ def write_page(page: str, results: Sequence[Result]) -> str:
         "answers": answers(on_all),
         "tasks": per_task(on_all),
         "subset": totals(on_subset),
+        "subset calls": calls(on_subset),
         "subset tasks": per_task(on_subset),
     }
     for name, table in tables.items():

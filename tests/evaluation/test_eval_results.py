@@ -86,6 +86,21 @@ def test_results_belong_to_a_run_a_task_and_a_model(tmp_path: Path) -> None:
         assert f"| {name} | " in printed
 
 
+def test_what_a_model_calls_is_counted(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    with answering('<tool_call>{"name": "ls", "arguments": {}}</tool_call>') as (url, asked):
+        given = ["--results", str(file), "--base-url", url, "--name", "m", "--tasks", "25"]
+        evaluate(*given, "--runs", "flat-text")
+    (row,) = rows(file)
+    assert (row["flow"], row["solved"]) == ("flat", False)
+    assert (row["requests"], row["prompt"]) == (len(asked), 10 * len(asked))
+    notes = row["notes"]
+    assert notes["carried_out"] >= 3
+    assert notes["not_carried_out"] >= 1  # the same once more, as often as one likes
+    assert notes["unusable_reply"] >= 1  # asked for a report, it calls on
+    assert sum(notes.values()) == row["requests"]
+
+
 def test_the_commit_tells_whether_files_differ_from_it(tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         identity = ["-c", "user.name=eval", "-c", "user.email=eval@localhost"]

@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from headgate.core.flow import Ending, Flow
-from headgate.core.messages import Category, Reply, clean_text
+from headgate.core.messages import Category, Reply, Usage, clean_text
 from headgate.core.phases import Mover
 from headgate.core.settings import Price
 from headgate.core.task import Constraints, TaskState
+from headgate.errors import ReplyInvalid
 
 
 class Body(BaseModel):
@@ -102,6 +103,16 @@ class MessageAdded(Body):
     slug: str
 
 
+def spent(usage: Usage, price: Price | None) -> dict[str, Any]:
+    """What a request cost, as the fields of an event."""
+    return {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "cached_tokens": usage.cached,
+        "cost": price.of(usage.prompt, usage.cached, usage.completion) if price else 0.0,
+    }
+
+
 class ReplyReceived(Body):
     """The model answered."""
 
@@ -117,15 +128,8 @@ class ReplyReceived(Body):
     @classmethod
     def of(cls, reply: Reply, price: Price | None = None) -> "ReplyReceived":
         """What the log keeps of a reply for good."""
-        usage = reply.usage + reply.aside
-        return cls(
-            cost=price.of(usage.prompt, usage.cached, usage.completion) if price else 0.0,
-            prompt_tokens=usage.prompt,
-            completion_tokens=usage.completion,
-            cached_tokens=usage.cached,
-            finish=reply.finish,
-            calls=tuple(clean_text(call.name)[:80] for call in reply.message.calls),
-        )
+        calls = tuple(clean_text(call.name)[:80] for call in reply.message.calls)
+        return cls(finish=reply.finish, calls=calls, **spent(reply.usage + reply.aside, price))
 
 
 class ReplyFailed(Body):
@@ -134,6 +138,16 @@ class ReplyFailed(Body):
     kind: Literal["reply_failed"] = "reply_failed"
     error: Literal["unavailable", "refused", "invalid", "overflow"]
     detail: str
+    prompt_tokens: int = 0
+    """What an answer that cannot be used cost nevertheless, where that is known; as of a reply."""
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float = 0.0
+
+    @classmethod
+    def unusable(cls, error: ReplyInvalid, price: Price) -> "ReplyFailed":
+        """The model answered, for nothing."""
+        return cls(error="invalid", detail=str(error), **spent(error.usage or Usage(), price))
 
 
 class FileHashes(Body):

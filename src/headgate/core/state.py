@@ -280,16 +280,12 @@ class State:
                 self.final_turns.append(body.reason)
             case ev.DecisionMade(action="retry") as body:
                 self.pending_retry = (stage.stage if stage else "", body.detail or body.reason)
-            case ev.ReplyReceived() as body:
+            case ev.ReplyReceived() | ev.ReplyFailed(error="invalid") as body:
                 self.resumes = 0
-                self.requests += 1
                 self.replies += 1
-                self.cost += body.cost
-                self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
+                self._spend(body)
             case ev.PhaseProbed() as body:
-                self.requests += 1
-                self.cost += body.cost
-                self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
+                self._spend(body)
             case ev.TaskResumed() as body:
                 self.resumes += 1
                 self.traceback = body.traceback or self.traceback
@@ -328,6 +324,11 @@ class State:
             entered.files_read, entered.calls = dict(last.files_read), Counter(last.calls)
             self.retries_before_write += not self.files_changed
         self.stages[path] = entered
+
+    def _spend(self, body: ev.ReplyReceived | ev.ReplyFailed | ev.PhaseProbed) -> None:
+        self.requests += 1
+        self.cost += body.cost
+        self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
 
     def _count_call(self, body: ev.ToolFinished) -> None:
         self.tool_calls[body.name] += 1

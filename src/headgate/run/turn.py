@@ -12,6 +12,7 @@ from headgate.core.events import (
     PhaseProbed,
     ReplyFailed,
     ReplyReceived,
+    spent,
 )
 from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
 from headgate.core.loops import due_nudge
@@ -63,20 +64,9 @@ async def _follow_phase(run: StageRun) -> None:
     model = job.models[run.stage.model]
     step = await next_phase(model, job.phase_control, job.state.phases, digest_turn(run))
     if probe := step.probe:
-        usage = probe.usage
-        run.record(
-            PhaseProbed(
-                prompt_tokens=usage.prompt,
-                completion_tokens=usage.completion,
-                cached_tokens=usage.cached,
-                cost=job.model_settings[run.stage.model].price.of(
-                    usage.prompt, usage.cached, usage.completion
-                ),
-                answer=probe.answer or "",
-                fault=probe.fault,
-                detail=job.redact(probe.detail),
-            )
-        )
+        cost = spent(probe.usage, job.model_settings[run.stage.model].price)
+        detail = job.redact(probe.detail)
+        run.record(PhaseProbed(answer=probe.answer or "", fault=probe.fault, detail=detail, **cost))
     if step.by:
         run.record(PhaseChanged(before=step.before, phase=step.phase, by=step.by, reason=step.reason))
     await job.log.commit()
@@ -145,7 +135,8 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
     except ContextOverflow as error:
         run.record(ReplyFailed(error="overflow", detail=str(error)))
     except ReplyInvalid as error:
-        run.record(ReplyFailed(error="invalid", detail=str(error)))
+        price = run.job.model_settings[run.stage.model].price
+        run.record(ReplyFailed.unusable(error, price))
         if request.tools and isinstance(error, ReplyTooLong):
             tell(run, "correct_too_long", fill("too_long"))
         elif request.tools:

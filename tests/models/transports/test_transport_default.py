@@ -9,6 +9,7 @@ import pytest
 from local_model_server import ASK, TOOLS, Body, Habits, calling, text
 
 from headgate.core.messages import Message, Model, Request, Usage
+from headgate.core.settings import ToolTransport
 from headgate.errors import ContextOverflow, ReplyInvalid
 from headgate.models.base import ModelSettings, find_window, open_fitted
 from headgate.models.transports.auto import AutoModel
@@ -208,6 +209,20 @@ async def test_broken_calls_are_no_silence(tmp_path: Path) -> None:
                 await converse(model, 1)
             await converse(model, 1)
     assert kinds(habits.asked) == ["native"] * 3
+
+
+@pytest.mark.parametrize("transport", [None, "text", "schema"])
+async def test_a_useless_reply_has_cost_what_it_cost(
+    transport: ToolTransport | None, tmp_path: Path
+) -> None:
+    habits = Habits(text('<tool_call>{"name": "ls", "arguments": {"path": "'))
+    async with habits.running() as server:
+        settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport=transport)
+        async with open_fitted(settings, cache=tmp_path) as (model, _):
+            with pytest.raises(ReplyInvalid) as caught:
+                await converse(model, 1)
+    assert caught.value.usage
+    assert (caught.value.usage.prompt > 0, caught.value.usage.completion) == (True, 5)
 
 
 async def test_a_request_without_tools_says_nothing_about_them(tmp_path: Path) -> None:

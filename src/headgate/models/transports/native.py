@@ -2,7 +2,13 @@
 
 from headgate.core.messages import Model, OnDelta, Reply, Request
 from headgate.models.profile import Profile
-from headgate.models.transports.replies import explain_problem, read_text, with_one_call, with_parsed
+from headgate.models.transports.replies import (
+    explain_problem,
+    paid_for,
+    read_text,
+    with_one_call,
+    with_parsed,
+)
 
 
 class NativeModel:
@@ -19,6 +25,10 @@ class NativeModel:
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply."""
         reply = await self._inner.reply(request, on_delta)
+        with paid_for(reply):
+            return self._read(reply, request)
+
+    def _read(self, reply: Reply, request: Request) -> Reply:
         message = reply.message
         if not message.content:
             return with_one_call(reply, self._profile)

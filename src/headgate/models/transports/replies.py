@@ -1,6 +1,7 @@
 """What all transports do with a reply: thinking apart, calls as calls, one of them where only one counts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from headgate.core.messages import Delta, Message, OnDelta, Reply, Request, ToolCall, ToolSpec
@@ -44,6 +45,16 @@ def with_one_call(reply: Reply, profile: Profile) -> Reply:
     if not profile.one_call or len(reply.message.calls) < 2:
         return reply
     return replace(reply, message=replace(reply.message, calls=reply.message.calls[:1], wire={}))
+
+
+@contextmanager
+def paid_for(reply: Reply) -> Iterator[None]:
+    """A reply that turns out to be of no use has cost what it cost."""
+    try:
+        yield
+    except ReplyInvalid as error:
+        error.usage = reply.usage + reply.aside
+        raise
 
 
 def explain_problem(problem: Problem, tools: Sequence[ToolSpec]) -> ReplyInvalid:

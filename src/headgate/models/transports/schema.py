@@ -17,7 +17,14 @@ from headgate.models.textcalls.toolbook import ToolBook
 from headgate.models.transports.callschema import call_schema, reaches_limit, string_limit
 from headgate.models.transports.describing import describe_tools
 from headgate.models.transports.rendering import Rendering
-from headgate.models.transports.replies import known_calls, read_text, watch, with_one_call, with_parsed
+from headgate.models.transports.replies import (
+    known_calls,
+    paid_for,
+    read_text,
+    watch,
+    with_one_call,
+    with_parsed,
+)
 from headgate.models.transports.servers import CONSTRAINTS, LONG_STRING, SAFE_STRING, Kind
 
 _FORM = """# Tools
@@ -53,8 +60,9 @@ class SchemaModel:
             reply = await self._inner.reply(asked, shown)
             return with_parsed(reply, read_text(reply, (), self._profile), request)
         reply = await self._ask(asked, tools, shown)
-        reply = replace(reply, message=known_calls(reply.message, tools))
-        return with_one_call(self._read(reply, request), self._profile)
+        with paid_for(reply):
+            reply = replace(reply, message=known_calls(reply.message, tools))
+            return with_one_call(self._read(reply, request), self._profile)
 
     def _schema(self, tools: tuple[ToolSpec, ...]) -> dict[str, Any]:
         known = self._schemas.get(tools)

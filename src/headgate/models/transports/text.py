@@ -9,6 +9,7 @@ from headgate.models.transports.rendering import Rendering
 from headgate.models.transports.replies import (
     explain_problem,
     known_calls,
+    paid_for,
     read_text,
     watch,
     with_one_call,
@@ -41,6 +42,11 @@ class TextModel:
         rendered = self._rendering.render(request.messages, tools)
         asked = replace(request, messages=rendered, tools=())
         reply = await self._inner.reply(asked, watch(on_delta, tools, self._profile))
+        with paid_for(reply):
+            return self._read(reply, request)
+
+    def _read(self, reply: Reply, request: Request) -> Reply:
+        tools = request.tools
         reply = replace(reply, message=known_calls(reply.message, tools))
         parsed = read_text(reply, tools, self._profile)
         # Of a reply that was cut off the runtime tells the model by itself.
