@@ -212,9 +212,7 @@ async def test_broken_calls_are_no_silence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("transport", [None, "text", "schema"])
-async def test_a_useless_reply_has_cost_what_it_cost(
-    transport: ToolTransport | None, tmp_path: Path
-) -> None:
+async def test_a_useless_reply_has_cost_what_it_cost(transport: ToolTransport | None, tmp_path: Path) -> None:
     habits = Habits(text('<tool_call>{"name": "ls", "arguments": {"path": "'))
     async with habits.running() as server:
         settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport=transport)
