@@ -28,6 +28,7 @@ from headgate.cli.localserver import local_server
 
 RUNS: dict[str, dict[str, object]] = {
     "headgate": {},
+    "flat": {"task_flow_mode": "flat"},
     "flat-native": {"task_flow_mode": "flat", "tool_transport": "native"},
     "flat-text": {"task_flow_mode": "flat", "tool_transport": "text"},
     "flat-schema": {"task_flow_mode": "flat", "tool_transport": "schema"},

@@ -16,11 +16,6 @@ HeadgateError
 Limits, stuck and failed are data, never exceptions.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from headgate.core.messages import Usage
-
 
 class HeadgateError(Exception):
     """The root. `str()` of any of these is one sentence fit for its audience."""
@@ -73,8 +68,8 @@ class ModelRefused(ModelError):
 class ReplyInvalid(ModelError):
     """The model answered, and the answer cannot be used."""
 
-    usage: "Usage | None" = None
-    """What it cost nevertheless, where that is known: of a reply that was cut off it is not."""
+    tokens: tuple[int, int, int] = (0, 0, 0)
+    """What it cost nevertheless, in the order of a Usage; of a reply that was cut off that is not known."""
 
 
 class ContextOverflow(ModelError):

@@ -10,7 +10,7 @@ import pytest
 from fakes import UnchangedTree
 
 from headgate.core.events import ReplyFailed
-from headgate.core.flow import Budget, Flow, Stage, ViewPolicy
+from headgate.core.flow import Budget, Flow, Stage, ToolScope, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, Timeouts
@@ -121,6 +121,44 @@ async def test_without_a_known_window_every_request_extends_the_one_before(store
         for earlier, later in zip(model.requests, model.requests[1:], strict=False)
         for mine, theirs in zip(earlier, later, strict=False)
     )
+
+
+@dataclass
+class Lister:
+    """A model that lists the root four times, reads a file, lists the root once more, and stops."""
+
+    name: str = "lister"
+
+    def __post_init__(self) -> None:
+        self.withheld: list[set[str]] = []
+
+    async def reply(self, request: Request, on_delta: object = None) -> Reply:
+        self.withheld.append(set(request.withheld))
+        number = len(self.withheld)
+        if number > 6:
+            return Reply(Message("assistant", "Seen."))
+        name, arguments = ("read_file", '{"path": "big.txt"}') if number == 5 else ("ls", "{}")
+        call = ToolCall(f"c{number}", name, arguments)
+        return Reply(Message("assistant", "", (call,)), finish="calls")
+
+
+async def test_the_tool_that_a_model_goes_in_circles_with_is_withheld_for_a_turn(store: Store) -> None:
+    model = Lister()
+    assert await run_flow(make_job(store, work(), {None: model})) == Decision("advance", "done")
+    assert model.withheld == [set(), set(), set(), {"ls"}, {"ls"}, set(), {"ls"}]
+
+
+async def test_tools_of_other_stages_that_are_sent_nevertheless_are_withheld(store: Store) -> None:
+    stages = (
+        Stage(id="list", tools=ToolScope(allow=("ls",)), allow_missing_done=True),
+        Stage(id="read", tools=ToolScope(allow=("read_file",)), allow_missing_done=True),
+    )
+    model = Lister()
+    job = make_job(store, Flow(name="test", stages=stages), {None: model})
+    job.stable_tools = True
+    await run_flow(job)
+    assert all("read_file" in withheld for withheld in model.withheld[:6])
+    assert model.withheld[-1] == {"ls"}
 
 
 async def test_a_tail_is_cut_when_a_stage_is_entered(store: Store) -> None:

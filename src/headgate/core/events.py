@@ -147,7 +147,7 @@ class ReplyFailed(Body):
     @classmethod
     def unusable(cls, error: ReplyInvalid, price: Price) -> "ReplyFailed":
         """The model answered, for nothing."""
-        return cls(error="invalid", detail=str(error), **spent(error.usage or Usage(), price))
+        return cls(error="invalid", detail=str(error), **spent(Usage(*error.tokens), price))
 
 
 class FileHashes(Body):

@@ -78,6 +78,8 @@ class Request:
     """A JSON schema that the reply is held to, where the server can."""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """Extra fields of this request's body: how a transport holds a reply to a form."""
+    withheld: frozenset[str] = frozenset()
+    """Of `tools`, those that would be refused now: a form that replies are held to has no place for them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,6 +271,17 @@ class StageRun:
             self.job.stable_specs if self.job.stable_tools and not self.state.final_granted else self.visible
         )
 
+    @property
+    def withheld(self) -> frozenset[str]:
+        """What it is sent and would be refused now: tools of other stages, and what it circles with."""
+        withheld = {spec.name for spec in self.shown} - {spec.name for spec in self.visible}
+        memory, limit = self.state.memory, self.stage.budget.identical_calls
+        if limit and memory.repeats() >= limit:
+            withheld.add(memory.names[memory.latest])
+        if self.state.verdict is not None:  # it has just said that it is done, and is not
+            withheld.add(DONE_TOOL)
+        return frozenset(withheld)
+
     def tool(self, name: str) -> Tool | None:
         return self.done_tool if name == DONE_TOOL else self.job.tools.get(name)
 

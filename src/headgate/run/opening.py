@@ -1,11 +1,19 @@
 """What a conversation starts with: the system prompt, the task, its constraints, notes of earlier stages."""
 
+from collections import Counter
+
 from headgate.config.texts import fill, prompt
 from headgate.core.events import Note
 from headgate.core.flow import Stage
+from headgate.host.workspace import Workspace, show_path
 from headgate.run.guides import NAME, read_guide
 from headgate.run.job import Job
+from headgate.tools.files import listing
 from headgate.tools.signals import render_plan
+
+LISTED = 40
+LISTED_CHARS = 2_000
+"""What is told of the repository's files: a few hundred tokens, read once."""
 
 
 def system_message(job: Job, stage: Stage) -> str:
@@ -23,11 +31,23 @@ def opening_message(job: Job, stage: Stage) -> str:
     parts = [f"Task:\n{job.task.goal}"]
     if constraints := job.task.constraints.render():
         parts.append(constraints)
+    if files := list_files(job.context.workspace):
+        parts.append(files)
     if job.earlier_report:
         parts.append(fill("earlier_attempt", report=job.earlier_report))
     if stage.view.transcript == "own":
         parts += _from_earlier_stages(job, stage)
     return "\n\n".join(parts)
+
+
+def list_files(workspace: Workspace) -> str:
+    """All files if they are few, else the directories at the root: a model that guesses paths guesses on."""
+    paths = [show_path(path) for path in workspace.files()]
+    if len(paths) <= LISTED:
+        return listing("Files in the repository", paths, LISTED_CHARS) if paths else ""
+    folders = Counter(path.partition("/")[0] for path in paths if "/" in path)
+    used = [f"{name}/ ({count:,})" for name, count in folders.items()]
+    return listing("Directories, with their number of files", used, LISTED_CHARS) if used else ""
 
 
 def stage_message(stage: Stage) -> str:

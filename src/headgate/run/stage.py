@@ -3,6 +3,8 @@
 Each step ends with one commit, so that what was counted up to there is all that the next one needs.
 """
 
+import asyncio
+
 from headgate.config.texts import fill
 from headgate.core.events import (
     DecisionMade,
@@ -100,7 +102,7 @@ async def _open_conversation(run: StageRun, entry: Entrance) -> None:
         system = system_message(job, stage)
         run.record(MessageAdded(role="system", slug="system"), system)
         run.transcript.add(Message("system", system))
-        tell(run, "task", opening_message(job, stage))
+        tell(run, "task", await asyncio.to_thread(opening_message, job, stage))
     if entry.reason == "next":
         tell(run, "stage", stage_message(stage))
         run.transcript.rebuild(stage.view)

@@ -120,7 +120,7 @@ async def _ask(run: StageRun) -> Reply | None:
     """The model's reply, fit for the transcript; None if there is none, with the reason in the log."""
     job = run.job
     sent = messages_to_send(run, job.phase_control, job.state.phases, job.phase_prompt_place)
-    return await ask_model(run, Request(sent, run.shown))
+    return await ask_model(run, Request(sent, run.shown, withheld=run.withheld))
 
 
 async def ask_model(run: StageRun, request: Request) -> Reply | None:

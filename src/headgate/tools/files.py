@@ -38,7 +38,7 @@ class ReadFiles(Args):
 class FindFiles(Args):
     """Arguments of find_files."""
 
-    glob: str = Field(description="Such as *.py or src/**/test_*")
+    glob: str = Field(description="Such as *.py")
 
 
 class WriteFile(Args):
@@ -58,7 +58,7 @@ def ls(ctx: ToolContext, args: Ls) -> Outcome:
         return Outcome(clean_text(f"{shown} is empty."))
     lines = [_entry_line(entry) for entry in entries]
     count = "1 entry" if len(lines) == 1 else f"{len(lines):,} entries"
-    return Outcome(_listing(f"{shown} ({count})", lines, ctx.result_chars))
+    return Outcome(listing(f"{shown} ({count})", lines, ctx.result_chars))
 
 
 @tool("read")
@@ -105,7 +105,7 @@ def find_files(ctx: ToolContext, args: FindFiles) -> Outcome:
         text += _elsewhere(args.glob, paths, ctx.result_chars - len(text))
         return Outcome(clean_text(text)[: ctx.result_chars])
     count = "1 file" if len(found) == 1 else f"{len(found):,} files"
-    return Outcome(_listing(f"{count} found", found, ctx.result_chars))
+    return Outcome(listing(f"{count} found", found, ctx.result_chars))
 
 
 @tool("write")
@@ -152,7 +152,7 @@ def _elsewhere(glob: str, paths: list[str], limit: int) -> str:
         return ""
     rules = glob_rules(name, "")
     found = [show_path(path) for path in paths if rules.covers(path)]
-    return f" {_listing('In other directories', found, limit - 1)}" if found else ""
+    return f" {listing('In other directories', found, limit - 1)}" if found else ""
 
 
 def _entry_line(entry: Entry) -> str:
@@ -168,7 +168,7 @@ def _entry_line(entry: Entry) -> str:
             return f"{name} (special file)"
 
 
-def _listing(header: str, lines: list[str], limit: int) -> str:
+def listing(header: str, lines: list[str], limit: int) -> str:
     """As many lines as fit; the last says how many do not."""
     room = limit - len(header) - 60
     shown = 0

@@ -189,6 +189,29 @@ async def test_without_tools_nothing_is_constrained() -> None:
     assert model.asked[0].extra_body == {}
 
 
+@pytest.mark.parametrize(
+    ("withheld", "possible"),
+    [
+        ((), ["ls", "write_file"]),
+        (("ls", "elsewhere"), ["write_file"]),
+        (("ls", "write_file"), ["ls", "write_file"]),  # a form that nothing fits is none
+    ],
+)
+async def test_what_would_be_refused_has_no_place_in_the_form(
+    withheld: tuple[str, ...], possible: list[str]
+) -> None:
+    habits = Habits(text('{"thought": "t", "name": "write_file", "arguments": {"path": "a", "content": ""}}'))
+    async with habits.running() as server:
+        wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="schema")
+        async with open_model(wanted) as model:
+            await model.reply(Request([ASK], (LS, WRITE)))
+            await model.reply(Request([ASK], (LS, WRITE), withheld=frozenset(withheld)))
+    first, second = habits.asked
+    schema = second["response_format"]["json_schema"]["schema"]
+    assert [option["properties"]["name"]["const"] for option in schema["anyOf"]] == possible
+    assert second["messages"] == first["messages"]  # what the server has read stays as it was
+
+
 async def test_what_is_sent() -> None:
     habits = Habits(text('{"thought": "t", "name": "ls", "arguments": {}}'))
     talk = [

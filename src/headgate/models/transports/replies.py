@@ -53,7 +53,8 @@ def paid_for(reply: Reply) -> Iterator[None]:
     try:
         yield
     except ReplyInvalid as error:
-        error.usage = reply.usage + reply.aside
+        cost = reply.usage + reply.aside
+        error.tokens = (cost.prompt, cost.completion, cost.cached)
         raise
 
 

@@ -76,7 +76,8 @@ class SchemaModel:
         """The reply, by the first of the server's fields for a schema that it does not object to."""
         while True:
             try:
-                extra = {**request.extra_body, **self._constraints[0](self._schema(tools))}
+                open_tools = tuple(tool for tool in tools if tool.name not in request.withheld)
+                extra = {**request.extra_body, **self._constraints[0](self._schema(open_tools or tools))}
                 return await self._inner.reply(replace(request, extra_body=extra), on_delta)
             except RequestRejected as rejected:
                 if self._long > SAFE_STRING and _GRAMMAR.search(rejected.detail):
