@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pytest
 from fakes import UnchangedTree
 
 from headgate.core.events import ReplyFailed
-from headgate.core.flow import Budget, Flow, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, Timeouts
@@ -123,11 +123,15 @@ async def test_without_a_known_window_every_request_extends_the_one_before(store
     )
 
 
-@dataclass
-class Lister:
-    """A model that lists the root four times, reads a file, lists the root once more, and stops."""
+LIST, READ, DONE = ("ls", "{}"), ("read_file", '{"path": "big.txt"}'), ("stage_done", '{"summary": "Seen."}')
 
-    name: str = "lister"
+
+@dataclass
+class Caller:
+    """A model that makes these calls, one in each reply, then stops; it keeps what was withheld from it."""
+
+    calls: Sequence[tuple[str, str]]
+    name: str = "caller"
 
     def __post_init__(self) -> None:
         self.withheld: list[set[str]] = []
@@ -135,30 +139,35 @@ class Lister:
     async def reply(self, request: Request, on_delta: object = None) -> Reply:
         self.withheld.append(set(request.withheld))
         number = len(self.withheld)
-        if number > 6:
+        if number > len(self.calls):
             return Reply(Message("assistant", "Seen."))
-        name, arguments = ("read_file", '{"path": "big.txt"}') if number == 5 else ("ls", "{}")
-        call = ToolCall(f"c{number}", name, arguments)
+        call = ToolCall(f"c{number}", *self.calls[number - 1])
         return Reply(Message("assistant", "", (call,)), finish="calls")
 
 
 async def test_the_tool_that_a_model_goes_in_circles_with_is_withheld_for_a_turn(store: Store) -> None:
-    model = Lister()
+    model = Caller([LIST, LIST, LIST, LIST, READ, LIST])
     assert await run_flow(make_job(store, work(), {None: model})) == Decision("advance", "done")
     assert model.withheld == [set(), set(), set(), {"ls"}, {"ls"}, set(), {"ls"}]
 
 
+async def test_a_model_that_is_not_done_cannot_say_so_twice_in_a_row(store: Store) -> None:
+    model = Caller([DONE, LIST, DONE, READ, DONE])
+    flow = work(checks=Checks(files_read=1))
+    assert await run_flow(make_job(store, flow, {None: model})) == Decision("advance", "done")
+    assert model.withheld == [set(), {"stage_done"}, set(), {"stage_done"}, set()]
+
+
 async def test_tools_of_other_stages_that_are_sent_nevertheless_are_withheld(store: Store) -> None:
     stages = (
-        Stage(id="list", tools=ToolScope(allow=("ls",)), allow_missing_done=True),
-        Stage(id="read", tools=ToolScope(allow=("read_file",)), allow_missing_done=True),
+        Stage(id="list", tools=ToolScope(allow=("ls",))),
+        Stage(id="read", tools=ToolScope(allow=("read_file",))),
     )
-    model = Lister()
+    model = Caller([LIST, DONE, READ, DONE])
     job = make_job(store, Flow(name="test", stages=stages), {None: model})
     job.stable_tools = True
     await run_flow(job)
-    assert all("read_file" in withheld for withheld in model.withheld[:6])
-    assert model.withheld[-1] == {"ls"}
+    assert model.withheld == [{"read_file"}, {"read_file"}, {"ls"}, {"ls"}]
 
 
 async def test_a_tail_is_cut_when_a_stage_is_entered(store: Store) -> None:
