@@ -148,7 +148,7 @@ class Caller:
 async def test_the_tool_that_a_model_goes_in_circles_with_is_withheld_for_a_turn(store: Store) -> None:
     model = Caller([LIST, LIST, LIST, LIST, READ, LIST])
     assert await run_flow(make_job(store, work(), {None: model})) == Decision("advance", "done")
-    assert model.withheld == [set(), set(), set(), {"ls"}, {"ls"}, set(), {"ls"}]
+    assert model.withheld == [set(), set(), {"ls"}, {"ls"}, {"ls"}, set(), {"ls"}]
 
 
 async def test_a_model_that_is_not_done_cannot_say_so_twice_in_a_row(store: Store) -> None:

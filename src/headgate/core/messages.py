@@ -79,7 +79,7 @@ class Request:
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """Extra fields of this request's body: how a transport holds a reply to a form."""
     withheld: frozenset[str] = frozenset()
-    """Of `tools`, those that would be refused now: a form that replies are held to has no place for them."""
+    """Of `tools`, those that are of no use now: a form that replies are held to has no place for them."""
 
 
 @dataclass(frozen=True, slots=True)

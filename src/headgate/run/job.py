@@ -273,10 +273,11 @@ class StageRun:
 
     @property
     def withheld(self) -> frozenset[str]:
-        """What it is sent and would be refused now: tools of other stages, and what it circles with."""
+        """What it is sent and is of no use now: tools of other stages, and what it circles with."""
         withheld = {spec.name for spec in self.shown} - {spec.name for spec in self.visible}
-        memory, limit = self.state.memory, self.stage.budget.identical_calls
-        if limit and memory.repeats() >= limit:
+        memory = self.state.memory
+        # Refused is the third such call; but a small model that makes the second makes the third as well.
+        if self.stage.budget.identical_calls and memory.repeats() > 1:
             withheld.add(memory.names[memory.latest])
         if self.state.verdict is not None:  # it has just said that it is done, and is not
             withheld.add(DONE_TOOL)
