@@ -67,7 +67,12 @@ async def work(
     async with habits.running() as server:
         settings = {"model": "openai/m", "base_url": server.url, **model}
         (repo / "agent.yaml").write_text(json.dumps({"models": {"w": settings}, "model": "w", **(top or {})}))
-        loaded = load_config(repo, environ={}, flags={"flow": "flat"}, user_file=repo.parent / "none.yaml")
+        loaded = load_config(
+            repo,
+            environ={},
+            flags={} if "flow" in (top or {}) else {"flow": "flat"},
+            user_file=repo.parent / "none.yaml",
+        )
         engine = Engine.open(repo, loaded)
         events: list[Event] = []
         engine.bus.on_event.append(events.append)
@@ -96,6 +101,30 @@ async def test_a_task_is_done_over_each(repo: Path, form: str, transport: str | 
     assert len(habits.asked) == requests
     assert report.requests == 3
     assert ("tools" in habits.asked[-1]) == (form == "native")
+
+
+@pytest.mark.parametrize(
+    ("visibility", "told"), [(None, [True, True, True]), ("hidden", [False, False, True])]
+)
+async def test_with_a_form_the_tools_are_told_once_and_only_those_of_the_stage_fit(
+    repo: Path, visibility: str | None, told: list[bool]
+) -> None:
+    steps: Steps = [
+        ("read_file", {"path": "calc.py"}),
+        ("stage_done", {"summary": "Seen."}),
+        ("edit_file", {"path": "calc.py", "old": "a - b", "new": "a + b"}),
+    ]
+    habits = Habits(Worker("schema", steps))
+    stages = [
+        {"id": "look", "tools_allow": ["read"]},
+        {"id": "mend", "advance": "rules", "checks": ["code_changed"]},
+    ]
+    top = {"flow": stages} | ({"tools_visibility": visibility} if visibility else {})
+    report, _ = await work(repo, habits, top, tool_transport="schema")
+    assert report.state == "SUCCESS"
+    assert ["edit_file" in body["messages"][0]["content"] for body in habits.asked] == told
+    fitting = [json.dumps(body["response_format"]) for body in habits.asked]
+    assert ["edit_file" in form for form in fitting] == [False, False, True]
 
 
 async def test_a_task_finds_out_by_itself_that_only_a_schema_works(repo: Path) -> None:
