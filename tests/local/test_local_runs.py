@@ -65,6 +65,7 @@ class Opened:
 
 def make_repo(repo: Path, names: tuple[str, ...]) -> Path:
     subprocess.run(["git", "init", "-q", str(repo)], check=True)
+    (repo / ".gitignore").write_text("*\n")  # so that `ls` alone tells the names, not the first message
     for name in names:
         (repo / name).touch()
     return repo
