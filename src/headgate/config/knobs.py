@@ -86,9 +86,8 @@ class FlowKnobs(Settings):
     """The tools, by name or category, of stages that do not say so; absent: every tool."""
     tools_block: tuple[str, ...] | None = None
     """Tools that stages which do not say so do not have."""
-    tools_visibility: Literal["auto", "hidden", "stable"] = "auto"
-    """`hidden` sends a stage's own tools alone; `stable` the same list in every stage, and refuses; `auto` is
-    `stable` where every model has `tool_transport: schema`, which leaves it no way to call the others."""
+    tools_visibility: Literal["hidden", "stable"] = "hidden"
+    """`hidden` sends a stage's own tools alone; `stable` sends the same list in every stage, and refuses."""
     task_status: Literal["auto", "always", "never"] = "auto"
     """Offer the model a tool to report its status: beside tools that get something done, always, or never."""
     task_status_standalone: int | None = Field(None, ge=1)

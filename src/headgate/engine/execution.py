@@ -3,7 +3,7 @@
 import asyncio
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +14,6 @@ from headgate.core.events import TaskResumed, TaskStarted
 from headgate.core.messages import Model
 from headgate.core.report import Report, build_report, render_markdown
 from headgate.core.rules import Decision
-from headgate.core.settings import ModelSettings
 from headgate.core.state import fold
 from headgate.core.task import Options, Task, TaskState
 from headgate.engine.bus import Bus
@@ -239,7 +238,7 @@ class Execution:
                 limits=config.limits,
                 stopping=lambda: self._stopping,
                 status_always=config.task_status == "always",
-                stable_tools=_has_stable_tools(config.tools_visibility, settings.values()),
+                stable_tools=config.tools_visibility == "stable",
                 tests_closed=(self.task.protect_tests or config.protect_tests) == "all",
                 proposing=self._proposing,
                 earlier_report=self._earlier_report(),
@@ -292,10 +291,3 @@ class Execution:
         if self._past:
             return Resolved(self.log.state.boundaries, unenforced=self.log.state.unenforced)
         return task_boundaries(self.folder.repo, config, self.task)
-
-
-def _has_stable_tools(visibility: str, models: Iterable[ModelSettings]) -> bool:
-    """A form has no place for tools of other stages, so that they may be described from the beginning."""
-    return visibility == "stable" or (
-        visibility == "auto" and all(model.tool_transport == "schema" for model in models)
-    )

@@ -275,9 +275,9 @@ class StageRun:
     def withheld(self) -> frozenset[str]:
         """What it is sent and is of no use now: tools of other stages, and what it circles with."""
         withheld = {spec.name for spec in self.shown} - {spec.name for spec in self.visible}
-        memory = self.state.memory
-        # Refused is the third such call; but a small model that makes the second makes the third as well.
-        if self.stage.budget.identical_calls and memory.repeats() > 1:
+        memory, limit = self.state.memory, self.stage.budget.identical_calls
+        # Refused is the third such call by default; but a small model that makes the second makes it, too.
+        if limit and memory.repeats() >= min(limit, 2):
             withheld.add(memory.names[memory.latest])
         if self.state.verdict is not None:  # it has just said that it is done, and is not
             withheld.add(DONE_TOOL)

@@ -104,7 +104,7 @@ async def test_a_task_is_done_over_each(repo: Path, form: str, transport: str | 
 
 
 @pytest.mark.parametrize(
-    ("visibility", "told"), [(None, [True, True, True]), ("hidden", [False, False, True])]
+    ("visibility", "told"), [("stable", [True, True, True]), (None, [False, False, True])]
 )
 async def test_with_a_form_the_tools_are_told_once_and_only_those_of_the_stage_fit(
     repo: Path, visibility: str | None, told: list[bool]
