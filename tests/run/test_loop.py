@@ -30,7 +30,7 @@ TASK = Task(id="t1", text="Look.", goal="Look.", constraints=Constraints(keep=("
 
 @dataclass
 class Reader:
-    """A model that reads the same large file again and again, then stops."""
+    """A model that reads on in a large file, then stops."""
 
     reads: int
     name: str = "reader"
@@ -44,8 +44,8 @@ class Reader:
         usage = Usage(prompt=size // 4, completion=10)
         if len(self.requests) > self.reads:
             return Reply(Message("assistant", "Seen."), usage)
-        number = len(self.requests)  # no two calls are the same: that would be a loop
-        call = ToolCall(f"c{number}", "read_file", f'{{"path": "big.txt", "end_line": {1_000 + number}}}')
+        number = len(self.requests)  # no two results are the same: they would be shown once
+        call = ToolCall(f"c{number}", "read_file", f'{{"path": "big.txt", "start_line": {number}}}')
         return Reply(Message("assistant", "", (call,)), usage, "calls")
 
 
@@ -149,6 +149,12 @@ async def test_the_tool_that_a_model_goes_in_circles_with_is_withheld_for_a_turn
     model = Caller([LIST, LIST, LIST, LIST, READ, LIST])
     assert await run_flow(make_job(store, work(), {None: model})) == Decision("advance", "done")
     assert model.withheld == [set(), set(), {"ls"}, {"ls"}, {"ls"}, set(), {"ls"}]
+
+
+async def test_tools_that_a_model_circles_with_in_turn_are_withheld_together(store: Store) -> None:
+    model = Caller([LIST, READ, LIST, READ, DONE])
+    assert await run_flow(make_job(store, work(), {None: model})) == Decision("advance", "done")
+    assert model.withheld == [set(), set(), set(), {"ls"}, {"ls", "read_file"}]
 
 
 async def test_a_model_that_is_not_done_cannot_say_so_twice_in_a_row(store: Store) -> None:

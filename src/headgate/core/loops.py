@@ -18,6 +18,8 @@ class CallMemory:
     """The tool that each of them called."""
     latest: str = ""
     """The call that was answered last."""
+    circling: set[str] = field(default_factory=set)
+    """The tools with a call that brought the same again."""
     read_turns: int = 0
     """Turns in a row that read nothing new."""
     thought_turns: int = 0
@@ -63,6 +65,8 @@ class CallMemory:
         same = refused or before == result
         self.repeated[key] = (before if refused else result, count + 1 if same else 1)
         self.latest, self.names[key] = key, name
+        if same:
+            self.circling.add(name)
 
     def forget(self) -> None:
         """Something has changed: what was brought before may be brought again for good reason."""
@@ -70,6 +74,7 @@ class CallMemory:
         self.read_turns = self.thought_turns = 0
         self._results.clear()
         self.names.clear()
+        self.circling.clear()
         self.latest = ""
 
     def count(self, key: str) -> int:

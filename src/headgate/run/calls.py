@@ -25,6 +25,11 @@ from headgate.run.verification import run_verification
 from headgate.tools.base import Args, Outcome, Tool
 from headgate.tools.output import cap
 
+SEEN = "The same as a result above, which still holds."
+"""Stands for what the model has before it already: a local model would read it all again."""
+LONG = 200
+"""Characters from which on that is worth it."""
+
 
 class UnknownTool(ToolError):
     """The model called something that does not exist."""
@@ -68,6 +73,8 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     text = cap(
         run.job.redact(clean_text(answer.text)), run.job.context.result_chars, run.job.context.save_output
     )
+    known = category == "read" and not answer.error and run.transcript.shows_result(text)
+    shown = SEEN if known and len(text) > LONG else text
     run.record(
         ToolFinished(
             call=call.id,
@@ -82,9 +89,9 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
             key=key,
             result=_digest(text),
         ),
-        text,
+        shown,
     )
-    run.transcript.add(Message("tool", text, call_id=call.id, failed=bool(answer.error)))
+    run.transcript.add(Message("tool", shown, call_id=call.id, failed=bool(answer.error)))
 
 
 async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: bool) -> Answer:

@@ -187,6 +187,10 @@ class Job:
         return self.transcripts.setdefault(key, Transcript())
 
 
+IDLE_READS = 2
+"""Turns in a row that read nothing new, after which the next one is to do something else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entrance:
     """Why a stage is entered, and what the model is told about it."""
@@ -267,18 +271,18 @@ class StageRun:
     @property
     def shown(self) -> tuple[ToolSpec, ...]:
         """What the model is sent: what it may call, or, to keep the prompt's beginning, all there is."""
-        return (
-            self.job.stable_specs if self.job.stable_tools and not self.state.final_granted else self.visible
-        )
+        return self.job.stable_specs if self.job.stable_tools else self.visible
 
     @property
     def withheld(self) -> frozenset[str]:
         """What it is sent and is of no use now: tools of other stages, and what it circles with."""
         withheld = {spec.name for spec in self.shown} - {spec.name for spec in self.visible}
-        memory, limit = self.state.memory, self.stage.budget.identical_calls
+        memory, budget = self.state.memory, self.stage.budget
         # Refused is the third such call by default; but a small model that makes the second makes it, too.
-        if limit and memory.repeats() >= min(limit, 2):
+        if budget.identical_calls and memory.repeats() >= min(budget.identical_calls, 2):
             withheld.add(memory.names[memory.latest])
+        if budget.idle_reads and memory.idle()[0] >= min(budget.idle_reads, IDLE_READS):
+            withheld |= memory.circling & {spec.name for spec in self.visible if spec.category == "read"}
         if self.state.verdict is not None:  # it has just said that it is done, and is not
             withheld.add(DONE_TOOL)
         return frozenset(withheld)

@@ -1,0 +1,1 @@
+grep -q "^0 is" n.txt
