@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -87,25 +87,40 @@ def run_headgate(task: Task, server: Server, run: str, seconds: int, keep: Path 
     result.requests, result.prompt = report["requests"], report["prompt_tokens"]
     result.evaluated = report["prompt_tokens"] - report["cached_tokens"]
     result.completion = report["completion_tokens"]
-    result.notes |= Counter(told(lines[:-1]))
+    result.notes |= told(lines[:-1])
     return result
 
 
-def told(events: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """What the events of a run are counted by: what came of its answers, or of its replies and calls."""
+def told(events: Iterable[dict[str, Any]]) -> Counter[str]:
+    """What the events of a run come to: answers, or replies and calls, and what changes of stage cost.
+
+    A final turn is such a change, too: it has fewer tools.
+    """
+    counts: Counter[str] = Counter()
+    begun = turned = False
     for event in events:
         body = event["body"]
         match event["kind"]:
+            case "stage_started":
+                begun, turned = True, begun
+            case "decision_made" if body["action"] == "final_turn":
+                turned = True
             case "candidate_tried":
-                yield body["verdict"]
-            case "reply_received" if not body["calls"]:
-                yield "no_call"
+                counts[body["verdict"]] += 1
+            case "reply_received":
+                if turned:
+                    counts["first_replies"] += 1
+                    counts["read_for_these"] += body["prompt_tokens"] - body["cached_tokens"]
+                    turned = False
+                if not body["calls"]:
+                    counts["no_call"] += 1
             case "reply_failed":
-                yield "unusable_reply"
+                counts["unusable_reply"] += 1
             case "tool_finished":
-                yield "carried_out" if body["ok"] else "not_carried_out"
+                counts["carried_out" if body["ok"] else "not_carried_out"] += 1
                 if body["changed"]:
-                    yield "changes"
+                    counts["changes"] += 1
+    return counts
 
 
 def parse_args() -> argparse.Namespace:

@@ -15,7 +15,15 @@ RESULTS = Path(__file__).parent / "results.jsonl"
 
 _HEAD = "| run | limit | solved | wall time | requests | prompt tokens | of these read | completion tokens |"
 _VERDICTS = ("passed", "failed", "unchanged", "repeated", "unusable")
-_CALLS = ("unusable_reply", "no_call", "not_carried_out", "carried_out", "changes")
+_CALLS = {
+    "unusable_reply": "replies unusable",
+    "no_call": "with no call",
+    "not_carried_out": "calls not carried out",
+    "carried_out": "carried out",
+    "changes": "of these, changes",
+    "first_replies": "replies after a change of stage",
+    "read_for_these": "tokens read for these",
+}
 _RULE = "|---|---|---|---|---|---|---|---|"
 
 
@@ -87,18 +95,15 @@ def answers(results: Sequence[Result]) -> str:
 
 def calls(results: Sequence[Result]) -> str:
     """What came of replies and calls, one line for each run that gives the model tools."""
-    rows = [
-        "| run | replies unusable | with no call | calls not carried out | carried out | of these, changes |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = [f"| run | {' | '.join(_CALLS.values())} |", f"|---|{'---|' * len(_CALLS)}"]
     with_answers = {run for run, _ in counted(results, _VERDICTS)}
     for run, counts in counted(results, _CALLS):
         if run not in with_answers:
-            rows.append(f"| {run} | {' | '.join(map(str, counts))} |")
+            rows.append(f"| {run} | {' | '.join(f'{count:,}' for count in counts)} |")
     return "\n".join(rows)
 
 
-def counted(results: Sequence[Result], names: Sequence[str]) -> Iterator[tuple[str, list[int]]]:
+def counted(results: Sequence[Result], names: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
     """For each run that has any of them: what its notes come to, over all of its tasks."""
     for run in dict.fromkeys(result.run for result in results):
         own = [result for result in results if result.run == run]

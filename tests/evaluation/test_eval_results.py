@@ -98,7 +98,9 @@ def test_what_a_model_calls_is_counted(tmp_path: Path) -> None:
     assert notes["carried_out"] >= 3
     assert notes["not_carried_out"] >= 1  # the same once more, as often as one likes
     assert notes["unusable_reply"] >= 1  # asked for a report, it calls on
-    assert sum(notes.values()) == row["requests"]
+    one_each = ("carried_out", "not_carried_out", "unusable_reply", "no_call")
+    assert sum(notes.get(name, 0) for name in one_each) == row["requests"]
+    assert (notes["first_replies"], notes["read_for_these"]) == (1, 10)  # the final turn's
 
 
 def test_the_commit_tells_whether_files_differ_from_it(tmp_path: Path) -> None:

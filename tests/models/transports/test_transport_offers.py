@@ -1,4 +1,4 @@
-"""Fewer tools than described: the beginning of the prompt stays, and one line at its end tells of them."""
+"""Other tools than described: the beginning of the prompt stays, and a line near its end tells of them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +14,7 @@ from headgate.core.messages import Message, Model, OnDelta, Reply, Request, Tool
 from headgate.models.base import ModelSettings, open_model
 from headgate.models.openai import WIRE, encode_message
 from headgate.models.profile import UNKNOWN
+from headgate.models.transports.describing import describe_tool
 from headgate.models.transports.schema import SchemaModel
 from headgate.models.transports.text import TextModel
 
@@ -89,16 +90,51 @@ def constrained(body: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_more_tools_are_described_anew(kind: type[TextModel | SchemaModel]) -> None:
+async def test_more_tools_are_described_where_they_come(kind: type[TextModel | SchemaModel]) -> None:
     inner = Calling()
-    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], (LS, DONE), (DONE,), TOOLS, (DONE,))
-    systems = [request.messages[0] for request in inner.asked]
-    assert systems[0] is systems[1]
-    assert systems[2] is systems[3]
-    assert ["write_file(" in system.content for system in systems] == [False, False, True, True]
-    # The old line is gone with the old description.
-    assert "Now only" not in "".join(told(inner.asked[2]))
-    assert told(inner.asked[3])[-1].endswith("Now only: stage_done.")
+    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], (LS, DONE), (DONE,), TOOLS, (DONE,), TOOLS, (LS, DONE))
+    assert "write_file(" not in told(inner.asked[0])[0]
+    ends = [content.partition("</tool_response>")[2].strip() for content in told(inner.asked[-1])[3::2]]
+    assert ends == [
+        "Now only: stage_done.",
+        f"Now only: ls, write_file, stage_done. New among them:\n{describe_tool(WRITE)}",
+        "Now only: stage_done.",
+        "Now only: ls, write_file, stage_done.",
+        "Now only: ls, stage_done.",
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_tool_that_reads_otherwise_is_described_again(kind: type[TextModel | SchemaModel]) -> None:
+    inner = Calling()
+    other = replace(DONE, description="Ends the other stage.")
+    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, (other,), (DONE,))
+    last = told(inner.asked[-1])
+    assert last[3].endswith(f"Now only: stage_done. New among them:\n{describe_tool(other)}")
+    assert last[5].endswith(f"Now only: stage_done. New among them:\n{describe_tool(DONE)}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_where_little_was_said_more_tools_are_described_anew(
+    kind: type[TextModel | SchemaModel],
+) -> None:
+    inner = Calling()
+    model = kind(inner, UNKNOWN)
+    for tools in ((LS, DONE), TOOLS):
+        await model.reply(Request([SYSTEM, ASK], tools))
+    assert ["write_file(" in told(request)[0] for request in inner.asked] == [False, True]
+    assert told(inner.asked[1])[1:] == [ASK.content]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_description_that_was_cut_away_is_given_again(kind: type[TextModel | SchemaModel]) -> None:
+    inner = Calling()
+    model = kind(inner, UNKNOWN)
+    talk = [SYSTEM, ASK, *turn(1)]
+    await model.reply(Request(talk[:2], (LS, DONE)))
+    await model.reply(Request(talk, TOOLS))
+    await model.reply(Request([SYSTEM, ASK, *turn(2)], TOOLS))
+    assert [describe_tool(WRITE) in told(request)[-1] for request in inner.asked] == [False, True, True]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -150,7 +186,7 @@ async def test_each_conversation_has_a_description_of_its_own(kind: type[TextMod
     ]
 
 
-async def test_a_hint_that_is_never_stored_carries_the_line_along() -> None:
+async def test_a_hint_that_is_never_stored_stands_behind_the_line() -> None:
     inner = Calling()
     model = TextModel(inner, UNKNOWN)
     talk = [SYSTEM, ASK, *turn(1)]
@@ -158,7 +194,7 @@ async def test_a_hint_that_is_never_stored_carries_the_line_along() -> None:
         await model.reply(
             Request([*talk, Message("user", f"Hint {number}.")], TOOLS if number == 0 else (DONE,))
         )
-    assert told(inner.asked[-1])[-1].endswith("</tool_response>\n\nHint 99.\n\nNow only: stage_done.")
+    assert told(inner.asked[-1])[-1].endswith("</tool_response>\n\nNow only: stage_done.\n\nHint 99.")
     assert "".join(told(inner.asked[-1])).count("Now only") == 1
 
 
@@ -166,20 +202,23 @@ OFFER = st.lists(st.sampled_from([LS, WRITE]), unique=True).map(lambda tools: (*
 
 
 @settings(max_examples=60)
-@given(st.lists(OFFER, max_size=8), st.sampled_from(KINDS))
+@given(OFFER, st.lists(OFFER, max_size=8), st.sampled_from(KINDS))
 async def test_the_prompt_only_grows(
-    offered: list[tuple[ToolSpec, ...]], kind: type[TextModel | SchemaModel]
+    first: tuple[ToolSpec, ...], offered: list[tuple[ToolSpec, ...]], kind: type[TextModel | SchemaModel]
 ) -> None:
     inner = Calling()
-    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, *offered)
+    await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], first, *offered)
     for before, after in pairwise(inner.asked):
         assert all(old is new for old, new in zip(before.messages, after.messages, strict=False))
     assert inner.encoded == len(inner.asked[-1].messages)
     # What was told last is what is offered.
     lines = [line for content in told(inner.asked[-1])[1:] for line in content.split("\n") if "Now " in line]
-    last = offered[-1] if offered else TOOLS
-    names = ", ".join(tool.name for tool in last)
-    if set(last) == set(TOOLS):
-        assert not lines or lines[-1] == "Now all tools again."
+    last = offered[-1] if offered else first
+    if not lines or lines[-1] == "Now all tools again.":
+        assert set(last) == set(first)
     else:
-        assert {*lines[-1].removeprefix("Now only: ").removesuffix(".").split(", ")} == {*names.split(", ")}
+        named = lines[-1].removeprefix("Now only: ").removesuffix(" New among them:").removesuffix(".")
+        assert {*named.split(", ")} == {tool.name for tool in last}
+    # What is offered was described, once.
+    everything = "\n".join(told(inner.asked[-1]))
+    assert all(everything.count(describe_tool(tool)) == 1 for tool in last)

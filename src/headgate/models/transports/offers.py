@@ -1,18 +1,18 @@
-"""Which tools a conversation's system message describes, and what its messages say when fewer are offered.
+"""Which tools a conversation's system message describes, and what its messages say when others are offered.
 
 The description is the beginning of the prompt: each change of it costs the server all of what follows. So it
-stays while every tool that is offered is among those described, and the difference is told in one short line
-behind the message that was the last when it arose. There the line stays: the prompt only grows.
+stays, and what is offered instead is told in a line behind one of the last messages, with a description of
+the tools that had none. There the line stays: the prompt only grows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headgate.core.messages import Message, ToolSpec
 from headgate.models.transports.describing import describe_tool
 
-Told = frozenset[str]
-"""Tools as they are described: two that read the same are the same to a model."""
+Described = Mapping[str, str]
+"""Tools by their names, as they are described: two that read the same are the same to a model."""
 _MOST = 16
 _MOST_LINES = 64
 """After which those are forgotten that are behind no message any more."""
@@ -20,10 +20,11 @@ _MOST_LINES = 64
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What is told behind a message."""
+    """What is told behind a message: the tools that are offered from there on, and new ones among them."""
 
     message: Message
-    offered: Told
+    offered: Described
+    new: Described
     text: str
 
 
@@ -34,25 +35,34 @@ class Offer:
     first: Message
     tools: tuple[ToolSpec, ...]
     """As described."""
-    told: Told
+    described: Described
     _lines: dict[int, _Line] = field(default_factory=dict)
 
     def lines(self, messages: Sequence[Message]) -> tuple[str, ...]:
         """What is told behind each of some messages; empty where nothing is."""
         return tuple(line.text if (line := self._line(message)) else "" for message in messages)
 
-    def narrow(self, talk: Sequence[Message], tools: tuple[ToolSpec, ...], offered: Told) -> None:
-        """Tells which tools there are now, behind the last message, if that was not told before."""
-        last = talk[-1]
-        self._lines.pop(id(last), None)
-        known = self.told
+    def tell(self, talk: Sequence[Message], offered: Described) -> bool:
+        """Tells which tools there are now, if that was not told before; False if there is no place for it."""
+        place = _place(talk)
+        self._lines.pop(id(place), None)
+        now = known = self.described
         if self._lines:
             for message in talk:
-                known = line.offered if (line := self._line(message)) else known
+                if line := self._line(message):
+                    now, known = line.offered, {**known, **line.new}
         if len(self._lines) >= _MOST_LINES:
             self._lines = {id(message): line for message in talk if (line := self._line(message))}
-        if offered != known and last.role != "assistant":
-            self._lines[id(last)] = _Line(last, offered, _tell_change(tools, offered == self.told))
+        if offered == now:
+            return True
+        new = {name: text for name, text in offered.items() if known.get(name) != text}
+        # Where little was said yet, or nothing can be added, the description itself is the place for them.
+        if new and (len(talk) == 1 or place.role == "assistant"):
+            return False
+        if place.role != "assistant":
+            text = _tell_change(offered, new, every=offered == known == self.described)
+            self._lines[id(place)] = _Line(place, offered, new, text)
+        return True
 
     def _line(self, message: Message) -> _Line | None:
         line = self._lines.get(id(message))
@@ -64,38 +74,42 @@ class Offers:
 
     def __init__(self) -> None:
         self._offers: dict[int, Offer] = {}
-        self._described: dict[ToolSpec, str] = {}
+        self._read: dict[ToolSpec, str] = {}
 
     def find(self, talk: Sequence[Message], tools: tuple[ToolSpec, ...]) -> Offer | None:
         """What the conversation was told, and is told from now on; None where there never was a tool."""
         if not talk:
             return None
-        first, offered = talk[0], self._read(tools)
+        first, offered = talk[0], self._describe(tools)
         known = self._offers.pop(id(first), None)
-        if known is not None and (known.first is not first or not offered <= known.told):
-            known = None
-        if known is None:
+        if known is None or known.first is not first or not known.tell(talk, offered):
             if not tools:
                 return None
             known = Offer(first, tools, offered)
         self._offers[id(first)] = known  # at the end: the one that was used last
         if len(self._offers) > _MOST:
             del self._offers[next(iter(self._offers))]
-        known.narrow(talk, tools, offered)
         return known
 
-    def _read(self, tools: tuple[ToolSpec, ...]) -> Told:
-        if len(self._described) > _MOST * _MOST:
-            self._described.clear()
+    def _describe(self, tools: tuple[ToolSpec, ...]) -> Described:
+        if len(self._read) > _MOST * _MOST:
+            self._read.clear()
         for tool in tools:
-            if tool not in self._described:
-                self._described[tool] = describe_tool(tool)
-        return frozenset(self._described[tool] for tool in tools)
+            if tool not in self._read:
+                self._read[tool] = describe_tool(tool)
+        return {tool.name: self._read[tool] for tool in tools}
 
 
-def _tell_change(tools: tuple[ToolSpec, ...], every: bool) -> str:
-    if not tools:
+def _place(talk: Sequence[Message]) -> Message:
+    """The message behind which tools are told of: not a hint that comes last and is gone the next time."""
+    hinted = len(talk) > 1 and talk[-1].role == "user" and talk[-2].role != "assistant"
+    return talk[-2] if hinted else talk[-1]
+
+
+def _tell_change(offered: Described, new: Described, *, every: bool) -> str:
+    if not offered:
         return "Now without tools: answer in words."
     if every:
         return "Now all tools again."
-    return f"Now only: {', '.join(tool.name for tool in tools)}."
+    only = f"Now only: {', '.join(offered)}."
+    return "\n".join((f"{only} New among them:", *new.values())) if new else only

@@ -42,7 +42,7 @@ class Rendering:
     def render(self, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> list[Message]:
         """The same conversation without calls and results; the tools are described at its beginning.
 
-        Fewer tools than described are told of in a line at the end.
+        Where others are offered later, a line near the end tells of them.
         """
         count = 0
         while count < len(messages) and messages[count].role == "system":
