@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,29 @@ async def test_with_a_form_the_tools_are_told_once_and_only_those_of_the_stage_f
     assert ["edit_file" in body["messages"][0]["content"] for body in habits.asked] == told
     fitting = [json.dumps(body["response_format"]) for body in habits.asked]
     assert ["edit_file" in form for form in fitting] == [False, False, True]
+
+
+@pytest.mark.parametrize("form", ["schema", "text"])
+async def test_the_next_stage_of_a_conversation_leaves_its_beginning_as_it_is(repo: Path, form: str) -> None:
+    steps: Steps = [
+        ("read_file", {"path": "calc.py"}),
+        ("stage_done", {"summary": "Seen."}),
+        ("edit_file", {"path": "calc.py", "old": "a - b", "new": "a + b"}),
+    ]
+    habits = Habits(Worker(form, steps))
+    shared = {"view": {"transcript": "parent"}}
+    stages = [
+        {"id": "look", "tools_allow": ["read"], **shared},
+        {"id": "mend", "prompt": "Mend it.", "advance": "rules", "checks": ["code_changed"], **shared},
+    ]
+    report, _ = await work(repo, habits, {"flow": stages}, tool_transport=form)
+    assert report.state == "SUCCESS"
+    told = [body["messages"] for body in habits.asked]
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(told))
+    assert ["- edit_file(" in json.dumps(messages) for messages in told] == [False, False, True]
+    result, _, stage = told[-1][-1]["content"].partition("Now only: ")
+    assert result.startswith("<tool_response")
+    assert stage.endswith("Stage: MEND\nMend it.")
 
 
 async def test_a_task_finds_out_by_itself_that_only_a_schema_works(repo: Path) -> None:
