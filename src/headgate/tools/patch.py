@@ -37,20 +37,18 @@ def apply_patch(ctx: ToolContext, args: ApplyPatch) -> Outcome:
     """Change files with a patch. All of it is applied, or nothing.
 
     *** Begin Patch
-    *** Update File: src/app.py
-    @@ def greet(name):
-         name = name.strip()
-    -    print("hi", name)
-    +    print("hello", name)
-         return name
-    *** Add File: notes.txt
-    +first line
-    *** Delete File: old.txt
+    *** Update File: PATH
+    @@ LINE ABOVE
+     UNCHANGED LINE
+    -REMOVED LINE
+    +ADDED LINE
+    *** Add File: PATH
+    +ADDED LINE
+    *** Delete File: PATH
     *** End Patch
 
-    In a hunk each line begins with a space (unchanged), - (removed) or + (added). Give up to 3 unchanged
-    lines around a change; `@@ line` names a line above it, to tell equal places apart. `*** Move to: path`
-    below Update File renames the file.
+    Give up to 3 unchanged lines around a change, each with a space before it. `@@` tells equal places apart.
+    `*** Move to: PATH` below Update File renames the file.
     """
     require_text(args.patch, "patch")
     plan = _Plan(ctx.workspace)
