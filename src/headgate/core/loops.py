@@ -81,6 +81,10 @@ class CallMemory:
         """How often in a row a call has brought the same."""
         return self.repeated.get(key, ("", 0))[1]
 
+    def last_result(self, key: str) -> str:
+        """What a call brought last, since something changed; empty if it was not made."""
+        return self.repeated.get(key, ("", 0))[0]
+
     def repeats(self) -> int:
         return self.count(self.latest)
 

@@ -73,8 +73,9 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     text = cap(
         run.job.redact(clean_text(answer.text)), run.job.context.result_chars, run.job.context.save_output
     )
-    known = category == "read" and not answer.error and run.transcript.shows_result(text)
-    shown = SEEN if known and len(text) > LONG else text
+    # Of this very call, since anything changed: what an older result says may have been otherwise in between.
+    same = category == "read" and not answer.error and run.state.memory.last_result(key) == _digest(text)
+    shown = SEEN if same and len(text) > LONG and run.transcript.shows_result(text) else text
     run.record(
         ToolFinished(
             call=call.id,
