@@ -1,14 +1,17 @@
 """A real server on the loopback interface whose every byte a test decides."""
 
 import asyncio
+import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.core.messages import Model
 from headgate.models.base import ModelSettings, open_model
+
+_STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 
 
 @dataclass
@@ -164,3 +167,18 @@ async def talk_to(
         open_model(ModelSettings(model=model, base_url=server.url, **{**NATIVE, **fields})) as opened,
     ):
         yield server, opened
+
+
+def pour(events: Iterator[Any], closed: asyncio.Event) -> Respond:
+    """Sends events until the client has had enough, and notes that it has."""
+
+    async def respond(seen: Seen, wire: Wire) -> None:
+        await wire.send(_STREAM_HEAD)
+        with contextlib.suppress(ConnectionError):
+            while not wire.writer.is_closing() and not wire.reader.at_eof():
+                burst = "".join(f"data: {json.dumps(next(events))}\n\n" for _ in range(20))
+                await wire.send(burst.encode())
+                await asyncio.sleep(0)
+        closed.set()
+
+    return respond

@@ -2,8 +2,6 @@
 
 import asyncio
 import base64
-import contextlib
-import json
 import random
 from collections.abc import Callable, Iterator
 from itertools import count, repeat
@@ -12,14 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_server import Respond, Seen, Wire, answer, chunk, stream, talk_to
+from model_server import answer, chunk, pour, stream, talk_to
 
 from headgate.core.messages import Message, Reply, Request
 from headgate.errors import ReplyInvalid
 from headgate.models.endless import LONGEST_PIECE, WINDOW, repeats_itself
 
 ASK = Request([Message("user", "Hi")])
-SSE_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 REPEATED = "The reply repeated itself without end and was cut off."
 TOO_LONG = "The reply was longer than 400,000 characters and was cut off."
 
@@ -48,21 +45,6 @@ KINDS: list[tuple[str, Callable[[str], Any]]] = [
     ("anthropic/m", messages_delta("thinking_delta", "thinking")),
     ("anthropic/m", messages_delta("input_json_delta", "partial_json")),
 ]
-
-
-def pour(events: Iterator[Any], closed: asyncio.Event) -> Respond:
-    """Sends events until the client has had enough, and notes that it has."""
-
-    async def respond(seen: Seen, wire: Wire) -> None:
-        await wire.send(SSE_HEAD)
-        with contextlib.suppress(ConnectionError):
-            while not wire.writer.is_closing() and not wire.reader.at_eof():
-                burst = "".join(f"data: {json.dumps(next(events))}\n\n" for _ in range(20))
-                await wire.send(burst.encode())
-                await asyncio.sleep(0)
-        closed.set()
-
-    return respond
 
 
 async def cut_off(model: str, events: Iterator[Any]) -> str:

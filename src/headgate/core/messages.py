@@ -80,6 +80,8 @@ class Request:
     """Extra fields of this request's body: how a transport holds a reply to a form."""
     withheld: frozenset[str] = frozenset()
     """Of `tools`, those that are of no use now: a form that replies are held to has no place for them."""
+    enough: "Enough | None" = field(default=None, compare=False)
+    """Given the reply's text piece by piece as it comes; True ends the reply there, where the server can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class Delta:
 
 
 OnDelta = Callable[[Delta], None]
+Enough = Callable[[str], bool]
 
 
 class Model(Protocol):

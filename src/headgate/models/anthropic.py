@@ -45,7 +45,7 @@ class AnthropicModel:
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply."""
-        assembly = MessagesAssembly(on_delta)
+        assembly = MessagesAssembly(on_delta, request.enough)
         await exchange(self._client, "/messages", self._encode(request), assembly)
         return assembly.reply(CallIds(request.messages))
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from headgate.core.messages import Delta, Finish, Message, OnDelta, Reply, ToolCall, Usage, clean_text
+from headgate.core.messages import Delta, Enough, Finish, Message, OnDelta, Reply, ToolCall, Usage, clean_text
 from headgate.models.callids import CallIds
 from headgate.models.endless import EndlessWatch
 from headgate.models.jsontext import encode_json, mend_text, parse_arguments
@@ -19,11 +19,12 @@ _PLAIN_BLOCKS = {"text", "tool_use"}
 class MessagesAssembly:
     """Takes the events of a stream, or one whole body, and makes the reply."""
 
-    def __init__(self, on_delta: OnDelta | None = None) -> None:
+    def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
         self.started = False
         self.ended = False
         self.done = False
         self._on_delta = on_delta
+        self._enough = enough
         self._watch = EndlessWatch()
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[tuple[int, str], list[str]] = {}
@@ -116,6 +117,8 @@ class MessagesAssembly:
 
     def _show(self, text: str, reasoning: str, arguments: str) -> None:
         self._watch.see(text, reasoning, arguments)
+        if text and self._enough and self._enough(text):
+            self.ended = self.done = True
         if self._on_delta and (text or reasoning or arguments):
             self._on_delta(Delta(clean_text(text), clean_text(reasoning), clean_text(arguments)))
 

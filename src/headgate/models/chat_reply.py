@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.core.messages import Delta, Finish, Message, OnDelta, Reply, ToolCall, Usage, clean_text
+from headgate.core.messages import Delta, Enough, Finish, Message, OnDelta, Reply, ToolCall, Usage, clean_text
 from headgate.errors import ModelUnavailable, ReplyInvalid
 from headgate.models.callids import CallIds
 from headgate.models.endless import EndlessWatch
@@ -39,11 +39,12 @@ class _Call:
 class ChatAssembly:
     """Takes the chunks of a stream, or one whole body, and makes the reply."""
 
-    def __init__(self, on_delta: OnDelta | None = None) -> None:
+    def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
         self.started = False
         self.ended = False
         self.done = False
         self._on_delta = on_delta
+        self._enough = enough
         self._watch = EndlessWatch()
         self._text: list[str] = []
         self._reasoning: list[str] = []
@@ -131,6 +132,8 @@ class ChatAssembly:
         self._watch.see(text, reasoning, arguments)
         if text:
             self._text.append(text)
+            if self._enough and self._enough(text):
+                self.ended = self.done = True
         if reasoning:
             self._reasoning.append(reasoning)
         if self._on_delta:

@@ -64,7 +64,7 @@ class OpenAIModel:
         """One reply. A server that objects to an optional field is asked again, once, without it."""
         dialect = self._dialect
         while True:
-            assembly = ChatAssembly(on_delta)
+            assembly = ChatAssembly(on_delta, request.enough)
             options = self._options(request, dialect)
             body = self._encode(request, options)
             try:

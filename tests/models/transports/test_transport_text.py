@@ -117,7 +117,7 @@ async def test_thinking_is_split_off() -> None:
 
 
 async def test_one_call_where_the_model_manages_one() -> None:
-    two = '<tool_call>{"name": "ls", "arguments": {}}</tool_call>' * 2
+    two = "".join(f'<tool_call>{{"name": "ls", "arguments": {{"path": "{at}"}}}}</tool_call>' for at in "ab")
     assert len((await ask(two)).message.calls) == 2
     assert len((await ask(two, find_profile("gpt-oss:20b"))).message.calls) == 1
 

@@ -9,6 +9,7 @@ from headgate.models.transports.replies import (
     with_one_call,
     with_parsed,
 )
+from headgate.models.transports.running_on import ask_for_calls
 
 
 class NativeModel:
@@ -24,7 +25,8 @@ class NativeModel:
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply."""
-        reply = await self._inner.reply(request, on_delta)
+        tools = request.tools if self._rescue else ()
+        reply = await ask_for_calls(self._inner, request, tools, self._profile, on_delta)
         with paid_for(reply):
             return self._read(reply, request)
 

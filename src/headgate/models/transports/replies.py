@@ -8,14 +8,15 @@ from headgate.core.messages import Delta, Message, OnDelta, Reply, Request, Tool
 from headgate.errors import ReplyInvalid
 from headgate.models.callids import CallIds
 from headgate.models.profile import Profile
-from headgate.models.textcalls import CallScanner, Parsed, Problem, parse_calls
+from headgate.models.textcalls import CallScanner, Parsed, Problem
+from headgate.models.transports.running_on import count_before_repeat, read_row
 
 _CLOSING = "</think>"
 _NAMES_TOLD = 30
 
 
 def read_text(reply: Reply, tools: Sequence[ToolSpec], profile: Profile) -> Parsed:
-    """A reply's content taken apart."""
+    """A reply's content taken apart, as far as the model should have gone."""
     message = reply.message
     # A server that splits the thinking off itself leaves nothing of it in the content.
     thinking = (
@@ -23,7 +24,7 @@ def read_text(reply: Reply, tools: Sequence[ToolSpec], profile: Profile) -> Pars
         and not message.reasoning
         and (_CLOSING in message.content or reply.finish == "length")
     )
-    return parse_calls(message.content, tools, profile.calls if tools else None, thinking)
+    return read_row(message.content, tools, profile, thinking)[0]
 
 
 def with_parsed(reply: Reply, parsed: Parsed, request: Request) -> Reply:
@@ -32,8 +33,9 @@ def with_parsed(reply: Reply, parsed: Parsed, request: Request) -> Reply:
     reasoning = "\n".join(part for part in (message.reasoning, parsed.reasoning) if part)
     if not parsed.calls and not parsed.reasoning:
         return reply
+    taken = parsed.calls[: count_before_repeat(parsed.calls, request.tools)]
     ids = CallIds(request.messages, [call.id for call in message.calls])
-    found = tuple(ToolCall(ids.take(call.id), call.name, call.arguments) for call in parsed.calls)
+    found = tuple(ToolCall(ids.take(call.id), call.name, call.arguments) for call in taken)
     changed = replace(
         message, content=parsed.content, reasoning=reasoning, calls=message.calls + found, wire={}
     )

@@ -25,6 +25,7 @@ from headgate.models.transports.replies import (
     with_one_call,
     with_parsed,
 )
+from headgate.models.transports.running_on import ask_for_calls
 from headgate.models.transports.servers import CONSTRAINTS, LONG_STRING, SAFE_STRING, Kind
 
 _FORM = """# Tools
@@ -78,7 +79,8 @@ class SchemaModel:
             try:
                 open_tools = tuple(tool for tool in tools if tool.name not in request.withheld)
                 extra = {**request.extra_body, **self._constraints[0](self._schema(open_tools or tools))}
-                return await self._inner.reply(replace(request, extra_body=extra), on_delta)
+                asked = replace(request, extra_body=extra)
+                return await ask_for_calls(self._inner, asked, tools, self._profile, on_delta)
             except RequestRejected as rejected:
                 if self._long > SAFE_STRING and _GRAMMAR.search(rejected.detail):
                     self._long = SAFE_STRING

@@ -15,6 +15,7 @@ from headgate.models.transports.replies import (
     with_one_call,
     with_parsed,
 )
+from headgate.models.transports.running_on import ask_for_calls
 
 _FORM = """# Tools
 
@@ -41,7 +42,8 @@ class TextModel:
         tools = request.tools
         rendered = self._rendering.render(request.messages, tools)
         asked = replace(request, messages=rendered, tools=())
-        reply = await self._inner.reply(asked, watch(on_delta, tools, self._profile))
+        shown = watch(on_delta, tools, self._profile)
+        reply = await ask_for_calls(self._inner, asked, tools, self._profile, shown)
         with paid_for(reply):
             return self._read(reply, request)
 
