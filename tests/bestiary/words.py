@@ -2,12 +2,15 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 from bestiary.rows import PLANNED, SHORT, TWICE, Theme
-from bestiary.speech import FIX, Answer, Asked, Say, both, done, fix, use, whole
+from bestiary.speech import FIX, Answer, Asked, Say, Send, both, done, fix, use, whole
+from models.model_server import chunk, stream
 
 WORDS = Theme("Words instead of work")
 row = WORDS.row
+AS_TEXT: dict[str, Any] = {"tool_transport": "text"}
 PROSE = 'I will now call edit_file with path="calc.py", replacing "return a - b" by "return a + b".'
 FENCED = (
     'Here is the call:\n\n```json\n{"name": "edit_file", "arguments": {"path": "calc.py", '
@@ -32,6 +35,22 @@ def calls_as_tags(asked: Asked) -> Answer:
     """Writes the call as <tool_call> tags in its text."""
     call = json.dumps({"name": "edit_file", "arguments": FIX})
     return Say(f"<tool_call>\n{call}\n</tool_call>")
+
+
+@row(SHORT, model=AS_TEXT)
+def calls_going_round_in_its_text(asked: Asked) -> Answer:
+    """Writes the same two calls as text, again and again in one reply, without end."""
+    calls = [("ls", "."), ("read_file", "calc.py")]
+    lines = [json.dumps({"name": name, "arguments": {"path": path}}) + "\n" for name, path in calls]
+    return Send(stream(chunk({"content": "".join(lines)}), done=False).encode(), ending="endless")
+
+
+@row(SHORT, model=AS_TEXT)
+def makes_up_the_results(asked: Asked) -> Answer:
+    """Writes a call as text, then its result, and closes the stage on the strength of that."""
+    looks = json.dumps({"name": "run_tests", "arguments": {}})
+    closes = json.dumps({"name": "stage_done", "arguments": {"stage": "work", "summary": "All tests pass."}})
+    return Say(f"{looks}\n<tool_response>\n3 passed\n</tool_response>\n{closes}\n")
 
 
 @row(TWICE)
