@@ -128,16 +128,23 @@ LIST, READ, DONE = ("ls", "{}"), ("read_file", '{"path": "big.txt"}'), ("stage_d
 
 @dataclass
 class Caller:
-    """A model that makes these calls, one in each reply, then stops; it keeps what was withheld from it."""
+    """A model that makes these calls, one in each reply, then stops.
+
+    It keeps what was withheld from it, and what each call brought.
+    """
 
     calls: Sequence[tuple[str, str]]
     name: str = "caller"
 
     def __post_init__(self) -> None:
         self.withheld: list[set[str]] = []
+        self.results: dict[str, str] = {}
 
     async def reply(self, request: Request, on_delta: object = None) -> Reply:
         self.withheld.append(set(request.withheld))
+        for message in request.messages:
+            if message.role == "tool":
+                self.results.setdefault(message.call_id, message.content)
         number = len(self.withheld)
         if number > len(self.calls):
             return Reply(Message("assistant", "Seen."))
@@ -155,6 +162,67 @@ async def test_tools_that_a_model_circles_with_in_turn_are_withheld_together(sto
     model = Caller([LIST, READ, LIST, READ, DONE])
     assert await run_flow(make_job(store, work(), {None: model})) == Decision("advance", "done")
     assert model.withheld == [set(), set(), set(), {"ls"}, {"ls", "read_file"}]
+
+
+async def test_one_call_is_no_circle_however_strict_the_stage_is(store: Store) -> None:
+    model = Caller([LIST, READ])
+    flow = work(budget=Budget(turns=60, identical_calls=1))
+    await run_flow(make_job(store, flow, {None: model}))
+    assert model.withheld == [set(), set(), set()]
+
+
+async def test_the_signal_of_the_end_is_not_withheld_in_a_final_turn(store: Store) -> None:
+    model = Caller([DONE, DONE])
+    flow = work(checks=Checks(files_read=1), budget=Budget(turns=1, retries=0), allow_missing_done=False)
+    job = make_job(store, flow, {None: model})
+    job.stable_tools = True
+    await run_flow(job)
+    assert model.withheld[:2] == [set(), {"ls", "read_file"}]
+
+
+NUMBERS = "".join(f"line {number}\n" for number in range(1, 60))
+NUMBERED = ("read_file", '{"path": "n.txt"}')
+THE_SAME = "The same as when this was last called: nothing in it has changed since."
+
+
+def with_numbers(job: Job, text: str = NUMBERS) -> Job:
+    (job.context.workspace.root / "n.txt").write_text(text)
+    return job
+
+
+async def results_of(job: Job, model: Caller) -> list[bool]:
+    """Of each call, whether its result was sent whole."""
+    await run_flow(job)
+    return [result != THE_SAME for result in model.results.values()]
+
+
+async def test_a_result_is_not_sent_twice(store: Store) -> None:
+    model = Caller([NUMBERED, NUMBERED])
+    assert await results_of(with_numbers(make_job(store, work(), {None: model})), model) == [True, False]
+
+
+async def test_a_short_result_is_sent_again(store: Store) -> None:
+    model = Caller([NUMBERED, NUMBERED])
+    assert (
+        await results_of(with_numbers(make_job(store, work(), {None: model}), "one\n"), model) == [True] * 2
+    )
+
+
+async def test_a_result_that_another_call_brought_is_sent(store: Store) -> None:
+    # The file may have been otherwise in between.
+    model = Caller([NUMBERED, ("read_file", '{"path": "n.txt", "start_line": 1}'), NUMBERED])
+    assert await results_of(with_numbers(make_job(store, work(), {None: model})), model) == [
+        True,
+        True,
+        False,
+    ]
+
+
+async def test_a_result_that_was_cut_from_the_view_is_sent_again(store: Store) -> None:
+    others = [("read_file", f'{{"path": "big.txt", "start_line": {start}}}') for start in range(1, 20)]
+    model = Caller([NUMBERED, *others, NUMBERED])
+    flow = work(view=ViewPolicy(history="tail", max_messages=8))
+    assert (await results_of(with_numbers(make_job(store, flow, {None: model})), model)) == [True] * 21
 
 
 async def test_a_model_that_is_not_done_cannot_say_so_twice_in_a_row(store: Store) -> None:

@@ -92,7 +92,8 @@ class Reply:
     usage: Usage = Usage()
     finish: Finish = "stop"
     aside: Usage = Usage()
-    """Tokens of other requests that were needed on the way, such as those that find out how to call tools."""
+    """Tokens besides: of other requests that were needed on the way, such as those that find out how to call
+    tools, and of this one where its server was stopped before it had counted."""
 
 
 @dataclass(frozen=True, slots=True)

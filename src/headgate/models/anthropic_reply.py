@@ -135,7 +135,9 @@ class MessagesAssembly:
         cached = max(0, self._usage.get("cache_read_input_tokens", 0))
         written = max(0, self._usage.get("cache_creation_input_tokens", 0))
         prompt = max(0, self._usage.get("input_tokens", 0)) + cached + written
-        return Usage(prompt, max(0, self._usage.get("output_tokens", 0)), cached)
+        # Before the end it is the count of a beginning.
+        completion = max(0, self._usage.get("output_tokens", 0)) if self._stop else 0
+        return Usage(prompt, completion, cached)
 
 
 def _mapping(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -132,7 +132,7 @@ class ChatAssembly:
         self._watch.see(text, reasoning, arguments)
         if text:
             self._text.append(text)
-            if self._enough and self._enough(text):
+            if self._enough and not self._calls and self._enough(text):
                 self.ended = self.done = True
         if reasoning:
             self._reasoning.append(reasoning)

@@ -25,7 +25,7 @@ from headgate.run.verification import run_verification
 from headgate.tools.base import Args, Outcome, Tool
 from headgate.tools.output import cap
 
-SEEN = "The same as a result above, which still holds."
+SEEN = "The same as when this was last called: nothing in it has changed since."
 """Stands for what the model has before it already: a local model would read it all again."""
 LONG = 200
 """Characters from which on that is worth it."""
@@ -73,9 +73,9 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     text = cap(
         run.job.redact(clean_text(answer.text)), run.job.context.result_chars, run.job.context.save_output
     )
-    # Of this very call, since anything changed: what an older result says may have been otherwise in between.
+    # Of this very call, since anything changed or was cut: the file may have been otherwise in between.
     same = category == "read" and not answer.error and run.state.memory.last_result(key) == _digest(text)
-    shown = SEEN if same and len(text) > LONG and run.transcript.shows_result(text) else text
+    shown = SEEN if same and len(text) > LONG else text
     run.record(
         ToolFinished(
             call=call.id,

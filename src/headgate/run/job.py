@@ -279,11 +279,12 @@ class StageRun:
         withheld = {spec.name for spec in self.shown} - {spec.name for spec in self.visible}
         memory, budget = self.state.memory, self.stage.budget
         # Refused is the third such call by default; but a small model that makes the second makes it, too.
-        if budget.identical_calls and memory.repeats() >= min(budget.identical_calls, 2):
+        if budget.identical_calls and memory.repeats() >= 2:
             withheld.add(memory.names[memory.latest])
         if budget.idle_reads and memory.idle()[0] >= min(budget.idle_reads, IDLE_READS):
             withheld |= memory.circling & {spec.name for spec in self.visible if spec.category == "read"}
-        if self.state.verdict is not None:  # it has just said that it is done, and is not
+        # It has just said that it is done, and is not; in a final turn there is nothing else to say.
+        if self.state.verdict is not None and not self.state.final_granted:
             withheld.add(DONE_TOOL)
         return frozenset(withheld)
 

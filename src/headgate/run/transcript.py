@@ -66,8 +66,6 @@ class Transcript:
     """Where the messages are that every view may need: the system's, and the user's first."""
     _has_user: bool = field(default=False, init=False, repr=False)
     _aging: _Aging = field(default_factory=_Aging, init=False, repr=False, compare=False)
-    _results: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
-    """The tool results in the view, whole as they are there."""
 
     def add(self, message: Message) -> None:
         """Appends to both; what came before is not looked at."""
@@ -90,10 +88,6 @@ class Transcript:
     def tokens(self) -> float:
         """About how many tokens the next request has: the server's last count and an estimate of the rest."""
         return self.known_tokens + max(self.view_chars - self.known_chars, 0) / CHARS_PER_TOKEN
-
-    def shows_result(self, text: str) -> bool:
-        """Whether the model has this very result before it already."""
-        return text in self._results
 
     def due_cut(self, policy: ViewPolicy) -> Cut | None:
         """The cut that the policy asks for before the next request, to be passed to `rebuild`.
@@ -127,15 +121,13 @@ class Transcript:
         if max_chars is not None or self.built < count:
             # What a guide said may be among what is gone.
             self.guides_given.clear()
-        results = [message.content for message in self.view if message.role == "tool"]
-        self._aging, self._results = _Aging([len(text) for text in results]), set(results)
+        self._aging = _Aging([len(message.content) for message in self.view if message.role == "tool"])
 
     def _show(self, message: Message) -> None:
         self.view.append(message)
         self.view_chars += size_of((message,))
         if message.role == "tool":
             self._aging.sizes.append(len(message.content))
-            self._results.add(message.content)
 
     def _relevant(self, policy: ViewPolicy) -> list[Message]:
         """The messages that a view can contain: with a tail, the lasting ones and a bounded end."""

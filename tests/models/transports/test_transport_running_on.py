@@ -12,17 +12,19 @@ from hypothesis import strategies as st
 from local_model_server import ASK, TOOLS
 
 from cases import CASES, case_path
-from headgate.core.messages import Delta, Message, Model, OnDelta, Reply, Request
+from headgate.core.messages import Delta, Finish, Message, Model, OnDelta, Reply, Request, Usage
 from headgate.errors import ReplyInvalid
 from headgate.models.profile import UNKNOWN, Profile
+from headgate.models.textcalls import parse_calls
 from headgate.models.transports.native import NativeModel
-from headgate.models.transports.running_on import MOST_CALLS, SAME_MOST
+from headgate.models.transports.running_on import MOST_CALLS, SAME_MOST, find_end
 from headgate.models.transports.schema import SchemaModel
 from headgate.models.transports.text import TextModel
-from models.model_server import chunk, pour, talk_to
+from models.model_server import answer, chunk, pour, stream, talk_to
 from models.toolcall_suites import SUITES, read_cases
 
 ONE_CALL = Profile(name="small", one_call=True)
+OPENED = Profile(name="thinking", opens_thinking=True)
 REQUEST = Request([ASK], TOOLS)
 TRANSPORTS: dict[str, Callable[[Model, Profile], Model]] = {
     "native": lambda model, profile: NativeModel(model, profile, rescue=True),
@@ -56,8 +58,9 @@ class Speaker:
 
     name = "openai/speaker"
 
-    def __init__(self, text: str, piece: int = 7, *, heeds: bool = True) -> None:
+    def __init__(self, text: str, piece: int = 7, *, heeds: bool = True, finish: Finish = "stop") -> None:
         self.said = ""
+        self._finish: Finish = finish
         self._text = text
         self._piece = piece
         self._heeds = heeds
@@ -70,7 +73,7 @@ class Speaker:
                 on_delta(Delta(piece))
             if self._heeds and request.enough and request.enough(piece):
                 break
-        return Reply(Message("assistant", self.said))
+        return Reply(Message("assistant", self.said), finish=self._finish)
 
 
 def called(reply: Reply) -> list[tuple[str, Any]]:
@@ -108,81 +111,154 @@ async def test_a_reply_without_end_is_ended(kind: str, wire: str, transport: str
         await asyncio.wait_for(closed.wait(), 30)
     assert called(reply) == [("ls", {"path": path}) for path in taken]
     assert reply.finish == "calls"
-    # The server did not come to counting, and the reply was not free.
-    assert reply.usage.prompt > 0
-    assert reply.usage.completion > 0
+    # The server did not come to counting, and the reply was not free; but nothing was measured.
+    assert reply.usage == Usage()
+    assert reply.aside.prompt > 0
+    assert reply.aside.completion > 0
+
+
+async def test_what_the_server_counted_stays_counted() -> None:
+    opening, event = WIRES["anthropic"]
+    usage = {"input_tokens": 50, "output_tokens": 1}
+    events = chain(
+        [{"type": "message_start", "message": {"usage": usage}}], opening, map(event, repeat(ls("a")))
+    )
+    poured = pour(events, asyncio.Event())
+    async with talk_to(poured, model="anthropic/m", tool_transport="text") as (_, model):
+        reply = await model.reply(REQUEST)
+    assert reply.usage.prompt == 50
+    assert reply.usage.completion > 1
+    assert reply.aside == Usage()
+    said = chunk({"content": ls("a") * 9}, "stop", usage={"prompt_tokens": 30, "completion_tokens": 99})
+    async with talk_to(answer(stream(said)), tool_transport="text") as (_, model):
+        assert (await model.reply(REQUEST)).usage == Usage(30, 99)
+
+
+async def test_a_reply_that_was_cut_off_as_it_went_round_has_its_calls() -> None:
+    speaker = Speaker(ls("a") * 9 + '{"name": "ls", "argum', heeds=False, finish="length")
+    reply = await TextModel(speaker, UNKNOWN).reply(REQUEST)
+    assert (called(reply), reply.finish) == ([("ls", {"path": "a"})], "calls")
+
+
+async def test_a_call_of_the_servers_own_is_waited_for() -> None:
+    fragment = {"index": 0, "id": "c", "function": {"name": "write_file", "arguments": '{"path": "a", '}}
+    rest = {"index": 0, "function": {"arguments": '"content": "b"}'}}
+    events = stream(
+        chunk({"tool_calls": [fragment]}),
+        chunk({"content": ls("a") * 9}),
+        chunk({"tool_calls": [rest]}, "tool_calls"),
+    )
+    async with talk_to(answer(events), tool_transport=None) as (_, model):
+        assert called(await model.reply(REQUEST)) == [("write_file", {"path": "a", "content": "b"})]
 
 
 async def test_a_call_again_after_a_change_is_no_repetition() -> None:
     change = call("write_file", path="a", content="b")
-    row = [ls("."), change, ls("."), ls("x"), ls(".")]
-    assert [path for _, path in await read("".join(row))] == [
+    row = ls(".") + ls("x") + change + ls(".") + ls("x")
+    assert [path for _, path in await read(row + ls(".") + ls("x"))] == [
         {"path": "."},
+        {"path": "x"},
         {"path": "a", "content": "b"},
         {"path": "."},
         {"path": "x"},
     ]
-    assert await read(change + ls(".") + change) == await read(change + ls("."))
+    assert await read((change + ls(".")) * 2) == await read(change + ls("."))
+
+
+async def test_one_call_again_among_others_is_no_row_that_goes_round() -> None:
+    row = [ls("a"), ls("a"), call("write_file", path="a", content="b"), ls("a")]
+    assert len(await read("".join(row))) == 4
 
 
 async def test_changes_by_turns_are_not_taken_for_ever() -> None:
     row = call("write_file", path="a", content="b") + call("write_file", path="a", content="c")
-    assert len(await read(row * (SAME_MOST - 1))) == 2 * (SAME_MOST - 1)
+    assert len(await read(row * SAME_MOST)) == 2 * SAME_MOST
     assert len(await read(row * 50)) == 2 * SAME_MOST
 
 
 async def test_a_made_up_result_and_what_was_built_on_it_do_not_count() -> None:
-    speaker = Speaker("I look.\n" + ls("a") + RESULT + "It is there. " * 20 + "\n" + ls("b"))
+    speaker = Speaker(ls("a") + RESULT + "It is there. " * 20 + "\n" + ls("b"))
     reply = await TextModel(speaker, UNKNOWN).reply(REQUEST)
     assert called(reply) == [("ls", {"path": "a"})]
-    assert reply.message.content == "I look."
+    assert reply.message.content == ""
     assert speaker.said.count("It is there.") < 10
 
 
-async def test_the_mark_of_a_result_in_what_is_written_is_text() -> None:
-    page = f"One {RESULT} two"
-    assert await read(call("write_file", path="a", content=page) + ls("b")) == [
-        ("write_file", {"path": "a", "content": page}),
-        ("ls", {"path": "b"}),
-    ]
-    assert (
-        await TextModel(Speaker(RESULT), UNKNOWN).reply(REQUEST)
-    ).message.content.strip() == RESULT.strip()
-
-
-async def test_calls_that_are_thought_about_end_nothing() -> None:
-    thought = ls("a") * 3
-    for opening, profile in (("<think>\n", UNKNOWN), ("", Profile(name="thinks", opens_thinking=True))):
-        text = f"{opening}{thought}{RESULT}</think>\n" + ls("b")
-        reply = await TextModel(Speaker(text), profile).reply(REQUEST)
-        assert called(reply) == [("ls", {"path": "b"})]
-        assert thought.strip() in reply.message.reasoning
-
-
-@given(
-    words=st.sampled_from(["", "I look.\n", "x = {1: [2]}\n"]),
-    said=st.lists(
-        st.sampled_from(
-            [
-                *map(ls, "abc"),
-                call("write_file", path="a", content=f"x{RESULT}{ls('a')}"),
-                "<tool_call>\n" + ls("a") + "</tool_call>\n",
-                call("stage_done", summary="s"),
-                RESULT,
-            ]
-        ),
-        max_size=40,
+TAGGED = f"<tool_call>\n{ls('a')}</tool_call>\n"
+QUOTING = f"Closed by </tool_call>, then {RESULT} follows.\n{TAGGED * 3}{ls('b') * 3}"
+NOT_RUNNING_ON = {
+    "in an argument": "<tool_call>\n" + call("write_file", path="a", content=QUOTING) + "</tool_call>",
+    "in an argument, bare": call("write_file", path="a", content=QUOTING) + ls("b"),
+    "in an argument before the name": json.dumps(
+        {"arguments": {"path": "a", "content": QUOTING}, "name": "write_file"}
     ),
-    piece=st.integers(1, 300),
-    profile=st.sampled_from([UNKNOWN, ONE_CALL, Profile(name="hermes", calls="hermes")]),
-    transport=st.sampled_from([*TRANSPORTS]),
-)
-async def test_what_counts_is_the_same_whether_or_not_the_reply_could_be_ended(
-    words: str, said: list[str], piece: int, profile: Profile, transport: str
+    "in an argument, behind a thought": json.dumps(
+        {"thought": "I write.", "name": "write_file", "arguments": {"path": "a", "content": QUOTING}}
+    ),
+    "in a fence": f"The log reads:\n```\n{ls('a') * 3}{RESULT}```\nThat was a mistake.",
+    "amid words": f"The file holds\n{ls('a') * 4}and nothing else. {'I see. ' * 20}",
+    "in thinking": f"<think>\n{ls('a') * 3}{TAGGED * 3}{RESULT}</think>\n{ls('b')}",
+    "in thinking that nobody knew of": f"I could say\n{TAGGED * 3}{RESULT} Hm.\n</think>\n{ls('b')}",
+    "in words alone": RESULT,
+}
+
+
+@pytest.mark.parametrize("piece", [1, 7, 150, 10_000])
+@pytest.mark.parametrize("case", NOT_RUNNING_ON)
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("profile", [UNKNOWN, ONE_CALL, OPENED], ids=lambda profile: profile.name)
+async def test_what_is_quoted_or_thought_ends_nothing(
+    case: str, transport: str, profile: Profile, piece: int
 ) -> None:
-    text = words + "".join(said)
+    text = NOT_RUNNING_ON[case]
+    speaker = Speaker(text, piece)
+    calls, _ = await outcome(speaker, profile, transport)
+    assert speaker.said == text
+    expected = parse_calls(text, TOOLS).calls[: 1 if profile.one_call else None]
+    if transport != "schema":
+        assert calls == [(found.name, json.loads(found.arguments)) for found in expected]
+
+
+@pytest.mark.parametrize("thought", ["", "Hm.</think>\n", "<think>Hm.</think>\n"])
+async def test_a_row_behind_thinking_is_ended(thought: str) -> None:
+    speaker = Speaker(thought + ls("a") * 60)
+    reply = await TextModel(speaker, OPENED).reply(REQUEST)
+    assert called(reply) == [("ls", {"path": "a"})]
+    assert len(speaker.said) < len(thought) + 10 * len(ls("a"))
+
+
+PIECES = [
+    *map(ls, "abc"),
+    call("write_file", path="a", content=QUOTING),
+    call("stage_done", summary="s"),
+    TAGGED,
+    RESULT,
+    '{"name": "ls"',
+    "<tool_call>",
+    "<think>",
+    "</think>",
+    "```\n",
+    "I look.\n",
+    "x = {1: [2]}\n",
+]
+ROWS = st.lists(st.sampled_from(PIECES), max_size=30) | st.lists(st.sampled_from(PIECES[:7]), max_size=60)
+PROFILES = st.sampled_from([UNKNOWN, ONE_CALL, OPENED, Profile(name="hermes", calls="hermes")])
+
+
+@given(said=ROWS, piece=st.integers(1, 300), profile=PROFILES, transport=st.sampled_from([*TRANSPORTS]))
+async def test_what_counts_is_the_same_whether_or_not_the_reply_could_be_ended(
+    said: list[str], piece: int, profile: Profile, transport: str
+) -> None:
+    text = "".join(said)
     heeding, deaf = Speaker(text, piece), Speaker(text, piece, heeds=False)
     assert await outcome(heeding, profile, transport) == await outcome(deaf, profile, transport)
+
+
+@given(said=ROWS, profile=PROFILES, data=st.data())
+def test_an_end_that_is_found_stays_whatever_follows(said: list[str], profile: Profile, data: Any) -> None:
+    text = "".join(said)
+    beginning = text[: data.draw(st.integers(0, len(text)))]
+    assert find_end(beginning, TOOLS, profile) in (None, find_end(text, TOOLS, profile))
 
 
 async def outcome(speaker: Speaker, profile: Profile, transport: str) -> tuple[list[tuple[str, Any]], str]:
@@ -194,20 +270,11 @@ async def outcome(speaker: Speaker, profile: Profile, transport: str) -> tuple[l
     return called(reply), ""
 
 
-async def test_no_real_reply_is_ended_before_its_calls_have_come() -> None:
+def test_no_real_reply_runs_on() -> None:
     for suite in SUITES:
         case_path(*suite.split("/"))
-    tried = 0
-    for case in read_cases(CASES):
+    cases = read_cases(CASES)
+    assert len(cases) > 400
+    for case in cases:
         profile = Profile(name="case", calls=case.family, opens_thinking=case.thinking)
-        for piece in (1, 40, 10_000):
-            request = Request([ASK], case.tools)
-            heeding = Speaker(case.text, piece)
-            whole = Speaker(case.text, heeds=False)
-            try:
-                wanted = called(await TRANSPORTS["native"](whole, profile).reply(request))
-            except ReplyInvalid:
-                continue
-            assert called(await TRANSPORTS["native"](heeding, profile).reply(request)) == wanted, case.id
-            tried += len(wanted) > 0
-    assert tried > 500
+        assert find_end(case.text, case.tools, profile) is None, case.id

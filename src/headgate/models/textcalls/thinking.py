@@ -18,13 +18,3 @@ FINAL = "[BEGIN FINAL RESPONSE]"
 """Ends the thinking of models that begin every reply with it."""
 OPENING = "|".join(re.escape(mark) for mark in PAIRS)
 CLOSING = "|".join(re.escape(mark) for mark in (*PAIRS.values(), FINAL) if mark != "<channel|>")
-
-
-def is_thinking(text: str, opened: bool = False) -> bool:
-    """Whether a text so far ends inside thinking, where calls are only talked about.
-
-    `opened` says that the prompt has begun it.
-    """
-    begun = max(0 if opened else -1, *(text.rfind(mark) for mark in PAIRS))
-    ended = max(text.rfind(mark) for mark in (*PAIRS.values(), FINAL))
-    return begun > ended

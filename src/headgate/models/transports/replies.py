@@ -8,15 +8,14 @@ from headgate.core.messages import Delta, Message, OnDelta, Reply, Request, Tool
 from headgate.errors import ReplyInvalid
 from headgate.models.callids import CallIds
 from headgate.models.profile import Profile
-from headgate.models.textcalls import CallScanner, Parsed, Problem
-from headgate.models.transports.running_on import count_before_repeat, read_row
+from headgate.models.textcalls import CallScanner, Parsed, Problem, parse_calls
 
 _CLOSING = "</think>"
 _NAMES_TOLD = 30
 
 
 def read_text(reply: Reply, tools: Sequence[ToolSpec], profile: Profile) -> Parsed:
-    """A reply's content taken apart, as far as the model should have gone."""
+    """A reply's content taken apart."""
     message = reply.message
     # A server that splits the thinking off itself leaves nothing of it in the content.
     thinking = (
@@ -24,7 +23,7 @@ def read_text(reply: Reply, tools: Sequence[ToolSpec], profile: Profile) -> Pars
         and not message.reasoning
         and (_CLOSING in message.content or reply.finish == "length")
     )
-    return read_row(message.content, tools, profile, thinking)[0]
+    return parse_calls(message.content, tools, profile.calls if tools else None, thinking)
 
 
 def with_parsed(reply: Reply, parsed: Parsed, request: Request) -> Reply:
@@ -33,9 +32,8 @@ def with_parsed(reply: Reply, parsed: Parsed, request: Request) -> Reply:
     reasoning = "\n".join(part for part in (message.reasoning, parsed.reasoning) if part)
     if not parsed.calls and not parsed.reasoning:
         return reply
-    taken = parsed.calls[: count_before_repeat(parsed.calls, request.tools)]
     ids = CallIds(request.messages, [call.id for call in message.calls])
-    found = tuple(ToolCall(ids.take(call.id), call.name, call.arguments) for call in taken)
+    found = tuple(ToolCall(ids.take(call.id), call.name, call.arguments) for call in parsed.calls)
     changed = replace(
         message, content=parsed.content, reasoning=reasoning, calls=message.calls + found, wire={}
     )
