@@ -37,6 +37,9 @@ from headgate.tools.signals import plan_tasks
 
 TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 SHARED = ViewPolicy(transcript="parent")
+WINDOW = 40_000
+ASIDE = Usage(prompt=2 * WINDOW)
+"""They say nothing of the next request's size: taken for it, they would have the view cut."""
 FLOW = Flow(
     name="test",
     stages=(
@@ -150,7 +153,7 @@ class Worker:
         called = enumerate(() if isinstance(step, str) else step)
         ids = f"{number}_{len(request.messages)}"
         calls = tuple(ToolCall(f"c{ids}_{i}", name, json.dumps(args)) for i, (name, args) in called)
-        return Reply(Message("assistant", text, calls), Usage(prompt=10, completion=1))
+        return Reply(Message("assistant", text, calls), Usage(prompt=10, completion=1), aside=ASIDE)
 
 
 @dataclass
@@ -240,7 +243,7 @@ def make_job(case: Case, store: Store, log: TaskLog, tree: TaskTree) -> Job:
         flow=case.flow,
         log=log,
         models={None: case.model},
-        model_settings={None: ModelSettings(model="openai/worker")},
+        model_settings={None: ModelSettings(model="openai/worker", context_window=WINDOW)},
         tools={tool.name: tool for tool in (ls, read_file, write_file, edit_file, shell, plan_tasks)},
         context=ToolContext(
             workspace=DiskWorkspace(repo),

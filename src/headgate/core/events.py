@@ -124,12 +124,15 @@ class ReplyReceived(Body):
     calls: tuple[str, ...]
     cost: float = 0.0
     """By the model's price."""
+    aside_tokens: int = 0
+    """Of the prompt's, those of other requests, or that no server counted."""
 
     @classmethod
     def of(cls, reply: Reply, price: Price | None = None) -> "ReplyReceived":
         """What the log keeps of a reply for good."""
         calls = tuple(clean_text(call.name)[:80] for call in reply.message.calls)
-        return cls(finish=reply.finish, calls=calls, **spent(reply.usage + reply.aside, price))
+        fields = spent(reply.usage + reply.aside, price)
+        return cls(finish=reply.finish, calls=calls, aside_tokens=reply.aside.prompt, **fields)
 
 
 class ReplyFailed(Body):

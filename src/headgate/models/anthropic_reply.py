@@ -25,6 +25,7 @@ class MessagesAssembly:
         self.done = False
         self._on_delta = on_delta
         self._enough = enough
+        self._stopped = False
         self._watch = EndlessWatch()
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[tuple[int, str], list[str]] = {}
@@ -116,9 +117,10 @@ class MessagesAssembly:
         return block
 
     def _show(self, text: str, reasoning: str, arguments: str) -> None:
-        self._watch.see(text, reasoning, arguments)
-        if text and self._enough and self._enough(text):
-            self.ended = self.done = True
+        if text and self._enough and not self._calls_tools and self._enough(text):
+            self.ended = self.done = self._stopped = True
+        if not self._stopped:
+            self._watch.see(text, reasoning, arguments)
         if self._on_delta and (text or reasoning or arguments):
             self._on_delta(Delta(clean_text(text), clean_text(reasoning), clean_text(arguments)))
 
@@ -135,9 +137,13 @@ class MessagesAssembly:
         cached = max(0, self._usage.get("cache_read_input_tokens", 0))
         written = max(0, self._usage.get("cache_creation_input_tokens", 0))
         prompt = max(0, self._usage.get("input_tokens", 0)) + cached + written
-        # Before the end it is the count of a beginning.
-        completion = max(0, self._usage.get("output_tokens", 0)) if self._stop else 0
+        # What was told before a reply was stopped is the count of its beginning.
+        completion = 0 if self._stopped else max(0, self._usage.get("output_tokens", 0))
         return Usage(prompt, completion, cached)
+
+    @property
+    def _calls_tools(self) -> bool:
+        return any(block.get("type") == "tool_use" for block in self._blocks.values())
 
 
 def _mapping(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -129,11 +129,12 @@ class ChatAssembly:
         if not (text or reasoning or arguments):
             return
         self.started = True
-        self._watch.see(text, reasoning, arguments)
         if text:
             self._text.append(text)
             if self._enough and not self._calls and self._enough(text):
                 self.ended = self.done = True
+        if not self.done:
+            self._watch.see(text, reasoning, arguments)
         if reasoning:
             self._reasoning.append(reasoning)
         if self._on_delta:

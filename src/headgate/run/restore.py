@@ -95,8 +95,8 @@ def _replay(body: ev.AnyBody, content: str, stage: Stage, transcript: Transcript
             if body.slug == "stage":
                 transcript.rebuild(stage.view)
         case ev.ReplyReceived():
-            if body.prompt_tokens:
-                transcript.measured(body.prompt_tokens)
+            if measured := body.prompt_tokens - body.aside_tokens:
+                transcript.measured(measured)
             transcript.add(_reply(content))
         case ev.ToolFinished():
             transcript.add(Message("tool", content, call_id=body.call, failed=not body.ok))

@@ -53,6 +53,10 @@ def ls(path: object) -> str:
     return call("ls", path=str(path))
 
 
+def wonder(size: int) -> str:
+    return " ".join(map(str, range(size)))[:size]
+
+
 class Speaker:
     """A model that says its text in pieces until the runtime has had enough, or to its end."""
 
@@ -84,6 +88,8 @@ async def read(text: str, profile: Profile = UNKNOWN) -> list[tuple[str, Any]]:
     return called(await TextModel(Speaker(text, heeds=False), profile).reply(REQUEST))
 
 
+UNKNOWN_TOOL = call("think", text="x")
+DESCRIPTION = json.dumps({"name": "ls", "description": "Lists.", "arguments": {"path": "p"}}) + "\n"
 ENDLESS: dict[str, tuple[str, Callable[[], Iterator[str]], list[str]]] = {
     "a row that repeats": ("m", lambda: chain.from_iterable(repeat([ls("a"), ls("b"), ls("c")])), [*"abc"]),
     "a row that does not": ("m", lambda: map(ls, count()), [*map(str, range(MOST_CALLS))]),
@@ -150,6 +156,44 @@ async def test_a_call_of_the_servers_own_is_waited_for() -> None:
     )
     async with talk_to(answer(events), tool_transport=None) as (_, model):
         assert called(await model.reply(REQUEST)) == [("write_file", {"path": "a", "content": "b"})]
+
+
+@pytest.mark.parametrize("transport", ["text", "native"])
+@pytest.mark.parametrize("profile", [UNKNOWN, ONE_CALL], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("first", [UNKNOWN_TOOL, DESCRIPTION, UNKNOWN_TOOL * 3])
+async def test_what_is_no_call_to_a_tool_stands_in_no_calls_way(
+    first: str, profile: Profile, transport: str
+) -> None:
+    text = first + call("write_file", path="a", content="b")
+    calls, _ = await outcome(Speaker(text), profile, transport)
+    assert calls == [("write_file", {"path": "a", "content": "b"})]
+
+
+@pytest.mark.parametrize("thought", [0, 42_809, 60_000])
+@pytest.mark.parametrize("piece", [9, 50_000, 1_000_000])
+async def test_a_row_that_goes_round_is_not_given_up_as_endless(piece: int, thought: int) -> None:
+    text = f"<think>{wonder(thought)}</think>\n" + ls("a") * 400
+    pieces = [text[start : start + piece] for start in range(0, len(text), piece)]
+    said = stream(*(chunk({"content": piece}) for piece in pieces), chunk(finish="stop"))
+    async with talk_to(answer(said), tool_transport="text") as (_, model):
+        assert called(await model.reply(REQUEST)) == [("ls", {"path": "a"})]
+
+
+async def test_thinking_is_charged_in_a_reply_that_was_stopped() -> None:
+    thinking = [chunk({"reasoning_content": wonder(20_000)})]
+    events = chain(thinking, map(WIRES["openai"][1], map(ls, repeat("a"))))
+    async with talk_to(pour(events, asyncio.Event()), tool_transport="text") as (_, model):
+        reply = await model.reply(REQUEST)
+    assert reply.aside.completion > 4_000
+
+
+@pytest.mark.parametrize("depth", range(900, 1_050, 3))
+@pytest.mark.parametrize("opening", ['{"a":', "["])
+async def test_a_call_that_is_nested_deeply_raises_nothing(depth: int, opening: str) -> None:
+    nested = opening * depth + "1" + ("}" if "{" in opening else "]") * depth
+    text = '{"name": "ls", "arguments": {"path": ' + nested + "}}\n"
+    for transport in TRANSPORTS:
+        await outcome(Speaker(text * 2, 10_000), UNKNOWN, transport)
 
 
 async def test_a_call_again_after_a_change_is_no_repetition() -> None:
@@ -229,10 +273,15 @@ async def test_a_row_behind_thinking_is_ended(thought: str) -> None:
 
 PIECES = [
     *map(ls, "abc"),
+    json.dumps({"name": "ls", "parameters": {"path": "a"}}) + "\n",
     call("write_file", path="a", content=QUOTING),
     call("stage_done", summary="s"),
     TAGGED,
     RESULT,
+    UNKNOWN_TOOL,
+    DESCRIPTION,
+    "<tool_response",
+    "s_seen>\n",
     '{"name": "ls"',
     "<tool_call>",
     "<think>",
@@ -241,7 +290,7 @@ PIECES = [
     "I look.\n",
     "x = {1: [2]}\n",
 ]
-ROWS = st.lists(st.sampled_from(PIECES), max_size=30) | st.lists(st.sampled_from(PIECES[:7]), max_size=60)
+ROWS = st.lists(st.sampled_from(PIECES), max_size=30) | st.lists(st.sampled_from(PIECES[:8]), max_size=60)
 PROFILES = st.sampled_from([UNKNOWN, ONE_CALL, OPENED, Profile(name="hermes", calls="hermes")])
 
 

@@ -32,8 +32,11 @@ def parse_calls(
         if frame.claims(head, frame.name == family):
             try:
                 return assemble(frame.read(Source(text), book), book, frame.whole_batch)
-            except OutOfWork:
+            except (OutOfWork, RecursionError):
                 return Parsed(text)
     if family == "kimi-k3" and thinking:
         return assemble([Piece("reasoning", text)], book)
-    return assemble(Scan(Source(text), book, family or "", thinking).pieces(), book)
+    try:
+        return assemble(Scan(Source(text), book, family or "", thinking).pieces(), book)
+    except RecursionError:
+        return Parsed(text)

@@ -51,7 +51,7 @@ class AutoModel:
         try:
             reply = await self._ask(request, on_delta)
             if request.tools and self._is_doubtful(reply) and await self._probe():
-                self._inquiry.spend(reply.usage)
+                self._inquiry.spend(reply.usage + reply.aside)
                 reply = await self._ask(request, on_delta)
         except ReplyInvalid:
             self._silent = 0  # an attempt at a call, which can be mended

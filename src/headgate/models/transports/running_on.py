@@ -1,8 +1,8 @@
 """Replies that run on after their calls: in rows that go round, or with results that the model makes up.
 
-Only a reply that begins with calls is looked at, and only calls that are whole and read to the letter: what
-is found in its beginning then holds whatever follows, and a call that is quoted, thought about or part of an
-argument is never taken for one.
+Only a reply that begins with calls is looked at, and only calls that are whole and need no mending: what is
+found in its beginning then holds whatever follows, and a call that is quoted, thought about or part of an
+argument is not taken for one.
 """
 
 import json
@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolSpec, Usage
 from headgate.models.jsontext import encode_json
 from headgate.models.profile import Profile
+from headgate.models.textcalls.shapes import attempts_in
 from headgate.models.textcalls.thinking import PAIRS
 from headgate.models.textcalls.toolbook import ToolBook
 
@@ -22,49 +23,51 @@ MOST_CALLS = 32
 SAME_MOST = 4
 """How often a call may come, with others that change something in between."""
 _STEP = 120
-"""Characters between two looks at a reply; the gaps grow with it, which keeps the work in proportion."""
+"""Characters between two looks at a reply; the gaps grow with it."""
 _CHARACTERS = 4
 """To a token, about."""
+_LOOK_EVERY = 2_000
+"""The largest gap: a reply that goes round is to be ended here before it is given up as endless."""
 _CALL = re.compile(r"\s*+(?P<mark><tool_call>\s*+)?(?=\{)")
 _CALL_END = re.compile(r"\s*+</tool_call>")
-_RESULT = re.compile(r"\s*+<tool_response\b")
+_NEXT = re.compile(r'\s*+(?:<tool_call>|\{\s*+"(?:name|thought)")')
+_RESULT = re.compile(r"\s*+<tool_response[\s>]")
 _DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    name: str
     key: str
     """The same for calls that ask for the same."""
+    reads: bool
     end: int
 
 
 def find_end(text: str, tools: Sequence[ToolSpec], profile: Profile) -> int | None:
     """Where a reply should have ended; None where it runs on nowhere.
 
-    That is behind the one call of a model that manages one, behind MOST_CALLS, before two calls in a row that
-    can bring nothing new, or before a result. What a text gives, its continuation gives as well.
+    That is behind the one call of a model that manages one, or MOST_CALLS, when another begins; before two
+    calls in a row that can bring nothing new; or before a result. What a text gives, its continuation gives.
     """
     ends: list[int] = []
-    row = _Row(tools)
+    row = _Row()
     stale = 0
     most = 1 if profile.one_call else MOST_CALLS
     start = _row_start(text, profile.opens_thinking)
-    for call in _calls(text, start) if start is not None else ():
+    for call in _calls(text, start, ToolBook(tools)) if start is not None else ():
         stale = 0 if row.takes(call) else stale + 1
-        ends.append(call.end)
-        if len(ends) > most:
-            return ends[most - 1]
         if stale == 2:
-            return ends[-3]
+            return ends[-2]
+        ends.append(call.end)
+        if len(ends) == most and _NEXT.match(text, call.end):
+            return call.end
     return ends[-1] if ends and _RESULT.match(text, ends[-1]) else None
 
 
 class _Row:
     """Tells calls that can bring something new from those that cannot."""
 
-    def __init__(self, tools: Sequence[ToolSpec]) -> None:
-        self._book = ToolBook(tools)
+    def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
         self._since_change: set[str] = set()
 
@@ -72,8 +75,7 @@ class _Row:
         """Whether it has not come with nothing but reading since, nor SAME_MOST times already."""
         if call.key in self._since_change or self._seen[call.key] == SAME_MOST:
             return False
-        tool = self._book.find(call.name)
-        if tool and tool.category != "read":
+        if not call.reads:
             self._since_change.clear()
         self._since_change.add(call.key)
         self._seen[call.key] += 1
@@ -95,11 +97,13 @@ def _behind(text: str, mark: str) -> int | None:
     return None if end < 0 else end + len(mark)
 
 
-def _calls(text: str, start: int) -> Iterator[_Call]:
-    """The calls of a row, with nothing but space between them."""
+def _calls(text: str, start: int, book: ToolBook) -> Iterator[_Call]:
+    """The calls of a row to tools that there are, with nothing but space between them."""
     while opening := _CALL.match(text, start):
         try:
             value, start = _DECODER.raw_decode(text, opening.end())
+            attempts = attempts_in(value) or ()
+            key = json.dumps([(attempt.name, attempt.arguments) for attempt in attempts], sort_keys=True)
         except (ValueError, RecursionError):
             return
         if opening["mark"]:
@@ -107,10 +111,10 @@ def _calls(text: str, start: int) -> Iterator[_Call]:
             if not closing:
                 return
             start = closing.end()
-        name, arguments = value.get("name"), value.get("arguments")
-        if not isinstance(name, str) or not isinstance(arguments, dict):
+        tool = book.find(attempts[0].name) if len(attempts) == 1 else None
+        if tool is None:
             return
-        yield _Call(name, json.dumps([name, arguments], sort_keys=True), start)
+        yield _Call(key, tool.category == "read", start)
 
 
 class _RunningOn:
@@ -129,7 +133,7 @@ class _RunningOn:
         self._pieces.append(piece)
         self._size += len(piece)
         if self._size >= self._look_at and not self.ended:
-            self._look_at = self._size + max(_STEP, self._size // 4)
+            self._look_at = self._size + min(max(_STEP, self._size // 4), _LOOK_EVERY)
             self.ended = find_end("".join(self._pieces), self._tools, self._profile) is not None
         return self.ended
 
@@ -149,7 +153,8 @@ async def ask_for_calls(
     if end is None:
         return reply
     # One that was cut off at the server's limit has its calls all the same.
-    return replace(reply, message=replace(message, content=message.content[:end], wire={}), finish="stop")
+    finish = "stop" if reply.finish == "length" else reply.finish
+    return replace(reply, message=replace(message, content=message.content[:end], wire={}), finish=finish)
 
 
 def _charge(reply: Reply, request: Request) -> Reply:
@@ -158,7 +163,7 @@ def _charge(reply: Reply, request: Request) -> Reply:
     What is estimated stands aside: the size of the next request is reckoned from counts alone.
     """
     told = reply.usage
-    completion = told.completion or len(reply.message.content) // _CHARACTERS
+    completion = told.completion or _size(reply.message) // _CHARACTERS
     if told.prompt:
         return replace(reply, usage=replace(told, completion=completion))
     size = sum(map(_size, request.messages))
