@@ -69,7 +69,15 @@ class ReplyInvalid(ModelError):
     """The model answered, and the answer cannot be used."""
 
     tokens: tuple[int, int, int] = (0, 0, 0)
-    """What it cost nevertheless, in the order of a Usage; of a reply that was cut off that is not known."""
+    """What it cost nevertheless, in the order of a Usage; of a reply that was cut off that is estimated."""
+
+
+class CallUnknown(ReplyInvalid):
+    """The model called nothing but a tool that it was not offered."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
 
 
 class ContextOverflow(ModelError):

@@ -54,6 +54,9 @@ async def cut_off(model: str, events: Iterator[Any]) -> str:
         with pytest.raises(ReplyInvalid) as caught:
             await opened.reply(ASK)
         await asyncio.wait_for(closed.wait(), 30)
+    prompt, completion, _ = caught.value.tokens
+    assert prompt > 0, "a reply that was cut off is not free"
+    assert completion > WINDOW // 5
     return str(caught.value)
 
 

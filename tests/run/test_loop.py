@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from headgate.core.task import Constraints, Task
 from headgate.engine.bus import Bus
 from headgate.engine.log import TaskLog
 from headgate.engine.store import Store
+from headgate.errors import CallUnknown
 from headgate.host.disk import DiskWorkspace
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
@@ -178,6 +179,40 @@ async def test_the_signal_of_the_end_is_not_withheld_in_a_final_turn(store: Stor
     job.stable_tools = True
     await run_flow(job)
     assert model.withheld[:2] == [set(), {"ls", "read_file"}]
+
+
+@dataclass
+class Stray:
+    """A model whose first reply calls a tool as text that it was not offered."""
+
+    tool: str
+    name: str = "stray"
+    told: list[str] = field(default_factory=list)
+
+    async def reply(self, request: Request, on_delta: object = None) -> Reply:
+        self.told.append(request.messages[-1].content)
+        if len(self.told) == 1:
+            raise CallUnknown(f'There is no tool "{self.tool}".', self.tool)
+        return Reply(Message("assistant", "Seen."))
+
+
+@pytest.mark.parametrize(
+    ("tool", "told"),
+    [
+        (
+            "read_file",
+            'read_file was not run: it is not available in stage "work"; no stage of this flow allows it',
+        ),
+        ("rm", 'There is no tool "rm"'),
+    ],
+)
+async def test_a_call_as_text_to_a_tool_of_elsewhere_is_answered_like_any_other(
+    store: Store, tool: str, told: str
+) -> None:
+    model = Stray(tool)
+    await run_flow(make_job(store, work(tools=ToolScope(allow=("ls",))), {None: model}))
+    assert told in model.told[1]
+    assert "Tools here: ls, stage_done. Answer with one tool call" in model.told[1]
 
 
 NUMBERS = "".join(f"line {number}\n" for number in range(1, 60))

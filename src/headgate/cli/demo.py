@@ -52,7 +52,7 @@ LOCAL_LIMITS = Limits(seconds=180)
 @click.option("--into", type=click.Path(path_type=Path), metavar="DIR", help="Put the repository there.")
 @click.option("--local", is_flag=True, help="Ask a real, tiny model on this machine in place of a script.")
 def command(into: Path | None, local: bool) -> None:
-    """Watch a task run without a model, in a throw-away repository.
+    """Watch a task run in a throw-away repository, without a model of your own.
 
     The exit code is that of the task: with --local most likely 1, for one that is stuck.
     """

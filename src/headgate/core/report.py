@@ -152,7 +152,8 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
         return ""  # what was attempted in a cancelled task is not documented
     said = last_words(state)
     lines = [_headline(state, ending, reason, detail)]
-    if ending == "STUCK" and not state.tool_calls and state.feedback["text_only"] > 1:
+    mute = state.feedback["text_only"] + state.feedback["bad_reply"]
+    if ending == "STUCK" and not state.tool_calls and mute > 1:
         lines.append("The model called no tool at all: headgate doctor shows how it can.")
     weakened = state.warning("tests_weakened") if "tests_weakened" in state.reviews else ""
     if weakened:

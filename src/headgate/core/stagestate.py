@@ -208,7 +208,7 @@ _FAULTS = {
     "not_done": "a closing signal too early",
     "cut_off": "a reply cut off at its length limit",
     "too_long": "a reply that took too long",
-    "bad_reply": "a reply that could not be read",
+    "bad_reply": "a reply that could not be used",
     "invalid_arguments": "a call with wrong arguments",
     "unknown_tool": "a call to a tool that does not exist",
     "denied": "a call that is not allowed",

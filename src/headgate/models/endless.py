@@ -8,6 +8,8 @@ WINDOW = 6_000
 """How much of a reply must be nothing but one piece repeated."""
 LONGEST_PIECE = 400
 _CHECK_EVERY = 2_000
+CHARACTERS_PER_TOKEN = 4
+"""About, where a server did not come to counting."""
 
 
 class EndlessWatch:
@@ -30,12 +32,17 @@ class EndlessWatch:
     def _check(self) -> None:
         self._total += self._fresh_size
         if self._total > MAX_CHARACTERS:
-            raise ReplyInvalid(f"The reply was longer than {MAX_CHARACTERS:,} characters and was cut off.")
+            raise self._cut_off(f"The reply was longer than {MAX_CHARACTERS:,} characters and was cut off.")
         self._tail = "".join((self._tail, *self._fresh))[-WINDOW:]
         self._fresh.clear()
         self._fresh_size = 0
         if len(self._tail) == WINDOW and repeats_itself(self._tail):
-            raise ReplyInvalid("The reply repeated itself without end and was cut off.")
+            raise self._cut_off("The reply repeated itself without end and was cut off.")
+
+    def _cut_off(self, reason: str) -> ReplyInvalid:
+        error = ReplyInvalid(reason)
+        error.tokens = (0, self._total // CHARACTERS_PER_TOKEN, 0)
+        return error
 
 
 def repeats_itself(text: str) -> bool:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from headgate.errors import ModelRefused, ModelUnavailable
+from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
+from headgate.models.endless import CHARACTERS_PER_TOKEN
 from headgate.models.failures import ServerTrouble, explain_event, show_address
 from headgate.models.http import Answer, HttpClient
 from headgate.models.jsontext import decode_json
@@ -33,6 +34,16 @@ class Assembly(Protocol):
 
 async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly) -> None:
     """Posts the body and puts the answer into the assembly; any failure is one of the model errors."""
+    try:
+        await _exchange(client, path, body, assembly)
+    except ReplyInvalid as error:
+        # The server did not come to counting, but it has read all of it.
+        prompt, completion, cached = error.tokens
+        error.tokens = (prompt or len(body) // CHARACTERS_PER_TOKEN, completion, cached)
+        raise
+
+
+async def _exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly) -> None:
     async with client.post(path, body) as answer:
         if is_event_stream(answer.content_type):
             await _read_stream(answer, assembly)

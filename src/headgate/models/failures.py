@@ -168,7 +168,7 @@ def _explain(endpoint: Endpoint, status: int, complaint: Complaint, wait: float 
             f"{address} answers with a redirection (HTTP {status}){said} Set base_url to the new address."
         )
     if status in (501, 505):
-        return ModelRefused(f"{address} cannot answer this request (HTTP {status}){said}")
+        return ModelRefused(f"{address} cannot answer this request (HTTP {status}){said} Check base_url.")
     if status >= 500 or status in _WAIT:
         if _LOADING.search(complaint.message.lower()):
             wait = _LOADING_SECONDS if wait is None else wait

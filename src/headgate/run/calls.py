@@ -160,6 +160,15 @@ def _refuse_repetition(run: StageRun, tool: Tool, key: str) -> None:
         )
 
 
+def explain_refusal(run: StageRun, name: str) -> str:
+    """Why a tool cannot be called now; nothing if it can."""
+    try:
+        _admitted(run, TOOL_ALIASES.get(name, name))
+    except ToolError as error:
+        return str(error)
+    return ""
+
+
 def _admitted(run: StageRun, name: str) -> Tool:
     """The tool, if it exists and this stage has it. The gate: nothing past it depends on what was shown."""
     tool = run.tool(name)

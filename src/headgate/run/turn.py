@@ -17,8 +17,15 @@ from headgate.core.events import (
 from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
 from headgate.core.loops import due_nudge
 from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, clean_text
-from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.run.calls import answer_call
+from headgate.errors import (
+    CallUnknown,
+    ContextOverflow,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    ReplyInvalid,
+)
+from headgate.run.calls import answer_call, explain_refusal
 from headgate.run.exits import try_exit
 from headgate.run.job import StageRun
 from headgate.run.patience import ReplyTooLong, reply_in_time
@@ -136,11 +143,15 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
         run.record(ReplyFailed(error="overflow", detail=str(error)))
     except ReplyInvalid as error:
         price = run.job.model_settings[run.stage.model].price
-        run.record(ReplyFailed.unusable(error, price))
+        failed = ReplyFailed.unusable(error, price)
+        # The model's side knows what was offered, not what there is elsewhere.
+        if isinstance(error, CallUnknown) and (refusal := explain_refusal(run, error.name)):
+            failed = failed.model_copy(update={"detail": refusal})
+        run.record(failed)
         if request.tools and isinstance(error, ReplyTooLong):
             tell(run, "correct_too_long", fill("too_long"))
         elif request.tools:
-            tell(run, "correct_bad_reply", fill("bad_reply", reason=error))
+            tell(run, "correct_bad_reply", fill("bad_reply", reason=failed.detail.rstrip(".")))
     except ModelError as error:
         run.record(ReplyFailed(error="refused", detail=str(error)))
     else:

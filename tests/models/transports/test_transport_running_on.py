@@ -13,7 +13,7 @@ from local_model_server import ASK, TOOLS
 
 from cases import CASES, case_path
 from headgate.core.messages import Delta, Finish, Message, Model, OnDelta, Reply, Request, Usage
-from headgate.errors import ReplyInvalid
+from headgate.errors import CallUnknown, ReplyInvalid
 from headgate.models.profile import UNKNOWN, Profile
 from headgate.models.textcalls import parse_calls
 from headgate.models.transports.native import NativeModel
@@ -156,6 +156,21 @@ async def test_a_call_of_the_servers_own_is_waited_for() -> None:
     )
     async with talk_to(answer(events), tool_transport=None) as (_, model):
         assert called(await model.reply(REQUEST)) == [("write_file", {"path": "a", "content": "b"})]
+
+
+async def test_a_row_of_calls_to_a_tool_that_is_not_there_is_ended() -> None:
+    closed = asyncio.Event()
+    poured = pour(map(WIRES["openai"][1], repeat(UNKNOWN_TOOL)), closed)
+    async with talk_to(poured, tool_transport="text") as (_, model):
+        with pytest.raises(
+            CallUnknown, match=r'There is no tool "think"\. There are: ls, write_file'
+        ) as caught:
+            await model.reply(REQUEST)
+        await asyncio.wait_for(closed.wait(), 30)
+    assert caught.value.name == "think"
+    prompt, completion, _ = caught.value.tokens
+    assert prompt > 0
+    assert 0 < completion < 200
 
 
 @pytest.mark.parametrize("transport", ["text", "native"])

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from headgate.core.messages import Delta, Message, OnDelta, Reply, Request, ToolCall, ToolSpec
-from headgate.errors import ReplyInvalid
+from headgate.errors import CallUnknown, ReplyInvalid
 from headgate.models.callids import CallIds
 from headgate.models.profile import Profile
 from headgate.models.textcalls import CallScanner, Parsed, Problem, parse_calls
@@ -63,9 +63,9 @@ def explain_problem(problem: Problem, tools: Sequence[ToolSpec]) -> ReplyInvalid
     if problem.reason != "unknown_tool":
         return ReplyInvalid(problem.message)
     if not tools:
-        return ReplyInvalid(f"{problem.message} There is none to call here.")
+        return CallUnknown(f"{problem.message} There is none to call here.", problem.name)
     names = ", ".join(tool.name for tool in tools[:_NAMES_TOLD])
-    return ReplyInvalid(f"{problem.message} There are: {names}.")
+    return CallUnknown(f"{problem.message} There are: {names}.", problem.name)
 
 
 def watch(on_delta: OnDelta | None, tools: Sequence[ToolSpec], profile: Profile) -> OnDelta | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolSpec, Usage
+from headgate.models.endless import CHARACTERS_PER_TOKEN
 from headgate.models.jsontext import encode_json
 from headgate.models.profile import Profile
 from headgate.models.textcalls.shapes import attempts_in
@@ -22,10 +23,10 @@ MOST_CALLS = 32
 """In a row of one reply."""
 SAME_MOST = 4
 """How often a call may come, with others that change something in between."""
+UNKNOWN_MOST = 4
+"""Calls in a row to tools that there are not."""
 _STEP = 120
 """Characters between two looks at a reply; the gaps grow with it."""
-_CHARACTERS = 4
-"""To a token, about."""
 _LOOK_EVERY = 2_000
 """The largest gap: a reply that goes round is to be ended here before it is given up as endless."""
 _CALL = re.compile(r"\s*+(?P<mark><tool_call>\s*+)?(?=\{)")
@@ -39,7 +40,7 @@ _DECODER = json.JSONDecoder(strict=False)
 class _Call:
     key: str
     """The same for calls that ask for the same."""
-    reads: bool
+    tool: ToolSpec | None
     end: int
 
 
@@ -47,21 +48,27 @@ def find_end(text: str, tools: Sequence[ToolSpec], profile: Profile) -> int | No
     """Where a reply should have ended; None where it runs on nowhere.
 
     That is behind the one call of a model that manages one, or MOST_CALLS, when another begins; before two
-    calls in a row that can bring nothing new; or before a result. What a text gives, its continuation gives.
+    calls in a row that can bring nothing new; behind UNKNOWN_MOST that there are no tools for; or before a
+    result. What a text gives, its continuation gives.
     """
     ends: list[int] = []
     row = _Row()
-    stale = 0
+    stale = unknown = 0
     most = 1 if profile.one_call else MOST_CALLS
     start = _row_start(text, profile.opens_thinking)
     for call in _calls(text, start, ToolBook(tools)) if start is not None else ():
+        unknown = unknown + 1 if call.tool is None else 0
+        if unknown == UNKNOWN_MOST:
+            return call.end
+        if call.tool is None:
+            continue
         stale = 0 if row.takes(call) else stale + 1
         if stale == 2:
             return ends[-2]
         ends.append(call.end)
         if len(ends) == most and _NEXT.match(text, call.end):
             return call.end
-    return ends[-1] if ends and _RESULT.match(text, ends[-1]) else None
+    return ends[-1] if ends and not unknown and _RESULT.match(text, ends[-1]) else None
 
 
 class _Row:
@@ -75,7 +82,7 @@ class _Row:
         """Whether it has not come with nothing but reading since, nor SAME_MOST times already."""
         if call.key in self._since_change or self._seen[call.key] == SAME_MOST:
             return False
-        if not call.reads:
+        if call.tool and call.tool.category != "read":
             self._since_change.clear()
         self._since_change.add(call.key)
         self._seen[call.key] += 1
@@ -98,7 +105,7 @@ def _behind(text: str, mark: str) -> int | None:
 
 
 def _calls(text: str, start: int, book: ToolBook) -> Iterator[_Call]:
-    """The calls of a row to tools that there are, with nothing but space between them."""
+    """The calls of a row, with nothing but space between them."""
     while opening := _CALL.match(text, start):
         try:
             value, start = _DECODER.raw_decode(text, opening.end())
@@ -111,10 +118,9 @@ def _calls(text: str, start: int, book: ToolBook) -> Iterator[_Call]:
             if not closing:
                 return
             start = closing.end()
-        tool = book.find(attempts[0].name) if len(attempts) == 1 else None
-        if tool is None:
+        if len(attempts) != 1:
             return
-        yield _Call(key, tool.category == "read", start)
+        yield _Call(key, book.find(attempts[0].name), start)
 
 
 class _RunningOn:
@@ -163,12 +169,12 @@ def _charge(reply: Reply, request: Request) -> Reply:
     What is estimated stands aside: the size of the next request is reckoned from counts alone.
     """
     told = reply.usage
-    completion = told.completion or _size(reply.message) // _CHARACTERS
+    completion = told.completion or _size(reply.message) // CHARACTERS_PER_TOKEN
     if told.prompt:
         return replace(reply, usage=replace(told, completion=completion))
     size = sum(map(_size, request.messages))
     size += sum(len(tool.description) + len(encode_json(tool.parameters)) for tool in request.tools)
-    return replace(reply, aside=reply.aside + Usage(size // _CHARACTERS, completion))
+    return replace(reply, aside=reply.aside + Usage(size // CHARACTERS_PER_TOKEN, completion))
 
 
 def _size(message: Message) -> int:
