@@ -43,8 +43,12 @@ LOCAL_INTRODUCTION = (
 )
 FLOW = "staged"
 """Whatever a user's own settings say: the script was written for it, and it has the most to show."""
-LOCAL_REPLY = 64
-"""Tokens: as much as one call needs. A model of this size finds no end by itself."""
+LOCAL_SAMPLING = {
+    "temperature": 0,
+    "max_tokens": 96,
+    "extra_body": {"frequency_penalty": 0.5},
+}
+"""As much as one call needs, and a reason to end it: a model of this size fills a string with one word."""
 LOCAL_LIMITS = Limits(seconds=180)
 
 
@@ -127,7 +131,7 @@ async def _run(repo: Path, script: Path, server: LocalServer | None) -> Report:
         if server is None:
             model = ScriptedModel.load(script)
         else:
-            settings = server.settings(temperature=0, max_tokens=LOCAL_REPLY, tool_transport="schema")
+            settings = server.settings(tool_transport="schema", **LOCAL_SAMPLING)
             model = await stack.enter_async_context(open_model(settings))
         engine = Engine.open(repo, loaded, Bus([progress.hear], [progress.feel]), {None: model})
         stack.callback(engine.store.close)
