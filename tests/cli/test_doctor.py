@@ -235,6 +235,24 @@ async def test_a_transport_that_is_named_is_used(repo: Path) -> None:
     assert found["tool transport"].detail == "native, as configured"
 
 
+async def test_a_schema_that_the_server_ignores_is_told(repo: Path) -> None:
+    (repo / "agent.yaml").write_text("tool_transport: schema\n")
+    found = await ask(repo, Server(events=(delta(content="I am"), delta(content=" ready."), last())))
+    assert found["tool transport"] == Finding(
+        "tool transport",
+        "warn",
+        "schema, as configured, but this server holds no reply to a schema",
+        "Leave tool_transport out.",
+    )
+
+
+async def test_a_model_that_answers_in_words_is_no_reason_to_change_the_server(repo: Path) -> None:
+    (repo / "agent.yaml").write_text("tool_transport: auto\n")
+    found = await ask(repo, Server(events=(delta(content="I am"), delta(content=" ready."), last())))
+    assert found["tool calls"].fix == "Tools are called in another way."
+    assert found["tool transport"].detail.startswith("text: ")
+
+
 async def test_a_model_without_end_is_not_waited_for(repo: Path) -> None:
     server = Server(events=(delta(content=f"{number} ") for number in count()))
     found = await ask(repo, server, patience=Patience(total=0.3))

@@ -9,6 +9,7 @@ from headgate.core.settings import ModelSettings
 from headgate.models.failures import ToolsUnsupported
 
 CHECK = "tool transport"
+_IGNORED = "this server holds no reply to a schema"
 
 
 async def check_transport(
@@ -23,8 +24,9 @@ async def check_transport(
     from headgate.models.profile import find_profile
     from headgate.models.transports.opening import find_out, is_asked
 
-    if settings.tool_transport not in ("auto", None):
-        return Finding(CHECK, "ok", f"{settings.tool_transport}, as configured")
+    named = settings.tool_transport if settings.tool_transport != "auto" else None
+    if named in ("native", "text"):
+        return Finding(CHECK, "ok", f"{named}, as configured")
     if not is_asked(settings):
         return None
     try:
@@ -32,6 +34,10 @@ async def check_transport(
             found = await find_out(settings, first=answer, fresh=fresh)
     except TimeoutError:
         found = None
+    if named and found and found.constrains is False:
+        return Finding(CHECK, "warn", f"{named}, as configured, but {_IGNORED}", "Leave tool_transport out.")
+    if named:
+        return Finding(CHECK, "ok", f"{named}, as configured")
     if found is None:
         return Finding(CHECK, "note", "native: the server did not answer the questions about it")
     chosen = found.choose(find_profile(settings.model.partition("/")[2]))
@@ -40,6 +46,8 @@ async def check_transport(
 
 def ease(finding: Finding, transport: Finding | None) -> Finding:
     """A failure of the server's own calls, where tools are called in another way."""
-    if transport is None or transport.detail.startswith("native") or finding.status != "fail":
+    if transport is None or transport.detail.startswith("native") or finding.status == "ok":
         return finding
+    if finding.status == "warn":
+        return replace(finding, fix="Tools are called in another way.")
     return replace(finding, status="warn", fault="", fix=f"Tools are called in another way. {finding.fix}")
