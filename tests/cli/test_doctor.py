@@ -18,6 +18,9 @@ from aiohttp import web
 from headgate.cli.checkup import Finding, check_disk, check_repository, missing_program
 from headgate.cli.doctor import examine
 from headgate.cli.modelcheck import PATIENCE, Patience
+from headgate.cli.transportcheck import check_transport
+from headgate.core.messages import Message, Reply
+from headgate.core.settings import ModelSettings
 
 
 @pytest.fixture
@@ -244,6 +247,12 @@ async def test_a_schema_that_the_server_ignores_is_told(repo: Path) -> None:
         "schema, as configured, but this server holds no reply to a schema",
         "Leave tool_transport out.",
     )
+
+
+async def test_a_schema_for_a_server_that_is_not_asked_is_taken_as_it_is() -> None:
+    settings = ModelSettings(model="openai/gpt-5-mini", tool_transport="schema")
+    told = await check_transport(settings, Reply(Message("assistant")), fresh=True, total=1)
+    assert told == Finding("tool transport", "ok", "schema, as configured")
 
 
 async def test_a_model_that_answers_in_words_is_no_reason_to_change_the_server(repo: Path) -> None:

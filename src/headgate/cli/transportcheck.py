@@ -25,19 +25,20 @@ async def check_transport(
     from headgate.models.transports.opening import find_out, is_asked
 
     named = settings.tool_transport if settings.tool_transport != "auto" else None
+    configured = Finding(CHECK, "ok", f"{named}, as configured")
     if named in ("native", "text"):
-        return Finding(CHECK, "ok", f"{named}, as configured")
+        return configured
     if not is_asked(settings):
-        return None
+        return configured if named else None
     try:
         async with asyncio.timeout(total):
             found = await find_out(settings, first=answer, fresh=fresh)
     except TimeoutError:
         found = None
     if named and found and found.constrains is False:
-        return Finding(CHECK, "warn", f"{named}, as configured, but {_IGNORED}", "Leave tool_transport out.")
+        return Finding(CHECK, "warn", f"{configured.detail}, but {_IGNORED}", "Leave tool_transport out.")
     if named:
-        return Finding(CHECK, "ok", f"{named}, as configured")
+        return configured
     if found is None:
         return Finding(CHECK, "note", "native: the server did not answer the questions about it")
     chosen = found.choose(find_profile(settings.model.partition("/")[2]))

@@ -154,7 +154,9 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
     lines = [_headline(state, ending, reason, detail)]
     mute = state.feedback["text_only"] + state.feedback["bad_reply"]
     if ending == "STUCK" and not state.tool_calls and mute > 1:
-        lines.append("The model called no tool at all: headgate doctor shows how it can.")
+        lines.append(
+            "No call of the model could be carried out: headgate doctor shows how it can call tools."
+        )
     weakened = state.warning("tests_weakened") if "tests_weakened" in state.reviews else ""
     if weakened:
         lines.append(f"Warning: {weakened}.")

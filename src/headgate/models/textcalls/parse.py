@@ -24,19 +24,19 @@ def parse_calls(
     if family is not None and family not in NAMES:
         raise ValueError(f'There is no family "{family}"; known are {", ".join(sorted(NAMES))}.')
     text = mend_text(text)
-    book = ToolBook(tools)
+    try:
+        return _parse(text, ToolBook(tools), family, thinking)
+    except (OutOfWork, RecursionError):
+        return Parsed(text)
+
+
+def _parse(text: str, book: ToolBook, family: str | None, thinking: bool) -> Parsed:
     # A mark of a frame counts only before the first call: arguments may hold anything.
     first = MARK.search(text)
     head = text[: first.start()] if first else text
     for frame in FRAMES:
         if frame.claims(head, frame.name == family):
-            try:
-                return assemble(frame.read(Source(text), book), book, frame.whole_batch)
-            except (OutOfWork, RecursionError):
-                return Parsed(text)
+            return assemble(frame.read(Source(text), book), book, frame.whole_batch)
     if family == "kimi-k3" and thinking:
         return assemble([Piece("reasoning", text)], book)
-    try:
-        return assemble(Scan(Source(text), book, family or "", thinking).pieces(), book)
-    except RecursionError:
-        return Parsed(text)
+    return assemble(Scan(Source(text), book, family or "", thinking).pieces(), book)

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolSpec, Usage
+from headgate.core.messages import Model, OnDelta, Reply, Request, ToolSpec, Usage
+from headgate.core.view import size_of
 from headgate.models.endless import CHARACTERS_PER_TOKEN
 from headgate.models.jsontext import encode_json
 from headgate.models.profile import Profile
@@ -169,14 +170,9 @@ def _charge(reply: Reply, request: Request) -> Reply:
     What is estimated stands aside: the size of the next request is reckoned from counts alone.
     """
     told = reply.usage
-    completion = told.completion or _size(reply.message) // CHARACTERS_PER_TOKEN
+    completion = told.completion or size_of([reply.message]) // CHARACTERS_PER_TOKEN
     if told.prompt:
         return replace(reply, usage=replace(told, completion=completion))
-    size = sum(map(_size, request.messages))
+    size = size_of(request.messages)
     size += sum(len(tool.description) + len(encode_json(tool.parameters)) for tool in request.tools)
     return replace(reply, aside=reply.aside + Usage(size // CHARACTERS_PER_TOKEN, completion))
-
-
-def _size(message: Message) -> int:
-    arguments = sum(len(call.arguments) for call in message.calls)
-    return len(message.content) + len(message.reasoning) + arguments
