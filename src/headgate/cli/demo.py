@@ -38,8 +38,8 @@ LOCAL_INTRODUCTION = (
     "The real engine on a small repository with a failing test, and a real model: SmolLM2 with 135 million"
     " parameters, on one processor of this machine. A model of this size will not fix the test. What there is"
     " to see is that it is kept in line: it has only the tools of the stage it is in, what it claims is"
-    " checked, it is stopped when it goes in circles, and the report is true. It takes about two minutes;"
-    " after three, the task is brought to its end."
+    " checked, it is stopped when it goes in circles, and the report is true. After three minutes the task is"
+    " brought to its end, if it has not come to one."
 )
 FLOW = "staged"
 """Whatever a user's own settings say: the script was written for it, and it has the most to show."""
