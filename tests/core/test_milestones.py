@@ -44,9 +44,15 @@ def test_a_second_look_says_why() -> None:
     assert lines(STARTED, REVISED)[1:] == [(1.0, "WORK: looking at the diff again")]
 
 
-def test_many_runs_are_a_list() -> None:
-    summary = write_summary(State(run_ids=["a", "b", "c"]), "STUCK", "unfinished", "", ())
-    assert summary.splitlines()[-4:] == ["Verification runs:", "  a", "  b", "  c"]
+@pytest.mark.parametrize(
+    ("run_ids", "line"),
+    [
+        (["a"], "Verification log: .headgate/runs/a/combined.log."),
+        (["a", "b", "c"], "3 verification runs; the last log is .headgate/runs/c/combined.log."),
+    ],
+)
+def test_runs_are_counted_and_the_last_log_is_named(run_ids: list[str], line: str) -> None:
+    assert write_summary(State(run_ids=run_ids), "STUCK", "unfinished", "", ()).splitlines()[-1] == line
 
 
 def test_a_new_try_says_of_what() -> None:
@@ -96,7 +102,7 @@ def test_whole_answers() -> None:
         ev.SuspectsFound(),
     )
     assert [line for _, line in told] == [
-        "Running the check first... run_1",
+        "Running the check first (run 1)...",
         "It fails: a.py::test_x: 1 != 2 (and 1 more)",
         "Suspect: a.py: f",
         "Answer 1 (a.py: f): unchanged",

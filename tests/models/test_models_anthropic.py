@@ -242,6 +242,7 @@ async def test_what_people_watch() -> None:
         Delta(reasoning="let me "),
         Delta(reasoning="see"),
         Delta(text="I look."),
+        Delta(tool="ls"),
         Delta(arguments='{"path"'),
         Delta(arguments=': "."}'),
     ]

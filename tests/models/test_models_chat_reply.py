@@ -263,6 +263,7 @@ async def test_what_people_watch() -> None:
     deltas: list[Delta] = []
     body = stream(
         chunk({"role": "assistant", "content": ""}),
+        chunk({"content": None}, prompt_progress={"processed": 512, "total": 4096, "cache": 0}),
         chunk({"reasoning": "hm"}),
         ": keep-alive\n\n",
         chunk({"content": "x"}),
@@ -271,7 +272,13 @@ async def test_what_people_watch() -> None:
     )
     async with talk_to(answer(body)) as (_server, model):
         await model.reply(Request(TALK), deltas.append)
-    assert deltas == [Delta(reasoning="hm"), Delta(text="x"), Delta(arguments='{"x":1}')]
+    assert deltas == [
+        Delta(read=(512, 4096)),
+        Delta(reasoning="hm"),
+        Delta(text="x"),
+        Delta(tool="ls"),
+        Delta(arguments='{"x":1}'),
+    ]
 
 
 @pytest.mark.parametrize("pieces", [0, 1, 7])

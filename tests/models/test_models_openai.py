@@ -241,3 +241,11 @@ async def test_a_refusal_that_stays_is_not_asked_for_ever() -> None:
         with pytest.raises(ModelRefused):
             await model.reply(Request(TALK))
     assert len(server.seen) == 3
+
+
+async def test_a_local_server_is_asked_how_far_it_has_read_and_may_refuse() -> None:
+    refusal = answer({"error": {"message": "return_progress: extra fields not permitted"}}, 400)
+    async with talk_to(refusal, answer(HELLO)) as (server, model):
+        await model.reply(Request(TALK), lambda delta: None)
+        await model.reply(Request(TALK), lambda delta: None)
+    assert ["return_progress" in seen.json for seen in server.seen] == [True, False, False]

@@ -107,7 +107,7 @@ def make_job(store: Store, log: TaskLog, tree: TaskTree) -> Job:
         redact=lambda text: text,
         now=time.time,
         sleep=no_sleep,
-        pulse=lambda source, text: None,
+        pulse=lambda *pulse, **more: None,
     )
 
 

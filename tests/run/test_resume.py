@@ -256,7 +256,7 @@ def make_job(case: Case, store: Store, log: TaskLog, tree: TaskTree) -> Job:
         redact=lambda text: text,
         now=time.time,
         sleep=no_sleep,
-        pulse=lambda source, text: None,
+        pulse=lambda *pulse, **more: None,
     )
 
 

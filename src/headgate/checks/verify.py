@@ -80,6 +80,8 @@ class Verifier:
     """Where the logs go: `<run_id>/{manifest.json,combined.log,step-NN-name.log}`."""
     environment: Mapping[str, str] = field(default_factory=dict)
     on_line: Callable[[str], None] = lambda line: None
+    on_step: Callable[[str], None] = lambda step: None
+    """Is given the name of each step before it runs, and which one of how many it is."""
     now: Callable[[], float] = time.time
     owner: Path | None = None
     """Whose the commands are, should they outlive this process; by default whose the directory is."""
@@ -95,6 +97,8 @@ class Verifier:
             folder.mkdir(parents=True)
             for number, step in enumerate(self.steps, 1):
                 log = folder / f"step-{number:02}-{_file_name(step.name)}.log"
+                of = f" ({number} of {len(self.steps)})" if len(self.steps) > 1 else ""
+                self.on_step(f"{step.name}{of}")
                 done.append(await self._run_step(step, log))
                 await asyncio.to_thread(_append, folder / COMBINED, step, log)
                 if not isinstance(done[-1].verdict, Pass):

@@ -56,7 +56,8 @@ async def follow_task(
     """
     progress = Progress()
     phases = PhaseLines(progress)
-    bus = Bus([progress.hear, phases.hear, *([print_event] if as_json else [])], [progress.feel])
+    as_lines = [partial(print_event, progress=progress)] if as_json else []
+    bus = Bus([progress.hear, phases.hear, *as_lines], [progress.feel])
     engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root))
     engine.keep_last_words = True
     try:
@@ -166,11 +167,16 @@ class PhaseLines:
         if wanted and isinstance(event.body, PhaseChanged):
             body = event.body
             line = phase_line(body.before, body.phase, body.by, body.reason)
-            say(line) if self.to_stdout else self._progress.print_more(line)
+            if not self.to_stdout:
+                self._progress.print_more(line)
+                return
+            with self._progress.footer_away():
+                say(line)
 
 
-def print_event(event: Event) -> None:
-    say(orjson.dumps(event.as_json()).decode())
+def print_event(event: Event, progress: Progress) -> None:
+    with progress.footer_away():
+        say(orjson.dumps(event.as_json()).decode())
 
 
 def print_diff(diff: bytes) -> None:

@@ -1,28 +1,24 @@
 """What `run` and `watch` show: a line for each milestone and, on a terminal, a live footer."""
 
+import asyncio
+import itertools
 import os
 import sys
 import time
-from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.spinner import Spinner
+from rich.console import Console
 from rich.text import Text
 
+from headgate.cli.activity import Activity, count_tokens
+from headgate.cli.footer import Footer
 from headgate.cli.wrapping import fold_lines, terminal_width
-from headgate.core.events import (
-    CheckFinished,
-    Event,
-    ReplyReceived,
-    ToolStarted,
-    VerifyFinished,
-    VerifyStarted,
-)
+from headgate.core.events import Event
+from headgate.core.messages import Pulse
 from headgate.core.milestones import milestone
 from headgate.core.state import State
-from headgate.engine.bus import Pulse
 
 STYLES = (
     ("SUCCESS", "bold green"),
@@ -34,7 +30,11 @@ STYLES = (
     ("Refused", "yellow"),
     ("Model:", "yellow"),
 )
-FOOTER_LINES = 4
+SILENCE = 30.0
+"""Seconds without a line after which one says what is being done, where there is no terminal."""
+TICK = 0.125
+_SPINNER, _PLAIN_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
+_CYAN, _DIM = "\x1b[36m", "\x1b[2m"
 
 
 def clock(seconds: float) -> str:
@@ -42,13 +42,6 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(max(int(seconds), 0), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
-
-
-def tokens(count: int) -> str:
-    """`950`, `12.3k`, `1.2M`."""
-    if count < 1_000:
-        return str(count)
-    return f"{count / 1_000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
 
 
 def printable(text: str) -> str:
@@ -60,10 +53,10 @@ class Progress:
     """Listens to events and pulses, and shows them: milestones as lines, the rest in a footer.
 
     The footer is shown on a terminal only, and both are on standard error; `to_stdout` has the lines on
-    standard output.
+    standard output. Where there is no terminal, a line says every 30 seconds what is being done.
     """
 
-    def __init__(self, *, to_stdout: bool = False) -> None:
+    def __init__(self, *, to_stdout: bool = False, silence: float = SILENCE) -> None:
         errors = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
         self._lines = QuietConsole(highlight=False, soft_wrap=True) if to_stdout else errors
         self.console = self._lines if self._lines.is_terminal else errors
@@ -74,39 +67,31 @@ class Progress:
         """Nobody worked on the task between its last event and this moment."""
         self.waiting = ""
         """Why the task has not started, or not gone on."""
-        self._height = 0
-        self._live: Live | None = None
-        self._recent: deque[str] = deque(maxlen=FOOTER_LINES)
-        self._partial = ""
-        self._source = ""
-        self._verifying = ""
-        self._spinner = Spinner("dots")
+        self.activity = Activity()
+        self._silence = silence
+        self._said_at = time.monotonic()
+        self._footer: Footer | None = None
+        self._ticking: asyncio.Task[None] | None = None
+        self._frames = itertools.cycle(_SPINNER if "utf" in self.console.encoding.lower() else _PLAIN_SPINNER)
 
     def __enter__(self) -> Self:
+        """Needs a running event loop, which keeps the footer up to date."""
         if self.console.is_terminal and not self.console.is_dumb_terminal:
-            self._live = Live(self, console=self.console, refresh_per_second=8, transient=True)
-            self._live.start()
+            self._footer = Footer(self.console.file)
+        self._ticking = asyncio.ensure_future(self._tick())
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._live:
-            self._live.stop()
+        if self._ticking:
+            self._ticking.cancel()
+        if self._footer:
+            self._footer.wipe()
+            self._footer = None
 
     def hear(self, event: Event) -> None:
         """Takes an event in and prints its milestone, if it is one."""
         self.state.apply(event)
-        match event.body:
-            case ToolStarted() as body:
-                self._show_next("tool", f"{body.name} {body.target}".strip())
-            case VerifyStarted() as body:
-                self._verifying = f"verifying: {', '.join(body.steps)}"
-                self._show_next("", "")
-            case VerifyFinished() | CheckFinished():
-                self._verifying = ""
-            case ReplyReceived():
-                self._show_next("", "")
-            case _:
-                pass
+        self.activity.hear(event)
         self.waiting = ""
         line = milestone(event, self.state, self.tries_again)
         if line:
@@ -114,21 +99,13 @@ class Progress:
 
     def feel(self, pulse: Pulse) -> None:
         """Takes a sign of life in; only the footer shows it."""
-        if self._live is None:
-            return
-        if pulse.source != self._source:
-            self._show_next(pulse.source, "")
-        *lines, self._partial = (self._partial + pulse.text).split("\n")
-        if pulse.source == "command":
-            lines, self._partial = [*lines, self._partial], ""
-        self._recent.extend(line for line in lines if line.strip())
-        self._partial = self._partial[-400:]
+        self.activity.feel(pulse)
 
     def print_line(self, line: str, at: float) -> None:
         style = next((style for start, style in STYLES if line.startswith(start)), "")
         stamp = f"[{clock(at)}] "
         folded = fold_lines(stamp + printable(line), self._width, len(stamp))
-        self._lines.print(Text.assemble((stamp, "dim"), (folded[len(stamp) :], style)))
+        self._print(Text.assemble((stamp, "dim"), (folded[len(stamp) :], style)))
 
     def print_now(self, line: str) -> None:
         """A line that is no event's."""
@@ -138,12 +115,25 @@ class Progress:
         """A line of detail below a milestone."""
         text = f"        {printable(line)}"
         hanging = len(text) - len(text.lstrip()) + 2
-        self._lines.print(Text(fold_lines(text, self._width, hanging), style="dim"))
+        self._print(Text(fold_lines(text, self._width, hanging), style="dim"))
+
+    def _print(self, text: Text) -> None:
+        with self.footer_away():
+            self._lines.print(text)
+
+    @contextmanager
+    def footer_away(self) -> Iterator[None]:
+        """For as long as something else is printed."""
+        self._said_at = time.monotonic()
+        if self._footer:
+            self._footer.wipe()
+        yield
+        if self._footer:
+            self._draw(self._footer)
 
     def wipe(self) -> str:
         """What takes the footer off a terminal when there is no time to ask the display to."""
-        up = "\x1b[1A" * max(self._height - 1, 0)
-        return f"\r{up}\x1b[J\x1b[?25h" if self._live else ""
+        return self._footer.wiping() if self._footer else ""
 
     @property
     def elapsed(self) -> float:
@@ -156,28 +146,25 @@ class Progress:
     def _width(self) -> int | None:
         return self._lines.width if self._lines.is_terminal else None
 
-    def _show_next(self, source: str, line: str) -> None:
-        self._recent.clear()
-        self._source, self._partial = source, ""
-        if line:
-            self._recent.append(line)
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            if self._footer:
+                self._draw(self._footer)
+            elif time.monotonic() - self._said_at >= self._silence:
+                self.print_now(self._doing())
 
-    def __rich__(self) -> Group:
-        """The footer: where the task stands, and the last lines of what runs."""
-        stage = next(reversed(self.state.stages.values()), None)
-        usage = self.state.usage
-        turn = f"{stage.title} turn {stage.turns + 1}/{stage.turns_allowed}" if stage else "starting"
-        where = self._verifying or turn
-        counted = f"{tokens(usage.prompt)} tokens in, {tokens(usage.completion)} out"
-        self._spinner.text = Text(
-            self.waiting or f"{clock(self.elapsed)}  {where}  {counted}",
-            style="cyan",
-        )
-        width = max(self.console.width - 4, 20)
-        recent = [*self._recent, self._partial] if self._partial.strip() else list(self._recent)
-        lines = [Text(f"  {printable(line)[:width]}", style="dim") for line in recent[-FOOTER_LINES:]]
-        self._height = 1 + len(lines)
-        return Group(self._spinner, *lines)
+    def _doing(self) -> str:
+        return self.waiting or self.activity.describe(self.state)
+
+    def _draw(self, footer: Footer) -> None:
+        """Where the task stands, and the last lines of what runs."""
+        usage, written = self.state.usage, self.activity.written
+        counted = f"{count_tokens(usage.prompt)} tokens in, {count_tokens(usage.completion + written)} out"
+        head = self.waiting or f"{clock(self.elapsed)}  {self._doing()}  ({counted})"
+        cyan, dim = ("", "") if self.console.no_color else (_CYAN, _DIM)
+        lines = [(f"{next(self._frames)} {printable(head)}", cyan)]
+        footer.draw([*lines, *((f"  {printable(line)}", dim) for line in self.activity.lines)])
 
 
 class QuietConsole(Console):

@@ -163,8 +163,9 @@ async def _check_reply(
         return
     if not listed:
         yield Finding("model name", "note", f'the server answers to "{name}", though it does not list it')
-    if len(pieces) > 1:
-        yield Finding("streaming", "ok", f"a reply came in {len(pieces)} pieces")
+    count = sum(bool(piece.text or piece.reasoning or piece.arguments) for piece in pieces)
+    if count > 1:
+        yield Finding("streaming", "ok", f"a reply came in {count} pieces")
     else:
         yield Finding(
             "streaming", "note", "a reply came in one piece: a task's progress will be less visible"

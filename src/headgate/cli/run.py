@@ -33,8 +33,8 @@ def command(
 ) -> None:
     """Run a task and wait for its end.
 
-    TEXT says in plain words what is to be done; - reads it from standard input. Sections headed
-    Constraints:, Non-goals: and Boundaries: bind the task, as the options of the same names do.
+    TEXT says in plain words what to do; - reads it from standard input. Sections headed Constraints:,
+    Non-goals: and Boundaries: in it bind the task, and so do --keep, --non-goal and --boundary.
 
     Tasks run one at a time, in the order in which they came. Ctrl-C, or closing the terminal, cancels the
     task; a second Ctrl-C quits at once.

@@ -103,4 +103,9 @@ def _log_tail(log: Path) -> list[str]:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ["(its log is gone)"]
-    return plain(text).rstrip().splitlines()[-LOG_LINES:]
+    lines = plain(text).rstrip().splitlines()
+    left_out = len(lines) - LOG_LINES
+    if left_out <= 0:
+        return lines
+    where = "/".join(log.parts[-4:])
+    return [f"[{left_out} earlier lines are in {where}]", *lines[-LOG_LINES:]]

@@ -82,7 +82,7 @@ class Watcher:
     def _show(self, event: Event) -> None:
         self.progress.hear(event)
         if self.as_json:
-            print_event(event)
+            print_event(event, self.progress)
         for line in detail_lines(event, self.details) if self.details else ():
             self.progress.print_more(line)
 

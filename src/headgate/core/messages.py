@@ -103,10 +103,35 @@ class Delta:
     text: str = ""
     reasoning: str = ""
     arguments: str = ""
+    tool: str = ""
+    """The tool whose call is being written, as soon as its name is known."""
+    read: tuple[int, int] | None = None
+    """How many tokens of the prompt the server has read so far, and how many there are."""
 
 
 OnDelta = Callable[[Delta], None]
 Enough = Callable[[str], bool]
+
+
+class OnPulse(Protocol):
+    """Takes a sign of life that is not worth an event. See `Pulse` for its sources."""
+
+    def __call__(self, source: str, text: str = "", done: int = 0, total: int = 0) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """A sign of life that is not worth an event, for people who watch."""
+
+    source: str
+    """`reading`: the prompt. `text`, `thinking`, `written`: pieces of a reply; `written` is part of a call.
+    `call`: the name of the tool being called. `step`: a verification step starts. `command`: a line that a
+    command printed."""
+    text: str = ""
+    done: int = 0
+    """`reading`: tokens read so far; 0 if the server does not say."""
+    total: int = 0
+    """`reading`: tokens of the prompt."""
 
 
 class Model(Protocol):

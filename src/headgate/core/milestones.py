@@ -98,7 +98,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
                 f"{_why(body.reason, state)}"
             )
         case ev.VerifyStarted(opening=True) as body:
-            return f"Running the check first... {body.run_id}"
+            return f"Running the check first ({_run(body.run_id, state)})..."
         case ev.VerifyFinished(opening=True) as body:
             return "It passes" if body.passed else f"It fails: {_failing(body)}"
         case ev.SuspectsFound(unfit=unfit) if unfit:
@@ -106,17 +106,18 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.SuspectsFound() as body if body.functions or body.files:
             return f"Suspect: {', '.join((body.functions or body.files)[:3])}{_how_to_go_on(body, state)}"
         case ev.SuspectsFound() if state.opening and not state.opening.passed:
-            return "Nothing tells where to look"
+            return "The failing check does not show where the bug is"
         case ev.CandidateTried() as body:
             return f"Answer {len(state.candidates)} ({body.place}): {body.verdict}{_say_more(body)}"
         case ev.VerifyStarted(asked=True) as body:
-            return f"Running the tests, as the model asked... {body.run_id}"
+            return f"Running the tests for the model ({_run(body.run_id, state)})..."
         case ev.VerifyFinished(asked=True) as body:
             return "The tests pass" if body.passed else f"The tests fail: {body.reason}"
         case ev.VerifyStarted() as body:
-            return f"Running verification... {body.run_id}"
+            return f"Running verification ({_run(body.run_id, state)})..."
         case ev.VerifyFinished(again=True) as body:
-            return f"Verification not run again: nothing has changed since {body.run_id} failed"
+            run = _run(body.run_id, state)
+            return f"Verification not run again: nothing has changed since {run} failed"
         case ev.VerifyFinished(passed=True):
             return "Verification passed"
         case ev.VerifyFinished() as body:
@@ -175,6 +176,11 @@ def _finding(state: State) -> str:
     told = (found[-1] for check, found in state.reviews.items() if len(state.findings(check)) == 1)
     reason = next(filter(None, told), "")
     return f": {_first_clause(reason)}" if reason else ""
+
+
+def _run(run_id: str, state: State) -> str:
+    """A run by its number in this task: people compare two of them, and look up an id only for its log."""
+    return f"run {state.run_ids.index(run_id) + 1}" if run_id in state.run_ids else run_id
 
 
 def _failing(body: ev.VerifyFinished) -> str:

@@ -181,9 +181,9 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
 
 
 def _list_runs(run_ids: list[str]) -> list[str]:
-    if len(run_ids) <= 2:
-        return [f"Verification runs: {', '.join(run_ids)}."]
-    return ["Verification runs:", *(f"  {run_id}" for run_id in run_ids)]
+    """How many there were, and the log that matters most; the page and the report name them all."""
+    count = f"{len(run_ids)} verification runs; the last log is" if len(run_ids) > 1 else "Verification log:"
+    return [f"{count} .headgate/runs/{run_ids[-1]}/combined.log."]
 
 
 def _answers(state: State) -> list[str]:
@@ -262,7 +262,7 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
 def render_markdown(report: Report, state: State) -> str:
     """The report as a page: for `context/` after a success, for `stuck/` otherwise."""
     lines = [f"# {report.state}: {report.description.splitlines()[0]}", "", report.summary, ""]
-    lines += ["## Why", "", state.goal, ""]
+    lines += ["## Task", "", state.goal, ""]
     if rendered := report.constraints.render():
         lines += [rendered, ""]
     lines += _section("What", [f"- {line}" for line in report.diffstat])

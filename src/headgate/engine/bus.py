@@ -4,14 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from headgate.core.events import Event
-
-
-@dataclass(frozen=True, slots=True)
-class Pulse:
-    """A sign of life that is not worth an event: a piece of a reply, a line that a command printed."""
-
-    source: str
-    text: str
+from headgate.core.messages import Pulse
 
 
 @dataclass
@@ -25,6 +18,6 @@ class Bus:
         for listener in self.on_event:
             listener(event)
 
-    def pulse(self, source: str, text: str) -> None:
+    def pulse(self, source: str, text: str = "", done: int = 0, total: int = 0) -> None:
         for listener in self.on_pulse:
-            listener(Pulse(source, text))
+            listener(Pulse(source, text, done, total))

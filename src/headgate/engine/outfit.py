@@ -259,4 +259,5 @@ def build_verifier(folder: Folder, config: Config, bus: Bus) -> Verifier | None:
         runs=folder.runs,
         environment=command_environment(config, os.environ),
         on_line=lambda line: bus.pulse("command", line),
+        on_step=lambda step: bus.pulse("step", step),
     )

@@ -91,6 +91,8 @@ class MessagesAssembly:
             self.started = True
         if block.get("type") == "tool_use":
             self._watch.see(str(block.get("name")), encode_json(block.get("input") or {}).decode())
+            if self._on_delta:
+                self._on_delta(Delta(tool=clean_text(str(block.get("name")))))
         self._show(str(block.get("text") or ""), str(block.get("thinking") or ""), "")
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> None:

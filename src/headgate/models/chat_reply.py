@@ -57,6 +57,7 @@ class ChatAssembly:
     def add(self, chunk: Mapping[str, Any]) -> None:
         """Takes one chunk of a stream."""
         self._take_usage(chunk)
+        self._take_progress(chunk.get("prompt_progress"))
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, Mapping) and not choice.get("index"):
@@ -155,6 +156,8 @@ class ChatAssembly:
         # Some servers repeat the name with every fragment, a few send it in pieces.
         if name != call.name and not call.arguments:
             call.name += name
+            if self._on_delta:
+                self._on_delta(Delta(tool=clean_text(call.name)))
         if arguments:
             call.arguments.append(arguments)
             self._say(arguments=arguments)
@@ -192,6 +195,11 @@ class ChatAssembly:
         timings = chunk.get("timings")
         if isinstance(timings, Mapping):
             self._cached = _count(timings.get("cache_n"))
+
+    def _take_progress(self, progress: object) -> None:
+        """How far llama.cpp has read the prompt; sent before the first token."""
+        if isinstance(progress, Mapping) and self._on_delta and not self.started:
+            self._on_delta(Delta(read=(_count(progress.get("processed")), _count(progress.get("total")))))
 
     def _count_usage(self) -> Usage:
         usage = self._usage

@@ -225,6 +225,14 @@ def is_loopback(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
+def is_private(host: str) -> bool:
+    """Whether a host is this machine, or one of a private network by its address."""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return is_loopback(host)
+
+
 async def list_models(settings: ModelSettings) -> list[str] | None:
     """The names of the models that the server offers, or None where it does not tell.
 

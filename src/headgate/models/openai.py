@@ -4,6 +4,7 @@ import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from headgate.core.messages import Message, OnDelta, Reply, Request, ToolSpec, clean_text
 from headgate.errors import ConfigError
@@ -13,13 +14,15 @@ from headgate.models.chat_reply import REASONING_FIELDS, ChatAssembly
 from headgate.models.encoded_tools import EncodedTools
 from headgate.models.exchange import exchange
 from headgate.models.failures import RequestRejected
-from headgate.models.http import HttpClient
+from headgate.models.http import HttpClient, is_private
 from headgate.models.jsontext import UNPARSED, decode_json, encode_json, parse_arguments
 
 WIRE = "openai"
 _ABOUT_FORM = re.compile(r"response_format|json_schema|grammar|structured", re.IGNORECASE)
-_SAMPLING = ("temperature", "top_p", "stop")
-"""Fields that models which think first refuse, whatever or whichever value they have."""
+PROGRESS = "return_progress"
+"""Asks llama.cpp to tell how far it has read the prompt. Other local servers ignore it."""
+_REFUSABLE = ("temperature", "top_p", "stop", PROGRESS)
+"""Fields that some servers or models refuse, whatever their value."""
 _BAD_NAME_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -31,7 +34,7 @@ class Dialect:
     limit_field: str = "max_tokens"
     takes_forms: bool = True
     refused: frozenset[str] = frozenset()
-    """Which fields about sampling are left out."""
+    """Which of the fields that may be refused are left out."""
 
     def adapt(self, complaint: str, sent: Container[str]) -> "Dialect | None":
         """The dialect to try after a complaint about a request with these fields.
@@ -44,7 +47,7 @@ class Dialect:
             return replace(self, limit_field="max_completion_tokens")
         if "response_format" in sent and _ABOUT_FORM.search(complaint):
             return replace(self, takes_forms=False)
-        for name in _SAMPLING:
+        for name in _REFUSABLE:
             if name in sent and re.search(rf"\b{name}\b", complaint, re.IGNORECASE):
                 return replace(self, refused=self.refused | {name})
         return None
@@ -58,6 +61,7 @@ class OpenAIModel:
         self._settings = settings
         self._client = client
         self._dialect = Dialect()
+        self._is_local = is_private(urlsplit(client.endpoint.root).hostname or "")
         self._tools = EncodedTools(_encode_tools)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
@@ -65,7 +69,7 @@ class OpenAIModel:
         dialect = self._dialect
         while True:
             assembly = ChatAssembly(on_delta, request.enough)
-            options = self._options(request, dialect)
+            options = self._options(request, dialect, watched=on_delta is not None)
             body = self._encode(request, options)
             try:
                 await exchange(self._client, "/chat/completions", body, assembly)
@@ -90,7 +94,7 @@ class OpenAIModel:
         parts += (b"]", self._tools.get(request.tools), b"}")
         return b"".join(parts)
 
-    def _options(self, request: Request, dialect: Dialect) -> dict[str, Any]:
+    def _options(self, request: Request, dialect: Dialect, *, watched: bool) -> dict[str, Any]:
         """The fields that a server may not know, as far as there is something to say in them."""
         settings = self._settings
         limit = request.max_tokens or settings.max_tokens
@@ -102,6 +106,7 @@ class OpenAIModel:
             dialect.limit_field: limit,
             "seed": settings.seed,
             "stop": list(request.stop) or None,
+            PROGRESS: True if watched and self._is_local else None,
             "response_format": _form(request) if dialect.takes_forms else None,
         }
         left_out = dialect.refused

@@ -12,7 +12,7 @@ from headgate.core.fitting import fit_stage
 from headgate.core.flow import DONE_TOOL, Flow, Stage
 from headgate.core.limits import Limits, over_limit
 from headgate.core.loops import is_lost
-from headgate.core.messages import Message, Model, ToolSpec
+from headgate.core.messages import Message, Model, OnPulse, ToolSpec
 from headgate.core.phases import PhaseControl, PromptPlace
 from headgate.core.rules import Tally
 from headgate.core.settings import ModelSettings
@@ -87,7 +87,7 @@ class Job:
     """Replaces secrets in any text that is about to reach the model or the log."""
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
-    pulse: Callable[[str, str], None]
+    pulse: OnPulse
     agents_md: bool = True
     phase_control: PhaseControl = field(default_factory=PhaseControl)
     phase_prompt_place: PromptPlace = "tail"

@@ -127,6 +127,7 @@ async def _ask(run: StageRun) -> Reply | None:
     """The model's reply, fit for the transcript; None if there is none, with the reason in the log."""
     job = run.job
     sent = messages_to_send(run, job.phase_control, job.state.phases, job.phase_prompt_place)
+    job.pulse("reading", total=int(run.transcript.tokens()))
     return await ask_model(run, Request(sent, run.shown, withheld=run.withheld))
 
 
@@ -197,6 +198,11 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
 
 
 def _pulse(run: StageRun, delta: Delta) -> None:
-    for source, text in (("text", delta.text), ("thinking", delta.reasoning), ("call", delta.arguments)):
+    pulse = run.job.pulse
+    if delta.read:
+        pulse("reading", "", *delta.read)
+    for source, text in (("text", delta.text), ("thinking", delta.reasoning), ("written", delta.arguments)):
         if text:
-            run.job.pulse(source, text)
+            pulse(source, text)
+    if delta.tool:
+        pulse("call", delta.tool)

@@ -42,7 +42,8 @@ class CallScanner:
         shown: dict[str, list[str]] = {"text": [], "reasoning": [], "arguments": []}
         while self._held and self._step(shown):
             pass
-        return Delta(**{kind: "".join(parts) for kind, parts in shown.items()})
+        text, reasoning, arguments = ("".join(parts) for parts in shown.values())
+        return Delta(text, reasoning, arguments)
 
     def finish(self) -> Parsed:
         """The parsed reply."""

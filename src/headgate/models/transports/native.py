@@ -10,6 +10,7 @@ from headgate.models.transports.replies import (
     with_parsed,
 )
 from headgate.models.transports.running_on import ask_for_calls
+from headgate.models.transports.watching import watch
 
 
 class NativeModel:
@@ -26,7 +27,8 @@ class NativeModel:
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply."""
         tools = request.tools if self._rescue else ()
-        reply = await ask_for_calls(self._inner, request, tools, self._profile, on_delta)
+        shown = watch(on_delta, tools, self._profile)
+        reply = await ask_for_calls(self._inner, request, tools, self._profile, shown)
         with paid_for(reply):
             return self._read(reply, request)
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from headgate.core.messages import Delta, Message, OnDelta, Reply, Request, ToolCall, ToolSpec
+from headgate.core.messages import Message, Reply, Request, ToolCall, ToolSpec
 from headgate.errors import CallUnknown, ReplyInvalid
 from headgate.models.callids import CallIds
 from headgate.models.profile import Profile
-from headgate.models.textcalls import CallScanner, Parsed, Problem, parse_calls
+from headgate.models.textcalls import Parsed, Problem, parse_calls
 
 _CLOSING = "</think>"
 _NAMES_TOLD = 30
@@ -66,25 +66,6 @@ def explain_problem(problem: Problem, tools: Sequence[ToolSpec]) -> ReplyInvalid
         return CallUnknown(f"{problem.message} There is none to call here.", problem.name)
     names = ", ".join(tool.name for tool in tools[:_NAMES_TOLD])
     return CallUnknown(f"{problem.message} There are: {names}.", problem.name)
-
-
-def watch(on_delta: OnDelta | None, tools: Sequence[ToolSpec], profile: Profile) -> OnDelta | None:
-    """Shows a stream of text to whoever watches, sorted into text, thinking and calls."""
-    if on_delta is None:
-        return None
-    scanner = CallScanner(tools, profile.calls)
-
-    def sort(delta: Delta) -> None:
-        shown = scanner.feed(delta.text) if delta.text else Delta()
-        shown = replace(
-            shown,
-            reasoning=delta.reasoning + shown.reasoning,
-            arguments=shown.arguments + delta.arguments,
-        )
-        if shown.text or shown.reasoning or shown.arguments:
-            on_delta(shown)
-
-    return sort
 
 
 def known_calls(message: Message, tools: Sequence[ToolSpec]) -> Message:

@@ -21,12 +21,12 @@ from headgate.models.transports.replies import (
     known_calls,
     paid_for,
     read_text,
-    watch,
     with_one_call,
     with_parsed,
 )
 from headgate.models.transports.running_on import ask_for_calls
 from headgate.models.transports.servers import CONSTRAINTS, LONG_STRING, SAFE_STRING, Kind
+from headgate.models.transports.watching import watch
 
 _FORM = """# Tools
 

@@ -1,0 +1,147 @@
+"""What is being done right now, for people who wait: from events, and from signs of life between them."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Literal
+
+from headgate.core import events as ev
+from headgate.core.messages import Pulse
+from headgate.core.state import State
+
+LINES = 4
+CHARS_PER_TOKEN = 4
+"""For counting what streams in: servers count it exactly only at the end."""
+Doing = Literal["idle", "reading", "thinking", "writing", "calling", "tool", "verifying"]
+_WRITING: dict[str, Doing] = {"text": "writing", "thinking": "thinking", "written": "calling"}
+
+
+def count_tokens(count: int) -> str:
+    """`950`, `12.3k`, `1.2M`."""
+    if count < 1_000:
+        return str(count)
+    return f"{count / 1_000:.1f}k" if count < 1_000_000 else f"{count / 1_000_000:.1f}M"
+
+
+class Activity:
+    """Follows one task. Another process's replies and commands are not seen piece by piece."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._doing: Doing = "idle"
+        self._since = now()
+        self._name = ""
+        """The tool, or the verification step."""
+        self._read, self._total = 0, 0
+        self._chars = 0
+        self._first_piece: float | None = None
+        self._lines: deque[str] = deque(maxlen=LINES)
+        self._partial = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The last lines of what the model or a command says."""
+        partial = [self._partial] if self._partial.strip() else []
+        return [*self._lines, *partial][-LINES:]
+
+    @property
+    def written(self) -> int:
+        """About how many tokens the reply under way has so far."""
+        return self._chars // CHARS_PER_TOKEN
+
+    def hear(self, event: ev.Event) -> None:
+        """Takes an event in."""
+        match event.body:
+            case ev.ToolStarted() as body:
+                self._begin("tool", f"{body.name} {body.target}".strip())
+            case ev.VerifyStarted() as body:
+                self._begin("verifying", ", ".join(body.steps))
+            case ev.VerifyFinished() | ev.ToolFinished() | ev.ReplyReceived() | ev.ReplyFailed():
+                self._begin("idle")
+            case ev.CheckFinished(check="verify"):
+                self._begin("idle")
+            case _:
+                pass
+
+    def feel(self, pulse: Pulse) -> None:
+        """Takes a sign of life in."""
+        match pulse.source:
+            case "reading":
+                if self._doing != "reading":
+                    self._begin("reading")
+                self._read, self._total = pulse.done, pulse.total or self._total
+            case "text" | "thinking" | "written":
+                self._take_piece(pulse)
+            case "call":
+                self._change("calling", pulse.text)
+            case "step":
+                self._begin("verifying", pulse.text)
+            case "command":
+                self._lines.append(pulse.text)
+            case _:
+                pass
+
+    def describe(self, state: State) -> str:
+        """Where the task stands and what it is doing: `EXPLORE turn 2/20: reading ~3.1k tokens`."""
+        stage = next(reversed(state.stages.values()), None)
+        if self._doing == "verifying":
+            return f"Verifying: {self._name}{self._elapsed()}"
+        if stage is None or stage.ending is not None:
+            return "Starting"
+        # A tool belongs to the turn whose reply called it; a reply that is awaited is the next turn's.
+        turn = stage.turns + (self._doing != "tool")
+        turn = min(max(turn, 1), stage.turns_allowed)
+        return f"{stage.title} turn {turn}/{stage.turns_allowed}: {self._what()}"
+
+    def _what(self) -> str:
+        match self._doing:
+            case "reading" if self._read:
+                read = f"{count_tokens(self._read)} of {count_tokens(self._total)}"
+                return f"reading {read} tokens{self._elapsed()}"
+            case "reading":
+                return f"reading ~{count_tokens(self._total)} tokens{self._elapsed()}"
+            case "thinking" | "writing":
+                return f"{self._doing}, {self._speed()}"
+            case "calling":
+                return f"calling {self._name or 'a tool'}, {self._speed()}"
+            case "tool":
+                return f"{self._name}{self._elapsed()}"
+            case _:
+                return f"waiting for the model{self._elapsed()}"
+
+    def _elapsed(self) -> str:
+        seconds = int(self._now() - self._since)
+        return f", {seconds} s" if seconds >= 3 else ""
+
+    def _speed(self) -> str:
+        seconds = self._now() - self._first_piece if self._first_piece is not None else 0.0
+        speed = f", {self.written / seconds:.0f} per second" if seconds >= 1 else ""
+        return f"{count_tokens(self.written)} tokens{speed}"
+
+    def _begin(self, doing: Doing, name: str = "") -> None:
+        self._doing, self._name, self._since = doing, name, self._now()
+        self._read = self._total = self._chars = 0
+        self._first_piece = None
+        self._lines.clear()
+        self._partial = ""
+
+    def _change(self, doing: Doing, name: str = "") -> None:
+        """Goes on with the same reply, in another way."""
+        if self._doing == "idle":
+            self._begin(doing, name)
+        if self._doing in ("thinking", "writing") and self._doing != doing and self._partial.strip():
+            self._lines.append(self._partial)
+            self._partial = ""
+        self._doing, self._name = doing, name
+
+    def _take_piece(self, pulse: Pulse) -> None:
+        self._first_piece = self._now() if self._first_piece is None else self._first_piece
+        doing = _WRITING[pulse.source]
+        if doing != self._doing:
+            self._change(doing, self._name if doing == "calling" else "")
+        self._chars += len(pulse.text)
+        if doing == "calling":
+            return  # nobody wants to read JSON
+        *whole, self._partial = (self._partial + pulse.text).split("\n")
+        self._lines.extend(line for line in whole if line.strip())
+        self._partial = self._partial[-400:]

@@ -1,0 +1,155 @@
+"""What people see while they wait, from events and signs of life."""
+
+import asyncio
+import fcntl
+import os
+import pty
+import struct
+import termios
+
+import pytest
+
+from headgate.cli.activity import Activity, count_tokens
+from headgate.cli.footer import Footer
+from headgate.cli.live import Progress
+from headgate.core import events as ev
+from headgate.core.messages import Delta, Pulse, ToolSpec
+from headgate.core.state import State, fold
+from headgate.models.profile import Profile
+from headgate.models.transports.watching import watch
+
+
+class Clock:
+    at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def started(*bodies: ev.AnyBody) -> State:
+    stage = ev.StageStarted(
+        stage="explore", title="EXPLORE", attempt=1, reason="next", tools=("ls",), turns=20
+    )
+    return fold(
+        ev.Event(seq=number, task="t1", path="explore", turn=0, at=float(number), body=body)
+        for number, body in enumerate((stage, *bodies), 1)
+    )
+
+
+def at(body: ev.AnyBody) -> ev.Event:
+    return ev.Event(seq=9, task="t1", path="explore", turn=1, at=9.0, body=body)
+
+
+def test_a_turn_from_its_prompt_to_its_call() -> None:
+    clock = Clock()
+    activity, state = Activity(clock), started()
+    said = []
+
+    def say(pulse: Pulse, seconds: float = 0.0) -> None:
+        activity.feel(pulse)
+        clock.at += seconds
+        said.append(activity.describe(state))
+
+    assert activity.describe(State()) == "Starting"
+    assert activity.describe(state) == "EXPLORE turn 1/20: waiting for the model"
+    say(Pulse("reading", total=4100), 34)
+    say(Pulse("reading", done=1200, total=4300))
+    say(Pulse("thinking", "I should look at the files.\nThen "), 2)
+    say(Pulse("text", "Let me see. " * 10), 2)
+    assert activity.lines == ["I should look at the files.", "Then ", "Let me see. " * 10]
+    say(Pulse("call", "read_file"))
+    say(Pulse("written", '{"path": "a.py"}'), 1)
+    assert said == [
+        "EXPLORE turn 1/20: reading ~4.1k tokens, 34 s",
+        "EXPLORE turn 1/20: reading 1.2k of 4.3k tokens, 34 s",
+        "EXPLORE turn 1/20: thinking, 8 tokens, 4 per second",
+        "EXPLORE turn 1/20: writing, 38 tokens, 10 per second",
+        "EXPLORE turn 1/20: calling read_file, 38 tokens, 10 per second",
+        "EXPLORE turn 1/20: calling read_file, 42 tokens, 8 per second",
+    ]
+    assert "path" not in "".join(activity.lines)
+    activity.hear(at(ev.ToolStarted(call="c", name="read_file", category="read", target="a.py")))
+    assert activity.describe(state) == "EXPLORE turn 1/20: read_file a.py"
+    assert activity.written == 0
+
+
+def test_verification_step_by_step() -> None:
+    clock = Clock()
+    activity, state = Activity(clock), started()
+    activity.hear(at(ev.VerifyStarted(run_id="run_1", steps=("tests", "lint"))))
+    assert activity.describe(state) == "Verifying: tests, lint"
+    activity.feel(Pulse("step", "lint (2 of 2)"))
+    activity.feel(Pulse("command", "checking a.py"))
+    clock.at = 12
+    assert activity.describe(state) == "Verifying: lint (2 of 2), 12 s"
+    assert activity.lines == ["checking a.py"]
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0"), (999, "999"), (1_000, "1.0k"), (1_500_000, "1.5M")])
+def test_counting(count: int, said: str) -> None:
+    assert count_tokens(count) == said
+
+
+LS = ToolSpec("ls", "", {}, "read")
+READ = ToolSpec("read_file", "", {}, "read")
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("text", "thought", "tool"),
+    [
+        (
+            '{"thought": "I use ls, then \\"read\\".", "name": "read_file", "arguments": {}}',
+            'I use ls, then "read".',
+            "read_file",
+        ),
+        ('<tool_call>\n{"name": "ls", "arguments": {"path": "read_file"}}\n</tool_call>', "", "ls"),
+        ("<function=read_file><parameter=path>a</parameter></function>", "", "read_file"),
+    ],
+)
+def test_calls_written_as_text_are_shown_by_name(size: int, text: str, thought: str, tool: str) -> None:
+    shown: list[Delta] = []
+    pass_on = watch(shown.append, (LS, READ), Profile(name="any"))
+    assert pass_on is not None
+    for start in range(0, len(text), size):
+        pass_on(Delta(text=text[start : start + size]))
+    pass_on(Delta(text=" " * 100))  # what is held back for a longer mark comes out
+    assert "".join(delta.text for delta in shown).strip() == thought
+    assert [delta.tool for delta in shown if delta.tool] == [tool]
+
+
+def resize(descriptor: int, columns: int) -> None:
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+
+def test_the_footer_takes_off_what_it_drew_also_in_a_narrower_window() -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w", encoding="utf-8") as stream:
+        footer = Footer(stream)
+        assert footer.wiping() == ""
+        resize(theirs, 80)
+        footer.draw([("head", ""), ("x" * 200, "")])
+        assert os.read(ours, 4096).decode() == f"\x1b[?25lhead\r\r\n{'x' * 79}"  # the terminal adds a \r
+        assert footer.wiping() == "\r\x1b[1A\x1b[J\x1b[?25h"
+        resize(theirs, 40)  # 79 columns are two rows now
+        assert footer.wiping() == "\r\x1b[2A\x1b[J\x1b[?25h"
+        footer.draw([("head", "")])
+        assert os.read(ours, 4096).decode() == "\r\x1b[2A\x1b[J\x1b[?25lhead"
+        footer.wipe()
+        assert os.read(ours, 4096).decode() == "\r\x1b[J\x1b[?25h"
+        assert footer.wiping() == ""
+    os.close(ours)
+
+
+async def test_without_a_terminal_a_line_says_now_and_then_what_is_being_done(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    progress = Progress(silence=0.0)
+    progress.state = started()
+    progress.feel(Pulse("reading", total=4100))
+    said = ""
+    with progress:
+        while said.count("\n") < 2:
+            await asyncio.sleep(0)
+            said += capsys.readouterr().err
+    assert set(said.splitlines()) == {"[00:00] EXPLORE turn 1/20: reading ~4.1k tokens"}
