@@ -14,8 +14,8 @@ NAMES = sorted(path.name for path in SCENARIOS.iterdir() if path.is_dir()) if SC
 ATOMIC = "015_failure_after_partial_success_leaves_changes"
 """Theirs keeps what came before the failure; ours changes nothing when any part fails."""
 AMBIGUOUS = "016_pure_addition_update_chunk"
-"""Theirs appends lines that have no context to the end of the file. Ours asks where they go: a model that means
-the middle of the file would not notice."""
+"""Theirs appends lines that have no context to the end of the file. Ours asks where they go: a model that
+means the middle of the file would not notice."""
 REFUSED = {"005", "006", "007", "008", "009", "012", "013", "015", "016"}
 
 
