@@ -27,7 +27,8 @@ def find_unreadable(
     `mark.re` finds all marks: where one follows at once, that one tells.
     """
     text, start = source.text, source.skip_space(mark.end())
-    if mark[0] in _NEVER or mark.re.match(text, start):
+    following = mark.re.match(text, start)
+    if mark[0] in _NEVER or (following and not (following["think"] or following["answer"])):
         return None
     places = [(place, closing) for closing in closings if (place := source.find(closing, start)) >= 0]
     place, closing = min(places, default=(-1, ""))
