@@ -238,14 +238,15 @@ class TestTool:
         workspace = MemoryWorkspace({"src/a.py": CODE}, modes={"src/a.py": 0o755})
         old, new = 'return f"bye {name}"', 'print("bye")\nreturn None'
         outcome = call(edit_file, workspace, path="./src/a.py", old=old, new=new)
-        after = CODE.replace(old, new).encode()
+        after = CODE.replace(old, 'print("bye")\n        return None').encode()
         assert outcome.changes == (FileChange("src/a.py", CODE.encode(), after),)
         assert outcome.text == (
             "Edited src/a.py: replaced line 8, now lines 8-9.\n"
             "6:     def bye(self):\n"
             "7:         name = self.name\n"
             '8:         print("bye")\n'
-            "9: return None"
+            "9:         return None\n"
+            "Note: the new lines below the first were indented to fit the line that was replaced."
         )
 
     def test_how_and_warning(self) -> None:

@@ -106,6 +106,35 @@ class TestReadFile:
     def test_range(self, repo: Path, start: int | None, end: int | None, text: str) -> None:
         assert call(read_file, repo, path="src/a.py", start_line=start, end_line=end).text == text
 
+    @pytest.mark.parametrize(
+        ("arguments", "header"),
+        [
+            ({"offset": 2, "limit": 1}, "src/a.py (line 2 of 3)"),
+            ({"offset": 0, "limit": 2}, "src/a.py (lines 1-2 of 3)"),
+            ({"offset": "2", "limit": "5"}, "src/a.py (lines 2-3 of 3)"),
+            ({"offset": 2.0, "limit": 1.0}, "src/a.py (line 2 of 3)"),
+            ({"limit": 2}, "src/a.py (lines 1-2 of 3)"),
+            ({"offset": 3}, "src/a.py (line 3 of 3)"),
+            ({"offset": -5, "limit": 2}, "src/a.py (lines 1-2 of 3)"),
+            ({"offset": None, "limit": None}, "src/a.py (lines 1-3 of 3)"),
+            ({"offset": 2, "limit": 0}, "src/a.py (lines 2-3 of 3)"),
+            ({"start_line": 2, "end_line": 2, "limit": 9}, "src/a.py (line 2 of 3)"),
+            ({"start_line": 0, "end_line": 1}, "src/a.py (line 1 of 3)"),
+            ({"start_line": 0, "end_line": 0}, "src/a.py (lines 1-3 of 3)"),
+            ({"line_start": 2, "line_end": 3}, "src/a.py (lines 2-3 of 3)"),
+            ({"startLine": 2, "endLine": 2}, "src/a.py (line 2 of 3)"),
+            ({"view_range": [2, -1]}, "src/a.py (lines 2-3 of 3)"),
+        ],
+    )
+    def test_range_by_learnt_names(self, repo: Path, arguments: dict[str, Any], header: str) -> None:
+        args = read_file.parse({"filePath": "src/a.py", **arguments})
+        assert call(read_file, repo, **args.model_dump()).text.splitlines()[0] == header
+
+    @pytest.mark.parametrize("arguments", [{"limit": "many"}, {"limit": True}, {"view_range": [1, 2, 3]}])
+    def test_range_that_cannot_be_meant(self, arguments: dict[str, Any]) -> None:
+        with pytest.raises(ToolArgsInvalid, match="there is no argument"):
+            read_file.parse({"path": "src/a.py", **arguments})
+
     def test_range_that_is_not_there(self, repo: Path) -> None:
         with pytest.raises(ToolFailed, match=r"src/a\.py has 3 lines; start_line 9 is beyond its end"):
             call(read_file, repo, path="src/a.py", start_line=9)

@@ -114,8 +114,16 @@ class TestPlace:
 
 
 class TestAddedLines:
-    def test_without_a_place_they_go_to_the_end(self) -> None:
-        assert patched("a\nb", "@@\n+c\n+d") == "a\nb\nc\nd\n"
+    @pytest.mark.parametrize("hunk", ["@@\n+c\n+d", "+c\n+d", "@@\n a\n-b\n+B\n@@\n+c\n+d"])
+    def test_without_a_place_they_are_refused(self, hunk: str) -> None:
+        why = refusal("a\nb\n", hunk)
+        assert "nothing says where they go" in why
+        assert all(way in why for way in ("unchanged lines around", "`@@ `", "`*** End of File`"))
+
+    def test_at_the_end_if_that_is_said(self) -> None:
+        assert patched("a\nb", "@@\n+c\n+d\n*** End of File") == "a\nb\nc\nd\n"
+
+    def test_an_empty_file_has_one_place(self) -> None:
         assert patched("", "@@\n+c") == "c\n"
 
     def test_below_a_header(self) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from headgate.core.cutting import cut_text, share_out
 from headgate.core.flow import ViewPolicy
 from headgate.core.messages import Message, ToolCall
 
@@ -32,7 +33,6 @@ _LEAST_VALUE = 50
 _LONGEST_NAME = 64
 """Providers accept no longer tool name, so nothing is lost."""
 _MESSAGE_COST = 8
-_CUT = "\n[... {count} characters cut here ...]\n"
 
 Block = tuple[Message, ...]
 
@@ -193,13 +193,13 @@ def _squeeze(block: Block, room: int) -> Block:
         if count:
             reply, *results = _latest_pairs((reply, *block[1:]), count)
             rest = room - size_of((reply,)) - _MESSAGE_COST * len(results)
-            limit = _share_out([len(result.content) for result in results], rest)
+            limit = share_out([len(result.content) for result in results], rest)
             return (reply, *(_shorten(result, limit) for result in results))
     reply, *results = _latest_pairs((_without_reasoning(block[0]), *block[1:]), 1)
     calls = [replace(call, name=call.name[:_LONGEST_NAME]) for call in reply.calls]
     texts = [reply.content, *(call.arguments for call in calls), *(result.content for result in results)]
     rest = room - _MESSAGE_COST * (1 + len(results)) - sum(len(call.name) for call in calls)
-    limit = _share_out([len(text) for text in texts], rest)
+    limit = share_out([len(text) for text in texts], rest)
     calls = [replace(call, arguments=_shorten_arguments(call.arguments, limit)) for call in calls]
     reply = replace(_shorten(reply, limit), calls=tuple(calls), wire={})
     return (reply, *(_shorten(result, limit) for result in results))
@@ -217,36 +217,10 @@ def _pairs_that_fit(block: Block, room: int) -> int:
     return len(block) - 1
 
 
-def _share_out(sizes: Sequence[int], room: int) -> int:
-    """The largest limit such that texts of these sizes, each cut to it, fit the room together."""
-    limit = room
-    for position, size in enumerate(sorted(sizes)):
-        limit = room // (len(sizes) - position)
-        if size > limit:
-            break
-        limit = size
-        room -= size
-    return limit
-
-
 def _shorten(message: Message, limit: int) -> Message:
     if len(message.content) <= limit:
         return message
-    return replace(message, content=_cut(message.content, limit), wire={})
-
-
-def _cut(text: str, limit: int) -> str:
-    """The text's beginning and end, and what was cut between them, in `limit` characters exactly."""
-    if len(text) <= limit:
-        return text
-    room, mark = limit, ""
-    # The mark's length depends on the number in it, which depends on the mark's length.
-    for _ in range(3):
-        mark = _CUT.format(count=len(text) - room)
-        room = limit - len(mark)
-    if room < 2:
-        return text[:limit]
-    return text[: room - room // 2] + mark + text[len(text) - room // 2 :]
+    return replace(message, content=cut_text(message.content, limit), wire={})
 
 
 def _shorten_arguments(arguments: str, limit: int) -> str:
@@ -261,7 +235,8 @@ def _shorten_arguments(arguments: str, limit: int) -> str:
         width = limit // 2
         while width >= _LEAST_VALUE:
             values = {
-                key: _cut(value, width) if isinstance(value, str) else value for key, value in parsed.items()
+                key: cut_text(value, width) if isinstance(value, str) else value
+                for key, value in parsed.items()
             }
             text = json.dumps(values, ensure_ascii=False)
             if len(text) <= limit:

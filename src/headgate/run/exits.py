@@ -9,6 +9,7 @@ from headgate.checks.activity import check_activity
 from headgate.config.texts import fill
 from headgate.core.events import CheckFinished, Note, StageDoneSignalled
 from headgate.core.messages import clean_text
+from headgate.core.notes import bound_note
 from headgate.core.rules import Fail, Pass
 from headgate.core.words import path_words
 from headgate.errors import ToolError
@@ -21,7 +22,7 @@ MOST_NAMED = 10
 
 async def answer_done(run: StageRun, data: Mapping[str, Any]) -> tuple[bool, str]:
     """The model's closing signal: whether it is accepted, and the answer to it."""
-    note = Note.model_validate({key: clean_value(run, value) for key, value in data.items()})
+    note = bound_note(Note.model_validate({key: clean_value(run, value) for key, value in data.items()}))
     missing = await try_exit(run, note)
     return (False, fill("not_done", stage=run.stage.id, reason=missing)) if missing else (True, "ok")
 

@@ -1,6 +1,7 @@
 """The debug loop: what follows a failed verification, up to the new plan and the last words."""
 
 from headgate.config.texts import fill
+from headgate.core.cutting import cut_text
 from headgate.core.events import FixAttempted, HypothesesGiven, ReplanStarted, ReplyReceived
 from headgate.core.flow import Stage
 from headgate.core.messages import Message, Request, clean_text
@@ -13,6 +14,7 @@ from headgate.run.patience import reply_in_time
 
 DIFF_CHARS = 8_000
 LISTED = 12
+REASON_CHARS = 1_000
 
 
 async def mend(job: Job, fix: Stage, *, after_replan: bool = False) -> Decision | None:
@@ -56,7 +58,8 @@ async def replan_step(job: Job, failed: Stage) -> Decision | None:
         job.log.record(plan.id, 0, ReplanStarted(loop=job.state.verify_loops, item=failed.item))
         await job.log.commit()
     note = job.state.notes.get(failed.id)
-    message = fill("replan_step", item=failed.item, reason=note.summary if note else "it was not finished")
+    reason = cut_text(note.summary, REASON_CHARS, "the note") if note else "it was not finished"
+    message = fill("replan_step", item=failed.item, reason=reason)
     return await complete_stage(job, plan, Entrance("replan", message))
 
 

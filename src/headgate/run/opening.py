@@ -3,17 +3,27 @@
 from collections import Counter
 
 from headgate.config.texts import fill, prompt
-from headgate.core.events import Note
+from headgate.core.cutting import cut_text
 from headgate.core.flow import Stage
+from headgate.core.notes import list_names, render_notes
 from headgate.host.workspace import Workspace, show_path
+from headgate.models.base import find_window
 from headgate.run.guides import NAME, read_guide
 from headgate.run.job import Job
+from headgate.run.transcript import CHARS_PER_TOKEN
 from headgate.tools.files import listing
 from headgate.tools.signals import render_plan
 
 LISTED = 40
 LISTED_CHARS = 2_000
 """What is told of the repository's files: a few hundred tokens, read once."""
+SHARE = 0.1
+"""Of the context window, for the notes of earlier stages together, and as much for the plan."""
+UNKNOWN_WINDOW = 16_384
+"""In tokens, where neither the server nor the settings tell it."""
+MOST_CHARS = 24_000
+"""Notes and plans are no longer than this, however large the window is: every stage reads them."""
+NAMES_CHARS = 2_000
 
 
 def system_message(job: Job, stage: Stage) -> str:
@@ -34,7 +44,8 @@ def opening_message(job: Job, stage: Stage) -> str:
     if files := list_files(job.context.workspace):
         parts.append(files)
     if job.earlier_report:
-        parts.append(fill("earlier_attempt", report=job.earlier_report))
+        report = cut_text(job.earlier_report, 2 * plan_room(job, stage), "the report")
+        parts.append(fill("earlier_attempt", report=report))
     if stage.view.transcript == "own":
         parts += _from_earlier_stages(job, stage)
     return "\n\n".join(parts)
@@ -55,20 +66,27 @@ def stage_message(stage: Stage) -> str:
     return f"Stage: {stage.title}\n{stage.prompt}".strip()
 
 
+def plan_room(job: Job, stage: Stage) -> int:
+    """The characters that the plan may take in one message, and the notes of earlier stages as well."""
+    window = find_window(job.models[stage.model], job.model_settings[stage.model])
+    return min(int((window or UNKNOWN_WINDOW) * CHARS_PER_TOKEN * SHARE), MOST_CHARS)
+
+
+def plan_message(job: Job, stage: Stage) -> str:
+    """The plan as it stands; nothing where there is none."""
+    plan = job.state.plan
+    return f"The plan:\n{render_plan(plan, plan_room(job, stage))}" if plan else ""
+
+
 def _from_earlier_stages(job: Job, stage: Stage) -> list[str]:
     """The plan, and the latest notes: what a stage that sees none of the others' messages needs."""
     window = stage.view.notes_window
-    notes = list(job.state.notes.items())[-window:] if window else []
-    lines = [line for stage_id, note in notes for line in _note_lines(stage_id, note)]
-    parts = ["Notes of earlier stages:\n" + "\n".join(lines)] if lines else []
+    notes = render_notes(list(job.state.notes.items())[-window:], plan_room(job, stage)) if window else ""
+    parts = [f"Notes of earlier stages:\n{notes}"] if notes else []
     files = [("changed", job.state.files_changed), ("read", job.state.files_read)]
-    told = [f"Files {what} so far: {', '.join(list(names)[-20:])}." for what, names in files if names]
+    told = [
+        f"Files {what} so far: {list_names(list(names), 20, NAMES_CHARS)}." for what, names in files if names
+    ]
     parts += ["\n".join(told)] if told and window else []
-    return [*parts, f"The plan:\n{render_plan(job.state.plan)}"] if job.state.plan else parts
-
-
-def _note_lines(stage_id: str, note: Note) -> list[str]:
-    lines = [f"- {stage_id}: {note.summary}"] if note.summary else []
-    for title, items in (("decided", note.decisions), ("next", note.next_actions), ("risk", note.risks)):
-        lines += [f"  {title}: {item}" for item in items]
-    return lines
+    plan = plan_message(job, stage)
+    return [*parts, plan] if plan else parts

@@ -18,13 +18,13 @@ from headgate.core.events import (
 from headgate.core.flow import Ending, Stage
 from headgate.core.messages import Message
 from headgate.core.milestones import say_reason
+from headgate.core.notes import bound_note, list_names
 from headgate.core.rules import Action, Decision, decide, wait_seconds
 from headgate.models.base import find_window
 from headgate.run.candidates import settle, take_candidate
 from headgate.run.job import Entrance, Job, StageRun
-from headgate.run.opening import opening_message, stage_message, system_message
+from headgate.run.opening import NAMES_CHARS, opening_message, plan_message, stage_message, system_message
 from headgate.run.turn import finish_turn, take_turn, tell
-from headgate.tools.signals import render_plan
 
 COMPACT_AT, COMPACT_TO = 0.8, 0.5
 _ENDINGS: dict[Action, Ending] = {"advance": "completed", "skip": "skipped"}
@@ -137,15 +137,15 @@ async def _compact(run: StageRun, reason: str, chars: float) -> None:
             chars=int(chars),
         )
     )
-    plan = f"\nThe plan:\n{render_plan(state.plan)}" if state.plan else ""
-    files_read = ", ".join(list(state.files_read)[-30:]) or "none"
-    changed = ", ".join(state.files_changed) or "none"
+    plan = plan_message(run.job, run.stage)
+    files_read = list_names(list(state.files_read), 30, NAMES_CHARS) or "none"
+    changed = list_names(list(state.files_changed), 100, NAMES_CHARS) or "none"
     text = fill(
         "compacted",
         task=_task_again(run),
         files_read=files_read,
         files_changed=changed,
-        plan=plan,
+        plan=plan and f"\n{plan}",
         assignment=_assignment(run),
     )
     run.record(MessageAdded(role="user", slug="compacted"), text)
@@ -194,8 +194,9 @@ async def _leave(run: StageRun, decision: Decision) -> None:
 
 def _own_note(run: StageRun, decision: Decision) -> Note:
     why = (decision.detail or say_reason(decision.reason)).removesuffix(".")
-    return Note(
+    note = Note(
         summary=f"Ended without an accepted closing signal: {why}.",
         files_read=tuple(run.state.files_read),
         files_changed=tuple(run.job.state.files_changed),
     )
+    return bound_note(note)

@@ -12,6 +12,7 @@ A plain function runs in a thread; a coroutine function runs in the event loop.
 """
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,8 +98,11 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "pattern": ("glob",),
     "cmd": ("command",),
     "steps": ("tasks",),
+    **dict.fromkeys(("offset", "line_start", "start", "from_line", "first_line", "line"), ("start_line",)),
+    **dict.fromkeys(("line_end", "end", "to_line", "last_line"), ("end_line",)),
 }
 """Names that models have learnt elsewhere for arguments of ours."""
+_HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 ToolFunction = Callable[[ToolContext, Any], Outcome | Awaitable[Outcome]]
 
@@ -128,7 +132,8 @@ class Tool:
         known = self.args.model_fields
         renamed = dict(arguments)
         for name in arguments:
-            meant = next((field for field in SYNONYMS.get(name, ()) if field in known), None)
+            plain = _HUMP.sub(r"_\1", name).lower()
+            meant = next((field for field in (plain, *SYNONYMS.get(plain, ())) if field in known), None)
             if name not in known and meant and meant not in renamed:
                 renamed[meant] = renamed.pop(name)
         return renamed

@@ -1,9 +1,9 @@
 """The `edit_file` tool: one text for another, in the one place that can be meant, or the reason why not."""
 
-import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, pairwise
 
 from pydantic import Field
@@ -12,6 +12,13 @@ from headgate.core.messages import clean_text
 from headgate.errors import ToolArgsInvalid, ToolFailed
 from headgate.host.workspace import FileChange, show_path
 from headgate.tools.base import Args, Outcome, ToolContext, tool
+from headgate.tools.indenting import (
+    choose,
+    leaves_indentation_out,
+    outer_definition,
+    readings,
+    readings_behind,
+)
 from headgate.tools.matching import (
     EXACT,
     LEVELS,
@@ -21,15 +28,23 @@ from headgate.tools.matching import (
     Lines,
     Match,
     align,
+    indentation_of,
     list_places,
     show_difference,
     show_lines,
 )
+from headgate.tools.occurrences import (
+    MOST_COUNTED,
+    group_by_lines,
+    in_step,
+    inner_breaks,
+    line_numbers,
+    occurrences,
+    without_numbers,
+)
 from headgate.tools.syntax import describe_new_errors
 
 BOM = "\ufeff"
-_MOST_COUNTED = 1000
-_NUMBERED = re.compile(r"^[ \t]*(\d{1,7})(?::|[ \t]?\||\t|→)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,34 +193,57 @@ class _Place:
         """Replaces `old` as it stands, parts of lines included; all line endings count as equal."""
         pairs = zip(self.lines.bodies, self.lines.endings, strict=True)
         text = "".join(body + ("\n" if ending else "") for body, ending in pairs)
-        spans = _occurrences(text, old, overlapping=not self.replace_all)
+        spans = occurrences(text, old, overlapping=not self.replace_all)
         if not spans:
             return None
         starts = list(accumulate((len(body) + 1 for body in self.lines.bodies[:-1]), initial=0))
         numbers = [bisect_right(starts, start) for start in spans]
         if len(spans) > 1 and not self.replace_all:
-            count = f"{len(spans)}" if len(spans) < _MOST_COUNTED else f"at least {_MOST_COUNTED}"
+            count = f"{len(spans)}" if len(spans) < MOST_COUNTED else f"at least {MOST_COUNTED}"
             raise ToolFailed(
                 f"`old` occurs {count} times in {self.name}: {list_places(numbers)}. "
                 "Add surrounding lines so that it occurs once, or set replace_all."
             )
+        meant = [
+            self._readings(old, new, number - 1, start - starts[number - 1])
+            for number, start in zip(numbers, spans, strict=True)
+        ]
+        texts = [
+            partial(self._replaced, text, len(old), starts, dict(zip(spans, chosen, strict=True)))
+            for chosen in in_step(meant)
+        ]
+        best = choose(self.name, text, texts)
+        note = ""
+        if any(reading[min(best, len(reading) - 1)] != new for reading in meant):
+            note = "Note: the new lines below the first were indented to fit the line that was replaced."
+        elif old in new and (earlier := text.find(new)) >= 0:
+            line = text.count("\n", 0, earlier) + 1
+            note = f"Note: the new text was there before (line {line}), so it may now be there twice."
+        last = numbers[0] + inner_breaks(new) if new else numbers[0] - 1
+        replaced = tuple((number, number + inner_breaks(old)) for number in numbers)
+        return Edited(texts[best](), replaced, numbers[0], last, note=note)
+
+    def _readings(self, old: str, new: str, line: int, column: int) -> list[str]:
+        """What `new` may mean in a place: more than one text where its indentation is in question."""
+        body = self.lines.bodies[line]
+        indent = body[:column]
+        if not indent or indent.strip(" \t") or not leaves_indentation_out(old, new):
+            return [new]
+        return readings(new, indent, outer_definition(self.lines.bodies, line, self.name))
+
+    def _replaced(self, text: str, length: int, starts: Sequence[int], news: Mapping[int, str]) -> str:
+        """The text with so many characters at each of these places replaced."""
         result = Lines(list(self.lines.bodies), list(self.lines.endings))
-        for first, last, inside in reversed(_group_by_lines(spans, len(old), starts)):
+        for first, last, inside in reversed(group_by_lines(list(news), length, starts)):
             position, pieces = starts[first], []
             for start in inside:
-                pieces += [text[position:start], new]
-                position = start + len(old)
+                pieces += [text[position:start], news[start]]
+                position = start + length
             end = starts[last + 1] if last + 1 < len(starts) else len(text)
             region = "".join([*pieces, text[position:end]])
             bodies = Lines.split(region).bodies
             self._splice(result, slice(first, last + 1), bodies, terminated=region.endswith("\n"))
-        note = ""
-        if old in new and (earlier := text.find(new)) >= 0:
-            line = text.count("\n", 0, earlier) + 1
-            note = f"Note: the new text was there before (line {line}), so it may now be there twice."
-        last = numbers[0] + _inner_breaks(new) if new else numbers[0] - 1
-        replaced = tuple((number, number + _inner_breaks(old)) for number in numbers)
-        return Edited(result.join(), replaced, numbers[0], last, note=note)
+        return result.join()
 
     def edit_lines(self, old: str, new: str, levels: Sequence[Level]) -> Edited | None:
         """Replaces whole lines that match `old` at the first of the levels that finds any."""
@@ -220,23 +258,37 @@ class _Place:
         how = matches[0].level.label
         if len(matches) > 1:
             self._require_alike(matches, how)
+        ways = [wished]
+        if (
+            how
+            and matches[0].level.reindents
+            and leaves_indentation_out("\n".join(wanted), "\n".join(wished))
+        ):
+            indent = indentation_of(self.lines.bodies[matches[0].start])
+            ways = [text.split("\n") for text in readings_behind("\n".join(wished), indent)]
+        texts = [partial(self._with_lines, matches, wanted, way) for way in ways]
+        best = texts[choose(self.name, self.lines.join(), texts)]
+        first = matches[0].start + 1
+        replaced = tuple((match.start + 1, match.end) for match in matches)
+        return Edited(best(), replaced, first, first + len(wished) - 1, how)
+
+    def _with_lines(self, matches: Sequence[Match], wanted: Sequence[str], wished: Sequence[str]) -> str:
+        """The text with new lines in each of these places."""
         result = Lines(list(self.lines.bodies), list(self.lines.endings))
         for match in reversed(matches):
             bodies = self._carry_over(match, wanted, wished)
             terminated = bool(self.lines.endings[match.end - 1])
             self._splice(result, slice(match.start, match.end), bodies, terminated=terminated)
-        first = matches[0].start + 1
-        replaced = tuple((match.start + 1, match.end) for match in matches)
-        return Edited(result.join(), replaced, first, first + len(wished) - 1, how)
+        return result.join()
 
     def edit_numbered(self, old: str, new: str) -> Edited | None:
         """Tries again without line numbers, where the lines of `old` are numbered in sequence."""
-        numbers = _line_numbers(old)
+        numbers = line_numbers(old)
         if not numbers or (len(numbers) == 1 and numbers[0] > len(self.lines.bodies)):
             return None
         for spaces in (1, 0):
-            bare_old = _without_numbers(old, spaces)
-            bare_new = _without_numbers(new, spaces) if _line_numbers(new, in_sequence=False) else new
+            bare_old = without_numbers(old, spaces)
+            bare_new = without_numbers(new, spaces) if line_numbers(new, in_sequence=False) else new
             if not bare_old or bare_old == bare_new:
                 continue
             # No looser level, and whole lines only: what belongs to the number is already a guess.
@@ -311,51 +363,6 @@ class _Place:
             fresh[-1] = (endings[-1] or usual) if terminated else ""
         result.bodies[region] = bodies
         result.endings[region] = fresh
-
-
-def _occurrences(text: str, part: str, *, overlapping: bool) -> list[int]:
-    """Where a part begins. Overlapping ones are only counted up to a limit: they are never replaced."""
-    places: list[int] = []
-    start = text.find(part)
-    while start >= 0 and not (overlapping and len(places) >= _MOST_COUNTED):
-        places.append(start)
-        start = text.find(part, start + (1 if overlapping else len(part)))
-    return places
-
-
-def _group_by_lines(
-    spans: Sequence[int], length: int, starts: Sequence[int]
-) -> list[tuple[int, int, list[int]]]:
-    """Occurrences gathered so that no two groups share a line: (first line, last line, occurrences)."""
-    groups: list[tuple[int, int, list[int]]] = []
-    for start in spans:
-        first, last = bisect_right(starts, start) - 1, bisect_right(starts, start + length) - 1
-        if groups and first <= groups[-1][1]:
-            begin, _, inside = groups.pop()
-            inside.append(start)
-            groups.append((begin, last, inside))
-        else:
-            groups.append((first, last, [start]))
-    return groups
-
-
-def _inner_breaks(text: str) -> int:
-    return text.removesuffix("\n").count("\n")
-
-
-def _line_numbers(text: str, *, in_sequence: bool = True) -> list[int]:
-    """The number at the beginning of each line; none at all where a line has none or they do not follow."""
-    matches = [_NUMBERED.match(line) for line in text.removesuffix("\n").split("\n")]
-    numbers = [int(match[1]) for match in matches if match]
-    follow = all(after == before + 1 for before, after in pairwise(numbers))
-    return numbers if len(numbers) == len(matches) and (follow or not in_sequence) else []
-
-
-def _without_numbers(text: str, spaces: int) -> str:
-    """The text less the line number on each line and at most so many spaces after it."""
-    return "\n".join(
-        re.sub(rf"^ {{0,{spaces}}}", "", _NUMBERED.sub("", line, 1)) for line in text.split("\n")
-    )
 
 
 def _summary(name: str, edited: Edited) -> str:

@@ -1,6 +1,8 @@
 """Looking at files and writing whole ones: ls, read_file, read_files, find_files, write_file."""
 
-from pydantic import Field
+from typing import Any
+
+from pydantic import Field, model_validator
 
 from headgate.core.messages import clean_text
 from headgate.errors import ToolArgsInvalid, ToolError, ToolFailed
@@ -13,6 +15,8 @@ from headgate.tools.syntax import describe_new_errors
 
 _BOM = b"\xef\xbb\xbf"
 _MIN_SHARE = 300
+_COUNTS = ("limit", "line_limit", "num_lines", "max_lines", "line_count")
+_RANGES = ("view_range", "line_range", "range")
 
 
 class Ls(Args):
@@ -22,11 +26,36 @@ class Ls(Args):
 
 
 class ReadFile(Args):
-    """Arguments of read_file."""
+    """Arguments of read_file.
+
+    Lines count from 1, and 0 is taken for 1. Models that learnt another tool send a first line (`offset`) and
+    a number of lines (`limit`), or a pair (`view_range`). The schema does not name these: every turn would
+    cost more.
+    """
 
     path: str
     start_line: int | None = None
     end_line: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _learnt_elsewhere(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        given = dict(data)
+        for name in _RANGES:
+            if isinstance(pair := given.get(name), list | tuple) and len(pair) == 2:
+                given.pop(name)
+                given = {"start_line": pair[0], "end_line": pair[1]} | given
+        first = _whole(given.get("start_line") or 1)
+        for name in _COUNTS:
+            count = _whole(given.get(name))
+            if name in given and first is not None and (count is not None or given[name] is None):
+                given.pop(name)
+                # An explicit end wins. A count below 1 is how some tools say "all of it".
+                if count and count > 0 and given.get("end_line") is None:
+                    given["end_line"] = max(first, 1) + count - 1
+        return given
 
 
 class ReadFiles(Args):
@@ -134,6 +163,15 @@ def write_file(ctx: ToolContext, args: WriteFile) -> Outcome:
         text = f"Overwrote {shown} (was {count_lines(before.data)}, is {now}).{notes}"
     problems = describe_new_errors([change])
     return Outcome(f"{text}\n{problems}" if problems else text, changes=(change,))
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number as models write one; None for anything else."""
+    if isinstance(value, str) and value.strip().lstrip("+-").isdecimal():
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def glob_rules(glob: str, root: str) -> Rules:

@@ -255,15 +255,18 @@ class _Search:
         return ToolFailed(f"{self.name}, hunk {self.hunk} of {self.count}: {reason}\nNothing was changed.")
 
     def _insertion(self, hunk: Hunk) -> Match:
-        """The place of a hunk that only adds lines: below its header, or at the end of the file."""
+        """The place of a hunk that only adds lines: below its header, or at the end where it says so."""
         place = len(self.bodies)
         if hunk.headers and not hunk.at_end:
             scopes = self._scopes(hunk.headers)
             if len(scopes) > 1:
                 self._refuse_ambiguous([start for start, _ in scopes], "its `@@` line")
             place = max(scopes[0][0] + 1, self.cursor)
-        elif hunk.number is not None and self.bodies and not hunk.at_end:
-            raise self._failed("it has only added lines. Give the unchanged lines around them.")
+        elif self.bodies and not hunk.at_end:
+            raise self._failed(
+                "it has only added lines, and nothing says where they go. Give the unchanged lines around "
+                "them, or `@@ ` and the line above them, or `*** End of File` below them to append them."
+            )
         return Match(place, place, EXACT, str)
 
     def _locate(self, hunk: Hunk) -> Match:

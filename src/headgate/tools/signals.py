@@ -5,12 +5,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
+from headgate.core.cutting import cut_text, share_out
 from headgate.core.events import PlanItem
 from headgate.errors import ToolFailed
 from headgate.tools.base import Args, Outcome, Signal, Tool, ToolContext, tool
 
 Priority = Literal["low", "normal", "high", "critical"]
 Status = Literal["pending", "in_progress", "completed", "failed", "skipped"]
+
+
+LEAST_STEP = 80
+"""Characters that a step of the plan is shown with at least; where more steps are left, they are counted."""
 
 
 class WrongStage(ToolFailed):
@@ -66,10 +71,17 @@ def plan_tasks(ctx: ToolContext, args: PlanTasks) -> Outcome:
     return Outcome(f"Plan written:\n{render_plan(plan)}", signal=Signal("plan_written", {"items": plan}))
 
 
-def render_plan(items: tuple[PlanItem, ...]) -> str:
-    """The plan as a numbered list."""
+def render_plan(items: tuple[PlanItem, ...], room: int | None = None) -> str:
+    """The plan as a numbered list, in at most so many characters where a room is given."""
     marks = {"completed": "[x]", "in_progress": "[>]", "failed": "[!]", "skipped": "[-]", "pending": "[ ]"}
-    return "\n".join(f"{marks[item.status]} {item.id}. {item.description}{_why(item)}" for item in items)
+    lines = [f"{marks[item.status]} {item.id}. {item.description}{_why(item)}" for item in items]
+    if room is None:
+        return "\n".join(lines)
+    most = max(room // LEAST_STEP, 1)
+    if len(lines) > most:
+        lines = [*lines[: most - 1], f"[... {len(lines) - most + 1} more steps cut here ...]"]
+    limit = share_out([len(line) + 1 for line in lines], room + 1) - 1
+    return "\n".join(cut_text(line, max(limit, 0), "the step") for line in lines)[:room]
 
 
 def _why(item: PlanItem) -> str:

@@ -80,6 +80,28 @@ def _describe(change: FileChange, changes: Sequence[FileChange]) -> str:
     return f"Warning: {name} {'does not parse' if change.before is None else 'no longer parses'}: {error}"
 
 
+def is_sound(path: str, text: str) -> bool:
+    """Whether a text is what a file of this name should hold; False where that cannot be told, too.
+
+    Python is compiled, not only parsed: a `return` outside of a function is an error as well.
+    """
+    parser = parser_for(path)
+    data = text.encode("utf-8", "surrogateescape")
+    if parser is None or len(data) > _MOST_BYTES or _first_error(parser, data) is not None:
+        return False
+    return parser is not _python_error or (len(data) <= _PYTHON_MOST_BYTES and _compiles(data))
+
+
+def _compiles(data: bytes) -> bool:
+    with _warning_filters, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(data, "<edit>", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+    return True
+
+
 def parser_for(path: str) -> Parser | None:
     """The parser for a file, by its name."""
     name = PurePosixPath(path).name

@@ -10,7 +10,7 @@ from local_model_server import ASK, TOOLS, Body, Habits, calling, text
 
 from headgate.core.messages import Message, Model, Request, Usage
 from headgate.core.settings import ToolTransport
-from headgate.errors import ContextOverflow, ReplyInvalid
+from headgate.errors import CallUnknown, ContextOverflow, ReplyInvalid
 from headgate.models.base import ModelSettings, find_window, open_fitted
 from headgate.models.transports.auto import AutoModel
 from headgate.models.transports.findings import Findings
@@ -107,9 +107,14 @@ async def test_calls_in_the_text_are_run_and_then_expected_there(tmp_path: Path)
     assert asked == ["native"] * 3 + ["text"] * 2
 
 
-@pytest.mark.parametrize(
-    "said", [f"Write `{CALL}` to look.", f"For example:\n{CALL}", CALL.replace('"ls"', '"rm"')]
-)
+async def test_a_marked_call_that_cannot_be_run_is_answered(tmp_path: Path) -> None:
+    with pytest.raises(CallUnknown, match='There is no tool "rm"'):
+        await run(Habits(text(CALL.replace('"ls"', '"rm"'))), tmp_path, 1)
+    with pytest.raises(ReplyInvalid, match='The call to "ls" cannot be read'):
+        await run(Habits(text('<|tool_call_start|>[ls(path="a "b" c")]<|tool_call_end|>')), tmp_path, 1)
+
+
+@pytest.mark.parametrize("said", [f"Write `{CALL}` to look.", f"For example:\n{CALL}"])
 async def test_what_is_no_call_is_not_run(tmp_path: Path, said: str) -> None:
     done, _, _, asked = await run(Habits(text(said)), tmp_path, 1)
     assert (done, asked) == ([said], ["native"])

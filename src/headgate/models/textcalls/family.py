@@ -12,6 +12,10 @@ from headgate.models.textcalls.toolbook import ToolBook
 class Reader(Protocol):
     """Reads the calls of one family."""
 
+    @property
+    def closings(self) -> tuple[str, ...]:
+        """The marks that may end a call."""
+
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
         """The calls that begin with this opening; None where there is none after all."""
 

@@ -13,6 +13,7 @@ CALLS = 500
 _MISTRAL_NAME = re.compile(
     r"\s*+([\w.\-]{1,128}+)\s*+(?:\[CALL_ID\]([\w\-]{1,64}+))?\s*+(?:\[ARGS\])?\s*+(?=\{)"
 )
+_MISTRAL_ALONE = re.compile(r"\s*+([\w.\-]{1,128}+)\s*+(?:\[ARGS\])?\s*+(?=\Z|\[TOOL_CALLS\]|</s>)")
 _KIMI_HEAD = re.compile(
     r"\s*+(?:functions\.)?([\w.\-]{1,128}+)(?::\d{1,9}+)?\s*+<\|tool_call_argument_begin\|>\s*+"
 )
@@ -25,7 +26,7 @@ class MarkedJson:
     """`<mark>` and one call, a list of calls, or calls after each other, as JSON or as Python."""
 
     def __init__(self, *closings: str, keyed: bool = False, pythonic: bool = False) -> None:
-        self._closings = closings
+        self.closings = closings
         self._keyed = keyed
         self._pythonic = pythonic
 
@@ -55,14 +56,14 @@ class MarkedJson:
                     break
                 attempts += calls
                 position = self._separator(source, value)
-        for closing in self._closings:
+        for closing in self.closings:
             if text.startswith(closing, position):
                 position += len(closing)
                 break
         return Found(position, tuple(attempts)) if attempts else None
 
     def _closing_at(self, source: Source, position: int) -> int:
-        places = [source.find(closing, position) for closing in self._closings]
+        places = [source.find(closing, position) for closing in self.closings]
         return min((place for place in places if place >= 0), default=-1)
 
     def _is_json(self, source: Source, position: int) -> bool:
@@ -82,17 +83,22 @@ class MarkedJson:
 class NamedJson:
     """A name, then its arguments as JSON: Mistral since 2024-11."""
 
+    closings: tuple[str, ...] = ()
+
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
-        """Reads `name[ARGS]{...}`, perhaps with an id between."""
+        """Reads `name[ARGS]{...}`, perhaps with an id between, or a name alone."""
         head = _MISTRAL_NAME.match(source.text, opening.end())
         if not head:
-            return None
+            alone = _MISTRAL_ALONE.match(source.text, opening.end())
+            return Found(alone.end(), (Attempt(alone[1]),)) if alone and book.find(alone[1]) else None
         value = source.json_at(head.end())
         return _named(head[1], head[2] or "", value, head.end())
 
 
 class KimiCall:
     """Kimi K2: `functions.NAME:INDEX`, then arguments; at times the index alone."""
+
+    closings: tuple[str, ...] = ("<|tool_call_end|>",)
 
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
         """Reads one call of a section."""
@@ -110,6 +116,8 @@ class KimiCall:
 
 class DeepSeekCall:
     """DeepSeek R1, V3 and V3.1: the name, then arguments, in a fence or without."""
+
+    closings: tuple[str, ...] = ("<｜tool▁call▁end｜>", "<|tool_call_end|>")
 
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
         """Reads one call of a section."""

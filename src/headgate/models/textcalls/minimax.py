@@ -26,6 +26,8 @@ class _Node:
 class MiniMaxTree:
     """Reads `<invoke name="N">` and its tree."""
 
+    closings: tuple[str, ...] = (f"{MARK}</invoke>",)
+
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
         """Reads one call; a tag that closes another one makes it unreadable."""
         head = _NAME.match(source.text, opening.end())

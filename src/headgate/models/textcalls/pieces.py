@@ -8,7 +8,7 @@ from typing import Literal
 
 from headgate.core.messages import clean_text
 from headgate.models.textcalls.coercion import coerce_arguments
-from headgate.models.textcalls.result import Attempt, Parsed, ParsedCall, Problem
+from headgate.models.textcalls.result import Attempt, Parsed, ParsedCall, Problem, Reason
 from headgate.models.textcalls.toolbook import ToolBook, read_properties
 
 # Marks around calls that mean nothing by themselves, before and after one; and ends of turns.
@@ -24,7 +24,7 @@ _AFTER = re.compile(
 )
 _STRAYS = (
     r"<\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|eot|eom|end|return|call|CHATBOT_TOKEN|END_OF_TURN_TOKEN"
-    r"|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT)\|>|</s>|<end_of_turn>|<｜end▁of▁sentence｜>"
+    r"|START_RESPONSE|END_RESPONSE|START_TEXT|END_TEXT)\|>|</s>|<end_of_turn>|<start_function_response>|<｜end▁of▁sentence｜>"
     r"|<channel\|>|<\|channel>(?:thought\s{0,4}<channel\|>)?"
 )
 _STRAY_START = re.compile(rf"\A(?:\s{{0,8}}(?:{_STRAYS}))+")
@@ -38,8 +38,16 @@ PROBLEMS = 16
 MESSAGES = {
     "unknown_tool": 'There is no tool "{}".',
     "cut_off": 'The call to "{}" ends in the middle, so it was not run. Call again, with less content.',
-    "unreadable": 'The call to "{}" cannot be read: its arguments must be one JSON object.',
+    "unreadable": (
+        'The call to "{}" cannot be read: write its arguments as one JSON object, and escape quotation marks '
+        "inside strings."
+    ),
 }
+NAMELESS = {
+    "cut_off": "A call ends in the middle, so it was not run. Call again, with less content.",
+    "unreadable": "A call cannot be read: write the tool's name, and its arguments as one JSON object.",
+}
+"""For calls that do not tell which tool they mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,9 @@ def judge(attempt: Attempt, book: ToolBook) -> ParsedCall | Problem:
     """An attempt at a call, checked against the tools that exist."""
     tool = book.find(attempt.name)
     if tool is None:
-        reason = attempt.fault if attempt.fault and not attempt.name else "unknown_tool"
+        if attempt.fault and not attempt.name:
+            return Problem(attempt.fault, "", NAMELESS[attempt.fault])
+        reason: Reason = "unknown_tool"
         return Problem(reason, attempt.name, MESSAGES[reason].format(attempt.name[:80]))
     arguments = attempt.arguments
     if arguments is None and not attempt.fault and not read_properties(tool.parameters):

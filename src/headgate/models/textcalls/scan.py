@@ -3,6 +3,7 @@
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from headgate.models.textcalls.family import Family
@@ -15,6 +16,7 @@ from headgate.models.textcalls.source import OutOfWork, Source
 from headgate.models.textcalls.table import OPENINGS
 from headgate.models.textcalls.thinking import CLOSING, OPENING, PAIRS
 from headgate.models.textcalls.toolbook import ToolBook
+from headgate.models.textcalls.unreadable import find_unreadable
 
 MARK = re.compile(
     # The look ahead tells quickly that there is none, which is so almost everywhere.
@@ -30,6 +32,8 @@ _LINE = re.compile(
     rf"|(?P<plain>{_OBJECT}|\[\s{{0,40}}(?:{_OBJECT}|[A-Za-z_][\w.\-]{{0,128}}+\()))",
     re.MULTILINE,
 )
+_INLINE = re.compile(rf"{_OBJECT}|\[\s{{0,40}}(?:{_OBJECT}|[A-Za-z_][\w.\-]{{0,128}}+\()")
+_CALL_END = re.compile(r"[}\]](?:\s|</?[^<>\s]{1,40}>)*+\Z")
 _READERS = tuple((re.compile(opening), families) for opening, families in OPENINGS.items())
 _CALL_FENCES = ("", "json", "tool_call", "tool_calls", "tool_code", "tool", "xml", "text", "plaintext")
 _PYTHON_FENCES = ("tool_code", "tool_call", "tool_calls", "tool")
@@ -39,6 +43,8 @@ _CALL_START = re.compile(r'\{\s{0,40}"(?:name|tool_name|function|tool)"')
 _INTRODUCTION = re.compile(r"\s*(?:Action:|functools)?\s*\Z")
 ATTEMPTS = 4_000
 """Marks that are looked at in one reply; after so many the rest is text."""
+INLINE = 40
+"""Objects in a line of text that may be a call which ends the reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,7 @@ class Scan:
         # Out of work, what was found stands; the rest of such a text is nothing that a model meant.
         with suppress(OutOfWork):
             self._scan()
+            self._take_inline()
         self._keep_meant()
         if not any(span.kind == "calls" for span in self._spans):
             self._read_whole()
@@ -104,20 +111,22 @@ class Scan:
             return self._take_thinking(mark)
         if mark["answer"]:
             return self._take_answer(mark)
-        found = self._read_marked(mark.start()) if self._book else None
+        found = self._read_marked(mark) if self._book else None
         if not found:
             return mark.end()
         if self._quoting.is_quoted(mark.start(), found.end):
             return max(found.end, mark.end())
         return self._add(_Span("calls", mark.start(), max(found.end, mark.end()), found.attempts))
 
-    def _read_marked(self, start: int) -> Found | None:
+    def _read_marked(self, mark: re.Match[str]) -> Found | None:
+        closings: list[str] = []
         for pattern, families in _READERS:
-            if opening := pattern.match(self._text, start):
+            if opening := pattern.match(self._text, mark.start()):
                 for family in sorted(families, key=self._is_other):
                     if found := family.reader.read(self._source, opening, self._book):
                         return found
-        return None
+                    closings += family.reader.closings
+        return find_unreadable(self._source, mark, closings, self._book)
 
     def _is_other(self, family: Family) -> bool:
         return family.name != self._family
@@ -202,6 +211,33 @@ class Scan:
         if self._quoting.is_quoted(start, found.end):
             return found.end
         return self._add(_Span("calls", start, found.end, found.attempts, weak=True))
+
+    def _take_inline(self) -> None:
+        """Calls without a mark that end the reply behind text on the same line."""
+        end, start = len(self._text), 0
+        for span in reversed(self._spans):
+            start = span.end
+            if span.kind != "calls" or not _is_markup(self._text[span.end : end]):
+                break
+            end, start = span.start, 0
+        if not self._book or not _CALL_END.search(self._text, max(start, end - 400), end):
+            return
+        quoting = Quoting(self._text, start)
+        for head in islice(_INLINE.finditer(self._text, start, end), INLINE):
+            opening = _EMPTY.match(self._text, head.start())
+            found = MarkedJson(pythonic=True).read(self._source, opening, self._book) if opening else None
+            if not found or not all(
+                isinstance(judge(each, self._book), ParsedCall) for each in found.attempts
+            ):
+                continue
+            # Calls on lines of their own below it were found already: they are read here once more.
+            others = [each for each in self._spans if not head.start() < each.start < found.end]
+            following = next((each.start for each in others if each.start >= found.end), len(self._text))
+            if _is_markup(self._text[found.end : following]):
+                if not quoting.is_quoted(head.start(), found.end):
+                    span = _Span("calls", head.start(), found.end, found.attempts, weak=True)
+                    self._spans = sorted([*others, span], key=lambda each: each.start)
+                return
 
     def _take_broken(self, line: re.Match[str], found: Found) -> int:
         """An object that breaks off and is begun anew: the model noticed its own slip."""

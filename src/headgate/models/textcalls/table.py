@@ -10,7 +10,8 @@ from headgate.models.textcalls.harmony import Harmony
 from headgate.models.textcalls.json_families import DeepSeekCall, KimiCall, MarkedJson, NamedJson
 from headgate.models.textcalls.minimax import MARK, MiniMaxTree
 from headgate.models.textcalls.pieces import Piece
-from headgate.models.textcalls.pythonic import GemmaCall, PythonicMark
+from headgate.models.textcalls.pythonic import GemmaCall, PythonicMark, PythonicRows
+from headgate.models.textcalls.relaxed import SPECIAL_QUOTE
 from headgate.models.textcalls.source import Source
 from headgate.models.textcalls.toolbook import ToolBook
 from headgate.models.textcalls.xml_families import GlmCall, InvokeCall, QwenCall
@@ -47,6 +48,42 @@ FAMILIES: tuple[Family, ...] = (
         GlmCall(),
         "<tool_call>ls<arg_key>path</arg_key><arg_value>.</arg_value></tool_call>",
         "GLM 4.5 to 4.7, Hunyuan, Poolside",
+    ),
+    Family(
+        "hermes-python",
+        "<tool_call>",
+        PythonicMark("</tool_call>"),
+        '<tool_call>ls(path=".")</tool_call>',
+        "any model that mixes the two forms",
+    ),
+    Family(
+        "longcat",
+        "<longcat_tool_call>",
+        MarkedJson("</longcat_tool_call>"),
+        f"<longcat_tool_call>{_JSON}</longcat_tool_call>",
+        "LongCat Flash",
+    ),
+    Family(
+        "longcat-tags",
+        "<longcat_tool_call>",
+        GlmCall("longcat_"),
+        "<longcat_tool_call>ls<longcat_arg_key>path</longcat_arg_key>"
+        "<longcat_arg_value>.</longcat_arg_value></longcat_tool_call>",
+        "LongCat Flash",
+    ),
+    Family(
+        "olmo",
+        "<function_calls>",
+        PythonicRows("</function_calls>"),
+        '<function_calls>ls(path=".")</function_calls>',
+        "OLMo 3: one call on a line",
+    ),
+    Family(
+        "function-calls",
+        "<function_calls>",
+        MarkedJson("</function_calls>", pythonic=True),
+        f"<function_calls>[{_JSON}]</function_calls>",
+        "OLMo 3, at times",
     ),
     Family(
         "qwen-coder",
@@ -100,14 +137,21 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "gemma",
-        r"<\|tool_call>call:",
-        GemmaCall(),
+        r"<\|tool_call>",
+        GemmaCall(SPECIAL_QUOTE, "<tool_call|>"),
         '<|tool_call>call:ls{path:<|"|>.<|"|>}<tool_call|>',
         "Gemma 4",
     ),
+    Family(
+        "functiongemma",
+        "<start_function_call>",
+        GemmaCall("<escape>", "<end_function_call>"),
+        "<start_function_call>call:ls{path:<escape>.<escape>}<end_function_call>",
+        "FunctionGemma",
+    ),
     Family("llama", r"<\|python_tag\|>", MarkedJson(), f"<|python_tag|>{_JSON}", "Llama 3.1 to 3.3"),
     Family(
-        "llama-builtin", r"<\|python_tag\|>", PythonicMark(""), '<|python_tag|>ls.call(path=".")', "Llama 3.1"
+        "llama-builtin", r"<\|python_tag\|>", PythonicMark(), '<|python_tag|>ls.call(path=".")', "Llama 3.1"
     ),
     Family(
         "llama4",
@@ -199,7 +243,7 @@ PLAIN: Mapping[str, tuple[str, str]] = {
         f"~~~json {_JSON} ~~~",
         "any: a code block, of either kind, that begins the reply or ends it; Command R+",
     ),
-    "pythonic": ('[ls(path="."), search(pattern="x")]', "Llama 3.2 and 4, OLMo 3, xLAM"),
+    "pythonic": ('[ls(path="."), search(pattern="x")]', "Llama 3.2 and 4, xLAM"),
 }
 """Forms without a mark of their own: sample and models."""
 

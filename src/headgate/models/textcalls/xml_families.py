@@ -19,15 +19,14 @@ _QWEN_NEXT = re.compile(
     r"<parameter=([^>\n]{1,128})>|</function>|(?=</\w{0,8}:?tool_call>)|(?P<anew>)(?=<function=)"
 )
 _QWEN_NAME = re.compile(r"""\s*+["']?([^>"'\n<]{1,128})["']?>\s*+""")
-_GLM_NAME = re.compile(r"\s*+([\w.\-]{1,128}+)(?=\s|\\n|<tool_sep>|<arg_key>|</tool_call>|\Z)")
-_GLM_NEXT = re.compile(r"<arg_key>(.{0,128}?)</arg_key>|<arg_value>|</tool_call>", re.DOTALL)
-_GLM_END = re.compile(r"</arg_value>(?=(?:\s|\\n)*+(?:<arg_key>|</tool_call>|\Z))")
 _ATTRIBUTE_NAME = re.compile(r"""\s*+["']?([^"'>\n]{1,128})["']?\s*+(/?)>""")
 _CDATA = "<![CDATA["
 
 
 class QwenCall:
     """`<function=NAME><parameter=KEY>`: Qwen3-Coder, Seed-OSS; with JSON inside: Functionary 3.1."""
+
+    closings: tuple[str, ...] = ("</function>",)
 
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
         """Reads one call up to `</function>`."""
@@ -56,31 +55,48 @@ class QwenCall:
 
 
 class GlmCall:
-    """`<tool_call>NAME<arg_key>..</arg_key><arg_value>..</arg_value>`: GLM 4.5, Hunyuan, Poolside."""
+    """`<tool_call>NAME<arg_key>..</arg_key><arg_value>..</arg_value>`: GLM 4.5, Hunyuan, Poolside.
+
+    LongCat writes the same with `longcat_` before the name of every tag.
+    """
+
+    def __init__(self, prefix: str = "") -> None:
+        self._closing = f"</{prefix}tool_call>"
+        self._key = f"<{prefix}arg_key>"
+        self._value = f"<{prefix}arg_value>"
+        self.closings = (self._closing,)
+        ends = rf"{self._key}|{self._closing}"
+        self._name = re.compile(rf"\s*+([\w.\-]{{1,128}}+)(?=\s|\\n|<tool_sep>|{ends}|\Z)")
+        key_end = self._key.replace("<", "</")
+        self._next = re.compile(
+            rf"{self._key}(.{{0,128}}?){key_end}|{self._value}|{self._closing}", re.DOTALL
+        )
+        value_end = self._value.replace("<", "</")
+        self._end = re.compile(rf"{value_end}(?=(?:\s|\\n)*+(?:{ends}|\Z))")
 
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
-        """Reads one call up to `</tool_call>`."""
-        head = _GLM_NAME.match(source.text, opening.end())
+        """Reads one call up to the tag that closes it."""
+        head = self._name.match(source.text, opening.end())
         if not head:
             return None
         name, position, key = head[1], head.end(), ""
         properties, root = book.properties(name), book.root(name)
         arguments: dict[str, Any] = {}
-        while tag := source.search(_GLM_NEXT, position):
+        while tag := source.search(self._next, position):
             position = tag.end()
-            if tag[0] == "</tool_call>":
+            if tag[0] == self._closing:
                 return Found(position, (Attempt(name, arguments),))
-            if tag[0] != "<arg_value>":
+            if tag[0] != self._value:
                 key = (tag[1] or "").strip()
                 continue
-            end = source.search(_GLM_END, position)
+            end = source.search(self._end, position)
             if not end:
                 break
             text = source.text[position : end.start()]
             if key:
                 arguments[key] = read_text(text, properties.get(key), root, unquote=True)
             key, position = "", end.end()
-        if source.find("<arg_key>", head.end()) < 0:
+        if source.find(self._key, head.end()) < 0:
             return None
         return Found(len(source.text), (Attempt(name, None, "", "cut_off"),))
 
@@ -91,6 +107,7 @@ class InvokeCall:
     def __init__(self, outer: str = "invoke", inner: str = "parameter") -> None:
         self._outer = outer
         self._inner = inner
+        self.closings = (f"</{outer}>",)
 
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
         """Reads one call up to its closing tag; the group `prefix` of the opening stands in every tag."""

@@ -40,8 +40,7 @@ class NativeModel:
         parsed = read_text(reply, tools, self._profile)
         if parsed.calls:
             self.rescued += 1
-        broken = [problem for problem in parsed.problems if problem.reason != "unknown_tool"]
-        if tools and broken and not parsed.calls and reply.finish != "length":
+        if tools and parsed.problems and not parsed.calls and reply.finish != "length":
             self.rescued += 1
-            raise explain_problem(broken[0], tools)
+            raise explain_problem(parsed.problems[0], tools)
         return with_one_call(with_parsed(reply, parsed, request), self._profile)

@@ -1,0 +1,103 @@
+"""How the lines of a replacement are indented when its first line has left its indentation out.
+
+`old` may be one line without its indentation: it is found behind the indentation that the file has there.
+Then the first line of `new` stands right. The lines below it do only if the model wrote them as the file
+needs them; models do both. Pure: each reading is a candidate, the likeliest comes first, and a parser may
+overrule that.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from headgate.tools.matching import indentation_of
+from headgate.tools.syntax import is_sound
+
+_OPENS = (":", "{", "(", "[")
+_DEFINITION = re.compile(r"(?:async def|def|class)\b|@\w")
+_MAIN = re.compile(r"if __name__\b")
+_PYTHON = (".py", ".pyi")
+
+
+def leaves_indentation_out(old: str, new: str) -> bool:
+    """Whether `old` is one line without indentation and `new` has lines whose indentation is in question."""
+    first, *rest = new.split("\n")
+    wanted = old.rstrip("\n")
+    stripped = bool(wanted) and "\n" not in wanted and not wanted[0].isspace()
+    return stripped and bool(first.strip()) and not first[0].isspace() and any(line.strip() for line in rest)
+
+
+def readings(new: str, indent: str, outer: str | None = None) -> list[str]:
+    """What `new` may mean behind this indentation, the likeliest first.
+
+    `outer` is the indentation of the Python definition that ends with the replaced line, where one does:
+    definitions in `new` may then be meant to stand beside it.
+    """
+    first, *rest = new.split("\n")
+    follow = [line for line in rest if line.strip()]
+    shifted = _shift(rest, indent)
+    found = {"indented": "\n".join([first, *shifted]), "written": new}
+    if outer is not None and not _DEFINITION.match(first):
+        place = next((at for at, line in enumerate(rest) if _is_definition(line)), None)
+        if place is not None:
+            main = next((at for at, line in enumerate(rest) if _MAIN.match(line)), len(rest))
+            place = min(place, main)
+            beside = [outer + line if line.strip() else line for line in rest[place:main]]
+            found = {"beside": "\n".join([first, *shifted[:place], *beside, *rest[main:]])} | found
+    if _is_written_out(first, follow, indent):
+        found = {"written": new} | found
+    return list(dict.fromkeys(found.values()))
+
+
+def readings_behind(new: str, indent: str) -> list[str]:
+    """As `readings`, for a place where every line is to have the indentation put before it."""
+    first, *rest = new.split("\n")
+    if not all(line.startswith(indent) for line in rest if line.strip()):
+        return [new]
+    bare = "\n".join([first, *(line.removeprefix(indent) for line in rest)])
+    return [bare if text == new else new for text in readings(new, indent)]
+
+
+def choose(name: str, before: str, candidates: Sequence[Callable[[], str]]) -> int:
+    """The first candidate, unless a parser of such files refuses that one and takes another."""
+    if len(candidates) < 2 or not is_sound(name, before):
+        return 0
+    return next((at for at, text in enumerate(candidates) if is_sound(name, text())), 0)
+
+
+def outer_definition(bodies: Sequence[str], line: int, name: str) -> str | None:
+    """The indentation of the Python definition whose last line this is; None where it is not the last one."""
+    if not name.endswith(_PYTHON):
+        return None
+    own = len(indentation_of(bodies[line]))
+    below = next((body for body in bodies[line + 1 :] if body.strip()), "")
+    if len(indentation_of(below)) >= own:
+        return None
+    for body in reversed(bodies[:line]):
+        depth = len(indentation_of(body))
+        if body.strip() and depth < own:
+            if _DEFINITION.match(body.strip()):
+                return indentation_of(body)
+            own = depth
+    return None
+
+
+def _is_definition(line: str) -> bool:
+    return _DEFINITION.match(line) is not None or _MAIN.match(line) is not None
+
+
+def _is_written_out(first: str, follow: Sequence[str], indent: str) -> bool:
+    """Whether the lines below the first look as the file needs them."""
+    own = indentation_of(follow[0])
+    if first.rstrip().endswith(_OPENS):
+        return own.startswith(indent) and len(own) > len(indent)
+    return bool(own)
+
+
+def _shift(lines: Sequence[str], indent: str) -> list[str]:
+    """The lines behind the indentation. Spaces become tabs where the file has tabs."""
+    widths = {len(indentation_of(line)) for line in lines if line.strip()} - {0}
+    spaces = all(indentation_of(line).strip(" ") == "" for line in lines)
+    unit = min(widths, default=0)
+    if indent.strip("\t") == "" and unit and spaces and all(width % unit == 0 for width in widths):
+        lines = ["\t" * (len(own := indentation_of(line)) // unit) + line[len(own) :] for line in lines]
+    return [indent + line if line.strip() else line for line in lines]

@@ -1,0 +1,8 @@
+"""Settings."""
+
+LIMIT = 3
+NAME = "a"
+
+
+def name():
+    return NAME

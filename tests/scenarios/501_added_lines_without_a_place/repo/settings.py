@@ -1,0 +1,7 @@
+"""Settings."""
+
+NAME = "a"
+
+
+def name():
+    return NAME

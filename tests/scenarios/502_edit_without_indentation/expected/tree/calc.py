@@ -1,0 +1,3 @@
+def total(items):
+    result = int(sum(items))
+    return result
