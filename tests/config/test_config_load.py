@@ -272,7 +272,8 @@ class TestModels:
     @pytest.mark.parametrize(
         ("agent", "name", "message"),
         [
-            ("model: qwen3", None, 'There is no model "qwen3": did you mean "openai/qwen3"?'),
+            ("model: qwen3", None, 'There is no model "qwen3": did you mean "ollama/qwen3"?'),
+            ("model: gpt-5", None, 'There is no model "gpt-5": did you mean "openai/gpt-5"?'),
             (
                 "model: chep\nmodels: {cheap: {model: openai/x}}",
                 None,
@@ -285,12 +286,11 @@ class TestModels:
             ),
             ("model: openai/", None, 'There is no model "openai/"'),
             ("model: a\nmodels: {a: {model: b}}", None, 'There is no model "b"'),
-            ("model: mistral/x", None, 'There is no model "mistral/x". A model is openai/NAME, '),
+            ("model: mistral/x", None, 'There is no model "mistral/x". A model is ollama/NAME, '),
             (
-                "model: ollama/qwen3:8b",
+                "model: ollama_chat/qwen3:8b",
                 None,
-                'There is no provider "ollama": write openai/qwen3:8b and base_url '
-                "http://localhost:11434/v1.",
+                'There is no provider "ollama_chat": write ollama/qwen3:8b.',
             ),
             ("model: lm-studio/x", None, 'There is no provider "lm-studio": write openai/x '),
             ("model: hosted_vllm/a/b", None, 'There is no provider "hosted_vllm": write openai/a/b '),
