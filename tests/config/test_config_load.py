@@ -362,6 +362,35 @@ class TestModels:
         }
         assert setup.endpoint(model=model, environ=environ) == expected
 
+    @pytest.mark.parametrize(
+        ("value", "address"),
+        [
+            ("10.0.0.5", "http://10.0.0.5:11434"),
+            ("gpu-box:8000", "http://gpu-box:8000"),
+            ("http://gpu-box", "http://gpu-box"),
+            ("https://gpu-box/ollama/", "https://gpu-box/ollama"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            (":8000", "http://127.0.0.1:8000"),
+            ("[::]:8000", "http://[::1]:8000"),
+            ("ollama.com", "https://ollama.com"),
+            (" ", None),
+        ],
+    )
+    def test_ollama_s_own_variable(self, setup: Setup, value: str, address: str | None) -> None:
+        environ = {"OLLAMA_HOST": value, "OLLAMA_API_KEY": "lk", "OPENAI_API_KEY": "ok"}
+        assert setup.endpoint(model="ollama/a", environ=environ) == ("ollama/a", address, "lk")
+        assert setup.endpoint(model="openai/a", environ=environ) == ("openai/a", None, "ok")
+        assert setup.endpoint("model: openai/b\n", "ollama/a", environ=environ) == ("ollama/a", address, "lk")
+
+    def test_ollama_s_own_variable_is_weaker_than_a_file(self, setup: Setup) -> None:
+        agent = f"model: ollama/a\nbase_url: {LOCAL}\n"
+        assert setup.endpoint(agent, environ={"OLLAMA_HOST": "far"}) == ("ollama/a", LOCAL, None)
+
+    @pytest.mark.parametrize("value", ["http://", "host:port"])
+    def test_ollama_s_own_variable_can_be_wrong(self, setup: Setup, value: str) -> None:
+        with pytest.raises(ConfigError, match=f'OLLAMA_HOST must be a host .* not "{value}"'):
+            setup.endpoint(model="ollama/a", environ={"OLLAMA_HOST": value})
+
     def test_own_variables_win_over_general_ones(self, setup: Setup) -> None:
         environ = {"OPENAI_API_KEY": "ok", "OPENAI_BASE_URL": REMOTE}
         own = {"HEADGATE_API_KEY": "hk", "HEADGATE_BASE_URL": LOCAL}

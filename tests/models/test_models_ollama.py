@@ -270,17 +270,21 @@ async def test_the_window_is_what_was_asked_for(
     fields: dict[str, int], context_length: int, num_ctx: int, window: int
 ) -> None:
     models = {"qwen3:8b": {"context_length": context_length}}
-    async with ollama(models=models) as (server, habits):
-        async with open_fitted(settings(server.url, **fields)) as (model, fitted):
-            await model.reply(HI)
-            assert find_window(model, fitted) == window
+    async with (
+        ollama(models=models) as (server, habits),
+        open_fitted(settings(server.url, **fields)) as (model, fitted),
+    ):
+        await model.reply(HI)
+        assert find_window(model, fitted) == window
     assert habits.chats[0]["options"]["num_ctx"] == num_ctx
 
 
 async def test_a_server_that_does_not_tell_the_largest_window() -> None:
-    async with serve(answer({"error": "broken"}, 500)) as server:
-        async with open_fitted(settings(server.url)) as (model, fitted):
-            assert find_window(model, fitted) == 16_384
+    async with (
+        serve(answer({"error": "broken"}, 500)) as server,
+        open_fitted(settings(server.url)) as (model, fitted),
+    ):
+        assert find_window(model, fitted) == 16_384
 
 
 async def test_the_profile_is_found_by_name() -> None:
@@ -297,9 +301,11 @@ async def test_how_calls_are_made_is_found_out() -> None:
             return [{"content": '{"state": "headgate-ready"}'}]
         return [{"content": "Good morning."}]
 
-    async with ollama(say=say) as (server, habits):
-        async with open_fitted(settings(server.url, tool_transport="auto")) as (model, _):
-            assert getattr(model, "transport", None) == "schema"
+    async with (
+        ollama(say=say) as (server, habits),
+        open_fitted(settings(server.url, tool_transport="auto")) as (model, _),
+    ):
+        assert getattr(model, "transport", None) == "schema"
     assert {body["options"]["num_ctx"] for body in habits.chats} == {16_384}
 
 

@@ -5,6 +5,7 @@ one that only the repository names, and the file cannot hand the model's keys to
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -148,8 +149,11 @@ def _access(environ: Mapping[str, str]) -> dict[str, Access]:
     """What the environment says about each provider, for models other than the default."""
     openai, anthropic = env_value(environ, "OPENAI_API_KEY"), env_value(environ, "ANTHROPIC_API_KEY")
     ollama = env_value(environ, "OLLAMA_API_KEY")
+    host: str | None = None
+    with suppress(ConfigError):  # what is wrong with it matters only to those who use it
+        host = ollama_address(environ)
     return {
-        "ollama": Access(ollama_address(environ), SecretStr(ollama) if ollama else None),
+        "ollama": Access(host, SecretStr(ollama) if ollama else None),
         "openai": Access(env_value(environ, "OPENAI_BASE_URL"), SecretStr(openai) if openai else None),
         "anthropic": Access(None, SecretStr(anthropic) if anthropic else None),
     }
