@@ -106,6 +106,8 @@ class Cut:
     """The tokens that the server says it read."""
     window: int | None = None
     """The server's context window, where it tells."""
+    remedy: str = ""
+    """What a person can do about it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from headgate.models.base import DEFAULT_NUM_CTX, find_endpoint, split_model
 from headgate.models.failures import ToolsUnsupported
 from headgate.models.profile import find_profile, profile_for, with_price, with_profile
 from headgate.models.transports.auto import AutoModel
+from headgate.models.transports.cutting import CutWatch
 from headgate.models.transports.findings import Findings
 from headgate.models.transports.inquiry import Inquiry
 from headgate.models.transports.native import NativeModel
@@ -31,6 +32,8 @@ def wrap(model: Model, settings: ModelSettings, inquiry: Inquiry) -> Model:
     """A model that calls tools as its settings say."""
     provider, name = split_model(settings.model)
     profile = find_profile(name)
+    if is_asked(settings):
+        model = CutWatch(model, settings)
     match settings.tool_transport:
         case "native" | "auto" | None if not is_asked(settings):
             return model
