@@ -20,4 +20,5 @@ def headgate(repo: Path, *args: str, stdin: str = "", **env: str) -> subprocess.
 
 def environment(repo: Path, **env: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
-    return {**kept, "HOME": str(repo.parent), "XDG_CONFIG_HOME": str(repo.parent / "config"), **env}
+    own = {"HOME": str(repo.parent), "XDG_CONFIG_HOME": str(repo.parent / "config"), "HEADGATE_SERVERS": ""}
+    return {**kept, **own, **env}

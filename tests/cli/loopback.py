@@ -2,10 +2,30 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+
+@contextmanager
+def listing(answers: Mapping[str, Any]) -> Iterator[str]:
+    """A server's address, without a path; it answers GETs for these paths with JSON, and others with 404."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(answers.get(self.path, {"error": "not found"})).encode()
+            self.send_response(200 if self.path in answers else 404)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Silent: the tests' output is for failures."""
+
+    with _running(Handler) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @contextmanager
@@ -25,11 +45,17 @@ def serving(answer: Callable[[Any], tuple[int, Any]]) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             """Silent: the tests' output is for failures."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with _running(Handler) as port:
+        yield f"http://127.0.0.1:{port}/v1"
+
+
+@contextmanager
+def _running(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}/v1"
+            yield server.server_port
         finally:
             server.shutdown()
             thread.join()

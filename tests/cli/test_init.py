@@ -1,21 +1,35 @@
 """`headgate init`."""
 
+import os
+import pty
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from command import environment
 from hypothesis import given
 from hypothesis import strategies as st
+from loopback import listing
 
 from headgate.cli.init import command, render_config
+from headgate.cli.modelchoice import places_to_look
 from headgate.config.detect import Detection, detect_project
 from headgate.config.load import load_config
 from headgate.config.schema import Config
 from headgate.config.yamlfile import parse_yaml
 from headgate.core.settings import VerifyStep
 from headgate.errors import ConfigError
+from headgate.models.discovery import PLACES
+
+NOTHING = "No model server answered on this machine: looked for Ollama, llama.cpp, vLLM and LM Studio."
+START = (
+    "Start a model server, for example Ollama with `ollama pull qwen3-coder`, and run headgate init --force; "
+    "or name a model in agent.yaml."
+)
+CHECK = 'Run "headgate doctor" to check, then headgate run "what to do".'
 
 
 def git(*args: str, cwd: Path) -> None:
@@ -35,8 +49,34 @@ def repo(tmp_path: Path) -> Path:
     return folder
 
 
-def init(repo: Path, *argv: str) -> Result:
-    return CliRunner().invoke(command, ["--repo", str(repo), *argv])
+def init(repo: Path, *argv: str, **env: str) -> Result:
+    own = {"HEADGATE_SERVERS": "", "XDG_CONFIG_HOME": str(repo.parent / "config")}
+    for name in (
+        "HEADGATE_MODEL",
+        "HEADGATE_BASE_URL",
+        "OPENAI_BASE_URL",
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+    ):
+        own[name] = ""
+    return CliRunner().invoke(command, ["--repo", str(repo), *argv], env={**own, **env})
+
+
+def on_terminal(repo: Path, typed: str, *args: str, **env: str) -> tuple[int, str]:
+    """The exit code of a command on a terminal where something was typed, and what it showed."""
+    ours, theirs = pty.openpty()
+    command_line = [sys.executable, "-m", "headgate", *args]
+    with subprocess.Popen(
+        command_line, cwd=repo, env=environment(repo, **env), stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        os.write(ours, typed.encode())
+        shown = b""
+        with suppress(OSError):  # the terminal's other side is closed when the command has ended
+            while piece := os.read(ours, 4096):
+                shown += piece
+        os.close(ours)
+    return process.returncode, shown.decode()
 
 
 def load(repo: Path) -> Config:
@@ -51,11 +91,11 @@ def test_what_was_seen_is_written_and_said(repo: Path) -> None:
         0,
         [
             "Found Go (go.mod).",
+            NOTHING,
             "Wrote agent.yaml:",
             "  vet: go vet ./...",
             "  tests: go test ./...",
-            "Next: Name a model in agent.yaml or in HEADGATE_MODEL. "
-            'Run "headgate doctor" to check, then headgate run "what to do".',
+            f"Next: {START} {CHECK}",
         ],
     )
     config = load(repo)
@@ -64,15 +104,159 @@ def test_what_was_seen_is_written_and_said(repo: Path) -> None:
 
 
 def test_a_model_is_written(repo: Path) -> None:
-    assert init(repo, "--model", "openai/a: b #c").exit_code == 0
-    assert load(repo).model == "openai/a: b #c"
+    assert init(repo, "--model", "openai/a: b #c", "--base-url", "http://localhost:9/v1").exit_code == 0
+    assert (load(repo).model, load(repo).base_url) == ("openai/a: b #c", "http://localhost:9/v1")
     assert isinstance(init(repo, "--force", "--model", "gpt").exception, ConfigError)
 
 
 def test_a_server_s_name_is_no_provider(repo: Path) -> None:
-    assert str(init(repo, "--model", "ollama/qwen3").exception) == (
-        'There is no provider "ollama": write openai/qwen3 and base_url http://localhost:11434/v1.'
+    assert str(init(repo, "--model", "lmstudio/qwen3").exception) == (
+        'There is no provider "lmstudio": write openai/qwen3 and base_url http://localhost:1234/v1.'
     )
+
+
+def test_a_local_name_is_not_left_to_a_hosted_service(repo: Path) -> None:
+    """A key in the environment does not change that."""
+    refused = init(repo, "--model", "openai/qwen3-coder", OPENAI_API_KEY="sk-hosted")
+    assert isinstance(refused.exception, ConfigError)
+    assert str(refused.exception).startswith(
+        'OpenAI has no model "qwen3-coder", and no other server is named. '
+        "For Ollama, write model: ollama/qwen3-coder. "
+    )
+    assert not (repo / "agent.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "root"),
+    [
+        ("openai/gpt-5", "https://api.openai.com/v1"),
+        ("anthropic/claude-sonnet-4-5", "https://api.anthropic.com"),
+    ],
+)
+def test_a_hosted_model_that_was_named_is_written_and_said(repo: Path, model: str, root: str) -> None:
+    assert f"Tasks will send the code that they read to {root}." in init(repo, "--model", model).output
+    assert (load(repo).model, load(repo).base_url) == (model, None)
+
+
+def test_a_server_that_the_environment_names(repo: Path) -> None:
+    url = "https://models.example/v1"
+    done = init(repo, "--model", "openai/qwen3-coder", OPENAI_BASE_URL=url)
+    assert f"Its server is {url}, by OPENAI_BASE_URL." in done.output
+    assert (load(repo).model, load(repo).base_url) == ("openai/qwen3-coder", None)
+
+
+OLLAMA = {
+    "/api/version": {"version": "0.12.6"},
+    "/api/tags": {
+        "models": [
+            {"name": "nomic-embed-text:latest"},
+            {"name": "gpt-oss:120b-cloud", "remote_host": "https://ollama.com:443"},
+            {"name": "llama3.2:latest"},
+            {"name": "qwen3-coder:30b"},
+        ]
+    },
+}
+LLAMACPP = {"/v1/models": {"data": [{"id": "qwen.gguf", "owned_by": "llamacpp"}]}}
+
+
+def test_a_server_with_several_models(repo: Path) -> None:
+    with listing(OLLAMA) as url:
+        done = init(repo, HEADGATE_SERVERS=url)
+    assert done.output.splitlines()[1:-1] == [
+        f"Found Ollama at {url} with 4 models: nomic-embed-text:latest, gpt-oss:120b-cloud (hosted), "
+        "llama3.2:latest, qwen3-coder:30b.",
+        "Chose ollama/qwen3-coder:30b. To use another one: "
+        "headgate init --force --model ollama/llama3.2:latest",
+        "Wrote agent.yaml:",
+        f"  model: ollama/qwen3-coder:30b at {url}",
+    ]
+    assert done.output.splitlines()[-1] == f"Next: {CHECK}"
+    assert (load(repo).model, load(repo).base_url) == ("ollama/qwen3-coder:30b", url)
+
+
+def test_a_server_with_one_model_that_is_not_ollama_s(repo: Path) -> None:
+    with listing(LLAMACPP) as url:
+        done = init(repo, HEADGATE_SERVERS=f"{url}, http://127.0.0.1:1")
+    assert f"Found llama.cpp at {url} with 1 model: qwen.gguf." in done.output
+    assert "Chose" not in done.output
+    assert (load(repo).model, load(repo).base_url) == ("openai/qwen.gguf", f"{url}/v1")
+
+
+def test_the_server_that_base_url_names(repo: Path) -> None:
+    with listing(LLAMACPP) as url:
+        done = init(repo, "--base-url", f"{url}/v1")
+    assert done.exit_code == 0
+    assert (load(repo).model, load(repo).base_url) == ("openai/qwen.gguf", f"{url}/v1")
+    refused = init(repo, "--force", "--base-url", "http://127.0.0.1:1/v1")
+    assert str(refused.exception).startswith("No model server lists its models at http://127.0.0.1:1/v1")
+
+
+@pytest.mark.parametrize("named", ["openai/llama3.2", "llama3.2", "llama3.2:latest"])
+def test_a_name_is_looked_for_on_this_machine(repo: Path, named: str) -> None:
+    with listing(OLLAMA) as url:
+        assert init(repo, "--model", named, HEADGATE_SERVERS=url).exit_code == 0
+    assert (load(repo).model, load(repo).base_url) == ("ollama/llama3.2:latest", url)
+
+
+def test_a_model_that_ollama_does_not_have_yet(repo: Path) -> None:
+    with listing(OLLAMA) as url:
+        done = init(repo, "--model", "ollama/devstral", HEADGATE_SERVERS=url)
+    assert done.output.splitlines()[-1] == f"Next: Get the model with `ollama pull devstral`. {CHECK}"
+    assert (load(repo).model, load(repo).base_url) == ("ollama/devstral", url)
+
+
+def test_a_hosted_model_behind_ollama_is_taken_only_by_name(repo: Path) -> None:
+    only = {**OLLAMA, "/api/tags": {"models": OLLAMA["/api/tags"]["models"][:2]}}
+    with listing(only) as url:
+        done = init(repo, HEADGATE_SERVERS=url)
+        assert load(repo).model is None
+        assert "Give the server a model" in done.output
+        done = init(repo, "--force", "--model", "ollama/gpt-oss:120b-cloud", HEADGATE_SERVERS=url)
+    assert "Ollama passes requests for this model on to a hosted service." in done.output
+    assert load(repo).model == "ollama/gpt-oss:120b-cloud"
+
+
+def test_only_a_hosted_key(repo: Path) -> None:
+    done = init(repo, OPENAI_API_KEY="sk-hosted")
+    assert done.output.splitlines()[1:] == [
+        NOTHING,
+        "OPENAI_API_KEY is set, but a key alone sends no code anywhere.",
+        "Wrote agent.yaml.",
+        "Next: To let tasks send code to OpenAI, name one of its models: headgate init --force --model "
+        f"openai/NAME. To keep the code here, start a model server and run headgate init --force. {CHECK}",
+    ]
+    assert load(repo).model is None
+    assert "\n# model: ollama/qwen3-coder\n" in (repo / "agent.yaml").read_text()
+
+
+def test_a_model_of_the_user_s_own_is_left_alone(repo: Path) -> None:
+    assert "The model is script:a, by HEADGATE_MODEL." in init(repo, HEADGATE_MODEL="script:a").output
+    path = repo.parent / "config" / "headgate" / "config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("model: ollama/mine\n")
+    with listing(OLLAMA) as url:
+        done = init(repo, "--force", HEADGATE_SERVERS=url)
+    assert f"The model is ollama/mine, by {path}." in done.output
+    assert load(repo).model is None
+
+
+def test_what_listens_but_is_no_model_server(repo: Path) -> None:
+    with listing({"/v1/models": {"hello": 1}, "/api/version": ["0.1"]}) as url:
+        assert NOTHING in init(repo, HEADGATE_SERVERS=url).output
+
+
+def test_a_person_is_asked_on_a_terminal(repo: Path) -> None:
+    with listing(OLLAMA) as url:
+        code, shown = on_terminal(repo, "2\n", "init", HEADGATE_SERVERS=url)
+    assert (code, "Which one should tasks use? [1]:" in shown) == (0, True)
+    assert "1  ollama/qwen3-coder:30b" in shown
+    assert load(repo).model == "ollama/llama3.2:latest"
+
+
+def test_where_is_looked(tmp_path: Path) -> None:
+    assert places_to_look({}) == list(PLACES)
+    assert places_to_look({"OLLAMA_HOST": "0.0.0.0:5000"})[0] == ("Ollama", "http://127.0.0.1:5000")
+    assert places_to_look({"HEADGATE_SERVERS": ""}) == []
 
 
 def test_several_projects_are_left_to_the_user(repo: Path) -> None:
@@ -81,7 +265,7 @@ def test_several_projects_are_left_to_the_user(repo: Path) -> None:
         (repo / name / "go.mod").write_text("module m\n")
     lines = init(repo).output.splitlines()
     assert lines[:2] == ["Found Go (a/go.mod).", "Found Go (b/go.mod)."]
-    assert lines[3:6] == [
+    assert lines[4:7] == [
         "Wrote agent.yaml.",
         "Left out, and in agent.yaml as comments:",
         "  a-vet: cd a && go vet ./...",

@@ -272,7 +272,8 @@ class TestModels:
     @pytest.mark.parametrize(
         ("agent", "name", "message"),
         [
-            ("model: qwen3", None, 'There is no model "qwen3": did you mean "openai/qwen3"?'),
+            ("model: qwen3", None, 'There is no model "qwen3": did you mean "ollama/qwen3"?'),
+            ("model: gpt-5", None, 'There is no model "gpt-5": did you mean "openai/gpt-5"?'),
             (
                 "model: chep\nmodels: {cheap: {model: openai/x}}",
                 None,
@@ -285,12 +286,11 @@ class TestModels:
             ),
             ("model: openai/", None, 'There is no model "openai/"'),
             ("model: a\nmodels: {a: {model: b}}", None, 'There is no model "b"'),
-            ("model: mistral/x", None, 'There is no model "mistral/x". A model is openai/NAME, '),
+            ("model: mistral/x", None, 'There is no model "mistral/x". A model is ollama/NAME, '),
             (
-                "model: ollama/qwen3:8b",
+                "model: ollama_chat/qwen3:8b",
                 None,
-                'There is no provider "ollama": write openai/qwen3:8b and base_url '
-                "http://localhost:11434/v1.",
+                'There is no provider "ollama_chat": write ollama/qwen3:8b.',
             ),
             ("model: lm-studio/x", None, 'There is no provider "lm-studio": write openai/x '),
             ("model: hosted_vllm/a/b", None, 'There is no provider "hosted_vllm": write openai/a/b '),
@@ -361,6 +361,35 @@ class TestModels:
             "HEADGATE_API_KEY": " ",
         }
         assert setup.endpoint(model=model, environ=environ) == expected
+
+    @pytest.mark.parametrize(
+        ("value", "address"),
+        [
+            ("10.0.0.5", "http://10.0.0.5:11434"),
+            ("gpu-box:8000", "http://gpu-box:8000"),
+            ("http://gpu-box", "http://gpu-box"),
+            ("https://gpu-box/ollama/", "https://gpu-box/ollama"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            (":8000", "http://127.0.0.1:8000"),
+            ("[::]:8000", "http://[::1]:8000"),
+            ("ollama.com", "https://ollama.com"),
+            (" ", None),
+        ],
+    )
+    def test_ollama_s_own_variable(self, setup: Setup, value: str, address: str | None) -> None:
+        environ = {"OLLAMA_HOST": value, "OLLAMA_API_KEY": "lk", "OPENAI_API_KEY": "ok"}
+        assert setup.endpoint(model="ollama/a", environ=environ) == ("ollama/a", address, "lk")
+        assert setup.endpoint(model="openai/a", environ=environ) == ("openai/a", None, "ok")
+        assert setup.endpoint("model: openai/b\n", "ollama/a", environ=environ) == ("ollama/a", address, "lk")
+
+    def test_ollama_s_own_variable_is_weaker_than_a_file(self, setup: Setup) -> None:
+        agent = f"model: ollama/a\nbase_url: {LOCAL}\n"
+        assert setup.endpoint(agent, environ={"OLLAMA_HOST": "far"}) == ("ollama/a", LOCAL, None)
+
+    @pytest.mark.parametrize("value", ["http://", "host:port"])
+    def test_ollama_s_own_variable_can_be_wrong(self, setup: Setup, value: str) -> None:
+        with pytest.raises(ConfigError, match=f'OLLAMA_HOST must be a host .* not "{value}"'):
+            setup.endpoint(model="ollama/a", environ={"OLLAMA_HOST": value})
 
     def test_own_variables_win_over_general_ones(self, setup: Setup) -> None:
         environ = {"OPENAI_API_KEY": "ok", "OPENAI_BASE_URL": REMOTE}

@@ -17,6 +17,8 @@ from headgate.models.scripted import ScriptedModel
     ("model", "parts"),
     [
         ("openai/qwen3-coder", ("openai", "qwen3-coder")),
+        ("ollama/qwen3-coder:30b", ("ollama", "qwen3-coder:30b")),
+        ("ollama/hf.co/unsloth/Qwen3-4B-GGUF:Q4_K_M", ("ollama", "hf.co/unsloth/Qwen3-4B-GGUF:Q4_K_M")),
         ("openai/qwen/qwen3-coder:30b", ("openai", "qwen/qwen3-coder:30b")),
         ("anthropic/claude-sonnet-4-5", ("anthropic", "claude-sonnet-4-5")),
         ("script:demo/a.yaml", ("script", "demo/a.yaml")),
@@ -26,15 +28,15 @@ def test_model_names(model: str, parts: tuple[str, str]) -> None:
     assert split_model(model) == parts
 
 
-@pytest.mark.parametrize("model", ["gpt-4o", "openai/", "anthropic", "ollama/qwen", "script:", ""])
+@pytest.mark.parametrize("model", ["gpt-4o", "openai/", "anthropic", "ollama/", "script:", ""])
 def test_unknown_forms_name_the_valid_ones(model: str) -> None:
     with pytest.raises(ConfigError, match=r"openai/NAME .* anthropic/NAME or script:FILE"):
         split_model(model)
 
 
 def test_endpoints() -> None:
-    assert find_endpoint(ModelSettings(model="openai/m")) == Endpoint(
-        "openai", "m", "https://api.openai.com/v1", {}, ()
+    assert find_endpoint(ModelSettings(model="openai/gpt-5")) == Endpoint(
+        "openai", "gpt-5", "https://api.openai.com/v1", {}, ()
     )
     key = SecretStr("sk-secret")
     local = ModelSettings(model="openai/m", base_url="http://h:1/v1/", api_key=key, headers={"X-A": "b"})
@@ -49,9 +51,9 @@ def test_endpoints() -> None:
 
 
 def test_blank_values_count_as_unset_and_a_key_is_trimmed() -> None:
-    plain = find_endpoint(ModelSettings(model="openai/m"))
-    assert find_endpoint(ModelSettings(model="openai/m", base_url=" ", api_key=SecretStr(""))) == plain
-    keyed = find_endpoint(ModelSettings(model="openai/m", api_key=SecretStr("sk-1\n")))
+    plain = find_endpoint(ModelSettings(model="openai/o3"))
+    assert find_endpoint(ModelSettings(model="openai/o3", base_url=" ", api_key=SecretStr(""))) == plain
+    keyed = find_endpoint(ModelSettings(model="openai/o3", api_key=SecretStr("sk-1\n")))
     assert keyed.headers == {"Authorization": "Bearer sk-1"}
 
 
@@ -67,13 +69,68 @@ def test_blank_values_count_as_unset_and_a_key_is_trimmed() -> None:
         ({"headers": {"X Y": "sk-a"}}, '"X Y"'),
         ({"headers": {"X": "sk-a\r\nY: b"}}, "line break"),
         ({"extra_body": {"messages": [], "tools": []}}, "must not set messages, tools"),
+        ({"num_ctx": 8192}, "Only models named ollama/NAME have the setting num_ctx"),
+        ({"keep_alive": "1h"}, "the setting keep_alive"),
+        ({"think": False}, "the setting think"),
     ],
 )
 def test_settings_that_cannot_be_right(fields: dict[str, object], fault: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        find_endpoint(ModelSettings.model_validate({"model": "openai/m", **fields}))
+        find_endpoint(ModelSettings.model_validate({"model": "openai/gpt-5", **fields}))
     assert fault in str(caught.value)
     assert "sk-a" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [None, "http://localhost:11434", "http://localhost:11434/", "http://localhost:11434/v1/"],
+)
+def test_every_address_of_ollama_means_the_same_server(base_url: str | None) -> None:
+    settings = ModelSettings(model="ollama/qwen3:8b", base_url=base_url)
+    assert find_endpoint(settings) == Endpoint("ollama", "qwen3:8b", "http://localhost:11434", {}, ())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("qwen3-coder", "m", "gpt-oss:20b", "gpt-oss-120b", "local", "llama3.2", "gpt-4-x-alpaca-13b"),
+        *("o1-open-llama", "gpt4all", "gpt-4o:latest", "gpt-neox-20b", "qwen/gpt-5", "codexqwen"),
+    ],
+)
+def test_a_name_that_openai_does_not_have_goes_nowhere_by_itself(name: str) -> None:
+    """Not with a key either: it may be there for something else."""
+    key = SecretStr("sk-hosted")
+    with pytest.raises(ConfigError) as caught:
+        find_endpoint(ModelSettings(model=f"openai/{name}", api_key=key))
+    assert str(caught.value) == (
+        f'OpenAI has no model "{name}", and no other server is named. '
+        f"For Ollama, write model: ollama/{name}. For another server, set base_url to its address: "
+        "llama.cpp http://localhost:8080/v1, vLLM http://localhost:8000/v1, "
+        "LM Studio http://localhost:1234/v1. "
+        "To ask OpenAI for it nevertheless, set base_url to https://api.openai.com/v1."
+    )
+    named = ModelSettings(model=f"openai/{name}", api_key=key, base_url="https://api.openai.com/v1")
+    assert find_endpoint(named).root == "https://api.openai.com/v1"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "gpt-5",
+            "gpt-5.2",
+            "gpt-5-mini",
+            "gpt-5.1-codex-max",
+            "gpt-4o-2024-08-06",
+            "gpt-4o-mini",
+            "GPT-4.1",
+        ),
+        *("gpt-3.5-turbo-0125", "o1", "o3-pro", "o4-mini-deep-research", "chatgpt-4o-latest"),
+        *("codex-mini-latest", "ft:gpt-4o-mini-2024-07-18:acme::abc123", "gpt-4-32k", "gpt-4.5-preview"),
+    ],
+)
+def test_names_that_openai_has(name: str) -> None:
+    assert find_endpoint(ModelSettings(model=f"openai/{name}")).root == "https://api.openai.com/v1"
 
 
 def test_a_script_has_no_address() -> None:

@@ -1,71 +1,99 @@
 """`headgate init`: looks at the project and writes its agent.yaml."""
 
+import asyncio
 import json
 import os
 import shutil
 import stat
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from headgate.cli.modelchoice import choose_model
 from headgate.cli.options import find_repo, repo_option
 from headgate.config.detect import Detection, detect_project
 from headgate.config.load import CONFIG_NAME
-from headgate.config.schema import provider_of, unknown_model
 from headgate.errors import ConfigError, HeadgateError
 from headgate.host.atomic import Batch
 from headgate.host.git import exclude_internal, git
+from headgate.models.discovery import FoundModel, FoundServer, find_servers
 
 _MODEL_EXAMPLES = """\
-# The model, and the address of its server. Any server that speaks the OpenAI protocol will do:
-#   Ollama:     model: openai/qwen3-coder   base_url: http://localhost:11434/v1
-#   llama.cpp:  model: openai/local         base_url: http://localhost:8080/v1
-#   vLLM:       model: openai/NAME          base_url: http://localhost:8000/v1
-#   LM Studio:  model: openai/NAME          base_url: http://localhost:1234/v1
-# or, with a key in HEADGATE_API_KEY: openai/NAME, anthropic/NAME.
+# The model, and the address of its server. Servers that speak the OpenAI protocol need both:
+#   Ollama:     model: ollama/qwen3-coder
+#   llama.cpp:  model: openai/local   base_url: http://localhost:8080/v1
+#   vLLM:       model: openai/NAME    base_url: http://localhost:8000/v1
+#   LM Studio:  model: openai/NAME    base_url: http://localhost:1234/v1
+# Hosted, with a key in HEADGATE_API_KEY: openai/gpt-5, anthropic/NAME.
 """
 
 
 @click.command("init")
 @repo_option
 @click.option("--force", is_flag=True, help="Overwrite an agent.yaml that is there already.")
-@click.option("--model", metavar="MODEL", help="The model to write into the file.  [default: none]")
-def command(repo: Path | None, force: bool, model: str | None) -> None:
+@click.option("--model", metavar="MODEL", help="The model to write.  [default: one that runs here]")
+@click.option("--base-url", metavar="URL", help="The address of the model's server.")
+def command(repo: Path | None, force: bool, model: str | None, base_url: str | None) -> None:
     """Write agent.yaml for this repository.
 
-    Looks at the project's files, finds out how it is tested, and writes what it found with comments. Nothing
-    is run. Also keeps `.headgate/`, where Headgate stores its data, out of git.
+    Looks at the project's files to find out how it is tested, and for model servers on this machine (Ollama,
+    llama.cpp, vLLM, LM Studio). Writes what it found with comments. Nothing is run, and no code is sent
+    anywhere. Also keeps `.headgate/`, where Headgate stores its data, out of git.
     """
     root = find_repo(repo)
-    if model is not None and not provider_of(model):
-        raise unknown_model(model)
+    _check_place(root / CONFIG_NAME, force=force)
+    choice = choose_model(model, base_url, os.environ, _look_for_servers, _ask_which if _can_ask() else None)
     python = "python" if shutil.which("python") and not shutil.which("python3") else "python3"
     git(root, "version")  # before anything is written
     detection = detect_project(root, python)
-    existed = write_config(root, render_config(detection, model), force=force)
+    existed = write_config(root, render_config(detection, choice.model, choice.base_url), force=force)
     exclude_internal(root)
     for kind in detection.kinds:
         click.echo(f"Found {kind.name} ({kind.evidence}).")
     for hint in detection.hints:
         click.echo(hint)
-    click.echo(f"{'Rewrote' if existed else 'Wrote'} {CONFIG_NAME}" + (":" if detection.steps else "."))
+    for line in choice.said:
+        click.echo(line)
+    click.echo(
+        f"{'Rewrote' if existed else 'Wrote'} {CONFIG_NAME}"
+        + (":" if detection.steps or choice.model else ".")
+    )
+    if choice.model:
+        click.echo(f"  model: {choice.model}" + (f" at {choice.base_url}" if choice.base_url else ""))
     for step in detection.steps:
         click.echo(f"  {step.name}: {step.command}")
     if detection.left_out:
         click.echo(f"Left out, and in {CONFIG_NAME} as comments:")
     for step in detection.left_out:
         click.echo(f"  {step.name}: {step.command}")
-    first = "" if model else f"Name a model in {CONFIG_NAME} or in HEADGATE_MODEL. "
-    click.echo(f'Next: {first}Run "headgate doctor" to check, then headgate run "what to do".')
+    todo = f"{choice.todo} " if choice.todo else ""
+    click.echo(f'Next: {todo}Run "headgate doctor" to check, then headgate run "what to do".')
 
 
-def render_config(detection: Detection, model: str | None = None) -> str:
+def _look_for_servers(places: Sequence[tuple[str, str]]) -> list[FoundServer]:
+    return asyncio.run(find_servers(places))
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _ask_which(models: Sequence[FoundModel]) -> FoundModel:
+    click.echo("Models on this machine:")
+    for number, model in enumerate(models, 1):
+        click.echo(f"  {number}  {model.spec}" + (f" at {model.base_url}" if model.base_url else ""))
+    chosen = click.prompt("Which one should tasks use?", default=1, type=click.IntRange(1, len(models)))
+    return models[int(chosen) - 1]
+
+
+def render_config(detection: Detection, model: str | None = None, base_url: str | None = None) -> str:
     """The text of agent.yaml."""
     lines = [_MODEL_EXAMPLES.rstrip("\n")]
-    if model:
-        lines += [f"model: {_quote(model)}", "# base_url: http://localhost:11434/v1"]
-    else:
-        lines += ["# model: openai/qwen3-coder", "# base_url: http://localhost:11434/v1"]
+    lines.append(f"model: {_quote(model)}" if model else "# model: ollama/qwen3-coder")
+    if base_url:
+        lines.append(f"base_url: {_quote(base_url)}")
     lines += [
         "",
         "# Work counts as done when all of these succeed. They run in the repository's root,",
@@ -100,15 +128,21 @@ def write_config(root: Path, text: str, *, force: bool) -> bool:
         raise HeadgateError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
-def _write_config(root: Path, path: Path, text: str, *, force: bool) -> bool:
+def _check_place(path: Path, *, force: bool) -> os.stat_result | None:
+    """What is there already; ConfigError where it may not be overwritten."""
     try:
         old = path.lstat()
     except FileNotFoundError:
-        old = None
-    if old is not None and not stat.S_ISREG(old.st_mode):
+        return None
+    if not stat.S_ISREG(old.st_mode):
         raise ConfigError(f"{path} is not a regular file: move it away first.")
-    if old is not None and not force:
+    if not force:
         raise ConfigError(f"{path} exists already: use --force to overwrite it.")
+    return old
+
+
+def _write_config(root: Path, path: Path, text: str, *, force: bool) -> bool:
+    old = _check_place(path, force=force)
     directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with Batch() as batch:

@@ -11,10 +11,15 @@ from headgate.config.schema import provider_of
 from headgate.config.yamlfile import Document
 from headgate.errors import ConfigError
 
-PROVIDER_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+PROVIDER_KEYS = {
+    "ollama": "OLLAMA_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+}
 KEY_VARIABLES = frozenset({"HEADGATE_API_KEY", *PROVIDER_KEYS.values()})
-_VARIABLES = KEY_VARIABLES | {"HEADGATE_BASE_URL", "OPENAI_BASE_URL"}
-_OFFICIAL_HOSTS = {"openai": "api.openai.com", "anthropic": "api.anthropic.com"}
+_VARIABLES = KEY_VARIABLES | {"HEADGATE_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST"}
+_OFFICIAL_HOSTS = {"ollama": "ollama.com", "openai": "api.openai.com", "anthropic": "api.anthropic.com"}
+_OLLAMA_PORT = 11434
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,31 @@ def _address(
                 named = f"The option {source}" if source.startswith("-") else source
                 raise ConfigError(f"{named} {problem}.")
             return _Value(text, source)
-    return own or _shared_setting("base_url", provider, layers)
+    written = own or _shared_setting("base_url", provider, layers)
+    # Weaker than a file: it is a setting of Ollama's server, which may be there for other reasons.
+    if written is None and provider == "ollama" and (host := ollama_address(environ)):
+        return _Value(host, "OLLAMA_HOST")
+    return written
+
+
+def ollama_address(environ: Mapping[str, str]) -> str | None:
+    """The address that OLLAMA_HOST means, in any of the forms that Ollama takes; None where it is unset."""
+    text = env_value(environ, "OLLAMA_HOST")
+    if text is None:
+        return None
+    plain = "://" not in text
+    parts = _split(f"http://{text}" if plain else text)
+    if parts is None or not (parts.hostname or parts.port):
+        raise ConfigError(
+            f'OLLAMA_HOST must be a host such as "127.0.0.1:11434", not "{show_address(text)}".'
+        )
+    host = parts.hostname or "127.0.0.1"
+    scheme = "https" if plain and host == _OFFICIAL_HOSTS["ollama"] else parts.scheme
+    # A server that listens everywhere is asked on this machine.
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    host = f"[{host}]" if ":" in host else host
+    port = parts.port or (_OLLAMA_PORT if plain and scheme == "http" else None)
+    return f"{scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
 
 
 def _keys(

@@ -5,6 +5,7 @@ one that only the repository names, and the file cannot hand the model's keys to
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,14 @@ from typing import Any
 import platformdirs
 from pydantic import SecretStr, ValidationError
 
-from headgate.config.endpoint import KEY_VARIABLES, Layer, address_problem, choose_endpoint, env_value
+from headgate.config.endpoint import (
+    KEY_VARIABLES,
+    Layer,
+    address_problem,
+    choose_endpoint,
+    env_value,
+    ollama_address,
+)
 from headgate.config.places import Place
 from headgate.config.schema import Access, Config
 from headgate.config.yamlfile import Document, explain, read_yaml
@@ -140,7 +148,12 @@ def _check_shell_env(document: Document, user_file: Path) -> None:
 def _access(environ: Mapping[str, str]) -> dict[str, Access]:
     """What the environment says about each provider, for models other than the default."""
     openai, anthropic = env_value(environ, "OPENAI_API_KEY"), env_value(environ, "ANTHROPIC_API_KEY")
+    ollama = env_value(environ, "OLLAMA_API_KEY")
+    host: str | None = None
+    with suppress(ConfigError):  # what is wrong with it matters only to those who use it
+        host = ollama_address(environ)
     return {
+        "ollama": Access(host, SecretStr(ollama) if ollama else None),
         "openai": Access(env_value(environ, "OPENAI_BASE_URL"), SecretStr(openai) if openai else None),
         "anthropic": Access(None, SecretStr(anthropic) if anthropic else None),
     }

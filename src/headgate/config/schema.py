@@ -7,21 +7,21 @@ from typing import NamedTuple, Self
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
 from headgate.config.knobs import FlowKnobs
-from headgate.core.names import nearest
+from headgate.core.names import is_openai_name, nearest
 from headgate.core.settings import ModelSettings, Settings, ToolTransport, VerifyStep
 from headgate.errors import ConfigError
 
 NO_MODEL = (
     "No model is configured: set `model:` in agent.yaml, HEADGATE_MODEL or --model, for example "
-    "--model openai/qwen3-coder --base-url http://localhost:11434/v1."
+    "--model ollama/qwen3-coder. `headgate init` looks for models on this machine."
 )
-MODEL_FORMS = "A model is openai/NAME, anthropic/NAME, script:FILE or a name in `models`."
-_LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llamacpp": 8080, "local": 8080}
+MODEL_FORMS = "A model is ollama/NAME, openai/NAME, anthropic/NAME, script:FILE or a name in `models`."
+_LOCAL_SERVERS = {"lmstudio": 1234, "vllm": 8000, "llamacpp": 8080, "local": 8080}
 
 
 def provider_of(spec: str) -> str:
     """`openai` of `openai/qwen3-coder`, `script` of `script:FILE`; empty if the text names no provider."""
-    found = re.match(r"(openai|anthropic)/.|(script):.", spec, re.DOTALL)
+    found = re.match(r"(ollama|openai|anthropic)/.|(script):.", spec, re.DOTALL)
     return (found[1] or found[2]) if found else ""
 
 
@@ -32,7 +32,10 @@ def unknown_model(spec: str, names: Iterable[str] = ()) -> ConfigError:
     if slash and name and server in _LOCAL_SERVERS:
         address = f"http://localhost:{_LOCAL_SERVERS[server]}/v1"
         return ConfigError(f'There is no provider "{prefix}": write openai/{name} and base_url {address}.')
-    close = nearest(spec, names) or (None if slash else f"openai/{spec}")
+    if slash and name and server == "ollama":
+        return ConfigError(f'There is no provider "{prefix}": write ollama/{name}.')
+    likely = f"openai/{spec}" if is_openai_name(spec) else f"ollama/{spec}"
+    close = nearest(spec, names) or (None if slash else likely)
     hint = f': did you mean "{close}"?' if close else "."
     return ConfigError(f'There is no model "{spec}"{hint} {MODEL_FORMS}')
 
@@ -68,7 +71,8 @@ class Config(FlowKnobs):
     model_config = ConfigDict(use_attribute_docstrings=True, hide_input_in_errors=True)
 
     model: str | None = None
-    """The model to use: `openai/NAME`, `anthropic/NAME`, `script:FILE`, or a name from `models`."""
+    """The model to use: `ollama/NAME`, `openai/NAME`, `anthropic/NAME`, `script:FILE`, or a name from
+    `models`."""
     base_url: str | None = None
     """The address of that model's server, such as `http://localhost:11434/v1`."""
     api_key: SecretStr | None = None

@@ -153,6 +153,26 @@ class ReplyFailed(Body):
         return cls(error="invalid", detail=str(error), **spent(Usage(*error.tokens), price))
 
 
+class PromptCut(Body):
+    """The model's server read only a part of the prompt, and did not say so."""
+
+    kind: Literal["prompt_cut"] = "prompt_cut"
+    model: str
+    sent: int
+    """Tokens, by an estimate."""
+    read: int
+    """Tokens, by the server's own count."""
+    window: int | None = None
+    """The server's context window, where it tells; the history is kept below it from here on."""
+    remedy: str = ""
+
+    def describe(self) -> str:
+        """What happened and what helps, without the last full stop."""
+        window = f" (its context window is {self.window:,} tokens)" if self.window else ""
+        told = f"the model server read only {self.read:,} of about {self.sent:,} tokens{window} and cut off "
+        return f"{told}the rest without an error{f'. {self.remedy}' if self.remedy else ''}"
+
+
 class FileHashes(Body):
     """A file before and after a planned write; None where it does not exist."""
 
@@ -463,6 +483,7 @@ AnyBody = Annotated[
     | MessageAdded
     | ReplyReceived
     | ReplyFailed
+    | PromptCut
     | ToolStarted
     | ToolFinished
     | TaskStatusGiven

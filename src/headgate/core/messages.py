@@ -85,6 +85,32 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a server took, in seconds, by its own clock."""
+
+    load: float = 0.0
+    """To load the model, where it was not in memory."""
+    prompt: float = 0.0
+    """To read the prompt."""
+    completion: float = 0.0
+    """To write the reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A server dropped a part of the prompt and did not say so."""
+
+    sent: int
+    """The tokens that were sent, by an estimate."""
+    read: int
+    """The tokens that the server says it read."""
+    window: int | None = None
+    """The server's context window, where it tells."""
+    remedy: str = ""
+    """What a person can do about it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What a model answered."""
 
@@ -94,6 +120,10 @@ class Reply:
     aside: Usage = Usage()
     """Tokens besides: of other requests that were needed on the way, such as those that find out how to call
     tools, and of this one where its server was stopped before it had counted."""
+    timing: Timing | None = None
+    """Where the server tells."""
+    cut: Cut | None = None
+    """Where the server read less than it was sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Finding the name that somebody meant."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -18,3 +19,18 @@ def unknown_name(kind: str, word: str, known: Iterable[str]) -> str:
     if close:
         return f'unknown {kind} "{word}": did you mean "{close}"?'
     return f'unknown {kind} "{word}": known are {", ".join(names) or "none"}'
+
+
+_OPENAI_NAME = re.compile(
+    r"ft:.+|(gpt-\d+(\.\d+)?[a-z]?|chatgpt-\d+(\.\d+)?[a-z]?|o[1-9]|codex|computer-use)"
+    r"(-(api|audio|chat|codex|deep|instruct|latest|max|mini|nano|preview|pro|research|search|spark|turbo|vision"
+    r"|\d{2}|\d{4}|\d+k))*",
+    re.IGNORECASE,
+)
+"""Names under which OpenAI serves models. Open models that are called alike (gpt-oss, gpt-4-x-alpaca) are not
+among them: their users run them elsewhere."""
+
+
+def is_openai_name(model: str) -> bool:
+    """Whether a model's name is one of those that OpenAI's own service has."""
+    return _OPENAI_NAME.fullmatch(model) is not None

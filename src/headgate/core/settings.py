@@ -47,7 +47,7 @@ class ModelSettings(Settings):
     """One model and how to reach it."""
 
     model: str
-    """`openai/NAME` for any compatible server, `anthropic/NAME`, or `script:FILE`."""
+    """`ollama/NAME`, `openai/NAME` for any compatible server, `anthropic/NAME`, or `script:FILE`."""
     base_url: str | None = None
     """The server's address, such as `http://localhost:11434/v1`."""
     api_key: SecretStr | None = None
@@ -67,6 +67,14 @@ class ModelSettings(Settings):
     work (`auto`); absent: by the server, until something speaks against it."""
     timeouts: Timeouts = Timeouts()
     """Seconds for which the server may be silent (`connect`, `first_token`, `idle`) or go on (`reply`)."""
+    num_ctx: int | None = Field(None, ge=1024, le=1_048_576)
+    """Only `ollama/NAME`: the context window, in tokens, that Ollama gives the model for a request. Absent:
+    `context_window`, else 16384, and never more than the model has. A larger one needs more memory."""
+    keep_alive: str | int | None = None
+    """Only `ollama/NAME`: how long the model stays in memory after a request, such as `30m`, a number of
+    seconds, or -1 for ever; absent: `15m`."""
+    think: bool | Literal["low", "medium", "high"] | None = None
+    """Only `ollama/NAME`: whether the model thinks before it answers; absent leaves it to Ollama."""
     price: Price = Price()
     """What a million tokens cost: `input`, `cached` and `output`; for the report and `limits: {cost}`.
     Absent: the list price, where it is known."""

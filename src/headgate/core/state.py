@@ -9,7 +9,8 @@ from headgate.core import events as ev
 from headgate.core.branching import with_status, written_since
 from headgate.core.flow import Ending, Flow
 from headgate.core.messages import Usage
-from headgate.core.phases import PhaseState, Signals
+from headgate.core.phasefold import follow_phase
+from headgate.core.phases import PhaseState
 from headgate.core.stagestate import UNUSABLE, StageState
 from headgate.core.task import Constraints, TaskState
 
@@ -65,23 +66,6 @@ def _next_phase(state: "State", body: ev.AnyBody) -> Phase:
             return "applied"
         case _:
             return state.phase
-
-
-def _follow(phases: PhaseState, body: ev.AnyBody) -> PhaseState:
-    """What an event does to the phase of the work, or to what its rules count."""
-    match body:
-        case ev.ToolFinished(ok=True):
-            return phases.count(Signals(body.read, body.changed))
-        case ev.PlanWritten():
-            return phases.count(Signals(plan_written=True))
-        case ev.StageStarted():
-            return phases.hear(answered=True)
-        case ev.PhaseProbed():
-            return phases.hear(answered=not body.fault)
-        case ev.PhaseChanged():
-            return phases.move(body.phase, body.by)
-        case _:
-            return phases
 
 
 @dataclass
@@ -189,6 +173,8 @@ class State:
     final_turns: list[str] = field(default_factory=list)
     """Why the model was made to conclude, each time."""
     hypotheses: str = ""
+    cut: ev.PromptCut | None = None
+    """What a server cut off a prompt, the first time that it did."""
     proposal: tuple[str, str] | None = None
     """The trees whose difference is proposed."""
     conflicts: tuple[str, ...] = ()
@@ -284,6 +270,8 @@ class State:
                 self.resumes = 0
                 self.replies += 1
                 self._spend(body)
+            case ev.PromptCut() as body:
+                self.cut = self.cut or body
             case ev.PhaseProbed() as body:
                 self._spend(body)
             case ev.TaskResumed() as body:
@@ -303,7 +291,7 @@ class State:
             case _:
                 pass
         self.phase = _next_phase(self, event.body)
-        self.phases = _follow(self.phases, event.body)
+        self.phases = follow_phase(self.phases, event.body)
         if stage:
             stage.last_at = event.at
             stage.apply(event.body)
@@ -353,8 +341,9 @@ class State:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the model was told about its diff and did not mend."""
-        return tuple(filter(None, map(self.warning, self.reviews)))
+        """What a person should know: findings about the diff that were left as they were, a cut prompt."""
+        cut = self.cut.describe() if self.cut else ""
+        return tuple(filter(None, (*map(self.warning, self.reviews), cut)))
 
     def findings(self, check: str) -> list[str]:
         """What a look at the diff has found so far."""

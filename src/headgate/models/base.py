@@ -1,5 +1,6 @@
 """Which model to ask and how to reach it; nothing here touches the network."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from headgate.core.messages import Model
+from headgate.core.names import is_openai_name
 from headgate.core.settings import ModelSettings, Timeouts
 from headgate.errors import ConfigError
 
@@ -27,13 +29,19 @@ __all__ = [
     "split_model",
 ]
 
-Provider = Literal["openai", "anthropic", "script"]
+Provider = Literal["ollama", "openai", "anthropic", "script"]
 
-FORMS = "openai/NAME (any compatible server), anthropic/NAME or script:FILE"
+FORMS = "ollama/NAME, openai/NAME (any compatible server), anthropic/NAME or script:FILE"
 DEFAULT_URLS: Mapping[Provider, str] = {
+    "ollama": "http://localhost:11434",
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
 }
+HOSTED: tuple[Provider, ...] = ("openai", "anthropic")
+"""Providers whose default address is not on this machine."""
+DEFAULT_NUM_CTX = 16_384
+"""The context window that is asked of Ollama where nobody says another: its own is 4,096 on most machines."""
+_OLLAMA_ONLY = ("num_ctx", "keep_alive", "think")
 ANTHROPIC_VERSION = "2023-06-01"
 _OWN_FIELDS = {"messages", "model", "stream", "system", "tools"}
 
@@ -55,6 +63,7 @@ class Endpoint:
 def split_model(model: str) -> tuple[Provider, str]:
     """`openai/qwen/qwen3:30b` -> ("openai", "qwen/qwen3:30b"); ConfigError where the form is unknown."""
     prefixes: tuple[tuple[str, Provider], ...] = (
+        ("ollama/", "ollama"),
         ("openai/", "openai"),
         ("anthropic/", "anthropic"),
         ("script:", "script"),
@@ -71,13 +80,23 @@ def find_endpoint(settings: ModelSettings) -> Endpoint:
     provider, name = split_model(settings.model)
     if provider == "script":
         raise ConfigError(f'The model "{settings.model}" is a script and has no address.')
-    root = _check_url((settings.base_url or "").strip().rstrip("/") or DEFAULT_URLS[provider])
+    base_url = (settings.base_url or "").strip().rstrip("/")
+    if provider == "openai" and not base_url and not is_openai_name(name):
+        raise ConfigError(explain_local_name(name))
+    if provider != "ollama" and (
+        only := [field for field in _OLLAMA_ONLY if field in settings.model_fields_set]
+    ):
+        raise ConfigError(f"Only models named ollama/NAME have the setting {only[0]}, not {settings.model}.")
+    root = _check_url(base_url or DEFAULT_URLS[provider])
     key = settings.api_key.get_secret_value().strip() if settings.api_key else ""
     if not key.isprintable():
         raise ConfigError("The API key holds a line break or another character that no key has.")
     if owned := sorted(_OWN_FIELDS & set(settings.extra_body)):
         raise ConfigError(f"The setting extra_body must not set {', '.join(owned)}.")
     headers: dict[str, str] = {}
+    if provider == "ollama":
+        # The address of its OpenAI-compatible API names the same server.
+        root = re.sub(r"/(v1|api)$", "", root)
     if provider == "anthropic":
         # The Messages API has one version; a base_url with it and one without mean the same.
         root = root if root.endswith("/v1") else f"{root}/v1"
@@ -88,6 +107,22 @@ def find_endpoint(settings: ModelSettings) -> Endpoint:
     headers |= _check_headers(settings.headers)
     secrets = (key, *settings.headers.values())
     return Endpoint(provider, name, root, headers, tuple(secret for secret in secrets if len(secret) >= 6))
+
+
+def is_hosted(endpoint: Endpoint) -> bool:
+    """Whether requests go to a provider's own service, which no setting had to name."""
+    return endpoint.provider in HOSTED and endpoint.root.startswith(DEFAULT_URLS[endpoint.provider])
+
+
+def explain_local_name(name: str) -> str:
+    """What to write for a model that OpenAI does not have, where no server is named."""
+    return (
+        f'OpenAI has no model "{name}", and no other server is named. '
+        f"For Ollama, write model: ollama/{name}. For another server, set base_url to its address: "
+        "llama.cpp http://localhost:8080/v1, vLLM http://localhost:8000/v1, "
+        "LM Studio http://localhost:1234/v1. "
+        f"To ask OpenAI for it nevertheless, set base_url to {DEFAULT_URLS['openai']}."
+    )
 
 
 def _check_url(url: str) -> str:
@@ -193,7 +228,11 @@ async def open_wire(settings: ModelSettings, script_root: Path | None = None) ->
 
     endpoint = find_endpoint(settings)
     async with HttpClient(endpoint, settings.timeouts) as client:
-        if provider == "openai":
+        if provider == "ollama":
+            from headgate.models.ollama import OllamaModel
+
+            yield OllamaModel(settings, client)
+        elif provider == "openai":
             from headgate.models.openai import OpenAIModel
 
             yield OpenAIModel(settings, client)

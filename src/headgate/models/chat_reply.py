@@ -4,7 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.core.messages import Delta, Enough, Finish, Message, OnDelta, Reply, ToolCall, Usage, clean_text
+from headgate.core.messages import (
+    Delta,
+    Enough,
+    Finish,
+    Message,
+    OnDelta,
+    Reply,
+    Timing,
+    ToolCall,
+    Usage,
+    clean_text,
+)
 from headgate.errors import ModelUnavailable, ReplyInvalid
 from headgate.models.callids import CallIds
 from headgate.models.endless import EndlessWatch
@@ -53,6 +64,7 @@ class ChatAssembly:
         self._finish = ""
         self._usage: Mapping[str, Any] = {}
         self._cached = 0
+        self._timing: Timing | None = None
 
     def add(self, chunk: Mapping[str, Any]) -> None:
         """Takes one chunk of a stream."""
@@ -87,7 +99,7 @@ class ChatAssembly:
         message = Message(
             "assistant", mend_text("".join(self._text)), calls, reasoning=reasoning, opaque=opaque
         )
-        return Reply(message, self._count_usage(), finish)
+        return Reply(message, self._count_usage(), finish, timing=self._timing)
 
     def _take_choice(self, choice: Mapping[str, Any], delta: Mapping[str, Any]) -> None:
         for name in REASONING_FIELDS:
@@ -195,6 +207,8 @@ class ChatAssembly:
         timings = chunk.get("timings")
         if isinstance(timings, Mapping):
             self._cached = _count(timings.get("cache_n"))
+            prompt, completion = timings.get("prompt_ms"), timings.get("predicted_ms")
+            self._timing = Timing(0.0, _seconds(prompt), _seconds(completion))
 
     def _take_progress(self, progress: object) -> None:
         """How far llama.cpp has read the prompt; sent before the first token."""
@@ -215,3 +229,7 @@ class ChatAssembly:
 
 def _count(value: object) -> int:
     return max(0, value) if isinstance(value, int) else 0
+
+
+def _seconds(milliseconds: object) -> float:
+    return max(0.0, milliseconds / 1000) if isinstance(milliseconds, int | float) else 0.0

@@ -1,5 +1,6 @@
 """One request and its reply, streamed or whole: what all wire formats over HTTP have in common."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -8,9 +9,11 @@ from headgate.models.endless import CHARACTERS_PER_TOKEN
 from headgate.models.failures import ServerTrouble, explain_event, show_address
 from headgate.models.http import Answer, HttpClient
 from headgate.models.jsontext import decode_json
+from headgate.models.ndjson import LineParser, is_line_stream
 from headgate.models.sse import BOM, SseParser, is_event_stream
 
 _STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+_TWO_LINES = re.compile(rb'\s*\{".*\}\r?\n\{"')
 
 
 class Assembly(Protocol):
@@ -46,20 +49,31 @@ async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembl
 async def _exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly) -> None:
     async with client.post(path, body) as answer:
         if is_event_stream(answer.content_type):
-            await _read_stream(answer, assembly)
+            await _read_stream(answer, SseParser(), assembly)
+            return
+        if is_line_stream(answer.content_type):
+            await _read_stream(answer, LineParser(), assembly)
             return
         start = await answer.chunk()
         answer.started = True
         whole = await answer.body(start)
-        if whole.removeprefix(BOM).lstrip().startswith(_STREAM_STARTS):
-            _feed(answer, SseParser(), whole, assembly)
+        parser = _parser_for(whole)
+        if parser is not None:
+            _feed(answer, parser, whole, assembly)
+            _feed(answer, parser, b"", assembly)
             _require_end(answer, assembly)
         else:
             _read_whole(answer, whole, assembly)
 
 
-async def _read_stream(answer: Answer, assembly: Assembly) -> None:
-    parser = SseParser()
+def _parser_for(body: bytes) -> SseParser | LineParser | None:
+    """What reads a stream that was announced as something else; None for a body that is no stream."""
+    if body.removeprefix(BOM).lstrip().startswith(_STREAM_STARTS):
+        return SseParser()
+    return LineParser() if _TWO_LINES.match(body) else None
+
+
+async def _read_stream(answer: Answer, parser: SseParser | LineParser, assembly: Assembly) -> None:
     while not assembly.done:
         try:
             chunk = await answer.chunk()
@@ -68,6 +82,7 @@ async def _read_stream(answer: Answer, assembly: Assembly) -> None:
                 return  # the reply is complete; only counts of tokens can be missing
             raise
         if not chunk:
+            _feed(answer, parser, chunk, assembly)  # a last line may lack its end
             break
         _feed(answer, parser, chunk, assembly)
         answer.started = assembly.started
@@ -80,7 +95,7 @@ def _require_end(answer: Answer, assembly: Assembly) -> None:
         raise ServerTrouble(f"{server} closed the connection in the middle of a reply.", "cut")
 
 
-def _feed(answer: Answer, parser: SseParser, chunk: bytes, assembly: Assembly) -> None:
+def _feed(answer: Answer, parser: SseParser | LineParser, chunk: bytes, assembly: Assembly) -> None:
     for event in parser.feed(chunk):
         data = event.data.strip()
         if data == "[DONE]":

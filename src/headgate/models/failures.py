@@ -18,7 +18,7 @@ _OVERFLOW = re.compile(
     r"|context_length_exceeded|maximum context length|exceeds? the context window"  # OpenAI, vLLM, SGLang
     r"|longer than the (maximum )?model('s)? (length|context)|too long to fit into the model"  # vLLM
     r"|longer than the model's context length|max_tokens must be at least 1, got -"  # SGLang, vLLM
-    r"|input length exceeds|exceeds? (the )?max(imum)? context"  # Ollama
+    r"|input length exceeds|exceeds? (the )?max(imum)? context|longer than the context length"  # Ollama
     r"|exceeds? (the )?context (length|limit|size)"
     r"|prompt (is )?too long|exceed context limit|request_too_large"  # Anthropic, Ollama
     r"|tokens when (the )?context (the )?overflows|reached context length of"  # LM Studio
@@ -158,6 +158,11 @@ def _explain(endpoint: Endpoint, status: int, complaint: Complaint, wait: float 
         return ToolsUnsupported(f"{address} cannot offer tools to {endpoint.model} (HTTP {status}){said}")
     if status == 402 or _QUOTA.search(text):
         return QuotaSpent(f"{address} has no quota left for this account (HTTP {status}){said}")
+    if status == 404 and endpoint.provider == "ollama" and "model" in text:
+        return ModelUnknown(
+            f'{address} does not have the model "{endpoint.model}" (HTTP {status}){said} '
+            f"Get it with `ollama pull {endpoint.model}`, or choose one of those that `ollama list` shows."
+        )
     if status in (404, 405):
         return ModelUnknown(
             f'{address} does not know the model "{endpoint.model}" or this address (HTTP {status}){said} '

@@ -240,15 +240,21 @@ async def list_models(settings: ModelSettings) -> list[str] | None:
     """
     if split_model(settings.model)[0] == "script":
         return None
-    async with HttpClient(find_endpoint(settings), settings.timeouts) as client:
+    endpoint = find_endpoint(settings)
+    path, key, field = ("/models", "data", "id")
+    if endpoint.provider == "ollama":
+        path, key, field = ("/api/tags", "models", "name")
+    async with HttpClient(endpoint, settings.timeouts) as client:
         try:
-            body = await client.get_json("/models")
+            body = await client.get_json(path)
         except KeyRefused:
             raise
         except ModelRefused:
             return None  # no such list here, which says nothing about whether the server answers requests
-    entries = body.get("data") if isinstance(body, dict) else None
+    entries = body.get(key) if isinstance(body, dict) else None
     if not isinstance(entries, list):
         return None
-    named = [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+    named = [
+        entry[field] for entry in entries if isinstance(entry, dict) and isinstance(entry.get(field), str)
+    ]
     return named if named or not entries else None  # a list without one name is in some other form

@@ -62,7 +62,7 @@ class OpenAIModel:
         self._client = client
         self._dialect = Dialect()
         self._is_local = is_private(urlsplit(client.endpoint.root).hostname or "")
-        self._tools = EncodedTools(_encode_tools)
+        self._tools = EncodedTools(encode_tools)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply. A server that objects to an optional field is asked again, once, without it."""
@@ -168,7 +168,8 @@ def _reasoning_field(message: Message) -> str:
     return REASONING_FIELDS[0]
 
 
-def _encode_tools(tools: tuple[ToolSpec, ...]) -> bytes:
+def encode_tools(tools: tuple[ToolSpec, ...]) -> bytes:
+    """The part of a request's body that offers these tools."""
     return b',"tools":' + encode_json([_describe_tool(tool) for tool in tools])
 
 

@@ -116,6 +116,9 @@ async def _make_room(run: StageRun) -> None:
     """Cuts the view before the context window is full, by a lot at once, so that the prefix then stays."""
     name = run.stage.model
     window = find_window(run.job.models[name], run.job.model_settings[name])
+    found = run.job.state.cut
+    if found and found.window and found.model == run.job.model_settings[name].model:
+        window = min(window or found.window, found.window)
     tokens = run.transcript.tokens()
     # What a cut leaves may itself be large; cutting again at once would only cost the prefix.
     has_grown = run.transcript.view_chars > 1.2 * run.transcript.cut_to

@@ -1,6 +1,6 @@
 """One turn: a request, the reply, and the calls in it."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from headgate.config.texts import fill
 from headgate.core.events import (
@@ -10,6 +10,7 @@ from headgate.core.events import (
     Note,
     PhaseChanged,
     PhaseProbed,
+    PromptCut,
     ReplyFailed,
     ReplyReceived,
     spent,
@@ -158,7 +159,10 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
     else:
         run.retry_after = None
         if reply.usage.prompt:
-            run.transcript.measured(reply.usage.prompt)
+            run.transcript.measured(reply.cut.sent if reply.cut else reply.usage.prompt)
+        if reply.cut and run.job.state.cut is None:
+            model = run.job.model_settings[run.stage.model].model
+            run.record(PromptCut(model=model, **asdict(reply.cut)))
         return replace(reply, message=_encodable(reply.message))
     return None
 

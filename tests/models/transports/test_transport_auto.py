@@ -210,7 +210,7 @@ async def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path) -> N
     assert await findings(habits, tmp_path / "file" / "folder") == {"native": "calls"}
 
 
-@pytest.mark.parametrize("model", ["openai/gpt-x", "anthropic/claude"])
+@pytest.mark.parametrize("model", ["openai/gpt-5-pro", "anthropic/claude"])
 async def test_the_large_providers_are_not_asked(tmp_path: Path, model: str) -> None:
     settings = ModelSettings(model=model, tool_transport="auto")
     assert await find_out(settings, tmp_path) is None

@@ -44,7 +44,7 @@ class AutoModel:
         """The one at work."""
         self._native = NativeModel(inner, profile, rescue=True)
         self._text = TextModel(inner, profile)
-        self._schema = SchemaModel(inner, profile, findings.server)
+        self._schema = SchemaModel(inner, profile, inquiry.server)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply; a server that takes no tools, or no schema, is asked again at once without."""
@@ -105,7 +105,7 @@ class AutoModel:
         if found is None:
             return False  # it did not answer, which the next request will show
         before, self.transport = self.transport, found.choose(self._profile)
-        self._schema = SchemaModel(self._inner, self._profile, found.server)
+        self._schema = SchemaModel(self._inner, self._profile, self._inquiry.server)
         if self._inquiry.wants_window:
             self.context_window = found.context_window
         return self.transport != before

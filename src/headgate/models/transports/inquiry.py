@@ -4,12 +4,12 @@ from pathlib import Path
 
 from headgate.core.messages import Model, OnDelta, Reply, Request, Usage
 from headgate.core.settings import ModelSettings
-from headgate.models.base import find_endpoint, open_wire
+from headgate.models.base import find_endpoint, open_wire, split_model
 from headgate.models.failures import ToolsUnsupported
 from headgate.models.profile import find_profile
 from headgate.models.transports.findings import Findings, FindingsFile
 from headgate.models.transports.probe import examine
-from headgate.models.transports.servers import ask_window, identify
+from headgate.models.transports.servers import Kind, ask_window, identify
 
 
 class Inquiry:
@@ -26,6 +26,13 @@ class Inquiry:
         self._cache = cache
         self._spent = Usage()
         self._asked_window = False
+
+    @property
+    def server(self) -> Kind:
+        """The kind of the server, as far as it is known."""
+        if split_model(self._settings.model)[0] == "ollama":
+            return "ollama-api"
+        return self.findings.server if self.findings else "unknown"
 
     @property
     def wants_window(self) -> bool:

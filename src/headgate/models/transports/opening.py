@@ -6,14 +6,16 @@ from urllib.parse import urlsplit
 from headgate.core.messages import Model, Reply
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
-from headgate.models.base import find_endpoint, split_model
+from headgate.models.base import DEFAULT_NUM_CTX, find_endpoint, split_model
 from headgate.models.failures import ToolsUnsupported
 from headgate.models.profile import find_profile, profile_for, with_price, with_profile
 from headgate.models.transports.auto import AutoModel
+from headgate.models.transports.cutting import CutWatch
 from headgate.models.transports.findings import Findings
 from headgate.models.transports.inquiry import Inquiry
 from headgate.models.transports.native import NativeModel
 from headgate.models.transports.schema import SchemaModel
+from headgate.models.transports.servers import ask_largest_window
 from headgate.models.transports.text import TextModel
 
 _NATIVE_HOSTS = ("api.openai.com",)
@@ -21,7 +23,7 @@ _NATIVE_HOSTS = ("api.openai.com",)
 
 def is_asked(settings: ModelSettings) -> bool:
     """Whether there is anything to find out: a script and the large providers are known."""
-    return split_model(settings.model)[0] == "openai" and (
+    return split_model(settings.model)[0] in ("ollama", "openai") and (
         urlsplit(find_endpoint(settings).root).hostname not in _NATIVE_HOSTS
     )
 
@@ -30,6 +32,8 @@ def wrap(model: Model, settings: ModelSettings, inquiry: Inquiry) -> Model:
     """A model that calls tools as its settings say."""
     provider, name = split_model(settings.model)
     profile = find_profile(name)
+    if is_asked(settings):
+        model = CutWatch(model, settings)
     match settings.tool_transport:
         case "native" | "auto" | None if not is_asked(settings):
             return model
@@ -40,8 +44,20 @@ def wrap(model: Model, settings: ModelSettings, inquiry: Inquiry) -> Model:
         case "schema":
             if provider == "anthropic":
                 raise ConfigError("The Messages API takes no schema: leave tool_transport out.")
-            return SchemaModel(model, profile, inquiry.findings.server if inquiry.findings else "unknown")
+            return SchemaModel(model, profile, inquiry.server)
     return AutoModel(model, profile, inquiry)
+
+
+async def with_num_ctx(settings: ModelSettings) -> ModelSettings:
+    """The settings of a model of Ollama's with the context window that is asked for, in both places.
+
+    No model gets a larger one than it has: Ollama would silently give it less than was asked for.
+    """
+    asked = settings.num_ctx or settings.context_window or DEFAULT_NUM_CTX
+    largest = await ask_largest_window(find_endpoint(settings), settings.timeouts)
+    given = min(asked, largest or asked)
+    window = min(settings.context_window or given, given)
+    return settings.model_copy(update={"num_ctx": given, "context_window": window})
 
 
 async def find_out(
@@ -65,6 +81,8 @@ async def fit(settings: ModelSettings, cache: Path | None = None) -> tuple[Model
 
     With `auto` the model is asked; where `text` or `schema` is named, the server is; otherwise nobody.
     """
+    if split_model(settings.model)[0] == "ollama":
+        settings = await with_num_ctx(settings)
     inquiry = Inquiry(settings, cache)
     if not is_asked(settings):
         return with_price(settings, profile_for(settings)), inquiry

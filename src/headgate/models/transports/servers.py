@@ -12,7 +12,8 @@ from headgate.models.base import Endpoint
 from headgate.models.http import HttpClient
 from headgate.models.jsontext import encode_json
 
-Kind = Literal["llamacpp", "vllm", "sglang", "ollama", "lmstudio", "unknown"]
+Kind = Literal["llamacpp", "vllm", "sglang", "ollama", "ollama-api", "lmstudio", "unknown"]
+"""`ollama` is its OpenAI-compatible API, `ollama-api` its own."""
 WINDOWS = range(512, 20_000_001)
 """Context windows that a server can be believed to have."""
 _ASK_SECONDS = 5.0
@@ -41,6 +42,7 @@ CONSTRAINTS: Mapping[Kind, tuple[Constrain, ...]] = {
     ),
     "sglang": _COMMON,
     "ollama": (_response_format, lambda schema: {"format": schema}),
+    "ollama-api": (lambda schema: {"format": schema},),
     "lmstudio": _COMMON,
     "unknown": _COMMON,
 }
@@ -51,6 +53,8 @@ LONG_STRING, SAFE_STRING = 8_000, 2_000
 
 async def identify(endpoint: Endpoint, timeouts: Timeouts) -> tuple[Kind, int | None]:
     """The kind of a server, and the model's context window where the list of models has it."""
+    if endpoint.provider == "ollama":
+        return "ollama-api", None
     async with HttpClient(endpoint, _quick(timeouts)) as client:
         listing = await _get(client, "/models")
     entries = [entry for entry in _list(listing, "data") if isinstance(entry, Mapping)]
@@ -81,20 +85,45 @@ def _quick(timeouts: Timeouts) -> Timeouts:
 
 async def _ask_ollama(client: HttpClient) -> int | None:
     """How the model is loaded, else how it will be, else how large it could be."""
+    if loaded := await _ask_loaded(client):
+        return loaded
+    shown = await _show(client)
+    set_to = re.search(r"^\s*num_ctx\s+(\d{1,9})\s*$", str(_dig(shown, "parameters") or ""), re.MULTILINE)
+    return _window(int(set_to[1])) if set_to else _largest(shown)
+
+
+async def ask_loaded_window(endpoint: Endpoint, timeouts: Timeouts) -> int | None:
+    """The context window that Ollama has loaded the model with; None where it does not tell."""
+    base = replace(endpoint, root=re.sub(r"/(?:api/)?v\d+$", "", endpoint.root))
+    async with HttpClient(base, _quick(timeouts)) as client:
+        return await _ask_loaded(client)
+
+
+async def ask_largest_window(endpoint: Endpoint, timeouts: Timeouts) -> int | None:
+    """The largest context window that a model of Ollama's can have; None where Ollama does not tell."""
+    async with HttpClient(endpoint, _quick(timeouts)) as client:
+        return _largest(await _show(client))
+
+
+async def _ask_loaded(client: HttpClient) -> int | None:
     name = client.endpoint.model
     for entry in _list(await _get(client, "/api/ps"), "models"):
         if _dig(entry, "name") in (name, f"{name}:latest") and (
             window := _window(_dig(entry, "context_length"))
         ):
             return window
+    return None
+
+
+async def _show(client: HttpClient) -> Any:
     try:
-        async with client.post("/api/show", encode_json({"model": name})) as answer:
-            shown = answer.decode(await answer.body())
+        async with client.post("/api/show", encode_json({"model": client.endpoint.model})) as answer:
+            return answer.decode(await answer.body())
     except ModelError:
         return None  # it does not tell
-    set_to = re.search(r"^\s*num_ctx\s+(\d{1,9})\s*$", str(_dig(shown, "parameters") or ""), re.MULTILINE)
-    if set_to:
-        return _window(int(set_to[1]))
+
+
+def _largest(shown: Any) -> int | None:
     info = _dig(shown, "model_info")
     lengths = info.items() if isinstance(info, Mapping) else ()
     return next((_window(size) for key, size in lengths if str(key).endswith(".context_length")), None)
