@@ -68,7 +68,8 @@ def _from_earlier_stages(job: Job, stage: Stage) -> list[str]:
 
 
 def _note_lines(stage_id: str, note: Note) -> list[str]:
-    lines = [f"- {stage_id}: {note.summary}"] if note.summary else []
+    said = stage_id if note.accepted else f"{stage_id} (the runtime did not accept this)"
+    lines = [f"- {said}: {note.summary}"] if note.summary else []
     for title, items in (("decided", note.decisions), ("next", note.next_actions), ("risk", note.risks)):
         lines += [f"  {title}: {item}" for item in items]
     return lines
