@@ -224,7 +224,7 @@ def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_sp
     missing = tally.verdict.reason if isinstance(tally.verdict, Fail) else tally.faults
     if tally.over or tally.stopped:
         return Decision("stuck", tally.over or "user_stop", missing)
-    idle = tally.idle_attempts + 1 if tally.idle and not tally.sampling and budget.idle_attempts else 0
+    idle = tally.idle_attempts + 1 if tally.idle and budget.idle_attempts else 0
     if idle > budget.idle_attempts and not tally.fixing:
         return Decision(
             "stuck", "no_progress", f"Stuck: no call of the model succeeded in {idle} attempts in a row."

@@ -117,7 +117,7 @@ class StageState:
         return self.turn_talked and not self.turn_faulty and not self.turn_succeeded
 
     def _count_bad(self) -> int:
-        """Replies in a row that brought nothing usable; one that only talks neither counts nor ends the row."""
+        """Replies in a row that brought nothing usable; one that only talks neither counts nor ends it."""
         return 0 if self.usable else self.bad_replies + (not self._only_talked())
 
     def _count_failed(self) -> int:
@@ -185,8 +185,8 @@ class StageState:
             case ev.ToolFinished():
                 self._count_call(body)
             case ev.CandidateTried():
-                self.usable = self.turn_succeeded = body.verdict != "unusable"
-                self.succeeded = self.succeeded or self.usable
+                self.usable = self.turn_succeeded = True  # other answers to the question may well be better
+                self.succeeded = self.succeeded or body.verdict != "unusable"
             case ev.PlanWritten():
                 self.plan_written = self.succeeded = True
             case ev.StageDoneSignalled() if body.note.accepted:

@@ -25,7 +25,8 @@ from headgate.run.patience import reply_in_time
 
 DIFF_CHARS = 8_000
 LISTED = 12
-CUT_SHORT = frozenset({"limit_turns", "limit_tokens", "limit_seconds", "limit_cost", "user_stop"})
+SPENT = frozenset({"limit_tokens", "limit_seconds", "limit_cost"})
+CUT_SHORT = frozenset({"limit_turns", "user_stop"})
 """Why a task ends that could have gone on."""
 
 
@@ -77,11 +78,12 @@ async def replan_step(job: Job, failed: Stage) -> Decision | None:
 async def ask_for_hypotheses(job: Job, why: Decision) -> None:
     """One last request, without tools, for whoever takes the task up next. No answer is no harm.
 
-    A model that has never replied is not asked; nor is one that was made to conclude because of a cap, or
-    because somebody wants the end: that was its last reply.
+    A model that has never replied is not asked, nor is one for which there is nothing left to ask with. Where
+    a final turn was forced because the task is to end, that was the last reply.
     """
     state = job.state
-    if state.hypotheses or not state.replies or (why.reason in CUT_SHORT and why.reason in state.final_turns):
+    concluded = why.reason in CUT_SHORT and why.reason in state.final_turns
+    if state.hypotheses or not state.replies or concluded or why.reason in SPENT:
         return
     stage, conversation = await _last_conversation(job)
     tried = condense(state.failures) or condense_answers(state.candidates)
