@@ -42,7 +42,12 @@ def result_line(number: int, report: Report | None, state: State) -> str:
         return _one_line(said)
     if report is not None and report.state == "SUCCESS":
         return f"Finished Try{number}"
-    return f"Failed Try{number}: {_one_line(_reason(report))[:_REASON_CHARS].rstrip()}"
+    forced = (
+        f" [final turn: {', '.join(dict.fromkeys(report.final_turns))}]"
+        if report and report.final_turns
+        else ""
+    )
+    return f"Failed Try{number}: {_one_line(_reason(report))[:_REASON_CHARS].rstrip()}{forced}"
 
 
 def exit_code(state: TaskState) -> int:

@@ -86,7 +86,7 @@ def detail_lines(event: Event, folder: Folder) -> list[str]:
         case ToolFinished(ok=False) as body:
             said = (body.detail or body.error).removeprefix(f"{body.name}: ")
             return [f"  {body.name}: {said}"]
-        case VerifyFinished(passed=False, again=False) as body:
+        case VerifyFinished(passed=False) as body:
             return [f"  | {line}" for line in _log_tail(folder.runs / body.run_id / "combined.log")]
         case DiagnosisGiven() as body:
             return [f"  Diagnosis: {body.text}"]

@@ -33,6 +33,8 @@ class Note(Body):
     files_read: tuple[str, ...] = ()
     files_changed: tuple[str, ...] = ()
     metadata: dict[str, Any] = {}
+    accepted: bool = True
+    """False for what the model said in a final turn although a check fails."""
 
 
 Status = Literal["pending", "in_progress", "completed", "failed", "skipped"]
@@ -244,7 +246,7 @@ class PlanWritten(Body):
 
 
 class StageDoneSignalled(Body):
-    """The model said that the stage is done. Whether it is, the checks decide."""
+    """The model said that the stage is done, and the checks hold; or, in a final turn, that they do not."""
 
     kind: Literal["stage_done_signalled"] = "stage_done_signalled"
     note: Note
@@ -320,8 +322,6 @@ class VerifyFinished(Body):
     asked: bool = False
     opening: bool = False
     """As in the event that started it."""
-    again: bool = False
-    """It was not run: the same tree has failed twice, and this is what that came to."""
 
 
 class SuspectsFound(Body):

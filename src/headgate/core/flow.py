@@ -98,6 +98,10 @@ class Checks(Data):
     """The project's verification steps pass. For a flow's own checks."""
 
 
+FINAL_TOOLS = {"plan_written": ("plan_tasks",)}
+"""For each check, the tools with which one reply can meet it. The final turn offers them until it holds."""
+
+
 class Budget(Data):
     """Knob 4: how often and how long, and what happens then."""
 
@@ -107,12 +111,20 @@ class Budget(Data):
     """How often the stage is attempted again when it did not complete."""
     bad_replies: int = Field(3, ge=1)
     """Replies in a row that bring nothing usable before the final turn is forced."""
+    failed_calls: int = Field(6, ge=0)
+    """Turns in a row in which no call succeeded before the final turn is forced; thoughts, plans and status
+    reports do not count. 0: never."""
+    idle_attempts: int = Field(2, ge=0)
+    """Attempts in a row, over all stages, in which no call succeeded before no stage is attempted again; one
+    more ends the task as STUCK. 0: never."""
     waits: int = Field(4, ge=0)
     """How often in a row an unavailable model is waited for."""
     backoff: float = Field(1.0, ge=0)
     """Seconds of the first such wait; each further one doubles, up to a minute."""
     verify_loops: int = Field(12, ge=1)
     """Failed verifications of the task before it ends STUCK."""
+    idle_rounds: int = Field(2, ge=0)
+    """Rounds of the debug loop in a row that change nothing before the task ends STUCK; 0: never."""
     replan_every: int = Field(3, ge=0)
     """Failed verifications in a row before the plan is written anew; 0 never does that."""
     standalone_status: int = Field(2, ge=1)
@@ -192,7 +204,8 @@ class Stage(Data):
     advance: Literal["signal", "rules"] = "signal"
     """`signal`: the model says that it is done; `rules`: the stage ends as soon as its checks hold."""
     allow_missing_done: bool = False
-    """A reply without tool calls counts as the signal if the checks hold."""
+    """No signal is needed if the checks hold: a reply without tool calls counts as one, and so does the end
+    of the turns or the time, in a stage that has checks."""
     required: bool = True
     """The flow fails when this stage does; otherwise it goes on."""
     needs: tuple[str, ...] = ()

@@ -9,8 +9,8 @@ from headgate.core.settings import Settings
 class Limits(Settings):
     """What a task may use. None: no cap."""
 
-    turns: int | None = Field(400, ge=1)
-    """Replies of the model, over all stages."""
+    turns: int | None = Field(None, ge=1)
+    """Replies of the model, over all stages. The budgets of the stages bound them in any case."""
     tokens: int | None = Field(None, ge=1)
     """Tokens, read and written."""
     seconds: float | None = Field(None, gt=0)

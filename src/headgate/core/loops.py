@@ -34,6 +34,10 @@ class CallMemory:
         self.read_turns, self.thought_turns = self.idle()
         self._turn, self._news = set(), False
 
+    def note_thought(self) -> None:
+        """A plan was written: that is thought, and not yet work."""
+        self._turn.add("reasoning")
+
     def idle(self) -> tuple[int, int]:
         """The turns in a row that read nothing new, and that only thought, the one under way included."""
         old = self._turn <= {"read", "reasoning"} and not self._news

@@ -7,6 +7,8 @@ _REASONS = {
     "max_turns": "its turns are used up",
     "max_seconds": "its time is used up",
     "retry_exhaustion": "too many replies in a row were of no use",
+    "failed_calls": "every call failed in too many turns in a row",
+    "no_progress": "nothing has changed in too many rounds",
     "context": "the context window is full",
     "loop": "it goes in circles",
     "task_status_completed": "the model says that all is done",
@@ -117,9 +119,6 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return "The tests pass" if body.passed else f"The tests fail: {body.reason}"
         case ev.VerifyStarted() as body:
             return f"Running verification ({_run(body.run_id, state)})..."
-        case ev.VerifyFinished(again=True) as body:
-            run = _run(body.run_id, state)
-            return f"Verification not run again: nothing has changed since {run} failed"
         case ev.VerifyFinished(passed=True):
             return "Verification passed"
         case ev.VerifyFinished() as body:

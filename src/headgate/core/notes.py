@@ -73,7 +73,8 @@ def _bound_list(items: Sequence[str], room: int, what: str) -> tuple[str, ...]:
 
 
 def _parts(stage: str, note: Note) -> tuple[str, str]:
-    summary = f"- {stage}: {note.summary}" if note.summary else ""
+    said = stage if note.accepted else f"{stage} (the runtime did not accept this)"
+    summary = f"- {said}: {note.summary}" if note.summary else ""
     lists = (("decided", note.decisions), ("next", note.next_actions), ("risk", note.risks))
     return summary, "\n".join(f"  {title}: {item}" for title, items in lists for item in items)
 

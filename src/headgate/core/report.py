@@ -6,11 +6,17 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from headgate.core.events import Note
 from headgate.core.milestones import say_reason
 from headgate.core.report_check import ERROR_CHARS
+from headgate.core.stagestate import StageState, say_refusal
 from headgate.core.state import State
 from headgate.core.task import Constraints, TaskState
-from headgate.core.words import times
+from headgate.core.words import shorten, times
+
+SUMMARY_CHARS, NOTE_CHARS, STEP_CHARS = 300, 2_000, 500
+"""What is shown of the model's words: in the summary, of a stage's note, and of one step or decision."""
+MOST_ITEMS = 20
 
 
 class FailureReport(BaseModel):
@@ -36,7 +42,9 @@ class Report(BaseModel):
     reason: str
     summary: str
     model_says: str
-    """The model's own last words about its work: not measured, and never what the rest is based on."""
+    """The model's own words at the end of the last stage: not measured, and nothing else is based on them."""
+    model_says_accepted: bool
+    """False where a check refused what the model said in its final turn."""
     error: str | None = None
     constraints: Constraints
     flow: str
@@ -91,7 +99,7 @@ def build_report(state: State) -> Report:
         status = "in_progress"
     told = state.status != "CANCELLED"  # what was attempted in a cancelled task is not documented
     last_stage = list(state.stages.values())[-1].stage if state.stages else ""
-    failure = state.last_failure if state.reason == "verify_loops" else ""
+    failure = state.last_failure if state.reason in ("verify_loops", "no_progress") else ""
     error = f"{state.reason}: {failure or state.summary}"[:ERROR_CHARS] if status == "failed" else None
     return Report(
         task_id=state.task,
@@ -102,6 +110,7 @@ def build_report(state: State) -> Report:
         reason=state.reason,
         summary=_summary(state) if told else "",
         model_says=last_words(state) if told else "",
+        model_says_accepted=_last_note(state).accepted,
         error=error,
         constraints=state.constraints,
         flow=state.flow.name if state.flow else "",
@@ -124,7 +133,7 @@ def build_report(state: State) -> Report:
         diffstat=state.diffstat,
         conflicts=state.conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
-        plan_steps=tuple(item.description for item in state.plan if told),
+        plan_steps=tuple(shorten(item.description, STEP_CHARS) for item in state.plan if told),
         tool_calls_total=state.tool_calls.total(),
         tool_errors_total=state.tool_errors.total(),
         tool_call_counts=dict(state.tool_calls),
@@ -161,13 +170,15 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
     if weakened:
         lines.append(f"Warning: {weakened}.")
     if said and state.config.get("task_output_mode") != "runtime":
-        lines.append(f"The model says: {said}")
+        lines.append(f"{_say_source(state)}: {shorten(said, SUMMARY_CHARS)}")
         if claims_passing(said) and not state.passing_run:
             lines.append(
                 f"{state.asked_pass} passed when the model asked for it; the result itself is not verified."
                 if state.asked_pass
                 else "No verification run has passed: that tests pass is the model's claim alone."
             )
+    if ending not in ("SUCCESS", "PROPOSED"):
+        lines += [f"Final turn forced: {reasons}." for reasons in [say_final_turns(state)] if reasons]
     lines += _answers(state)
     if ending == "PROPOSED":
         lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
@@ -225,14 +236,41 @@ def claims_passing(text: str) -> bool:
 
 
 def last_words(state: State) -> str:
-    """The latest summary that the model itself gave of its work."""
-    asked = {stage.id for stage in (state.flow.stages if state.flow else ()) if stage.candidates}
-    said = (
-        stage.done.summary
-        for stage in reversed(state.stages.values())
-        if stage.done and stage.stage not in asked  # what such a stage leaves is the runtime's own note
+    """What the model itself said at the end of the last stage: what it said earlier is no result."""
+    return " ".join(_last_note(state).summary.split())
+
+
+def _last_note(state: State) -> Note:
+    """The model's latest note on the last stage; an empty one where it said nothing."""
+    said = _last_said(state)
+    return (said.note if said else None) or Note()
+
+
+def _last_said(state: State) -> StageState | None:
+    """The latest attempt at the last stage in which the model said something about its work."""
+    flow = state.flow
+    attempts = [each for each in state.stages.values() if flow is None or each.stage != flow.replan.id]
+    last = attempts[-1].stage if attempts else ""
+    if flow and any(stage.id == last and stage.candidates for stage in flow.stages):
+        return None  # what such a stage leaves is the runtime's own note
+    said = (each for each in reversed(attempts) if each.stage == last and each.note and each.note.summary)
+    return next(said, None)
+
+
+def _say_source(state: State) -> str:
+    said = _last_said(state)
+    if said is None or said.done:
+        return "The model says"
+    return f"The model's own conclusion (not accepted: {say_refusal(said.refusal)})"
+
+
+def say_final_turns(state: State) -> str:
+    """Why the model was made to conclude, in words and by slug, each reason once; empty if it was not."""
+    counts = Counter(state.final_turns)
+    return ", ".join(
+        f"{say_reason(slug)} ({slug}{f', {times(count)}' if count > 1 else ''})"
+        for slug, count in counts.items()
     )
-    return next((" ".join(summary.split()) for summary in said if summary), "")
 
 
 def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
@@ -245,6 +283,11 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
             return f"Not verified: {why}."
         case "STUCK" if reason == "verify_loops":
             return f"Verification failed {times(state.verify_loops)}; the last failure: {state.last_failure}"
+        case "STUCK" if reason == "no_progress" and state.idle_rounds:
+            return (
+                f"Stuck: nothing was changed in {state.idle_rounds} rounds, and verification still fails:"
+                f" {state.last_failure}"
+            )
         case "STUCK" if reason.startswith("limit_"):
             return f"Stuck: {say_reason(reason)}{f' ({detail})' if detail else ''}."
         case "STUCK":
@@ -271,10 +314,12 @@ def render_markdown(report: Report, state: State) -> str:
     lines += _section("Plan", [f"{n}. {step}" for n, step in enumerate(report.plan_steps, 1)])
     for stage, note in state.notes.items():
         if note.summary:
-            lines += [f"## {stage}", "", note.summary, ""]
+            lines += [f"## {stage}{'' if note.accepted else ' (not accepted)'}", ""]
+            lines += [shorten(note.summary, NOTE_CHARS), ""]
             for title, items in (("Decisions", note.decisions), ("Risks", note.risks)):
                 if items:
-                    lines += [f"{title}:", "", *(f"- {item}" for item in items), ""]
+                    listed = [f"- {shorten(item, STEP_CHARS)}" for item in items[:MOST_ITEMS]]
+                    lines += [f"{title}:", "", *listed, ""]
     lines += _section("How verified", _verification(report, state))
     facts = [
         ("task", report.task_id),
@@ -283,6 +328,7 @@ def render_markdown(report: Report, state: State) -> str:
         ("verified", f"yes, {report.run_ids[-1]}" if report.verified else "no"),
         ("runs", ", ".join(report.run_ids) or "none"),
         ("files changed", ", ".join(report.files_changed) or "none"),
+        ("final turns forced", say_final_turns(state) or "none"),
         ("requests", str(report.requests)),
         ("tokens", f"{report.prompt_tokens} in, {report.completion_tokens} out"),
         ("seconds", f"{report.seconds:.1f}"),

@@ -58,6 +58,14 @@ class Tally:
     """Attempts at this stage, this one included, since it was last entered for a new reason."""
     bad_replies: int = 0
     """Replies in a row that brought nothing usable."""
+    failed_turns: int = 0
+    """Turns in a row in which no call succeeded."""
+    idle: bool = False
+    """No call has succeeded in this attempt."""
+    idle_attempts: int = 0
+    """Attempts in a row before this one in which no call succeeded."""
+    fixing: bool = False
+    """The stage was entered because of a failed check, which is run again whatever comes of it."""
     faults: str = ""
     """What was wrong with the replies of this attempt that could not be used."""
     done: bool = False
@@ -96,6 +104,8 @@ class Tally:
     """Failed verifications of the task."""
     consecutive_failures: int = 0
     """Failed verifications since the last replan."""
+    idle_rounds: int = 0
+    """Rounds in a row after a failed verification that changed nothing."""
     unfinished: bool = False
     """The stage that does the work ended without saying that it is done."""
     changed: bool = False
@@ -114,6 +124,8 @@ class Decision:
 
 
 CONTINUE = Decision("continue", "working")
+RAN_OUT = ("max_turns", "max_seconds")
+"""Why an attempt ends that did nothing wrong but take too long."""
 _AFTER_EXHAUSTION: dict[str, Action] = {
     "final_turn": "fail",
     "advance": "advance",
@@ -149,6 +161,8 @@ def decide(tally: Tally, budget: Budget) -> Decision:
         return _exhausted("context", tally, budget)
     if tally.bad_replies >= budget.bad_replies:
         return _exhausted("retry_exhaustion", tally, budget, tally.faults)
+    if budget.failed_calls and tally.failed_turns >= budget.failed_calls:
+        return _exhausted("failed_calls", tally, budget, tally.faults)
     if tally.turns >= budget.turns:
         return _exhausted("max_turns", tally, budget)
     if budget.seconds and tally.seconds >= budget.seconds:
@@ -180,6 +194,8 @@ def _after_last_stage(tally: Tally, budget: Budget) -> Decision:
         return Decision("stuck", tally.over or "user_stop", tally.verdict.reason)
     if tally.verify_loops >= budget.verify_loops:
         return Decision("stuck", "verify_loops", tally.verdict.reason)
+    if budget.idle_rounds and tally.idle_rounds >= budget.idle_rounds:
+        return Decision("stuck", "no_progress", tally.verdict.reason)
     if budget.replan_every and tally.consecutive_failures >= budget.replan_every:
         return Decision("replan", "consecutive_failures", tally.verdict.reason)
     return Decision("retry", tally.verdict.kind, tally.verdict.reason)
@@ -197,8 +213,8 @@ def _judge_work(tally: Tally) -> Decision:
 
 
 def _exhausted(reason: str, tally: Tally, budget: Budget, detail: str = "") -> Decision:
-    """Turns or patience are used up: the model may conclude, unless the budget says otherwise."""
-    concludes = budget.exhausted in ("final_turn", "advance") or reason == "retry_exhaustion"
+    """Turns or patience are used up: the model may conclude, unless the budget says otherwise about turns."""
+    concludes = budget.exhausted in ("final_turn", "advance") or reason not in RAN_OUT
     if concludes and not tally.sampling:
         return Decision("final_turn", reason, detail)
     return _after_exhaustion(tally, budget, reason)
@@ -208,7 +224,12 @@ def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_sp
     missing = tally.verdict.reason if isinstance(tally.verdict, Fail) else tally.faults
     if tally.over or tally.stopped:
         return Decision("stuck", tally.over or "user_stop", missing)
-    if tally.attempts <= budget.retries:
+    idle = tally.idle_attempts + 1 if tally.idle and budget.idle_attempts else 0
+    if idle > budget.idle_attempts and not tally.fixing:
+        return Decision(
+            "stuck", "no_progress", f"Stuck: no call of the model succeeded in {idle} attempts in a row."
+        )
+    if tally.attempts <= budget.retries and idle < max(budget.idle_attempts, 1):
         return Decision("retry", reason, missing)
     return Decision(_AFTER_EXHAUSTION[budget.exhausted], reason, missing)
 

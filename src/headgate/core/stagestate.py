@@ -16,6 +16,18 @@ UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done",
 SIGNALS = frozenset({"stage_done", "agent__task_status"})
 REAL = frozenset({"read", "write", "run"})
 """The categories of tools that get something done."""
+PLAN_TOOL = "plan_tasks"
+REFUSED = {
+    "code_changed": ("no file was changed", "without changing a file"),
+    "files_read": ("too few files were read", "without reading enough files"),
+    "named_files": (
+        "a file that the task names was not read",
+        "without reading the files that the task names",
+    ),
+    "plan_written": ("no plan was written", "without writing a plan"),
+    "tool_calls": ("too few calls succeeded", "without making enough calls"),
+}
+"""Why a check refuses a closing signal, for people: as a clause, and after `the model said it was done`."""
 
 
 @dataclass
@@ -36,7 +48,17 @@ class StageState:
     turns: int = 0
     bad_replies: int = 0
     usable: bool = True
-    """The latest reply led to at least one call that was tried."""
+    """The latest reply led to at least one call that was tried; thoughts and signals do not count."""
+    failed_turns: int = 0
+    """Turns in a row, before the latest, in which no call succeeded; thoughts, plans and signals aside."""
+    turn_succeeded: bool = True
+    """A call that reads, writes or runs succeeded in the latest reply."""
+    turn_faulty: bool = False
+    """A call of the latest reply did not succeed."""
+    turn_talked: bool = False
+    """The latest reply thought, planned or gave a signal, and that was accepted."""
+    succeeded: bool = False
+    """A call succeeded in this attempt, or a plan was written, or an answer was tried."""
     faults: Counter[str] = field(default_factory=Counter)
     """Replies and calls of this attempt that could not be used, by kind."""
     calls: Counter[str] = field(default_factory=Counter)
@@ -44,8 +66,14 @@ class StageState:
     files_read: dict[str, None] = field(default_factory=dict)
     plan_written: bool = False
     done: ev.Note | None = None
+    conclusion: ev.Note | None = None
+    """What the model said in the final turn, if that was not accepted."""
+    refusal: str = ""
+    """The check that did not accept it."""
     verdict: Verdict | None = None
     final_granted: bool = False
+    final_reason: str = ""
+    """Why it was granted."""
     final_turns: int = 0
     """Replies since the final turn was granted. One that cannot be used gets one more."""
     standalone: int = 0
@@ -79,10 +107,26 @@ class StageState:
     def standalone_status(self) -> int:
         return self.standalone + (self.turn_status is not None and not self.turn_is_real)
 
+    @property
+    def note(self) -> ev.Note | None:
+        """What the model said about its work at the end of this attempt, accepted or not."""
+        return self.done or self.conclusion
+
+    def _only_talked(self) -> bool:
+        """Whether the latest reply only thought, planned or gave a signal, and nothing of that failed."""
+        return self.turn_talked and not self.turn_faulty and not self.turn_succeeded
+
+    def _count_bad(self) -> int:
+        """Replies in a row that brought nothing usable; one that only talks neither counts nor ends it."""
+        return 0 if self.usable else self.bad_replies + (not self._only_talked())
+
+    def _count_failed(self) -> int:
+        return 0 if self.turn_succeeded else self.failed_turns + (not self._only_talked())
+
     def _begin_turn(self) -> None:
-        self.bad_replies = 0 if self.usable else self.bad_replies + 1
+        self.bad_replies, self.failed_turns = self._count_bad(), self._count_failed()
         self.turns += 1
-        self.usable = False
+        self.usable = self.turn_succeeded = self.turn_faulty = self.turn_talked = False
         self.final_turns += self.final_granted
         self.unavailable = self.compactions = 0
         self.standalone = self.standalone_status
@@ -94,7 +138,9 @@ class StageState:
             turns=self.turns,
             seconds=self.last_at - self.started_at,
             attempts=self.tries,
-            bad_replies=0 if self.usable else self.bad_replies + 1,
+            bad_replies=self._count_bad(),
+            failed_turns=self._count_failed(),
+            idle=not self.succeeded,
             faults=describe_faults(self.faults),
             done=self.done is not None,
             verdict=self.verdict,
@@ -139,11 +185,15 @@ class StageState:
             case ev.ToolFinished():
                 self._count_call(body)
             case ev.CandidateTried():
-                self.usable = True
+                self.usable = self.turn_succeeded = True  # other answers to the question may well be better
+                self.succeeded = self.succeeded or body.verdict != "unusable"
             case ev.PlanWritten():
-                self.plan_written = True
-            case ev.StageDoneSignalled():
+                self.plan_written = self.succeeded = True
+            case ev.StageDoneSignalled() if body.note.accepted:
                 self.done = body.note
+            case ev.StageDoneSignalled():
+                self.conclusion = body.note
+                self.refusal = self.verdict.kind if isinstance(self.verdict, Fail) else ""
             case ev.CheckFinished(verdict="pass"):
                 self.verdict = Pass()
             case ev.CheckFinished(verdict="fail"):
@@ -151,7 +201,7 @@ class StageState:
             case ev.CheckFinished(verdict="broken"):
                 self.verdict = Broken(body.reason)
             case ev.DecisionMade(action="final_turn"):
-                self.final_granted = True
+                self.final_granted, self.final_reason = True, body.reason
             case ev.DecisionMade(action="nudge"):
                 self.nudged.add(body.reason)
             case ev.DecisionMade(action="fail"):
@@ -166,9 +216,18 @@ class StageState:
                 pass
 
     def _count_call(self, body: ev.ToolFinished) -> None:
-        self.usable = self.usable or body.error not in UNUSABLE
-        if body.error in UNUSABLE:
+        talk = body.name in SIGNALS or body.category == "reasoning"
+        self.usable = self.usable or (body.error not in UNUSABLE and not talk)
+        self.turn_faulty = self.turn_faulty or not body.ok
+        self.turn_talked = self.turn_talked or (body.ok and (talk or body.name == PLAN_TOOL))
+        if body.name == PLAN_TOOL:
+            self.memory.note_thought()
+        if body.error == "not_done" and isinstance(self.verdict, Fail):
+            self.faults[f"not_done {self.verdict.kind}"] += 1
+        elif body.error in UNUSABLE:
             self.faults[body.error] += 1
+        elif not body.ok:
+            self.faults["failed"] += 1
         if body.ok and body.name not in SIGNALS:
             self.calls[body.name] += 1
         self.files_read.update(dict.fromkeys(body.read))
@@ -176,6 +235,7 @@ class StageState:
             self.turn_is_real = True
             if body.ok:
                 self.standalone = 0
+                self.turn_succeeded = self.succeeded = True
         if body.key:
             refused = body.error == "repeated"
             progress = body.ok and body.call in self.effective
@@ -205,17 +265,32 @@ def status_slug(given: ev.TaskStatusGiven | None) -> str:
 _FAULTS = {
     "text_only": "a reply without a tool call",
     "final": "a last reply without a tool call",
-    "not_done": "a closing signal too early",
+    "not_done": "a closing signal that was refused",
     "cut_off": "a reply cut off at its length limit",
     "too_long": "a reply that took too long",
     "bad_reply": "a reply that could not be used",
     "invalid_arguments": "a call with wrong arguments",
     "unknown_tool": "a call to a tool that does not exist",
     "denied": "a call that is not allowed",
+    "failed": "a call that failed",
     "repeated": "a call that had brought the same before",
 }
 
 
 def describe_faults(faults: Counter[str]) -> str:
     """`a reply without a tool call (3 times)`, the most frequent first; nothing if there are none."""
-    return ", ".join(f"{_FAULTS.get(kind, kind)} ({times(count)})" for kind, count in faults.most_common())
+    return ", ".join(_describe(kind, count) for kind, count in faults.most_common())
+
+
+def _describe(kind: str, count: int) -> str:
+    kind, _, check = kind.partition(" ")
+    if check in REFUSED:
+        return f"the model said it was done {times(count)} {REFUSED[check][1]}"
+    return f"{_FAULTS.get(kind, kind)} ({times(count)})"
+
+
+def say_refusal(check: str) -> str:
+    """Why a check did not accept what the model said, for people."""
+    if check in REFUSED:
+        return REFUSED[check][0]
+    return f"the check {check} failed" if check else "stage_done was not called"

@@ -11,6 +11,7 @@ from headgate.core.flow import Ending, Flow
 from headgate.core.messages import Usage
 from headgate.core.phasefold import follow_phase
 from headgate.core.phases import PhaseState
+from headgate.core.rounds import Failure, Round
 from headgate.core.stagestate import UNUSABLE, StageState
 from headgate.core.task import Constraints, TaskState
 
@@ -66,20 +67,6 @@ def _next_phase(state: "State", body: ev.AnyBody) -> Phase:
             return "applied"
         case _:
             return state.phase
-
-
-@dataclass
-class Failure:
-    """One failed verification and what was made of it."""
-
-    run_id: str
-    reason: str
-    tree: str = ""
-    """The git tree that failed."""
-    failing: tuple[str, ...] = ()
-    """The tests that failed, where the runner's format is known."""
-    diagnosis: str = ""
-    fix: str = ""
 
 
 @dataclass
@@ -169,6 +156,12 @@ class State:
     """Every failed verification, in order."""
     consecutive_failures: int = 0
     """Failed verifications since the last replan."""
+    idle_rounds: int = 0
+    """Rounds in a row, each from one failed verification to the next, that changed nothing."""
+    round: Round = field(default_factory=Round)
+    """What was done since the last failed verification."""
+    idle_attempts: int = 0
+    """Attempts at stages in a row, the latest that ended included, in which no call succeeded."""
     replans: int = 0
     final_turns: list[str] = field(default_factory=list)
     """Why the model was made to conclude, each time."""
@@ -214,10 +207,12 @@ class State:
                 self.opening = body if body.opening else self.opening
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.VerifyFinished() as body:
-                self.verifications += body.again
                 self.passing_run = body.run_id if body.passed else ""
                 self.last_steps = body.steps
                 if not body.passed:
+                    idle = self.round.is_idle(self.failures, body.tree, body.reason, body.failing)
+                    self.idle_rounds = self.idle_rounds + 1 if idle else 0
+                    self.round = Round()
                     self.failures.append(Failure(body.run_id, body.reason, body.tree, body.failing))
                     self.consecutive_failures += 1
                 self.left_behind.update(dict.fromkeys(body.left_behind))
@@ -241,6 +236,8 @@ class State:
                 self.hypotheses = body.text
             case ev.StageEnded() as body:
                 self.notes[body.stage] = body.note
+                idle = stage is not None and not stage.succeeded and body.ending != "completed"
+                self.idle_attempts = self.idle_attempts + 1 if idle else 0
                 if stage and stage.item:
                     status: ev.Status = "completed" if body.ending == "completed" else "failed"
                     self.plan = with_status(self.plan, stage.item, status)
@@ -281,6 +278,7 @@ class State:
                 self.open_calls[body.call] = body
                 for change in body.changes:
                     self.first_hashes.setdefault(change.path, change.before)
+                self.round.take(body)
             case ev.ToolFinished() as body:
                 self.open_calls.pop(body.call, None)
                 self._count_call(body)

@@ -12,6 +12,13 @@ def path_words(text: str) -> list[str]:
     return [word for word in found if "." in word[1:] and len(word) <= LONGEST]
 
 
+def shorten(text: str, chars: int) -> str:
+    """The text, or its beginning with a mark that says how much is left out."""
+    if len(text) <= chars:
+        return text
+    return f"{text[:chars].rstrip()} [... {len(text) - chars:,} more characters]"
+
+
 def times(count: int) -> str:
     """`once`, `twice`, `3 times`."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")

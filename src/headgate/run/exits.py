@@ -11,11 +11,13 @@ from headgate.core.events import CheckFinished, Note, StageDoneSignalled
 from headgate.core.messages import clean_text
 from headgate.core.notes import bound_note
 from headgate.core.rules import Fail, Pass
-from headgate.core.words import path_words
+from headgate.core.words import path_words, shorten
 from headgate.errors import ToolError
 from headgate.host.workspace import show_path
 from headgate.run.job import Job, StageRun
 
+MOST_CHARS = 4_000
+"""What is kept of one text in a closing signal."""
 MOST_NAMED = 10
 """A task that lists more files than this does not mean that each has to be read first."""
 
@@ -24,6 +26,8 @@ async def answer_done(run: StageRun, data: Mapping[str, Any]) -> tuple[bool, str
     """The model's closing signal: whether it is accepted, and the answer to it."""
     note = bound_note(Note.model_validate({key: clean_value(run, value) for key, value in data.items()}))
     missing = await try_exit(run, note)
+    if missing and run.state.final_granted:
+        keep_conclusion(run, note)
     return (False, fill("not_done", stage=run.stage.id, reason=missing)) if missing else (True, "ok")
 
 
@@ -46,6 +50,11 @@ async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: b
     return "" if isinstance(verdict, Pass) else verdict.reason
 
 
+def keep_conclusion(run: StageRun, note: Note) -> None:
+    """What the model says in its final turn is kept, although a check does not accept it."""
+    run.record(StageDoneSignalled(note=note.model_copy(update={"accepted": False})))
+
+
 def named_files(job: Job) -> tuple[str, ...]:
     """The files that the task names and a model can read, as they are shown."""
     found: dict[str, None] = {}
@@ -60,10 +69,10 @@ def named_files(job: Job) -> tuple[str, ...]:
 
 
 def clean_value(run: StageRun, value: Any) -> Any:
-    """Text from the model may hold secrets it has seen and characters that cannot be stored."""
+    """Text from the model may hold secrets, and characters that cannot be stored, and be endless."""
     match value:
         case str():
-            return run.job.redact(clean_text(value))
+            return shorten(run.job.redact(clean_text(value)), MOST_CHARS)
         case list() | tuple():
             return [clean_value(run, item) for item in value]
         case dict():

@@ -20,7 +20,7 @@ from headgate.run.mend import (
     start_replan,
 )
 from headgate.run.review import review, revise
-from headgate.run.verification import repeat_failure, run_verification
+from headgate.run.verification import run_verification
 
 _ONCE = Budget(verify_loops=1)
 """Where no stage mends: the first failed verification is the last."""
@@ -28,6 +28,13 @@ _ONCE = Budget(verify_loops=1)
 
 async def run_flow(job: Job) -> Decision:
     """Carries the task out and returns how that ended: advance, stuck or infra."""
+    ended = await _run_to_end(job)
+    if ended.action == "stuck":
+        await ask_for_hypotheses(job, ended)
+    return ended
+
+
+async def _run_to_end(job: Job) -> Decision:
     fix = job.flow.fix_stage(tool.spec for tool in job.tools.values())
     ended = await begin(job) or await _run_stages(job) if job.state.phase == "stages" else None
     while ended is None:
@@ -128,6 +135,7 @@ async def _decide(job: Job, fix: Stage | None, verdict: Verdict | None) -> Decis
         verdict=verdict,
         verify_loops=job.state.verify_loops,
         consecutive_failures=job.state.consecutive_failures,
+        idle_rounds=job.state.idle_rounds,
         unfinished=unfinished,
         changed=unfinished and bool(await job.tree.changed_files()),
         proposing=job.proposing,
@@ -164,8 +172,6 @@ async def _after_failure(job: Job, fix: Stage) -> Decision | None:
     if decision.action == "replan":
         await start_replan(job)
         return None
-    if decision.reason == "verify_loops":
-        await ask_for_hypotheses(job, fix)
     return decision
 
 
@@ -173,7 +179,7 @@ async def _verify(job: Job, fix: Stage | None) -> Decision | None:
     """The flow's own checks; the decision if there are none, or if they cannot be run."""
     if not job.flow.checks.verify or job.verifier is None:
         return await _decide(job, fix, None)
-    finding = await repeat_failure(job) or await run_verification(job)
+    finding = await run_verification(job)
     if isinstance(finding.verdict, Broken):
         return await _decide(job, fix, finding.verdict)
     job.failure_message = finding.message

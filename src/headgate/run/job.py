@@ -9,7 +9,7 @@ from headgate.checks.verify import Verifier
 from headgate.core.branching import expand
 from headgate.core.events import AnyBody
 from headgate.core.fitting import fit_stage
-from headgate.core.flow import DONE_TOOL, Flow, Stage
+from headgate.core.flow import DONE_TOOL, FINAL_TOOLS, Flow, Stage
 from headgate.core.limits import Limits, over_limit
 from headgate.core.loops import is_lost
 from headgate.core.messages import Message, Model, OnPulse, ToolSpec
@@ -109,9 +109,6 @@ class Job:
     """The tree that the model had tested last, and what it was told."""
     failure_message: str = ""
     """What the stage that mends is told about the latest failed verification."""
-    failed_tree: str = ""
-    """What failed verification last, unless something was written or run since, or it passed when the model
-    asked. A crash loses it: then it is verified once more."""
     evidence: "Evidence | None" = None
     """What is known about the bug, in a flow that begins with a failing check."""
     tried: set[str] = field(default_factory=set)
@@ -133,7 +130,7 @@ class Job:
 
     def forget_runs(self) -> None:
         """Something was written or run: what git ignores is in no tree, and may be what a check looks at."""
-        self.last_tests, self.failed_tree = ("", ""), ""
+        self.last_tests = ("", "")
 
     def seconds_left(self) -> float | None:
         """Of the task's time; None where it has no limit."""
@@ -238,7 +235,15 @@ class StageRun:
         """What has been counted, held against what depends on the stage and the task."""
         lost = is_lost(self.state.memory, self.stage.budget, self.state.can_write)
         sampling = self.stage.candidates is not None
-        return replace(self.state.tally(), lost=lost, over=self.job.over, sampling=sampling)
+        task = self.job.state
+        return replace(
+            self.state.tally(),
+            lost=lost,
+            over=self.job.over,
+            sampling=sampling,
+            idle_attempts=task.idle_attempts,
+            fixing=task.phase != "stages",
+        )
 
     @cached_property
     def done_tool(self) -> Tool:
@@ -259,9 +264,16 @@ class StageRun:
         blocked = {STATUS_TOOL, "control"} & set(self.stage.tools.block)
         return (status.spec,) if status and wanted and not blocked else ()
 
-    @cached_property
+    @property
     def final_specs(self) -> tuple[ToolSpec, ...]:
-        return (self.done_tool.spec,)
+        """The closing signal, and what a check needs that does not hold yet."""
+        needed = [
+            tool
+            for check, tools in FINAL_TOOLS.items()
+            if getattr(self.stage.checks, check) and not getattr(self.state, check)
+            for tool in tools
+        ]
+        return tuple(spec for spec in self.all_specs if spec.name in (*needed, DONE_TOOL))
 
     @property
     def visible(self) -> tuple[ToolSpec, ...]:

@@ -1,20 +1,35 @@
 """The debug loop: what follows a failed verification, up to the new plan and the last words."""
 
+import asyncio
+from collections.abc import Sequence
+
 from headgate.config.texts import fill
 from headgate.core.cutting import cut_text
-from headgate.core.events import FixAttempted, HypothesesGiven, ReplanStarted, ReplyReceived
+from headgate.core.events import (
+    CandidateTried,
+    FixAttempted,
+    HypothesesGiven,
+    ReplanStarted,
+    ReplyReceived,
+)
 from headgate.core.flow import Stage
 from headgate.core.messages import Message, Request, clean_text
+from headgate.core.milestones import say_reason
+from headgate.core.rounds import Failure
 from headgate.core.rules import Decision
-from headgate.core.state import Failure
+from headgate.core.words import times
 from headgate.errors import ModelError
 from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Entrance, Job
+from headgate.run.opening import opening_message, system_message
 from headgate.run.patience import reply_in_time
 
 DIFF_CHARS = 8_000
 LISTED = 12
 REASON_CHARS = 1_000
+SPENT = frozenset({"limit_tokens", "limit_seconds", "limit_cost"})
+CUT_SHORT = frozenset({"limit_turns", "user_stop"})
+"""Why a task ends that could have gone on."""
 
 
 async def mend(job: Job, fix: Stage, *, after_replan: bool = False) -> Decision | None:
@@ -63,21 +78,59 @@ async def replan_step(job: Job, failed: Stage) -> Decision | None:
     return await complete_stage(job, plan, Entrance("replan", message))
 
 
-async def ask_for_hypotheses(job: Job, fix: Stage) -> None:
-    """One last request, without tools, for whoever takes the task up next. No answer is no harm."""
-    if job.state.hypotheses:
+async def ask_for_hypotheses(job: Job, why: Decision) -> None:
+    """One last request, without tools, for whoever takes the task up next. No answer is no harm.
+
+    A model that has never replied is not asked, nor is one for which there is nothing left to ask with. Where
+    a final turn was forced because the task is to end, that was the last reply.
+    """
+    state = job.state
+    concluded = why.reason in CUT_SHORT and why.reason in state.final_turns
+    if state.hypotheses or not state.replies or concluded or why.reason in SPENT:
         return
-    message = fill("hypotheses", count=job.state.verify_loops, failures=condense(job.state.failures))
-    request = Request([*job.transcript_of(fix).view, Message("user", job.redact(message))])
+    stage, conversation = await _last_conversation(job)
+    tried = condense(state.failures) or condense_answers(state.candidates)
+    message = fill("hypotheses", reason=_say_end(job, why), failures=tried).strip()
+    request = Request([*conversation, Message("user", job.redact(clean_text(message)))])
     try:
-        reply = await reply_in_time(job, fix.model, request)
+        reply = await reply_in_time(job, stage.model, request)
     except ModelError:
         return
-    job.log.record("", 0, ReplyReceived.of(reply, job.model_settings[fix.model].price))
+    job.log.record("", 0, ReplyReceived.of(reply, job.model_settings[stage.model].price))
     text = job.redact(clean_text(reply.message.content)).strip()[:4_000]
     if text:
         job.log.record("", 0, HypothesesGiven(text=text))
     await job.log.commit()
+
+
+async def _last_conversation(job: Job) -> tuple[Stage, Sequence[Message]]:
+    """The latest conversation and its stage; where answers were asked for, there is none: only the task."""
+    entered = [job.stage(attempt.stage) for attempt in job.state.stages.values()]
+    for stage in reversed(entered):
+        if stage.candidates is None and (view := job.transcript_of(stage).view):
+            return stage, view
+    stage = entered[-1] if entered else job.flow.stages[0]
+    task = await asyncio.to_thread(opening_message, job, stage)
+    return stage, [Message("system", system_message(job, stage)), Message("user", job.redact(task))]
+
+
+def _say_end(job: Job, why: Decision) -> str:
+    """How the task ends, as a sentence."""
+    match why.reason:
+        case "verify_loops":
+            return f"verification failed {times(job.state.verify_loops)}."
+        case "no_progress" if job.state.failures:
+            return "nothing was changed in the last rounds, and verification still fails."
+        case "stage_failed" | "unfinished" | "no_progress":
+            return why.detail.removeprefix("Stuck: ")
+        case _:
+            return f"{say_reason(why.reason)}."
+
+
+def condense_answers(candidates: Sequence[CandidateTried]) -> str:
+    """What was answered, and how that went, a line each."""
+    lines = [f"- {tried.place}: {tried.verdict} {tried.reason}".rstrip() for tried in candidates[-LISTED:]]
+    return "\n".join(["Answers that were tried:", *lines]) if lines else ""
 
 
 def condense(failures: list[Failure]) -> str:

@@ -15,13 +15,14 @@ from headgate.core.events import (
     StopAsked,
     ViewCompacted,
 )
-from headgate.core.flow import Ending, Stage
+from headgate.core.flow import Checks, Ending, Stage
 from headgate.core.messages import Message
 from headgate.core.milestones import say_reason
 from headgate.core.notes import bound_note, list_names
-from headgate.core.rules import Action, Decision, decide, wait_seconds
+from headgate.core.rules import RAN_OUT, Action, Decision, decide, wait_seconds
 from headgate.models.base import find_window
 from headgate.run.candidates import settle, take_candidate
+from headgate.run.exits import try_exit
 from headgate.run.job import Entrance, Job, StageRun
 from headgate.run.opening import NAMES_CHARS, opening_message, plan_message, stage_message, system_message
 from headgate.run.turn import finish_turn, take_turn, tell
@@ -49,6 +50,8 @@ async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
                 await _compact(run, decision.reason, run.transcript.view_chars * COMPACT_TO)
             case "final_turn":
                 await _grant_final_turn(run, decision)
+            case _ if await _completes_unsaid(run, decision):
+                continue
             case _:
                 await _leave(run, decision)
                 return decision
@@ -179,8 +182,29 @@ async def _wait(run: StageRun, decision: Decision) -> None:
 
 async def _grant_final_turn(run: StageRun, decision: Decision) -> None:
     run.record(DecisionMade(action="final_turn", reason=decision.reason, detail=decision.detail))
-    tell(run, "final_turn", fill("final_turn", stage=run.stage.id, reason=say_reason(decision.reason)))
+    tools, reason = [spec.name for spec in run.final_specs], say_reason(decision.reason)
+    text = fill(
+        "final_turn",
+        stage=run.stage.id,
+        reason=reason,
+        tools=" and ".join(tools),
+        call=", then ".join(tools),
+    )
+    tell(run, "final_turn", text)
     await run.job.log.commit()
+
+
+async def _completes_unsaid(run: StageRun, decision: Decision) -> bool:
+    """Whether a stage that needs no signal has run out of turns or time, and what it requires is there."""
+    stage, reason = run.stage, decision.reason
+    if reason == "final_turn_spent":
+        reason = run.state.final_reason
+    if reason not in RAN_OUT or not stage.allow_missing_done or stage.checks == Checks():
+        return False
+    changed = tuple(run.job.state.files_changed)
+    missing = await try_exit(run, Note(files_changed=changed), implied=True, quiet=True)
+    await run.job.log.commit()
+    return not missing
 
 
 async def _leave(run: StageRun, decision: Decision) -> None:
@@ -188,7 +212,7 @@ async def _leave(run: StageRun, decision: Decision) -> None:
     ending = _ENDINGS.get(decision.action, "failed")
     if decision.action == "advance" and decision.reason != "done":
         ending = "exhausted"
-    note = run.state.done or _own_note(run, decision)
+    note = run.state.note or _own_note(run, decision)
     if decision.action not in ("advance", "infra"):
         run.record(DecisionMade(action=decision.action, reason=decision.reason, detail=decision.detail))
     run.record(StageEnded(stage=run.stage.id, ending=ending, reason=decision.reason, note=note))

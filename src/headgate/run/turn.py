@@ -18,6 +18,7 @@ from headgate.core.events import (
 from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
 from headgate.core.loops import due_nudge
 from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, clean_text
+from headgate.core.words import shorten
 from headgate.errors import (
     CallUnknown,
     ContextOverflow,
@@ -27,11 +28,13 @@ from headgate.errors import (
     ReplyInvalid,
 )
 from headgate.run.calls import answer_call, explain_refusal
-from headgate.run.exits import try_exit
+from headgate.run.exits import clean_value, keep_conclusion, try_exit
 from headgate.run.job import StageRun
 from headgate.run.patience import ReplyTooLong, reply_in_time
 from headgate.run.phases import digest_turn, messages_to_send, next_phase
 from headgate.run.transcript import reply_content
+
+DIAGNOSIS_CHARS = 1_000
 
 
 async def take_turn(run: StageRun) -> None:
@@ -170,7 +173,7 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
 def _diagnosis(run: StageRun, message: Message) -> str:
     """What the model said first after a failure, at most 80 words of it."""
     words = run.job.redact(message.content.strip() or message.reasoning.strip()).split()
-    return " ".join(words[:80]) or "No diagnosis was given."
+    return shorten(" ".join(words[:80]), DIAGNOSIS_CHARS) or "No diagnosis was given."
 
 
 def _encodable(message: Message) -> Message:
@@ -184,8 +187,11 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
     """A reply without calls: the end of the stage where that is allowed and true, otherwise a correction."""
     await run.job.log.commit()
     if run.state.final_granted and not run.stage.allow_missing_done:
+        if message.content.strip():
+            keep_conclusion(run, _note_of(run, message))
         if run.state.final_turns == 1:
-            tell(run, "correct_final", fill("final_again"))
+            call = ", then ".join(spec.name for spec in run.final_specs)
+            tell(run, "correct_final", fill("final_again", call=call))
         return
     if cut_off:
         tell(run, "correct_cut_off", fill("cut_off"))
@@ -193,12 +199,19 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
     # A model that tells what it will do before it has done anything has not ended; said twice, it has.
     meant = bool(run.state.calls) or run.state.faults["text_only"] > 0 or run.state.final_granted
     if run.stage.allow_missing_done and message.content.strip() and meant:
-        summary = run.job.redact(message.content.strip())[:2_000]
-        missing = await try_exit(run, Note(summary=summary), implied=True)
-        if missing and not run.state.final_granted:
+        note = _note_of(run, message)
+        missing = await try_exit(run, note, implied=True)
+        if missing and run.state.final_granted:
+            keep_conclusion(run, note)
+        elif missing:
             tell(run, "correct_not_done", fill("not_done", stage=run.stage.id, reason=missing))
         return
     tell(run, "correct_text_only", fill("text_only", stage=run.stage.id))
+
+
+def _note_of(run: StageRun, message: Message) -> Note:
+    """A reply in words as the note of the stage."""
+    return Note(summary=clean_value(run, message.content.strip()))
 
 
 def _pulse(run: StageRun, delta: Delta) -> None:

@@ -51,6 +51,9 @@ async def run_verification(
         await job.log.commit()
         return Finding(found.verdict, run_id)
     message = _failure_message(job, "tests_failed" if asked else "verify_failed", run_id, found)
+    failing = tuple(job.redact(describe(failure)) for failure in found.failures)
+    if message and not asked and job.state.round.is_idle(job.state.failures, tree, reason, failing):
+        message = fill("verify_unchanged", run_id=job.state.failures[-1].run_id) + "\n\n" + message
     finished = VerifyFinished(
         run_id=run_id,
         passed=isinstance(found.verdict, Pass),
@@ -58,42 +61,13 @@ async def run_verification(
         reason=reason,
         tree=tree,
         left_behind=await job.tree.left_behind(tree),
-        failing=tuple(job.redact(describe(failure)) for failure in found.failures),
+        failing=failing,
         asked=asked,
         opening=opening,
     )
     job.log.record(path, turn, finished, None if asked else message or None)
     await job.log.commit()
-    if finished.passed:
-        job.failed_tree = ""
-    elif not asked:
-        job.failed_tree = tree
     return Finding(found.verdict, run_id, message)
-
-
-async def repeat_failure(job: Job) -> Finding | None:
-    """What failed verification twice as it is now, for luck plays a part, fails once more without a run."""
-    latest = job.state.failures[-2:]
-    if not job.failed_tree or [failure.tree for failure in latest] != [job.failed_tree] * 2:
-        return None
-    if await job.tree.mark() != job.failed_tree:
-        return None
-    last = latest[-1]
-    unchanged, message = fill("verify_unchanged", run_id=last.run_id), job.failure_message
-    if not message.startswith(unchanged):
-        message = f"{unchanged}\n\n{message}"
-    finished = VerifyFinished(
-        run_id=last.run_id,
-        passed=False,
-        steps=job.state.last_steps,
-        reason=last.reason,
-        tree=last.tree,
-        failing=last.failing,
-        again=True,
-    )
-    job.log.record("", 0, finished, message)
-    await job.log.commit()
-    return Finding(Fail("verify", last.reason), last.run_id, message)
 
 
 def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verification:

@@ -1,0 +1,3 @@
+mkdir made
+echo 3 > made/n
+echo made/ > .gitignore
