@@ -10,7 +10,7 @@ import click
 
 from headgate.cli.options import find_repo, repo_option
 from headgate.config.detect import Detection, detect_project
-from headgate.config.load import CONFIG_NAME
+from headgate.config.load import CONFIG_NAME, find_configs
 from headgate.config.schema import provider_of, unknown_model
 from headgate.errors import ConfigError, HeadgateError
 from headgate.host.atomic import Batch
@@ -93,6 +93,9 @@ def render_config(detection: Detection, model: str | None = None) -> str:
 def write_config(root: Path, text: str, *, force: bool) -> bool:
     """Writes agent.yaml whole or not at all, over an old one only by force; says whether there was one."""
     path = root / CONFIG_NAME
+    for other in find_configs(root):
+        if other != CONFIG_NAME:
+            raise ConfigError(f"{other} configures this repository already: edit it, or remove it first.")
     try:
         return _write_config(root, path, text, force=force)
     except OSError as error:

@@ -19,6 +19,8 @@ from headgate.config.yamlfile import Document, explain, read_yaml
 from headgate.errors import ConfigError
 
 CONFIG_NAME = "agent.yaml"
+CONFIG_NAMES = (CONFIG_NAME, "agent.yml", "agent.json")
+"""The files that a repository may be configured by: one of them, in its root."""
 FLAGS = {"model": "--model", "base_url": "--base-url", "flow": "--flow"}
 _KEYS = frozenset(Config.model_fields)
 
@@ -91,14 +93,25 @@ def _read_layers(repo: Path, config_file: Path | None, user_file: Path) -> list[
     layers: list[Layer] = []
     if _present(user_file):
         layers.append(Layer(_read(user_file, str(user_file)), by_repository=False))
-    found = repo / CONFIG_NAME
     if config_file is not None:
         layers.append(Layer(_read(config_file, str(config_file)), by_repository=False))
-    elif _present(found):
-        layer = Layer(_read(found, CONFIG_NAME), by_repository=True)
+        return layers
+    found = find_configs(repo)
+    if len(found) > 1:
+        raise ConfigError(
+            f"The repository has {' and '.join(found)}, and only one of them can count: "
+            "remove one, or name the right one with --config."
+        )
+    for name in found:
+        layer = Layer(_read(repo / name, name), by_repository=True)
         _check_shell_env(layer.document, user_file)
         layers.append(layer)
     return layers
+
+
+def find_configs(repo: Path) -> list[str]:
+    """The names of the configuration files that a repository has."""
+    return [name for name in CONFIG_NAMES if _present(repo / name)]
 
 
 def _present(path: Path) -> bool:
