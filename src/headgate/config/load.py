@@ -4,7 +4,7 @@ The repository is not trusted: its `agent.yaml` may name a server, but a key of 
 one that only the repository names, and the file cannot hand the model's keys to the commands it runs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,13 @@ class Loaded:
     """Files, environment variables and flags that were used, weakest first."""
     notes: tuple[str, ...] = ()
     """What the user should know, such as a key that was withheld."""
-    documents: tuple[Document, ...] = ()
-    """The files as they were read, weakest first, for messages with line numbers."""
+    layers: tuple[Layer, ...] = ()
+    """The files as they were read, weakest first."""
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """What the files hold, for messages with line numbers."""
+        return tuple(layer.document for layer in self.layers)
 
 
 def user_config_path() -> Path:
@@ -52,7 +57,11 @@ def load_config(
     user_file: Path | None = None,
 ) -> Loaded:
     """The configuration for a repository. `config_file` takes the place of the repository's agent.yaml."""
-    layers = _read_layers(repo, config_file, user_file or user_config_path())
+    return assemble(_read_layers(repo, config_file, user_file or user_config_path()), environ, flags)
+
+
+def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping[str, Any]) -> Loaded:
+    """The configuration that files, weakest first, the environment and the flags make together."""
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = merge(merged, layer.document.data)
@@ -65,6 +74,9 @@ def load_config(
         if not str(value).strip():
             raise ConfigError(f"The option {FLAGS[name]} needs a value.")
     merged |= given
+    if flags.get("package") is not None:
+        merged["monorepo"] = {"package": flags["package"]}
+        sources.append("--package")
     endpoint = choose_endpoint(merged, layers, environ, given.get("base_url"))
     sources += [source for source in endpoint.sources if source not in sources]
     sources += [FLAGS[name] for name in given]
@@ -77,8 +89,7 @@ def load_config(
         config = Config.model_validate(merged)
     except ValidationError as error:
         raise explain(error, Document("The configuration", merged), Config) from None
-    documents = tuple(layer.document for layer in layers)
-    return Loaded(config.with_access(_access(environ)), tuple(sources), endpoint.notes, documents)
+    return Loaded(config.with_access(_access(environ)), tuple(sources), endpoint.notes, tuple(layers))
 
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,9 +103,9 @@ def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, A
 def _read_layers(repo: Path, config_file: Path | None, user_file: Path) -> list[Layer]:
     layers: list[Layer] = []
     if _present(user_file):
-        layers.append(Layer(_read(user_file, str(user_file)), by_repository=False))
+        layers.append(Layer(_read(user_file, str(user_file)), False, user_file))
     if config_file is not None:
-        layers.append(Layer(_read(config_file, str(config_file)), by_repository=False))
+        layers.append(Layer(_read(config_file, str(config_file)), False, config_file))
         return layers
     found = find_configs(repo)
     if len(found) > 1:
@@ -103,7 +114,7 @@ def _read_layers(repo: Path, config_file: Path | None, user_file: Path) -> list[
             "remove one, or name the right one with --config."
         )
     for name in found:
-        layer = Layer(_read(repo / name, name), by_repository=True)
+        layer = Layer(_read(repo / name, name), True, repo / name)
         _check_shell_env(layer.document, user_file)
         layers.append(layer)
     return layers
