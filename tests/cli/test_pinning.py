@@ -16,16 +16,17 @@ verification:
     - {name: check, command: grep -qx good a.txt}
 """
 FLOW = "stages: [{id: work, prompt: Do it.}]\nchecks: [verify]\n"
+WEAK = (
+    r"model: script:script.yaml\ntask_flow_mode: flat\nverification: {steps: [{name: t, command: test 1}]}\n"
+)
 ATTACK = """
 - calls:
-    - write_file: {path: agent.yaml, content: "%(weak)s"}
+    - write_file: {path: agent.yaml, content: "WEAK"}
     - write_file: {path: flows/own.yaml, content: "stages: [{id: idle, prompt: Be idle.}]\\n"}
-    - shell: {command: "printf '%(weak)s' > agent.yaml; echo 'stages: [Idle.]' > flows/own.yaml"}
+    - shell: {command: "printf 'WEAK' > agent.yaml; echo 'stages: [Idle.]' > flows/own.yaml"}
     - write_file: {path: a.txt, content: "good\\n"}
     - stage_done: {stage: work, summary: Done.}
-""" % {
-    "weak": r"model: script:script.yaml\ntask_flow_mode: flat\nverification: {steps: [{name: t, command: test 1}]}\n"
-}
+""".replace("WEAK", WEAK)
 VICTIM = """
 - calls:
     - write_file: {path: a.txt, content: "bad\\n"}
@@ -125,3 +126,72 @@ async def test_the_model_is_pinned_and_its_key_is_not_stored(queue_repo: Path, t
     told = await report(queue_repo, "t1")
     assert (told["state"], told["model"]) == ("INFRA_ERROR", "openai/first")
     assert "127.0.0.1:9" in told["summary"]
+
+
+PACKAGE = """
+- calls:
+    - shell: {command: pwd > where.txt}
+    - stage_done: {stage: work, summary: Done.}
+"""
+
+
+@pytest.fixture
+def monorepo(repo: Path) -> Path:
+    for name in ("api", "web"):
+        (repo / "packages" / name).mkdir(parents=True)
+    (repo / "script.yaml").write_text(PACKAGE)
+    return repo
+
+
+def in_package(name: str) -> str:
+    return f"model: script:script.yaml\ntask_flow_mode: flat\nmonorepo: {{package: {name}}}\n"
+
+
+async def test_a_task_stays_in_the_package_it_was_submitted_for(monorepo: Path) -> None:
+    (monorepo / "agent.yaml").write_text(in_package("./packages/api/"))
+    assert await submit(monorepo, "one") == "Task t1 works on the package packages/api.\n"
+    assert (await report(monorepo, "t1"))["package"] == "packages/api"
+    assert await submit(monorepo, "two", "--package", "packages/web") == (
+        "Task t2 works on the package packages/web.\n"
+    )
+    (monorepo / "agent.yaml").write_text(in_package("packages/web"))
+    assert await drain(monorepo) == {"t1": "SUCCESS", "t2": "SUCCESS"}
+    for task, name in (("t1", "api"), ("t2", "web")):
+        told = await report(monorepo, task)
+        assert (told["package"], told["files_changed"]) == (
+            f"packages/{name}",
+            [f"packages/{name}/where.txt"],
+        )
+        assert f"| package | packages/{name} |" in (await call(monorepo, "report", task))[1]
+        shown = (await call(monorepo, "show", task))[1]
+        assert f"started: flat flow, script:script.yaml, package packages/{name}\n" in shown
+
+
+async def test_a_package_is_named_from_the_root_or_from_the_working_directory(monorepo: Path) -> None:
+    (monorepo / "agent.yaml").write_text("model: script:script.yaml\ntask_flow_mode: flat\n")
+    said = await submit(monorepo / "packages" / "api", "one", "--package", ".")
+    assert said == "Task t1 works on the package packages/api.\n"
+    said = await submit(monorepo / "packages" / "api", "one", "--package", "packages/web")
+    assert said == "Task t2 works on the package packages/web.\n"
+    assert await submit(monorepo, "one") == ""
+
+
+@pytest.mark.parametrize(
+    ("package", "message"),
+    [
+        ("packages/gone", "--package: there is no directory packages/gone."),
+        (".", "--package is the repository itself: name a directory in it, or leave it out."),
+        ("..", "--package: .. leads outside the repository."),
+    ],
+)
+async def test_a_package_that_is_none_is_refused_at_once(monorepo: Path, package: str, message: str) -> None:
+    for command in ("submit", "run"):
+        code, _, err = await call(monorepo, command, "one", "--package", package)
+        assert (code, err) == (2, f"headgate: {message}\n")
+
+
+async def test_a_task_goes_on_although_the_configuration_is_broken_now(repo: Path) -> None:
+    await submit(repo, "one")
+    (repo / "agent.yaml").write_text("modle: x\n")
+    code, out, err = await call(repo, "run", "--resume", "t1", "--json")
+    assert (code, json.loads(out.splitlines()[-1])["state"]) == (0, "SUCCESS"), err

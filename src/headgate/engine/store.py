@@ -359,8 +359,6 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
         events.append(Event(seq, write.task, entry.path, entry.turn, entry.at, entry.body))
     if any(isinstance(entry.body, ReplyReceived) for entry, _ in write.entries):
         queue.note_progress(db, _number(write.task))
-    if write.state in FINAL_STATES:
-        db.execute("UPDATE tasks SET pin = '' WHERE n = ?", (_number(write.task),))
     if write.state in FINAL_STATES and not write.keep_bodies:
         db.execute(f"DELETE FROM bodies WHERE seq IN {queue.OF_TASK}", (write.task,))
     return events
