@@ -349,3 +349,13 @@ def test_whatever_is_written_can_be_read(found: tuple[VerifyStep, ...], model: s
     document = parse_yaml(render_config(Detection(steps=found), model), "agent.yaml")
     config = Config.model_validate(document.data)
     assert (config.verification.steps, config.model) == (found, model)
+
+
+@pytest.mark.parametrize("name", ["agent.yml", "agent.json"])
+def test_a_configuration_of_another_name_is_not_joined_by_a_second_one(repo: Path, name: str) -> None:
+    (repo / name).write_text("{}")
+    refused = init(repo, "--force")
+    assert str(refused.exception) == (
+        f"{name} configures this repository already: edit it, or remove it first."
+    )
+    assert not (repo / "agent.yaml").exists()

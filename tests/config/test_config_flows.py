@@ -134,6 +134,22 @@ checks: [verify]
             "stages:\n- id: a\n  budget: {seconds: 0}\n",
             'my.yaml, line 3: "stages[0].budget.seconds" must be greater',
         ),
+        (
+            "stages:\n- id: a\n  stage_retries: -1\n",
+            'my.yaml, line 3: "stages[0].stage_retries" must be greater',
+        ),
+        (
+            "stages:\n- id: a\n  tools: {block: [read]}\n  tools_allow: 5\n",
+            'my.yaml, line 4: "stages[0].tools_allow" must be a list',
+        ),
+        (
+            "stages:\n- id: a\n  tools_allow:\n  - read\n  - edit_fil\n",
+            'my.yaml, line 5: unknown tool or category "edit_fil": did you mean "edit_file"?',
+        ),
+        (
+            "stages:\n- id: a\n  require_fles_read: 1\n",
+            'my.yaml, line 3: unknown key "require_fles_read": did you mean "require_files_read"?',
+        ),
     ],
 )
 def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, message: str) -> None:

@@ -150,15 +150,30 @@ async def test_a_bug_ends_its_task_and_not_the_queue(repo: Path) -> None:
     engine.store.close()
 
 
-async def test_a_configuration_that_broke_meanwhile_ends_its_task_and_not_the_queue(repo: Path) -> None:
-    (repo / "script.yaml").write_text("- text: Done.\n")
+async def test_a_configuration_that_broke_meanwhile_has_no_effect(repo: Path) -> None:
+    (repo / "script.yaml").write_text("- calls: [{stage_done: {summary: Done.}}]\n")
     (repo / "agent.yaml").write_text("task_flow_mode: flat\nmodel: script:script.yaml\n")
     engine = Engine.open(repo)
     task = engine.submit("task-0", Constraints())
     (repo / "agent.yaml").write_text("modle: x\n")
     report = await engine.run(task)
-    assert (report.state, report.reason, "modle" in report.summary) == ("INFRA_ERROR", "environment", True)
-    assert report.description == "task-0"
+    assert (report.state, report.flow, report.description) == ("SUCCESS", "flat", "task-0")
+    assert engine.store.pin(task.id) == ""  # not needed any more
+    engine.store.close()
+
+
+async def test_a_package_that_went_away_meanwhile_ends_its_task_and_not_the_queue(repo: Path) -> None:
+    (repo / "script.yaml").write_text("- text: Done.\n")
+    (repo / "agent.yaml").write_text(
+        "task_flow_mode: flat\nmodel: script:script.yaml\nmonorepo: {package: api}\n"
+    )
+    (repo / "api").mkdir()
+    engine = Engine.open(repo)
+    task = engine.submit("task-0", Constraints())
+    (repo / "api").rmdir()
+    report = await engine.run(task)
+    assert (report.state, report.reason) == ("INFRA_ERROR", "environment")
+    assert "there is no directory api" in report.summary
     engine.store.close()
 
 

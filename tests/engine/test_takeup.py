@@ -2,8 +2,10 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,14 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def set_pin(repo: Path, pin: str) -> str:
+    """Changes what task t1 was submitted with; returns what that was."""
+    with closing(sqlite3.connect(repo / ".headgate" / "headgate.db")) as db, db:
+        before = db.execute("SELECT pin FROM tasks").fetchone()[0]
+        db.execute("UPDATE tasks SET pin = ?", (pin,))
+    return str(before)
+
+
 class Refusing:
     """A model that cannot be used."""
 
@@ -54,7 +64,7 @@ class Refusing:
         raise ModelError("no such model")
 
 
-@pytest.mark.parametrize("case", ["cancel", "refusing", "no model", "no configuration"])
+@pytest.mark.parametrize("case", ["cancel", "refusing", "no model", "no pin"])
 async def test_a_command_that_outlived_a_crash_is_ended_and_what_it_did_is_undone(
     tmp_path: Path, case: str
 ) -> None:
@@ -67,8 +77,8 @@ async def test_a_command_that_outlived_a_crash_is_ended_and_what_it_did_is_undon
     models = {None: Refusing()} if case == "refusing" else {}
     if case == "no model":
         (repo / "script.yaml").unlink()
-    if case == "no configuration":
-        (repo / "agent.yaml").write_text("modle: x\n")
+    if case == "no pin":
+        set_pin(repo, "")
     engine = Engine.open(repo, models=models)
     if case == "cancel":
         assert engine.cancel("t1") == "asked"
@@ -124,12 +134,11 @@ async def test_a_proposal_outlives_what_keeps_it_from_being_applied(tmp_path: Pa
     engine = await propose(repo)
     proposed = engine.diff("t1")
     (repo / "mine.txt").write_text("the user's own\n")
-    config = (repo / "agent.yaml").read_text()
-    (repo / "agent.yaml").write_text("modle: x\n")
+    pin = set_pin(repo, "")
     report = await engine.run(await engine.apply("t1"))
     assert (report.state, report.reason, report.conflicts) == ("PROPOSED", "environment", ())
-    assert ("modle" in report.summary, report.files_changed) == (True, ("new.txt",))
-    (repo / "agent.yaml").write_text(config)
+    assert ("cannot read it" in report.summary, report.files_changed) == (True, ("new.txt",))
+    set_pin(repo, pin)
     task = await engine.apply("t1")
     assert engine.diff("t1") == proposed
     engine.store.claim()

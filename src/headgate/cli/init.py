@@ -14,7 +14,7 @@ import click
 from headgate.cli.modelchoice import choose_model
 from headgate.cli.options import find_repo, repo_option
 from headgate.config.detect import Detection, detect_project
-from headgate.config.load import CONFIG_NAME
+from headgate.config.load import CONFIG_NAME, find_configs
 from headgate.errors import ConfigError, HeadgateError
 from headgate.host.atomic import Batch
 from headgate.host.git import exclude_internal, git
@@ -121,6 +121,9 @@ def render_config(detection: Detection, model: str | None = None, base_url: str 
 def write_config(root: Path, text: str, *, force: bool) -> bool:
     """Writes agent.yaml whole or not at all, over an old one only by force; says whether there was one."""
     path = root / CONFIG_NAME
+    for other in find_configs(root):
+        if other != CONFIG_NAME:
+            raise ConfigError(f"{other} configures this repository already: edit it, or remove it first.")
     try:
         return _write_config(root, path, text, force=force)
     except OSError as error:

@@ -43,6 +43,20 @@ def model_options(function: F) -> F:
     )(function)
 
 
+def package_option(function: F) -> F:
+    """Adds `--package DIR`, passed on as `package: str | None` for `package_argument`."""
+    return click.option(
+        "--package", metavar="DIR", help="The package of a monorepo to work on, for this task."
+    )(function)
+
+
+def package_argument(value: str | None, root: Path) -> str | None:
+    """A `--package` as the task keeps it: from the repository's root, unless the working directory has it."""
+    if value and Path(value).is_dir() and Path(value).resolve().is_relative_to(root):
+        return Path(value).resolve().relative_to(root).as_posix()
+    return value
+
+
 def find_repo(directory: Path | None = None) -> Path:
     """The root of the git repository around a directory (default: the working directory)."""
     try:

@@ -10,7 +10,15 @@ from typing import IO, Any
 
 import click
 
-from headgate.cli.options import config_option, find_repo, flow_argument, model_options, repo_option
+from headgate.cli.options import (
+    config_option,
+    find_repo,
+    flow_argument,
+    model_options,
+    package_argument,
+    package_option,
+    repo_option,
+)
 from headgate.core.task import Constraints, Options, Task
 from headgate.engine.engine import Engine, load_options
 from headgate.errors import ConfigError
@@ -46,6 +54,7 @@ def submission_options(*, text_required: bool) -> Callable[[Callable[..., Any]],
             non_goal: tuple[str, ...],
             boundary: tuple[str, ...],
             flow: str | None,
+            package: str | None,
             model: str | None,
             base_url: str | None,
             config: Path | None,
@@ -62,12 +71,13 @@ def submission_options(*, text_required: bool) -> Callable[[Callable[..., Any]],
             root = find_repo(repo)
             options = Options(
                 flow=flow_argument(flow),
+                package=package_argument(package, root),
                 model=model,
                 base_url=base_url,
                 config=str(config.absolute()) if config else None,
                 dry_run=dry_run,
             )
-            notes = load_options(root, options, os.environ).notes
+            notes = _notes(root, options, resuming=task_text is None)
             constraints = Constraints(keep=keep, non_goals=non_goal, boundaries=boundary)
             return function(Submission(root, task_text, constraints, options, notes), **others)
 
@@ -87,11 +97,21 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--non-goal", multiple=True, metavar="TEXT", help="Something not to do. Repeatable."),
     click.option("--boundary", multiple=True, metavar="GLOB", help="A path not to write. Repeatable."),
     click.option("--flow", metavar="FLOW", help="A flow by name or file."),
+    package_option,
     click.option("--dry-run", is_flag=True, help="Write nothing: propose the changes as a diff."),
     model_options,
     config_option,
     repo_option,
 )
+
+
+def _notes(root: Path, options: Options, *, resuming: bool) -> tuple[str, ...]:
+    try:
+        return load_options(root, options, os.environ).notes
+    except ConfigError:
+        if not resuming:
+            raise
+        return ()  # a task that goes on has its own; for one that is retried, the engine says what is wrong
 
 
 def say_once(command: str) -> str:

@@ -23,7 +23,10 @@ def command(submission: Submission, no_start: bool) -> None:
     try:
         for note in (*submission.notes, *engine.store.notes):
             click.echo(note, err=True)
-        say(submission.submit_to(engine).id)
+        task = submission.submit_to(engine)
+        if task.package:
+            click.echo(f"Task {task.id} works on the package {task.package}.", err=True)
+        say(task.id)
         if not no_start:
             engine.wake_worker()
     finally:

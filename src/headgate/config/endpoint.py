@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -29,6 +30,8 @@ class Layer:
     document: Document
     by_repository: bool
     """It came with the repository; nobody chose it."""
+    path: Path
+    """Where the file is."""
 
 
 @dataclass(frozen=True)

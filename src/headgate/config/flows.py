@@ -13,7 +13,7 @@ from headgate.config.stages import FLOW_SUFFIXES, FlowFile, expand_stages
 from headgate.config.suited import suited_flow
 from headgate.config.yamlfile import Document, explain, parse_yaml, read_yaml
 from headgate.core.flow import Checks, Flow, Stage
-from headgate.core.flowproblems import flow_problems
+from headgate.core.flowproblems import flow_problems, tool_problems
 from headgate.core.messages import ToolSpec
 from headgate.core.names import nearest
 from headgate.errors import ConfigError
@@ -65,6 +65,7 @@ def flow_from_config(
     Stages in agent.yaml gate nothing unless they say so, and the flow ends with the verification. `documents`
     are the configuration's files, weakest first, for errors with line numbers.
     """
+    _check_tool_lists(config, tools, documents)
     chosen = task_flow or config.flow or config.mode
     if chosen == "auto":
         chosen = suited_flow(config, goal)
@@ -75,7 +76,7 @@ def flow_from_config(
         flow = load_flow(chosen, repo, tools)
         flow = with_plan_mode(flow, config.task_plan_mode) if builtin else flow
         return _checked(tune(flow, config, builtin=builtin), Document(f"The flow {flow.name}", {}), tools)
-    written = next((item for item in reversed(documents) if "flow" in item.data), Document("agent.yaml", {}))
+    written = _document_with("flow", documents)
     inner = Document(
         written.name,
         {"stages": written.data.get("flow", [])},
@@ -84,6 +85,20 @@ def flow_from_config(
     stages = [stage for entry in chosen for stage in _stages_of(entry, repo, tools)]
     flow = Flow(name="custom", stages=tuple(stages), checks=Checks(verify=True))
     return _checked(tune(_checked(flow, inner, tools), config), inner, tools)
+
+
+def _document_with(key: str, documents: Sequence[Document]) -> Document:
+    """The strongest of the configuration's files that has a key."""
+    return next((item for item in reversed(documents) if key in item.data), Document("agent.yaml", {}))
+
+
+def _check_tool_lists(
+    config: Config, tools: Iterable[ToolSpec] | None, documents: Sequence[Document]
+) -> None:
+    """ConfigError where `tools_allow` or `tools_block` of agent.yaml names a tool that does not exist."""
+    lists = {"tools_allow": config.tools_allow or (), "tools_block": config.tools_block or ()}
+    for problem in tool_problems(lists, tools or ()) if tools is not None else ():
+        raise _document_with(str(problem.where[0]), documents).error(problem.where, problem.message)
 
 
 def _stages_of(entry: Stage | FlowFile, repo: Path, tools: Iterable[ToolSpec] | None) -> tuple[Stage, ...]:

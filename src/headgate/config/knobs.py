@@ -28,7 +28,7 @@ FlowEntry = Annotated[
     Annotated[FlowFile, Tag("file")] | Annotated[Stage, Tag("stage")], Discriminator(_stage_form)
 ]
 FlowChoice = Annotated[
-    Annotated[str, Tag("name")] | Annotated[tuple[FlowEntry, ...], Tag("stages")],
+    Annotated[str, Tag("name")] | Annotated[tuple[FlowEntry, ...], Field(min_length=1), Tag("stages")],
     Discriminator(_flow_form),
     BeforeValidator(expand_stages),
 ]

@@ -4,7 +4,7 @@ The repository is not trusted: its `agent.yaml` may name a server, but a key of 
 one that only the repository names, and the file cannot hand the model's keys to the commands it runs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +27,8 @@ from headgate.config.yamlfile import Document, explain, read_yaml
 from headgate.errors import ConfigError
 
 CONFIG_NAME = "agent.yaml"
+CONFIG_NAMES = (CONFIG_NAME, "agent.yml", "agent.json")
+"""The files that a repository may be configured by: one of them, in its root."""
 FLAGS = {"model": "--model", "base_url": "--base-url", "flow": "--flow"}
 _KEYS = frozenset(Config.model_fields)
 
@@ -40,8 +42,13 @@ class Loaded:
     """Files, environment variables and flags that were used, weakest first."""
     notes: tuple[str, ...] = ()
     """What the user should know, such as a key that was withheld."""
-    documents: tuple[Document, ...] = ()
-    """The files as they were read, weakest first, for messages with line numbers."""
+    layers: tuple[Layer, ...] = ()
+    """The files as they were read, weakest first."""
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """What the files hold, for messages with line numbers."""
+        return tuple(layer.document for layer in self.layers)
 
 
 def user_config_path() -> Path:
@@ -58,7 +65,11 @@ def load_config(
     user_file: Path | None = None,
 ) -> Loaded:
     """The configuration for a repository. `config_file` takes the place of the repository's agent.yaml."""
-    layers = _read_layers(repo, config_file, user_file or user_config_path())
+    return assemble(_read_layers(repo, config_file, user_file or user_config_path()), environ, flags)
+
+
+def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping[str, Any]) -> Loaded:
+    """The configuration that files, weakest first, the environment and the flags make together."""
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = merge(merged, layer.document.data)
@@ -71,6 +82,9 @@ def load_config(
         if not str(value).strip():
             raise ConfigError(f"The option {FLAGS[name]} needs a value.")
     merged |= given
+    if flags.get("package") is not None:
+        merged["monorepo"] = {"package": flags["package"]}
+        sources.append("--package")
     endpoint = choose_endpoint(merged, layers, environ, given.get("base_url"))
     sources += [source for source in endpoint.sources if source not in sources]
     sources += [FLAGS[name] for name in given]
@@ -83,8 +97,7 @@ def load_config(
         config = Config.model_validate(merged)
     except ValidationError as error:
         raise explain(error, Document("The configuration", merged), Config) from None
-    documents = tuple(layer.document for layer in layers)
-    return Loaded(config.with_access(_access(environ)), tuple(sources), endpoint.notes, documents)
+    return Loaded(config.with_access(_access(environ)), tuple(sources), endpoint.notes, tuple(layers))
 
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,15 +111,26 @@ def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, A
 def _read_layers(repo: Path, config_file: Path | None, user_file: Path) -> list[Layer]:
     layers: list[Layer] = []
     if _present(user_file):
-        layers.append(Layer(_read(user_file, str(user_file)), by_repository=False))
-    found = repo / CONFIG_NAME
+        layers.append(Layer(_read(user_file, str(user_file)), False, user_file))
     if config_file is not None:
-        layers.append(Layer(_read(config_file, str(config_file)), by_repository=False))
-    elif _present(found):
-        layer = Layer(_read(found, CONFIG_NAME), by_repository=True)
+        layers.append(Layer(_read(config_file, str(config_file)), False, config_file))
+        return layers
+    found = find_configs(repo)
+    if len(found) > 1:
+        raise ConfigError(
+            f"The repository has {' and '.join(found)}, and only one of them can count: "
+            "remove one, or name the right one with --config."
+        )
+    for name in found:
+        layer = Layer(_read(repo / name, name), True, repo / name)
         _check_shell_env(layer.document, user_file)
         layers.append(layer)
     return layers
+
+
+def find_configs(repo: Path) -> list[str]:
+    """The names of the configuration files that a repository has."""
+    return [name for name in CONFIG_NAMES if _present(repo / name)]
 
 
 def _present(path: Path) -> bool:

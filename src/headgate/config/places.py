@@ -5,15 +5,33 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
+from headgate.core.flow import Stage
+from headgate.core.stagenames import FLAT_NAMES
+
 Place = tuple[str | int, ...]
+_FLAT: dict[tuple[str | int, str | int], str] = {inner: name for name, inner in FLAT_NAMES.items()}
 
 
 def settle(loc: Sequence[str | int], data: Any) -> Place:
-    """A validation error's location as a place in the data: parts that only name a type are left out."""
+    """A validation error's location as a place in the data: parts that only name a type are left out.
+
+    A stage's flat names are found, too: what is wrong in `tools: {allow}` is then wrong in `tools_allow`.
+    """
     place: list[str | int] = []
+    knob: str | int = ""
+    around: Any = None
     for part in loc:
+        flat = _FLAT.get((knob, part), "")
+        knob = part
         if isinstance(data, dict) and part in data:
-            data = data[str(part)]
+            around, data = data, data[str(part)]
+        elif isinstance(data, dict) and flat and flat in data:
+            part, data = flat, data[flat]
+        elif (
+            isinstance(around, dict) and flat and flat in around
+        ):  # the knob is there as well, for other fields
+            del place[-1]
+            part, data = flat, around[flat]
         elif isinstance(data, list) and isinstance(part, int) and part < len(data):
             data = data[part]
         else:
@@ -32,6 +50,7 @@ def known_keys(model: type[BaseModel], place: Place) -> list[str]:
         for option in _options(annotation):
             if isinstance(option, type) and issubclass(option, BaseModel):
                 names |= dict.fromkeys(option.model_fields)
+                names |= dict.fromkeys(FLAT_NAMES if issubclass(option, Stage) else ())
     return list(names)
 
 

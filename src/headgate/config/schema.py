@@ -87,6 +87,8 @@ class Config(FlowKnobs):
     """The package that tasks work on; the rest of the repository can only be read."""
     boundaries: tuple[str, ...] = ()
     """Paths (globs) that no task may write."""
+    allow_config_edits: bool = False
+    """Let tasks change agent.yaml and the flow files it names; changes hold for tasks submitted later."""
     secret_files: tuple[str, ...] = ()
     """Paths (globs) that the model may not read, besides those that are always kept from it."""
     tool_result_chars: int = Field(16_000, ge=500)

@@ -36,6 +36,7 @@ class Document:
 
     def line_of(self, place: Place) -> int | None:
         """The line of a value, or of the nearest thing around it that has one."""
+        place = place if place in self.lines else settle(place, self.data)
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place)

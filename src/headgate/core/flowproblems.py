@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from headgate.core.flow import CATEGORIES, REPLAN, Flow, Stage
+from headgate.core.flow import CATEGORIES, DONE_TOOL, REPLAN, TOOL_ALIASES, Flow, Stage
 from headgate.core.messages import ToolSpec
 from headgate.core.names import unknown_name
 
@@ -40,7 +40,7 @@ def flow_problems(
     """What no single field can tell: doubled ids, unknown names, cycles. A part may lack something."""
     ids = [stage.id for stage in flow.stages]
     specs = None if tools is None else list(tools)
-    known_tools = None if specs is None else CATEGORIES | {spec.name for spec in specs}
+    known_tools = None if specs is None else known_names(specs)
     for index, stage in enumerate(flow.stages):
         if stage.id in ids[:index]:
             yield Problem(("stages", index, "id"), f'there are two stages with the id "{stage.id}"')
@@ -116,6 +116,20 @@ def _misspelt(stage: Stage, where: tuple[str | int, ...]) -> Iterator[Problem]:
             yield Problem(
                 (*where, "prompt"), f'unknown placeholder "{{{name}}}": did you mean "{{{close}}}"?'
             )
+
+
+def known_names(tools: Iterable[ToolSpec]) -> frozenset[str]:
+    """Every name that a list of tools may hold: tools, the signal that every stage has, and categories."""
+    return CATEGORIES | {DONE_TOOL} | {spec.name for spec in tools}
+
+
+def tool_problems(knobs: Mapping[str, Iterable[str]], tools: Iterable[ToolSpec]) -> Iterator[Problem]:
+    """Unknown tools in lists that are not a stage's, by the key of each list."""
+    known = known_names(tools)
+    for key, names in knobs.items():
+        for position, name in enumerate(names):
+            if TOOL_ALIASES.get(name, name) not in known:
+                yield Problem((key, position), unknown_name("tool or category", name, known))
 
 
 def _unknown_tools(

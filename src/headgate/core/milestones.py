@@ -1,6 +1,7 @@
 """What happens, in one line each, for people who watch."""
 
 from headgate.core import events as ev
+from headgate.core.settings import package_of
 from headgate.core.state import State
 
 _REASONS = {
@@ -57,7 +58,9 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             bounds = f"; boundaries: {', '.join(body.boundaries)}" if body.boundaries else ""
             loose = f"; not enforced: {'; '.join(body.unenforced)}" if body.unenforced else ""
             again = f"; tries {tries_again} again" if tries_again else ""
-            return f"Task {event.task} started: {body.flow.name} flow, {body.model}{again}{bounds}{loose}"
+            package = f", package {package_of(body.config)}" if package_of(body.config) else ""
+            how = f"{body.flow.name} flow, {body.model}{package}"
+            return f"Task {event.task} started: {how}{again}{bounds}{loose}"
         case ev.TaskResumed():
             return f"Task {event.task} taken up again where it was interrupted"
         case ev.StageStarted(reason="next") as body:

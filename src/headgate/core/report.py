@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from headgate.core.events import Note
 from headgate.core.milestones import say_reason
 from headgate.core.report_check import ERROR_CHARS
+from headgate.core.settings import package_of
 from headgate.core.stagestate import StageState, say_refusal
 from headgate.core.state import State
 from headgate.core.task import Constraints, TaskState
@@ -49,6 +50,8 @@ class Report(BaseModel):
     constraints: Constraints
     flow: str
     model: str
+    package: str = ""
+    """The package of a monorepo that it worked on."""
     attempts: int
     """Times the work was handed to verification, or attempts at its last stage where there is none."""
     verify_loops: int
@@ -115,6 +118,7 @@ def build_report(state: State) -> Report:
         constraints=state.constraints,
         flow=state.flow.name if state.flow else "",
         model=state.model,
+        package=package_of(state.config),
         attempts=state.verifications or state.attempts_at(last_stage),
         verify_loops=state.verify_loops,
         replans=state.replans,
@@ -325,6 +329,7 @@ def render_markdown(report: Report, state: State) -> str:
         ("task", report.task_id),
         ("flow", report.flow),
         ("model", report.model),
+        *([("package", report.package)] if report.package else []),
         ("verified", f"yes, {report.run_ids[-1]}" if report.verified else "no"),
         ("runs", ", ".join(report.run_ids) or "none"),
         ("files changed", ", ".join(report.files_changed) or "none"),

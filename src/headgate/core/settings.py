@@ -1,5 +1,6 @@
 """Settings that more than one package reads, as `agent.yaml` holds them."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
@@ -11,6 +12,11 @@ class Settings(BaseModel):
     """Frozen, and strict about unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def package_of(config: Mapping[str, Any]) -> str:
+    """The package of a monorepo that a configuration names, as it is in the log; empty if there is none."""
+    return str(config.get("monorepo", {}).get("package", ""))
 
 
 class Timeouts(Settings):

@@ -89,6 +89,8 @@ class Options(BaseModel):
     """The model server asked for."""
     config: str | None = None
     """A configuration file, by its absolute path, instead of the repository's own."""
+    package: str | None = None
+    """The package of a monorepo to work on; None leaves it to the configuration."""
     dry_run: bool = False
     """Propose changes instead of making them."""
     benchmark: int | None = None
@@ -108,6 +110,8 @@ class Task(Options):
     goal: str
     """The text without its constraint sections."""
     constraints: Constraints = Constraints()
+    config_files: tuple[str, ...] = ()
+    """Paths that configure Headgate, which this task may not write."""
 
 
 _HEADINGS: dict[str, Literal["keep", "non_goals", "boundaries"]] = {

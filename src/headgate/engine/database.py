@@ -62,7 +62,17 @@ def _attempts(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE tasks ADD COLUMN attempts INTEGER NOT NULL DEFAULT 1")
 
 
-MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_first_schema, _queue_and_control, _attempts]
+def _pins(db: sqlite3.Connection) -> None:
+    """`pin` is what a task was submitted with (see `config.pinning`), until it has ended."""
+    db.execute("ALTER TABLE tasks ADD COLUMN pin TEXT NOT NULL DEFAULT ''")
+
+
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
+    _first_schema,
+    _queue_and_control,
+    _attempts,
+    _pins,
+]
 """Append only: the number of functions applied is the file's schema version."""
 
 

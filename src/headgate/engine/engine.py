@@ -4,10 +4,12 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from headgate.config.files import config_files
 from headgate.config.load import Loaded, load_config
+from headgate.config.pinning import Settled, pin, unpin
 from headgate.core.events import TaskEnded
 from headgate.core.messages import Model, clean_text
 from headgate.core.report import Report, build_report
@@ -45,9 +47,12 @@ HAND_OVERS = 3
 
 def load_options(repo: Path, options: Options, environ: Mapping[str, str]) -> Loaded:
     """The configuration for a task: what was asked for with it, over what this process finds."""
-    flags = {"model": options.model, "base_url": options.base_url, "flow": options.flow}
     file = Path(options.config) if options.config else None
-    return load_config(repo, config_file=file, environ=environ, flags=flags)
+    return load_config(repo, config_file=file, environ=environ, flags=_flags(options))
+
+
+def _flags(options: Options) -> dict[str, str | None]:
+    return options.model_dump(include={"model", "base_url", "flow", "package"})
 
 
 @dataclass
@@ -56,7 +61,7 @@ class Engine:
 
     repo: Path
     loaded: Loaded | None
-    """The configuration for every task; None loads it for each, with the options it was submitted with."""
+    """The configuration for every task; None loads it for each when it is submitted."""
     store: Store
     folder: Folder
     bus: Bus = field(default_factory=Bus)
@@ -92,7 +97,9 @@ class Engine:
         return self.loaded or load_options(self.repo, options, os.environ)
 
     def submit(self, text: str, constraints: Constraints, options: Options | None = None) -> Task:
-        """Takes a task in. What is wrong with its flow or its model is said now, not later."""
+        """Takes a task in, with its configuration and its flow as they are now: later changes to files have
+        no effect on it. What is wrong with them is said now, not later.
+        """
         options = options or Options()
         given = (text, *constraints.keep, *constraints.non_goals, *constraints.boundaries)
         if any(clean_text(part) != part for part in given):
@@ -101,16 +108,20 @@ class Engine:
         if not goal:
             raise ConfigError("The task is empty: say in plain words what is to be done.")
         loaded = self.configure(options)
-        check_monorepo(self.repo, loaded.config)
-        for name in model_names(choose_flow(loaded, options, self.folder)):
+        package = check_monorepo(self.repo, loaded.config, "--package" if options.package else "")
+        flow = choose_flow(loaded, options, self.folder, goal)
+        for name in model_names(flow):
             if name not in self.models:
                 settings = loaded.config.model_settings(name)
                 check_model(settings, self.repo)
                 check_price(loaded, settings)
         both = stated + constraints
+        fields = {**options.model_dump(), "package": package}
+        fields["config_files"] = config_files(self.repo, loaded, config=options.config, flow=options.flow)
         return self.store.add_task(
-            lambda task_id: Task(id=task_id, text=text, goal=goal, constraints=both, **options.model_dump()),
+            lambda task_id: Task(id=task_id, text=text, goal=goal, constraints=both, **fields),
             self.now(),
+            pin(loaded, flow, self.repo, os.environ),
         )
 
     def retry(self, task_id: str, constraints: Constraints, options: Options) -> Task:
@@ -296,6 +307,11 @@ class Engine:
                 state = recall(self.store, row)
                 self.folder.write_report(build_report(state), state)
 
+    def _settle(self, task: Task) -> Settled:
+        """What a task was submitted with, and this process's keys."""
+        settled = unpin(self.store.pin(task.id), os.environ, _flags(task))
+        return replace(settled, loaded=self.loaded) if self.loaded else settled
+
     async def _execute(self, task: Task, bus: Bus) -> Exception | None:
         """Carries a claimed task out; returns the bug that ended it, if one did."""
         self._execution = self._prepare(task, bus)
@@ -311,7 +327,7 @@ class Engine:
             self.folder,
             self.store,
             bus,
-            self.configure,
+            self._settle,
             self.models,
             self.now,
             self.sleep,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 
-from headgate.config.load import Loaded
+from headgate.config.pinning import Settled
 from headgate.config.schema import Config
 from headgate.core.boundaries import Resolved
 from headgate.core.events import TaskResumed, TaskStarted
@@ -15,10 +15,10 @@ from headgate.core.messages import Model
 from headgate.core.report import Report, build_report, render_markdown
 from headgate.core.rules import Decision
 from headgate.core.state import fold
-from headgate.core.task import Options, Task, TaskState
+from headgate.core.task import Task, TaskState
 from headgate.engine.bus import Bus
 from headgate.engine.ending import Rest
-from headgate.engine.flowmodels import choose_flow, open_models
+from headgate.engine.flowmodels import open_models
 from headgate.engine.folder import Folder
 from headgate.engine.log import TaskLog, recall
 from headgate.engine.outfit import (
@@ -69,7 +69,8 @@ class Execution:
     folder: Folder
     store: Store
     bus: Bus
-    configure: Callable[[Options], Loaded]
+    settle: Callable[[Task], Settled]
+    """Finds what the task was submitted with."""
     models: Mapping[str | None, Model]
     """Models to use instead of those that the configuration names."""
     now: Callable[[], float] = time.time
@@ -193,10 +194,11 @@ class Execution:
         if ended := await self._put_in_order(words):
             return ended
         task, log, repo = self.task, self.log, self.folder.repo
-        loaded = self.configure(task)
+        settled = self.settle(task)
+        loaded = settled.loaded
         config = pinned(loaded.config, log.state.config)
         self._keep_conversation = config.keep_conversations
-        flow = log.state.flow or choose_flow(loaded, task, self.folder, task.goal)
+        flow = log.state.flow or settled.flow
         if config.phase_log in ("log", "both"):
             self.bus.on_event.append(PhaseFile(self.folder).hear)
         async with AsyncExitStack() as stack:

@@ -16,6 +16,7 @@ def recall(store: Store, row: TaskRow) -> State:
     if not state.text:
         state.task, state.text, state.goal = row.task.id, row.task.text, row.task.goal
         state.constraints = row.task.constraints
+        state.config = {"monorepo": {"package": row.task.package}} if row.task.package else {}
     return state
 
 

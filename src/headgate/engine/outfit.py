@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from headgate.host.workspace import show_path
 from headgate.tools.base import Tool, ToolContext
 from headgate.tools.edit import edit_file
 from headgate.tools.files import find_files, ls, read_file, read_files, write_file
-from headgate.tools.guards import DEFAULT_SECRETS, Boundaries, OnlyInside, SecretFiles
+from headgate.tools.guards import DEFAULT_SECRETS, Boundaries, ConfigFiles, OnlyInside, SecretFiles
 from headgate.tools.patch import apply_patch
 from headgate.tools.reasoning import think
 from headgate.tools.search import search
@@ -86,34 +86,29 @@ def secret_patterns(config: Config) -> tuple[str, ...]:
     return (*DEFAULT_SECRETS, *config.secret_files)
 
 
-def check_monorepo(repo: Path, config: Config) -> str | None:
+def check_monorepo(repo: Path, config: Config, source: str = "") -> str | None:
     """The package that tasks write in, as a canonical path; None where the repository is one project.
 
-    ConfigError if the configuration names something that is no directory of this repository.
+    ConfigError if the configuration, or the option `source`, names something that is no directory of this
+    repository.
     """
     if config.monorepo is None:
         return None
-    named = config.monorepo.package
+    named, said = config.monorepo.package, source or "agent.yaml: monorepo.package"
     root = Path(os.path.realpath(repo))
     try:
         place = Path(os.path.realpath(root / named))
         package = place.relative_to(root).as_posix()
         if not place.exists():
-            raise ConfigError(f"agent.yaml: monorepo.package: there is no directory {named}.")
+            raise ConfigError(f"{said}: there is no directory {named}.")
         if not place.is_dir():
-            raise ConfigError(
-                f"agent.yaml: monorepo.package: {named} is a file; name the package's directory."
-            )
+            raise ConfigError(f"{said}: {named} is a file; name the package's directory.")
     except ValueError:
-        raise ConfigError(
-            f"agent.yaml: monorepo.package: {show_path(named)} leads outside the repository."
-        ) from None
+        raise ConfigError(f"{said}: {show_path(named)} leads outside the repository.") from None
     if package == ".":
-        raise ConfigError(
-            "agent.yaml: monorepo.package is the repository itself: name a directory in it, or leave it out."
-        )
+        raise ConfigError(f"{said} is the repository itself: name a directory in it, or leave it out.")
     if internal_name(package):
-        raise ConfigError(f"agent.yaml: monorepo.package: {named} is not a package.")
+        raise ConfigError(f"{said}: {named} is not a package.")
     return package
 
 
@@ -145,6 +140,7 @@ def guards_for(
     boundaries: Resolved,
     package: str | None = None,
     tests: ProtectedTests | None = None,
+    config_files: Sequence[str] = (),
 ) -> tuple[Guard, ...]:
     """What tools may touch. Commands name files from where they run, which is the package if there is one."""
     guards: list[Guard] = [SecretFiles(secret_patterns(config), root / (package or ""))]
@@ -152,7 +148,7 @@ def guards_for(
         guards.append(OnlyInside(package))
     if tests is not None:
         guards.append(tests)
-    return (*guards, Boundaries(boundaries.globs))
+    return (*guards, Boundaries(boundaries.globs), ConfigFiles(config_files))
 
 
 def protection_for(
@@ -162,7 +158,7 @@ def protection_for(
     package: str | None = None,
     tests: ProtectedTests | None = None,
 ) -> Protected:
-    """What commands may not change: what is out of bounds, tests, and what makes git run programs."""
+    """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
     kept = folder.path / "protected" / task.id
     common = folder.repo / os.fsdecode(git(folder.repo, "rev-parse", "--git-common-dir")).rstrip("\n")
     parts: list[Protected] = [protect_git(folder.repo, common, kept / "git")]
@@ -194,6 +190,12 @@ def protection_for(
                 accepts=tests.accepts,
                 folder=kept / "tests",
                 reason=REASON,
+            )
+        )
+    if own := ConfigFiles(task.config_files):
+        parts.append(
+            ProtectedFiles(
+                folder.repo, own.covers, enters=own.enters, folder=kept / "configuration", reason=own.reason
             )
         )
     return Protection(parts)
@@ -233,7 +235,9 @@ def build_context(
     """
     package = check_monorepo(folder.repo, config)
     tests = protected_tests(folder.repo, config, task, baseline, package)
-    disk = DiskWorkspace(folder.repo, guards_for(folder.repo, config, boundaries, package, tests))
+    disk = DiskWorkspace(
+        folder.repo, guards_for(folder.repo, config, boundaries, package, tests, task.config_files)
+    )
     return ToolContext(
         workspace=OverlayWorkspace(disk) if proposing else disk,
         save_output=lambda text: folder.save_output(task.id, redact(text)),

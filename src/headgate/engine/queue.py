@@ -6,7 +6,7 @@ All of it happens within the caller's transaction, so that what is checked still
 import sqlite3
 from typing import Literal
 
-from headgate.core.task import Standing, TaskState, check_transition
+from headgate.core.task import FINAL_STATES, Standing, TaskState, check_transition
 
 CancelOutcome = Literal["removed", "returned", "asked", "settled", "unknown"]
 """What asking for a cancellation came to: a queued task was removed, or returned to PROPOSED; the process
@@ -84,7 +84,7 @@ def move(db: sqlite3.Connection, number: int, new: Standing) -> None:
     else:
         # A proposal that is being applied stays marked as one while it runs.
         db.execute(
-            "UPDATE tasks SET state = ?, place = NULL, applying = applying AND ? = 'RUNNING', attempts = 1"
-            " WHERE n = ?",
-            (new, new, number),
+            "UPDATE tasks SET state = ?, place = NULL, applying = applying AND ? = 'RUNNING', attempts = 1,"
+            " pin = CASE WHEN ? THEN '' ELSE pin END WHERE n = ?",
+            (new, new, new in FINAL_STATES, number),
         )

@@ -85,13 +85,20 @@ class Store:
         self._db.close()
         self._share.leave()
 
-    def add_task(self, make: Callable[[str], Task], created: float) -> Task:
-        """Stores a new task as QUEUED, behind all others. `make` is given the id."""
+    def add_task(self, make: Callable[[str], Task], created: float, pin: str = "") -> Task:
+        """Stores a new task as QUEUED, behind all others, with its pin. `make` is given the id."""
         with self._transaction() as db:
             number = queue.join(db, created)
             task = make(f"t{number}")
-            db.execute("UPDATE tasks SET spec = ? WHERE n = ?", (task.model_dump_json(), number))
+            values = (task.model_dump_json(), pin, number)
+            db.execute("UPDATE tasks SET spec = ?, pin = ? WHERE n = ?", values)
         return task
+
+    def pin(self, task_id: str) -> str:
+        """What a task was submitted with, as `config.pinning` wrote it; empty once the task has ended."""
+        with store_errors(self.path):
+            row = self._db.execute("SELECT pin FROM tasks WHERE n = ?", (_number(task_id),)).fetchone()
+        return str(row[0]) if row else ""
 
     def claim(self) -> Task | None:
         """Makes the first task in the queue RUNNING and returns it; only the holder of the lock may ask.

@@ -13,7 +13,15 @@ from headgate.host.workspace import show_path
 from headgate.tools.redaction import redactor
 from headgate.tools.secret_files import DEFAULT_SECRETS, SecretFiles
 
-__all__ = ["DEFAULT_SECRETS", "Boundaries", "InternalFiles", "OnlyInside", "SecretFiles", "redactor"]
+__all__ = [
+    "DEFAULT_SECRETS",
+    "Boundaries",
+    "ConfigFiles",
+    "InternalFiles",
+    "OnlyInside",
+    "SecretFiles",
+    "redactor",
+]
 
 
 class Boundaries:
@@ -95,6 +103,37 @@ class OnlyInside:
         if _is_internal(directory) or directory == self.package:
             return False
         return not self._ignores_directory(directory)
+
+
+class ConfigFiles:
+    """Denies writing to the files that configure Headgate: a task does not decide what binds the next one.
+
+    Letter case is ignored, since file systems exist that ignore it.
+    """
+
+    reason = "it configures Headgate, and allow_config_edits is not set"
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = frozenset(fold(path) for path in paths)
+
+    def __bool__(self) -> bool:
+        return bool(self._paths)
+
+    def __call__(self, access: Access, /) -> Denial | None:
+        if access.act == "write" and self.covers(access.target):
+            return Denial(
+                f"{show_path(access.target)} configures Headgate, and a task may not change that: leave it "
+                "as it is. Only a person can lift this, with `allow_config_edits: true`."
+            )
+        return None
+
+    def covers(self, path: str) -> bool:
+        """Whether a file configures Headgate."""
+        return fold(path) in self._paths
+
+    def enters(self, directory: str) -> bool:
+        """Whether such a file can be below a directory."""
+        return any(path.startswith(f"{fold(directory)}/") for path in self._paths)
 
 
 def _is_inside(path: str, directory: str) -> bool:

@@ -1,0 +1,177 @@
+"""What a task is submitted with: what is stored, what is not, and what comes out again."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from headgate.config.files import config_files
+from headgate.config.load import Loaded, load_config
+from headgate.config.pinning import pin, unpin
+from headgate.core.flow import Flow, Stage
+from headgate.core.settings import ModelSettings
+from headgate.errors import ConfigError
+
+FLOW = Flow(name="own", stages=(Stage(id="a", prompt="Do it."),))
+USER = """
+base_url: http://mine.example/v1
+api_key: sk-of-the-user
+models:
+  cheap:
+    {model: openai/small, base_url: "http://cheap.example/v1", api_key: sk-cheap, headers: {X-Token: tok-1}}
+"""
+REPOSITORY = """
+model: openai/big
+boundaries: ["db/**"]
+models:
+  quiet: {model: openai/q, api_key: sk-in-the-repository, extra_body: {think: false}, headers: {X-Org: org-1}}
+"""
+
+
+@dataclass
+class Place:
+    """A repository and a user's own file."""
+
+    repo: Path
+    user: Path
+
+    def load(self, **environ: str) -> Loaded:
+        return load_config(self.repo, environ=environ, flags={}, user_file=self.user)
+
+    def pin(self, **environ: str) -> str:
+        return pin(self.load(**environ), FLOW, self.repo, environ)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    place = Place(tmp_path / "repo", tmp_path / "config.yaml")
+    place.repo.mkdir()
+    place.user.write_text(USER)
+    (place.repo / "agent.yaml").write_text(REPOSITORY)
+    return place
+
+
+def test_what_comes_out_is_what_went_in(place: Place) -> None:
+    loaded = place.load(HEADGATE_API_KEY="sk-env")
+    found = unpin(place.pin(), {"HEADGATE_API_KEY": "sk-env"}, {})
+    assert found.flow == FLOW
+    assert found.loaded.config == loaded.config
+    assert (found.loaded.sources, found.loaded.notes) == (loaded.sources, loaded.notes)
+    for name in (None, "cheap", "quiet"):
+        assert found.loaded.config.model_settings(name) == loaded.config.model_settings(name)
+
+
+def test_no_key_is_stored(place: Place) -> None:
+    stored = place.pin(HEADGATE_API_KEY="sk-env", OPENAI_API_KEY="sk-env", ANTHROPIC_API_KEY="sk-env")
+    assert "sk-" not in stored
+    assert "tok-1" not in stored
+    # What the repository's own file says is no secret, and is kept for the task.
+    assert ("org-1" in stored, '"think":false' in stored) == (True, True)
+
+
+def test_the_environment_s_choices_are_kept_and_its_keys_are_not(place: Place) -> None:
+    stored = place.pin(HEADGATE_MODEL="openai/first", OPENAI_BASE_URL="http://first.example/v1")
+    later = {"HEADGATE_MODEL": "openai/other", "HEADGATE_BASE_URL": "http://other.example/v1"}
+    config = unpin(stored, {**later, "HEADGATE_API_KEY": "sk-later"}, {}).loaded.config
+    settings = config.model_settings()
+    key = settings.api_key.get_secret_value() if settings.api_key else ""
+    assert (settings.model, settings.base_url, key) == ("openai/first", "http://first.example/v1", "sk-later")
+
+
+def test_files_are_not_read_again_where_they_hold_no_key(place: Place) -> None:
+    place.user.unlink()
+    (place.repo / "agent.yaml").write_text('boundaries: ["db/**"]\n')
+    stored = place.pin()
+    (place.repo / "agent.yaml").write_text("{")
+    assert unpin(stored, {}, {}).loaded.config.boundaries == ("db/**",)
+
+
+def test_a_key_is_read_again_for_the_server_that_it_was_written_for(place: Place) -> None:
+    stored = place.pin()
+    place.user.write_text(USER.replace("sk-cheap", "sk-renewed"))
+    settings = unpin(stored, {}, {}).loaded.config.model_settings("cheap")
+    assert settings == ModelSettings(
+        model="openai/small",
+        base_url="http://cheap.example/v1",
+        api_key="sk-renewed",  # type: ignore[arg-type]
+        headers={"X-Token": "tok-1"},
+    )
+    place.user.write_text(USER.replace("cheap.example", "elsewhere.example"))
+    with pytest.raises(ConfigError) as caught:
+        unpin(stored, {}, {})
+    assert str(caught.value) == (
+        f'{place.user} says something else about the model "cheap" than when the task was submitted, and its '
+        "key is not stored: submit the task again."
+    )
+    place.user.write_text(USER.replace("mine.example", "elsewhere.example"))
+    with pytest.raises(ConfigError, match="says something else about the model's server than when"):
+        unpin(stored, {}, {})
+
+
+def test_a_server_that_only_the_repository_names_still_gets_no_key_of_the_user(place: Place) -> None:
+    place.user.unlink()
+    (place.repo / "agent.yaml").write_text("model: openai/m\nbase_url: http://evil.example/v1\n")
+    found = unpin(place.pin(), {"HEADGATE_API_KEY": "sk-env"}, {}).loaded
+    assert found.config.model_settings().api_key is None
+    assert "is not sent to http://evil.example/v1" in found.notes[0]
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"flow": 5}'])
+def test_what_cannot_be_read_is_said(text: str) -> None:
+    with pytest.raises(ConfigError, match="this one cannot read it: submit the task again"):
+        unpin(text, {}, {})
+
+
+def protected(place: Place, text: str, **given: str) -> set[str]:
+    (place.repo / "agent.yaml").write_text(text)
+    return set(config_files(place.repo, place.load(), **given)) - {"agent.yaml", "agent.yml", "agent.json"}
+
+
+def test_which_files_configure_headgate(place: Place) -> None:
+    assert set(config_files(place.repo, place.load())) == {"agent.yaml", "agent.yml", "agent.json"}
+    assert protected(place, "flow: staged\n") == set()
+    assert protected(place, "flow: flows/../own.yaml\n") == {"own.yaml"}
+    assert protected(place, f"flow: [one.yaml, 'Do it.', {{file: {place.repo}/two.yml}}]\n") == {
+        "one.yaml",
+        "two.yml",
+    }
+    assert protected(place, "flow: /elsewhere/own.yaml\n") == set()
+    assert protected(place, "{}\n", flow=f"{place.repo}/given.yaml") == {"given.yaml"}
+    (place.repo / "agent.yaml").write_text("flow: own.yaml\nallow_config_edits: true\n")
+    assert config_files(place.repo, place.load()) == ()
+
+
+def test_another_configuration_file_leaves_the_repository_s_own_protected(place: Place) -> None:
+    (place.repo / "agent.yaml").write_text("flow: own.yaml\n")
+    other = place.repo / "ci" / "other.yaml"
+    other.parent.mkdir()
+    other.write_text("flow: ci/flow.yaml\n")
+    loaded = load_config(place.repo, config_file=other, environ={}, flags={}, user_file=place.user)
+    found = config_files(place.repo, loaded, config=str(other))
+    assert set(found) == {
+        *("agent.yaml", "agent.yml", "agent.json"),
+        *("ci/other.yaml", "ci/flow.yaml", "own.yaml"),
+    }
+    (place.repo / "agent.yaml").write_text("{")
+    assert "own.yaml" not in config_files(place.repo, loaded, config=str(other))
+
+
+def test_symlinks_and_what_they_lead_to(place: Place) -> None:
+    (place.repo / "real" / "flows").mkdir(parents=True)
+    (place.repo / "real" / "config.yaml").write_text("flow: flows/own.yaml\n")
+    (place.repo / "agent.yaml").unlink()
+    (place.repo / "agent.yaml").symlink_to("real/config.yaml")
+    (place.repo / "flows").symlink_to("real/flows")
+    (place.repo / "real" / "flows" / "own.yaml").symlink_to("/outside/own.yaml")
+    (place.repo / "agent.json").symlink_to("agent.json")  # leads to itself, and nowhere
+    loaded = load_config(
+        place.repo,
+        config_file=place.repo / "agent.yaml",
+        environ={},
+        flags={},
+        user_file=place.user,
+    )
+    assert set(config_files(place.repo, loaded)) == {
+        *("agent.yaml", "real/config.yaml", "agent.yml", "agent.json"),
+        *("flows", "real/flows/own.yaml"),
+    }

@@ -1,0 +1,3 @@
+mkdir shared
+mv flows shared/flows
+ln -s shared/flows flows
