@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -254,3 +255,119 @@ class TestBelowTheRoot:
 def test_dependencies_are_not_the_project(tmp_path: Path) -> None:
     build(tmp_path, {"node_modules/x/test_a.py": PLAIN_TEST, "venv/lib/test_b.py": PLAIN_TEST})
     assert detect_project(tmp_path).kinds == ()
+
+
+class TestWhatTheProjectSays:
+    """A project's own files come before what is usual for its kind."""
+
+    RUFF = "[tool.ruff]\n"
+    USUAL: ClassVar = {"tests": "python3 -m pytest -q", "lint": "ruff check ."}
+
+    @pytest.mark.parametrize(
+        ("files", "own"),
+        [
+            (
+                {"Makefile": "test:\n\ttox\n\nlint:\n\truff check sqlparse/\n"},
+                {"lint": "ruff check sqlparse/"},
+            ),
+            (
+                {"Makefile": "SRC := lib tools\nlint: deps ## look\n\t@echo Looking\n\t@ruff check $(SRC)\n"},
+                {"lint": "ruff check lib tools"},
+            ),
+            (
+                {
+                    "Makefile": "check:\n\truff check src \\\n\t  tests\n"
+                    "\truff format --check src\n\tmypy src\n"
+                },
+                {"lint": "ruff check src tests && ruff format --check src", "types": "mypy src"},
+            ),
+            ({"Makefile": "lint:\n\truff check --fix .\n\truff format .\n\t-flake8\n\tblack .\n"}, {}),
+            ({"Makefile": "lint:\n\truff check . | tee log\n\truff check $(UNKNOWN)\n"}, {}),
+            ({"Makefile": "release:\n\truff check lib\n"}, {}),
+            ({"Makefile": "lint: release\n\nrelease:\n\truff check lib\n"}, {}),
+            ({"justfile": "lint:\n    flake8 lib\n"}, {"lint": "flake8 lib"}),
+            (
+                {
+                    "tox.ini": "[testenv]\ncommands = pytest {posargs:tests}\n"
+                    "[testenv:lint]\ncommands =\n  flake8 a\n"
+                },
+                {"tests": "python3 -m pytest tests", "lint": "flake8 a"},
+            ),
+            (
+                {
+                    "noxfile.py": "def lint(session):\n    session.install('ruff')\n"
+                    "    session.run('ruff', 'check', 'a')\n"
+                },
+                {"lint": "ruff check a"},
+            ),
+            (
+                {
+                    "pyproject.toml": RUFF
+                    + "[tool.hatch.envs.default.scripts]\nlint = ['ruff check a && mypy a']\n"
+                },
+                {"lint": "ruff check a", "types": "mypy a"},
+            ),
+            (
+                {"pyproject.toml": RUFF + "[tool.poe.tasks]\nlint.cmd = 'ruff check a'\n"},
+                {"lint": "ruff check a"},
+            ),
+            (
+                {
+                    ".github/workflows/ci.yml": "jobs:\n  a:\n    steps:\n      - uses: x\n"
+                    "      - run: |\n          pip install ruff\n"
+                    "          ruff check --output-format=github src\n"
+                    "          pytest -n auto --cov=x tests\n      - run: mypy ${{ matrix.a }}\n"
+                },
+                {"tests": "python3 -m pytest tests", "lint": "ruff check --output-format=github src"},
+            ),
+            (
+                {
+                    "Makefile": "lint:\n\truff check one\n",
+                    "tox.ini": "[testenv:lint]\ncommands = ruff check two\n",
+                },
+                {"lint": "ruff check one"},
+            ),
+            ({"Makefile": "lint:\n\tuv run ruff check a\n"}, {"lint": "uv run ruff check a"}),
+            ({"Makefile": "lint:\n\tpython -m pylint a\n"}, {"lint": "pylint a"}),
+            ({"Makefile": "test:\n\tpytest\n"}, {}),
+            (
+                {"Makefile": "test:\n\tpython3 -m unittest discover -s a\n"},
+                {"tests": "python3 -m unittest discover -s a"},
+            ),
+            (
+                {".github/workflows/ci.yml": "jobs: [\n", "tox.ini": "commands = a\n", "noxfile.py": "def ("},
+                {},
+            ),
+        ],
+    )
+    def test_it_comes_first(self, tmp_path: Path, files: dict[str, str], own: dict[str, str]) -> None:
+        usual = {"pyproject.toml": self.RUFF, "test_a.py": PLAIN_TEST}
+        assert commands(detect_project(build(tmp_path, usual | files))) == self.USUAL | own
+
+    def test_where_it_comes_from_is_said(self, tmp_path: Path) -> None:
+        files = {"pyproject.toml": self.RUFF, "test_a.py": PLAIN_TEST, "Makefile": "lint:\n\truff check a\n"}
+        assert 'The step "lint" is from Makefile.' in detect_project(build(tmp_path, files)).hints
+
+    def test_a_program_that_is_not_there_gives_no_step(self, tmp_path: Path) -> None:
+        files = {"pyproject.toml": self.RUFF, "test_a.py": PLAIN_TEST, "Makefile": "lint:\n\tflake8 a\n"}
+        found = detect_project(build(tmp_path, files), has=lambda program: program == "python3")
+        assert commands(found) == {"tests": "python3 -m pytest -q"}
+        assert 'Left out: "ruff check .", because its program is not found.' in found.hints
+        found = detect_project(tmp_path, has=lambda program: program == "ruff")
+        assert commands(found) == self.USUAL
+
+    def test_the_project_s_own_environment(self, tmp_path: Path) -> None:
+        files = {"pyproject.toml": self.RUFF, "test_a.py": PLAIN_TEST, "Makefile": "lint:\n\truff check a\n"}
+        build(tmp_path, files | {".venv/bin/python": "", ".venv/bin/ruff": ""})
+        assert commands(detect_project(tmp_path, has=lambda program: False)) == {
+            "tests": ".venv/bin/python -m pytest -q",
+            "lint": ".venv/bin/ruff check a",
+        }
+
+    def test_of_another_language(self, tmp_path: Path) -> None:
+        files = {"go.mod": "", "Makefile": "test:\n\tgo test -race ./...\nlint:\n\tgolangci-lint run\n"}
+        assert commands(detect_project(build(tmp_path, files))) == {
+            "vet": "go vet ./...",
+            "tests": "go test -race ./...",
+            "lint": "golangci-lint run",
+        }

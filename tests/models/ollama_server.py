@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from model_server import Respond, Seen, Server, Wire, answer, chunk, serve, stream
+from models.model_server import Respond, Seen, Server, Wire, answer, chunk, serve, stream
 
 Say = Callable[[Any], list[dict[str, Any]]]
 """From a request's body to the messages that the model streams."""

@@ -22,6 +22,7 @@ from headgate.engine.outfit import check_monorepo
 from headgate.errors import ConfigError
 from headgate.host.commandline import split_commands
 from headgate.host.git import INTERNAL, GitFailed, git
+from headgate.models.profile import profile_for
 
 MIN_FREE_MEGABYTES = 100
 _SHELL_WORDS = """
@@ -123,7 +124,9 @@ def check_flow(loaded: Loaded, repo: Path) -> Finding:
         if loaded.config.model:
             named = [loaded.config.model_settings(stage.model) for stage in flow.stages if stage.model]
             with contextlib.suppress(ConfigError):  # what is wrong with the model itself is another check's
-                named.append(loaded.config.model_settings())
+                default = loaded.config.model_settings()
+                profile_for(default)
+                named.append(default)
             for settings in named:
                 check_price(loaded, settings)
     except ConfigError as error:

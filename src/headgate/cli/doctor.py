@@ -122,7 +122,7 @@ async def examine(
     yield check_flow(loaded, root)
     for finding in check_verification(loaded.config, root, environ):
         yield finding
-    async for finding in check_model(loaded.config, root, say, patience, fresh):
+    async for finding in check_model(loaded.config, root, say, patience, fresh, environ):
         yield finding
 
 

@@ -47,7 +47,7 @@ def command(repo: Path | None, force: bool, model: str | None, base_url: str | N
     choice = choose_model(model, base_url, os.environ, _look_for_servers, _ask_which if _can_ask() else None)
     python = "python" if shutil.which("python") and not shutil.which("python3") else "python3"
     git(root, "version")  # before anything is written
-    detection = detect_project(root, python)
+    detection = detect_project(root, python, lambda program: shutil.which(program) is not None)
     existed = write_config(root, render_config(detection, choice.model, choice.base_url), force=force)
     exclude_internal(root)
     for kind in detection.kinds:

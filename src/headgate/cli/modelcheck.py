@@ -6,19 +6,20 @@ the model calls tools, or with `--fresh`, two more tiny questions may follow; ta
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.cli.checkup import Finding, configuration_fault, environment_fault
 from headgate.cli.transportcheck import check_transport, ease
+from headgate.cli.windowcheck import check_window, judge_speed, list_servers
 from headgate.config.endpoint import show_address
 from headgate.config.schema import Config, provider_of
 from headgate.core.messages import Delta, Message, Reply, Request, ToolSpec
 from headgate.core.names import nearest
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
-from headgate.models.base import open_model, open_wire
+from headgate.models.base import find_endpoint, is_hosted, open_model, open_wire
 from headgate.models.failures import KeyRefused, ModelUnknown, QuotaSpent, ServerTrouble, ToolsUnsupported
 from headgate.models.jsontext import UNPARSED, parse_arguments
 
@@ -48,6 +49,8 @@ _SWITCHES = {
     "fits the model.",
     "does not support tools": "Choose a model that can call tools; on Ollama, one with the tag `tools`.",
 }
+_NO_LIST = "it does not list its models"
+_PROXY = "If this machine needs a proxy to reach the internet, set HTTPS_PROXY."
 _FIXES = {
     # What to do is in the sentence itself; this is what one then needs to know.
     "unreachable": "Usual addresses: Ollama http://localhost:11434/v1, llama.cpp http://localhost:8080/v1, "
@@ -73,16 +76,27 @@ PATIENCE = Patience()
 
 
 async def check_model(
-    config: Config, repo: Path, say: Say, patience: Patience, fresh: bool = False
+    config: Config,
+    repo: Path,
+    say: Say,
+    patience: Patience,
+    fresh: bool = False,
+    environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Finding]:
-    """Whether the default model is configured, reachable, streaming and able to call tools."""
+    """Whether the default model is configured, reachable, streaming and able to call tools.
+
+    Where none is configured that can be asked, the servers that `environ` leads to are listed.
+    """
     try:
         settings = config.model_settings()
+        if provider_of(settings.model) == "script":
+            yield await _check_script(settings, repo)
+            return
+        find_endpoint(settings)
     except ConfigError as error:
         yield configuration_fault("model", str(error))
-        return
-    if provider_of(settings.model) == "script":
-        yield await _check_script(settings, repo)
+        for finding in await list_servers(environ) if environ is not None else ():
+            yield finding
         return
     where = f" at {show_address(settings.base_url)}" if settings.base_url else ""
     yield Finding("model", "ok", f"{settings.model}{where}")
@@ -109,13 +123,16 @@ async def _check_server(
 ) -> AsyncIterator[Finding]:
     # The HTTP client is slow to import, and most checks do without.
     from headgate.models.http import list_models
+    from headgate.models.transports.opening import with_num_ctx
 
+    if provider_of(settings.model) == "ollama":
+        settings = await with_num_ctx(settings)
     offered: list[str] | None = None
     say("Asking the server for its models ...")
     try:
         async with asyncio.timeout(total):
             offered = await list_models(settings)
-        told = "it does not list its models" if offered is None else _count(len(offered), "model")
+        told = _NO_LIST if offered is None else _count(len(offered), "model")
     except KeyRefused:
         # Some keys may ask a model and not see the list; whether this one may, the question below shows.
         told = "it does not show this key its models"
@@ -123,10 +140,16 @@ async def _check_server(
         yield environment_fault("server", f"it did not list its models in {total:g} s", _FIXES["silent"])
         return
     except ModelError as error:
-        yield _model_fault("server", error)
+        yield _model_fault("server", error, settings)
         return
-    yield Finding("server", "ok", f"reachable, {told}")
+    reached = Finding("server", "ok", f"reachable, {told}")
+    if told != _NO_LIST:
+        yield reached
     async for finding in _check_reply(settings, offered, say, total, fresh):
+        if told == _NO_LIST and finding.check not in ("reply", "model name"):
+            # It lists no models, but it has answered like a model server.
+            told = ""
+            yield reached
         yield finding
 
 
@@ -159,7 +182,7 @@ async def _check_reply(
             yield transport
         return
     except ModelError as error:
-        yield _model_fault("reply", error)
+        yield _model_fault("reply", error, settings)
         return
     if not listed:
         yield Finding("model name", "note", f'the server answers to "{name}", though it does not list it')
@@ -174,6 +197,9 @@ async def _check_reply(
     yield ease(judge_tool_call(reply), transport)
     if transport:
         yield transport
+    for finding in (judge_speed(reply), await check_window(settings)):
+        if finding:
+            yield finding
 
 
 def judge_tool_call(reply: Reply) -> Finding:
@@ -199,7 +225,13 @@ def judge_tool_call(reply: Reply) -> Finding:
     return Finding("tool calls", "warn", detail, f"It may work nevertheless. If not: {_SWITCH_ON}")
 
 
-def _model_fault(check: str, error: ModelError) -> Finding:
+def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> Finding:
+    if (
+        isinstance(error, ServerTrouble)
+        and error.cause == "unreachable"
+        and is_hosted(find_endpoint(settings))
+    ):
+        return environment_fault(check, str(error), _PROXY)
     if isinstance(error, ServerTrouble):
         return environment_fault(check, str(error), _FIXES[error.cause])
     if isinstance(error, QuotaSpent):

@@ -5,11 +5,13 @@ of several count, and in which order, a person has to say.
 """
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headgate.config.own_commands import Has, find_own_steps
 from headgate.config.projects import (
     Found,
     Kind,
@@ -21,7 +23,7 @@ from headgate.config.projects import (
     find_node,
     find_rust,
 )
-from headgate.config.python_project import find_python, is_source_folder
+from headgate.config.python_project import find_python, is_source_folder, project_interpreter
 from headgate.core.settings import VerifyStep
 
 __all__ = ["Detection", "Kind", "detect_project"]
@@ -60,18 +62,25 @@ class Detection:
     """Steps that a person may want, too."""
 
 
-def detect_project(root: Path, python: str = "python3") -> Detection:
+def detect_project(root: Path, python: str = "python3", has: Has = lambda program: True) -> Detection:
     """Looks at the project's own files; several kinds in one repository are all listed.
 
-    `python` is the interpreter to name where the project has none of its own.
+    `python` is the interpreter to name where the project has none of its own; `has` says which other programs
+    are there.
     """
     folders = list(_folders_with_projects(root))
-    found = _look(root, root, python, folders)
+    found = _with_own_steps(_look(root, root, python, folders), root, root, python, has)
     covered = {item.kind.name for item in found if item.covers_below}
     below = {
         folder: items
         for folder in folders
-        if (items := [item for item in _look(folder, root, python, ()) if item.kind.name not in covered])
+        if (
+            items := [
+                item
+                for item in _with_own_steps(_look(folder, root, python, ()), folder, root, python, has)
+                if item.kind.name not in covered
+            ]
+        )
     }
     kinds = [item.kind for item in found]
     for folder, items in below.items():
@@ -109,6 +118,38 @@ def _look(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[
         # A Makefile next to a project that says how it is tested mostly wraps just that.
         found.append(Found(make.kind) if any(item.steps for item in found) else make)
     return found
+
+
+def _with_own_steps(found: list[Found], folder: Path, root: Path, python: str, has: Has) -> list[Found]:
+    """What was found, with the steps that the project itself names in place of the usual ones."""
+    kinds = [item for item in found if item.kind.name != "Make"]
+    if len(kinds) != 1 or kinds[0].kind.name == "Node":
+        return found  # whose steps they are cannot be told; a package's own scripts are steps already
+    (item,) = kinds
+    interpreter = project_interpreter(folder, root) or python
+    own = find_own_steps(folder, interpreter, has)
+    usual = dict(item.steps)
+    if "tests" in own and (not usual.get("tests") or len(shlex.split(own["tests"].command)) <= 3):
+        del own["tests"]  # the usual command says as much, or there is nothing to run
+    commands: dict[str, str] = {}
+    hints = [f'The step "{step.name}" is from {step.source}.' for step in own.values()]
+    for name, command in usual.items():
+        there = own[name].command if name in own else _that_is_there(command, folder, has)
+        if there:
+            commands[name] = there
+        else:
+            hints.append(f'Left out: "{command}", because its program is not found.')
+    commands |= {name: step.command for name, step in own.items()}
+    changed = replace(item, steps=tuple(commands.items()), hints=(*item.hints, *hints))
+    return [changed if each is item else each for each in found]
+
+
+def _that_is_there(command: str, folder: Path, has: Has) -> str | None:
+    """A linter's command as it can be run here; other commands stay as they are."""
+    plain = re.fullmatch(r"(?:(?P<venv>\S+/bin)/python -m )?(?P<tool>ruff|mypy)(?P<rest>.*)", command)
+    if plain is None or (plain["venv"] and (folder / plain["venv"] / plain["tool"]).exists()):
+        return command
+    return f"{plain['tool']}{plain['rest']}" if has(plain["tool"]) else None
 
 
 def _is_script(kind: Kind) -> bool:

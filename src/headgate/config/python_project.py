@@ -29,7 +29,7 @@ def find_python(folder: Path, root: Path, python: str, projects_below: Collectio
     evidence = evidence or next((path.relative_to(folder).as_posix() for path in sources), None)
     if evidence is None:
         return None
-    own = _interpreter(folder, root)
+    own = project_interpreter(folder, root)
     interpreter = own or python
     steps: list[tuple[str, str]] = []
     hints: list[str] = []
@@ -134,7 +134,7 @@ def _is_pytest_style(source: str) -> bool:
     return "unittest" not in source and bool(re.search(r"^(?:async )?def test", source, re.MULTILINE))
 
 
-def _interpreter(folder: Path, root: Path) -> str | None:
+def project_interpreter(folder: Path, root: Path) -> str | None:
     """The project's own interpreter, of its folder or of one above it."""
     up = ""
     while True:

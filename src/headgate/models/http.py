@@ -13,7 +13,7 @@ from urllib.request import getproxies_environment, proxy_bypass
 import aiohttp
 
 from headgate.errors import ConfigError, ModelRefused, ReplyInvalid
-from headgate.models.base import Endpoint, ModelSettings, Timeouts, find_endpoint, split_model
+from headgate.models.base import Endpoint, ModelSettings, Timeouts, find_endpoint, is_hosted, split_model
 from headgate.models.connections import Connections
 from headgate.models.failures import (
     KeyRefused,
@@ -24,7 +24,7 @@ from headgate.models.failures import (
     show_address,
 )
 from headgate.models.jsontext import decode_json
-from headgate.models.transport import explain_transport
+from headgate.models.transport import CHECK_NETWORK, explain_transport
 
 MAX_REPLY_BYTES = 64 << 20
 _MAX_ERROR_BYTES = 64 << 10
@@ -104,9 +104,8 @@ class HttpClient:
                 response = await self._connections.send(send)
         except aiohttp.ServerTimeoutError as error:
             told = f"{show_address(self.endpoint)} did not accept a connection in"
-            raise ServerTrouble(
-                f"{told} {self._timeouts.connect:g} s: start it, or correct base_url.", "unreachable"
-            ) from error
+            helps = CHECK_NETWORK if is_hosted(self.endpoint) else "start it, or correct base_url"
+            raise ServerTrouble(f"{told} {self._timeouts.connect:g} s: {helps}.", "unreachable") from error
         except TimeoutError as error:
             told = f"{show_address(self.endpoint)} sent no answer in {wait:g} s."
             raise ServerTrouble(told, "silent") from error

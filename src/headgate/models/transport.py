@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from headgate.errors import ModelError, ModelRefused
-from headgate.models.base import Endpoint
+from headgate.models.base import Endpoint, is_hosted
 from headgate.models.failures import ServerTrouble, show_address
 
+CHECK_NETWORK = "check this machine's network connection"
 _NO_WAY = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.EADDRNOTAVAIL}
 
 
@@ -21,9 +22,10 @@ def explain_transport(endpoint: Endpoint, error: Exception) -> ModelError:
         case aiohttp.InvalidURL():
             return ModelRefused(f"{server} has no valid address: correct base_url.")
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
+            correct = "" if is_hosted(endpoint) else "correct base_url, or "
             return ModelRefused(
                 f"{server} has a certificate that is not trusted{_certificate_fault(error)}: "
-                "correct base_url, or let this machine trust the certificate."
+                f"{correct}let this machine trust the certificate."
             )
         case aiohttp.ClientHttpProxyError() | aiohttp.ClientProxyConnectionError():
             return ServerTrouble(
@@ -47,6 +49,8 @@ def explain_transport(endpoint: Endpoint, error: Exception) -> ModelError:
 
 def _unknown_host(endpoint: Endpoint, error: OSError) -> ServerTrouble:
     host = urlsplit(endpoint.root).hostname
+    if is_hosted(endpoint):
+        return ServerTrouble(f'The host "{host}" cannot be found: {CHECK_NETWORK}.', "unreachable")
     if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
         return ServerTrouble(
             f'The host "{host}" cannot be looked up now: check the network, or correct base_url.',
@@ -56,7 +60,9 @@ def _unknown_host(endpoint: Endpoint, error: OSError) -> ServerTrouble:
 
 
 def _no_connection(endpoint: Endpoint, error: OSError) -> ServerTrouble:
-    if error.errno == errno.ECONNREFUSED:
+    if is_hosted(endpoint) and error.errno != errno.ECONNRESET:
+        told = f"{show_address(endpoint)} cannot be reached: {CHECK_NETWORK}."
+    elif error.errno == errno.ECONNREFUSED:
         told = f"Nothing listens at {endpoint.root}: start the model server or correct base_url."
     elif error.errno in _NO_WAY:
         told = f"There is no way to {endpoint.root} from here: check the network, or correct base_url."

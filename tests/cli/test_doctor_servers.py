@@ -1,0 +1,170 @@
+"""What `headgate doctor` says about Ollama, about servers that are none, and about hosted models offline."""
+
+import errno
+import os
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp.client_reqrep import ConnectionKey
+from loopback import listing
+
+from headgate.cli.checkup import Finding
+from headgate.cli.doctor import examine
+from headgate.cli.windowcheck import judge_speed
+from headgate.core.messages import Message, Reply, Timing, Usage
+from headgate.models.base import Endpoint
+from headgate.models.transport import explain_transport
+from models.model_server import answer, serve
+from models.ollama_server import calling, ollama
+
+REMEDY = (
+    "Write model: ollama/qwen3:8b, for which Headgate sets the window, "
+    "or start Ollama with OLLAMA_CONTEXT_LENGTH=32768 ollama serve."
+)
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-user-config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    return folder
+
+
+async def findings(repo: Path, environ: dict[str, str] | None = None, **flags: str) -> list[Finding]:
+    """What is said about the model."""
+    own = {"PATH": os.environ["PATH"], "HEADGATE_SERVERS": ""} | (environ or {})
+    found = [finding async for finding in examine(repo, None, flags, own)]
+    start = next(index for index, item in enumerate(found) if item.check in ("model", "server"))
+    return found[start:]
+
+
+def say(body: Any) -> list[dict[str, Any]]:
+    return [calling("report_ready", ok=True)]
+
+
+async def test_ollama_s_own_api(repo: Path) -> None:
+    async with ollama(say=say) as (server, habits):
+        found = await findings(repo, model="ollama/qwen3:8b", base_url=server.url)
+    assert found == [
+        Finding("model", "ok", f"ollama/qwen3:8b at {server.url}"),
+        Finding("server", "ok", "reachable, 1 model"),
+        Finding("streaming", "note", "a reply came in one piece: a task's progress will be less visible"),
+        Finding("tool calls", "ok", "the model called the tool that it was offered"),
+        Finding("tool transport", "ok", "native: the server's own calls work"),
+        Finding("speed", "ok", "the model writes 6 tokens a second; the server loaded it in 3 s"),
+        Finding("context window", "ok", "16,384 tokens"),
+    ]
+    assert {body["options"]["num_ctx"] for body in habits.chats} == {16_384}
+
+
+async def test_a_model_of_ollama_s_that_has_a_small_window(repo: Path) -> None:
+    async with ollama(say=say, models={"qwen3:8b": {"context_length": 8192}}) as (server, _):
+        found = await findings(repo, model="ollama/qwen3:8b", base_url=server.url)
+    assert found[-1] == Finding(
+        "context window", "warn", "8,192 tokens", "Set a larger num_ctx for this model in `models`."
+    )
+
+
+async def test_ollama_s_other_api_has_its_default_window(repo: Path) -> None:
+    async with ollama(say=say) as (server, _):
+        found = await findings(repo, model="openai/qwen3:8b", base_url=server.url)
+    detail = "4,096 tokens, and Ollama silently cuts off what does not fit"
+    assert found[-1] == Finding("context window", "warn", detail, REMEDY)
+    async with ollama(say=say, default_window=32_768) as (server, _):
+        found = await findings(repo, model="openai/qwen3:8b", base_url=server.url)
+    assert found[-1] == Finding("context window", "ok", "32,768 tokens")
+
+
+async def test_a_model_that_ollama_does_not_have(repo: Path) -> None:
+    async with ollama(say=say) as (server, _):
+        found = await findings(repo, model="ollama/qwen3:30b", base_url=server.url)
+    assert (found[-1].check, found[-1].fault) == ("model name", "configuration")
+    assert "Get it with `ollama pull qwen3:30b`" in found[-1].detail
+    assert found[-1].fix == "Did you mean ollama/qwen3:8b?"
+
+
+async def test_a_web_server_is_not_called_reachable(repo: Path) -> None:
+    page = b"<!doctype html><html><head><title>Welcome</title></head></html>"
+    for status in (200, 404):
+        async with serve(answer(page, status, content_type="text/html")) as server:
+            found = await findings(repo, model="openai/m", base_url=server.url)
+        assert [(item.check, item.status) for item in found[:1]] == [("model", "ok")]
+        assert [item.status for item in found[1:]] == ["fail"]
+
+
+async def test_a_local_name_without_a_server(repo: Path) -> None:
+    listed = {"/api/version": {"version": "1"}, "/api/tags": {"models": [{"name": "qwen3-coder:30b"}]}}
+    with listing(listed) as url:
+        environ = {"HEADGATE_SERVERS": url, "OPENAI_API_KEY": "sk-hosted"}
+        found = await findings(repo, environ, model="openai/qwen3-coder")
+    assert (found[0].check, found[0].fault) == ("model", "configuration")
+    assert found[0].detail.startswith('OpenAI has no model "qwen3-coder", and no other server is named.')
+    assert found[1:] == [
+        Finding(
+            "server",
+            "note",
+            f"Found Ollama at {url} with 1 model: qwen3-coder:30b.",
+            f"Write model: ollama/qwen3-coder:30b and base_url: {url}.",
+        )
+    ]
+
+
+async def test_no_model_at_all(repo: Path) -> None:
+    found = await findings(repo)
+    assert [item.check for item in found] == ["model"]
+    assert found[0].detail.startswith("No model is configured")
+
+
+@pytest.mark.parametrize(
+    ("provider", "root", "name"),
+    [
+        ("openai", "https://api.openai.com/v1", "api.openai.com"),
+        ("anthropic", "https://api.anthropic.com/v1", "api.anthropic.com"),
+    ],
+)
+def test_offline_with_a_hosted_model(provider: Any, root: str, name: str) -> None:
+    """The advice is about the network: nothing about base_url, and nothing about servers on this machine."""
+    endpoint = Endpoint(provider, "m", root, {}, ())
+    for error in (_dns_error(name), _refused(name)):
+        told = str(explain_transport(endpoint, error))
+        assert "check this machine's network connection" in told
+        assert "base_url" not in told
+
+
+async def test_offline_the_doctor_says_nothing_about_local_servers(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy that is not there stands for a network that is not there."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    for model in ("anthropic/claude-x", "openai/gpt-5"):
+        found = await findings(repo, {"HEADGATE_API_KEY": "k"}, model=model)
+        assert (found[-1].check, found[-1].fault) == ("server", "environment")
+        assert found[-1].fix == "If this machine needs a proxy to reach the internet, set HTTPS_PROXY."
+        assert "base_url" not in found[-1].detail
+
+
+def _key(host: str) -> ConnectionKey:
+    return ConnectionKey(host, 443, True, True, None, None, None)
+
+
+def _dns_error(host: str) -> Exception:
+    return aiohttp.ClientConnectorDNSError(_key(host), socket.gaierror(socket.EAI_NONAME, "unknown"))
+
+
+def _refused(host: str) -> Exception:
+    return aiohttp.ClientConnectorError(_key(host), OSError(errno.ENETUNREACH, "unreachable"))
+
+
+def test_speed_is_told_where_the_server_tells() -> None:
+    said = Message("assistant", "Hi")
+    assert judge_speed(Reply(said, Usage(10, 20))) is None
+    assert judge_speed(Reply(said, Usage(10, 20), timing=Timing())) is None
+    finding = judge_speed(Reply(said, Usage(10, 20), timing=Timing(0.1, 0.5, 2.0)))
+    assert finding == Finding("speed", "ok", "the model writes 10 tokens a second")
