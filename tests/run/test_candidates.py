@@ -92,7 +92,7 @@ def test_the_built_in_flow_ends_in_bounded_time_with_an_honest_report(tmp_path: 
     )
     tried = [event.body for event in events if isinstance(event.body, CandidateTried)]
     assert (report.state, report.reason, report.files_changed) == ("STUCK", "stage_failed", ())
-    assert 0 < len(tried) == len(model.requests) < 60
+    assert 0 < len(tried) == len(model.requests) - 1 < 60  # the last request asks for hypotheses
     assert not [body for body in tried if body.verdict == "passed"]
     assert f"Answers tried: {len(tried)} (" in report.summary
     assert (tmp_path / "cart.py").read_text() == CART

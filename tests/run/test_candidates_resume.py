@@ -51,7 +51,7 @@ FLOW = Flow(
     ),
     checks=Checks(verify=True),
 )
-ANSWERS = ["echo 0", "```sh\necho 1\n```", "  echo 1", "```sh\necho 4\n```", "echo 5"]
+ANSWERS = ["echo 0", "```sh\necho 1\n```", "  echo 1", "```sh\necho 4\n```", "echo 5", "Something broke it."]
 VERDICTS = ["unchanged", "failed", "repeated", "passed"]
 CHECK = 'test ! -e broken && test "$(sh calc.sh)" = 4 || { echo "calc.sh:1: not 4"; exit 1; }'
 

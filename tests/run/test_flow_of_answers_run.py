@@ -116,8 +116,8 @@ def test_answers_alone_where_the_check_passes_from_the_start(tmp_path: Path) -> 
 def test_answers_alone_of_which_none_passes(tmp_path: Path) -> None:
     ran = run(tmp_path, LINE % "skip" + "checks: [verify]\n", BROKEN, USELESS)
     assert told(ran.report) == ("STUCK", "verify_loops", False)
-    # The same questions are not asked again, and nobody is asked for hypotheses.
-    assert (ran.stages, ran.requests, ran.verifications) == (["line"], 1, [(True, False), (False, False)])
+    # The same questions are not asked again; the last request is for hypotheses.
+    assert (ran.stages, ran.requests, ran.verifications) == (["line"], 2, [(True, False), (False, False)])
     assert not [event for event in ran.events if isinstance(event.body, FixAttempted)]
     assert (tmp_path / "cart.py").read_text() == BROKEN
 
@@ -126,7 +126,7 @@ def test_an_answer_that_passes_only_in_a_copy_ends_stuck(tmp_path: Path) -> None
     only_in_a_copy = f"{TESTS} && test $PWD != {tmp_path}"
     ran = run(tmp_path, LINE % "fail" + "checks: [verify]\n", BROKEN, check=only_in_a_copy)
     assert told(ran.report) == ("STUCK", "verify_loops", False)
-    assert (ran.stages, ran.requests, ran.verifications) == (["line"], 1, [(True, False), (False, False)])
+    assert (ran.stages, ran.requests, ran.verifications) == (["line"], 2, [(True, False), (False, False)])
 
 
 @pytest.mark.parametrize("cart", [SOUND, BROKEN], ids=["sound", "broken"])

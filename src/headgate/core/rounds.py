@@ -28,12 +28,12 @@ class Round:
     ran: bool = False
     """A command was run."""
 
-    def take(self, body: ev.ToolStarted) -> None:
-        """Takes a call in that is about to run."""
-        for change in body.changes:
+    def take(self, call: ev.ToolStarted, *, ok: bool) -> None:
+        """Takes a call in that has ended. A write that failed wrote nothing."""
+        for change in call.changes if ok else ():
             before, _ = self.written.get(change.path, (change.before, None))
             self.written[change.path] = (before, change.after)
-        self.ran = self.ran or (body.category == "run" and body.name != "run_tests")
+        self.ran = self.ran or (call.category == "run" and call.name != "run_tests")
 
     def is_idle(self, failures: list[Failure], tree: str, reason: str, failing: tuple[str, ...]) -> bool:
         """Whether nothing has changed since the last of these failures, given what the next run found.

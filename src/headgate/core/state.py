@@ -278,9 +278,9 @@ class State:
                 self.open_calls[body.call] = body
                 for change in body.changes:
                     self.first_hashes.setdefault(change.path, change.before)
-                self.round.take(body)
             case ev.ToolFinished() as body:
-                self.open_calls.pop(body.call, None)
+                if begun := self.open_calls.pop(body.call, None):
+                    self.round.take(begun, ok=body.ok)
                 self._count_call(body)
             case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
                 self.feedback[slug.removeprefix("correct_")] += 1

@@ -52,7 +52,9 @@ async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: b
 
 def keep_conclusion(run: StageRun, note: Note) -> None:
     """What the model says in its final turn is kept, although a check does not accept it."""
-    run.record(StageDoneSignalled(note=note.model_copy(update={"accepted": False})))
+    refused = note.model_copy(update={"accepted": False})
+    if run.state.conclusion != refused:  # it is there already if a crash came right after it
+        run.record(StageDoneSignalled(note=refused))
 
 
 def named_files(job: Job) -> tuple[str, ...]:

@@ -88,9 +88,12 @@ async def ask_for_hypotheses(job: Job, why: Decision) -> None:
     concluded = why.reason in CUT_SHORT and why.reason in state.final_turns
     if state.hypotheses or not state.replies or concluded or why.reason in SPENT:
         return
-    stage, conversation = await _last_conversation(job)
+    stage, conversation = _last_conversation(job)
     tried = condense(state.failures) or condense_answers(state.candidates)
     message = fill("hypotheses", reason=_say_end(job, why), failures=tried).strip()
+    if not conversation:  # whole answers enter none
+        conversation = [Message("system", system_message(job, stage))]
+        message = f"{await asyncio.to_thread(opening_message, job, stage)}\n\n{message}"
     request = Request([*conversation, Message("user", job.redact(clean_text(message)))])
     try:
         reply = await reply_in_time(job, stage.model, request)
@@ -103,15 +106,13 @@ async def ask_for_hypotheses(job: Job, why: Decision) -> None:
     await job.log.commit()
 
 
-async def _last_conversation(job: Job) -> tuple[Stage, Sequence[Message]]:
-    """The latest conversation and its stage; where answers were asked for, there is none: only the task."""
+def _last_conversation(job: Job) -> tuple[Stage, Sequence[Message]]:
+    """The latest stage that has a conversation, with what the model sees of it; else the latest stage."""
     entered = [job.stage(attempt.stage) for attempt in job.state.stages.values()]
     for stage in reversed(entered):
         if stage.candidates is None and (view := job.transcript_of(stage).view):
             return stage, view
-    stage = entered[-1] if entered else job.flow.stages[0]
-    task = await asyncio.to_thread(opening_message, job, stage)
-    return stage, [Message("system", system_message(job, stage)), Message("user", job.redact(task))]
+    return entered[-1] if entered else job.flow.stages[0], ()
 
 
 def _say_end(job: Job, why: Decision) -> str:
