@@ -77,7 +77,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.ReplyFailed() as body:
             return f"Model: {body.detail}"
         case ev.TaskStatusGiven() as body:
-            return f"Status: {body.status}: {_words(body.now)}"
+            return f"Status: {body.status}: {_status(body)}"
         case ev.StopAsked():
             return "Asked to conclude"
         case ev.DecisionMade(action="nudge") as body:
@@ -192,6 +192,12 @@ def _count(number: int, what: str) -> str:
 
 def _words(text: str) -> str:
     return " ".join(text.split())[:120]
+
+
+def _status(body: ev.TaskStatusGiven) -> str:
+    """What the model does now, what it has done and what remains: whatever it said about them."""
+    parts = (("", body.now), ("done: ", body.done), ("pending: ", body.pending))
+    return "; ".join(f"{name}{_words(text)}" for name, text in parts if text.strip())
 
 
 def _first_clause(text: str) -> str:
