@@ -171,8 +171,8 @@ def _repetition(run: StageRun, name: str, key: str) -> CallRepeated | None:
     if not limit or count < limit:
         return None
     return CallRepeated(
-        f"{name} was not run: this very call has brought the same {count} times in a row."
-        " Its result is above: use it, or do something else."
+        f"{name} was refused: this call has returned the same result {count} times in a row."
+        " That result is above: use it, or do something else."
     )
 
 

@@ -3,18 +3,21 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from headgate.checks.activity import check_activity
 from headgate.config.texts import fill
 from headgate.core.events import CheckFinished, Note, StageDoneSignalled
 from headgate.core.messages import clean_text
-from headgate.core.rules import Fail, Pass
+from headgate.core.namedtests import find_tests
+from headgate.core.rules import Decision, Fail, Pass
 from headgate.core.words import path_words
 from headgate.errors import ToolError
 from headgate.host.workspace import show_path
 from headgate.run.job import Job, StageRun
 
+MOST_LOOKED_AT = 200
 MOST_NAMED = 10
 """A task that lists more files than this does not mean that each has to be read first."""
 
@@ -35,8 +38,12 @@ async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: b
     await run.job.log.commit()
     needs_diff = run.stage.checks.code_changed
     changed = bool(await run.job.tree.changed_files()) if needs_diff else False
-    named = await asyncio.to_thread(named_files, run.job) if run.stage.checks.named_files else ()
-    verdict = check_activity(run.stage.checks, run.state, changed, named)
+    checks = run.stage.checks
+    named = await asyncio.to_thread(named_files, run.job) if checks.named_files else ()
+    tests = await asyncio.to_thread(named_tests, run.job) if checks.named_tests else ()
+    lacking = len(run.state.files_read) < checks.files_read
+    readable = await asyncio.to_thread(count_readable, run.job, checks.files_read) if lacking else None
+    verdict = check_activity(checks, run.state, changed, named, tests, readable)
     if isinstance(verdict, Pass):
         run.record(StageDoneSignalled(note=note, implied=implied))
         run.record(CheckFinished(check="exit", verdict="pass"))
@@ -56,6 +63,32 @@ def named_files(job: Job) -> tuple[str, ...]:
         if len(found) == MOST_NAMED:
             break
     return tuple(found)
+
+
+def named_tests(job: Job) -> tuple[str, ...]:
+    """The tests that exist for what the task names, as they are shown."""
+    return tuple(map(show_path, find_tests(job.task.goal, list(job.context.workspace.files()))))
+
+
+def count_readable(job: Job, most: int) -> int:
+    """How many files a model could read, up to `most`; in a large repository only some are looked at."""
+    found = 0
+    for path in islice(job.context.workspace.files(), MOST_LOOKED_AT):
+        with suppress(ToolError):
+            found += not job.context.workspace.read(path).is_binary
+        if found >= most:
+            break
+    return found
+
+
+async def judge_exhausted(run: StageRun, decision: Decision) -> Decision:
+    """A stage that is to read, and in which nothing was read, fails where it would otherwise be left."""
+    must_read = run.stage.checks.files_read and not run.state.files_read
+    if decision.action != "advance" or decision.reason == "done" or not must_read:
+        return decision
+    if not await asyncio.to_thread(count_readable, run.job, 1):
+        return decision
+    return Decision("fail", decision.reason, "no file was read")
 
 
 def clean_value(run: StageRun, value: Any) -> Any:

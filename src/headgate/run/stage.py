@@ -21,6 +21,7 @@ from headgate.core.milestones import say_reason
 from headgate.core.rules import Action, Decision, decide, wait_seconds
 from headgate.models.base import find_window
 from headgate.run.candidates import settle, take_candidate
+from headgate.run.exits import judge_exhausted
 from headgate.run.job import Entrance, Job, StageRun
 from headgate.run.opening import opening_message, stage_message, system_message
 from headgate.run.turn import finish_turn, take_turn, tell
@@ -37,7 +38,7 @@ async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
         if job.stopping() and not run.state.stopped:
             run.record(StopAsked())
             await job.log.commit()
-        decision = decide(run.tally(), stage.budget)
+        decision = await judge_exhausted(run, decide(run.tally(), stage.budget))
         match decision.action:
             case "continue":
                 await _make_room(run)
