@@ -46,6 +46,8 @@ class PlanItem(Body):
     goal: str = ""
     status: Status = "pending"
     priority: Literal["low", "normal", "high", "critical"] = "normal"
+    writes: bool = True
+    """False where the model said that the step changes no file."""
     reason: str = ""
     """Why it was skipped."""
 

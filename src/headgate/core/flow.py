@@ -254,7 +254,7 @@ class Flow(Data):
     replan_max: int = Field(2, ge=0)
     """How often the plan is written anew because one of its steps failed."""
     skip_readonly: bool = False
-    """Skip steps of the plan that only read."""
+    """Skip steps of the plan that say `writes: false`."""
 
     @field_validator("checks", mode="before")
     @classmethod

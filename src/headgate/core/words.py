@@ -12,6 +12,11 @@ def path_words(text: str) -> list[str]:
     return [word for word in found if "." in word[1:] and len(word) <= LONGEST]
 
 
+def is_question(text: str) -> bool:
+    """Whether a text ends with a question mark, as a question does in most languages."""
+    return text.rstrip(" \t\r\n\"')\u201d\u2019*_`").endswith(("?", "\uff1f", "\u061f"))
+
+
 def times(count: int) -> str:
     """`once`, `twice`, `3 times`."""
     return {1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -39,6 +39,7 @@ class PlanStep(BaseModel):
     goal: str | None = Field(default=None, max_length=2_000)
     priority: Priority | None = None
     status: Status | None = None
+    writes: bool | None = Field(default=None, description="false if the step changes no file")
 
 
 class PlanTasks(Args):
