@@ -451,8 +451,15 @@ class TaskEnded(Body):
     """Where Headgate itself failed, if it did."""
 
 
+class TaskReport(Body):
+    """The structured report, recorded together with the task's end: the fields that scripts rely on."""
+
+    kind: Literal["task_report"] = "task_report"
+    report: dict[str, Any]
+
+
 class TaskReportInvalid(Body):
-    """The task's report is not as scripts expect it: a bug in Headgate. `codes` say what is wrong."""
+    """The task's report is not as scripts expect it: its log or Headgate is at fault. `codes` say how."""
 
     kind: Literal["task_report_invalid"] = "task_report_invalid"
     codes: tuple[str, ...]
@@ -490,6 +497,7 @@ AnyBody = Annotated[
     | ApplyFinished
     | ApplyRefused
     | TaskEnded
+    | TaskReport
     | TaskReportInvalid,
     Field(discriminator="kind"),
 ]

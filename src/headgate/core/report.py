@@ -2,12 +2,14 @@
 
 import re
 from collections import Counter
+from copy import copy
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from headgate.core import events as ev
 from headgate.core.milestones import say_reason
-from headgate.core.report_check import ERROR_CHARS
+from headgate.core.report_check import ERROR_CHARS, REQUIRED, report_problems
 from headgate.core.state import State
 from headgate.core.task import Constraints, TaskState
 from headgate.core.words import times
@@ -140,6 +142,20 @@ def build_report(state: State) -> Report:
     )
 
 
+def report_events(state: State, ended: ev.TaskEnded, at: float) -> list[ev.AnyBody]:
+    """What the log is told about a task that is about to end so: its report, and whether that is one."""
+    after = copy(state)
+    after.apply(ev.Event(state.last_seq, state.task, "", 0, at, ended))
+    report = build_report(after).model_dump(mode="json")
+    kept = {name: report[name] for name in REQUIRED}
+    if report["error"] is not None:
+        kept["error"] = report["error"]
+    bodies: list[ev.AnyBody] = [ev.TaskReport(report=kept)]
+    if codes := report_problems(report):
+        bodies.append(ev.TaskReportInvalid(codes=codes))
+    return bodies
+
+
 def _summary(state: State) -> str:
     if state.status == "PROPOSED" and state.refusal:
         return f"Not applied, and nothing was changed: {state.refusal}\n{state.summary}"
@@ -261,7 +277,8 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
 
 def render_markdown(report: Report, state: State) -> str:
     """The report as a page: for `context/` after a success, for `stuck/` otherwise."""
-    lines = [f"# {report.state}: {report.description.splitlines()[0]}", "", report.summary, ""]
+    title = next(iter(report.description.splitlines()), report.task_id)
+    lines = [f"# {report.state}: {title}", "", report.summary, ""]
     lines += ["## Why", "", state.goal, ""]
     if rendered := report.constraints.render():
         lines += [rendered, ""]
