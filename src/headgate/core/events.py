@@ -234,6 +234,13 @@ class StageDoneSignalled(Body):
     """The model just stopped calling tools."""
 
 
+class AnswerGiven(Body):
+    """The model answered a task that is a question, or a flow that only reads. The latest one counts."""
+
+    kind: Literal["answer_given"] = "answer_given"
+    text: str
+
+
 class CheckFinished(Body):
     """A stage's or a flow's check was run."""
 
@@ -478,6 +485,7 @@ AnyBody = Annotated[
     | StopAsked
     | PlanWritten
     | StageDoneSignalled
+    | AnswerGiven
     | CheckFinished
     | DecisionMade
     | ViewCompacted

@@ -36,6 +36,7 @@ _DOING = {
     "plan": "planning...",
     "implement": "implementing changes...",
     "work": "working...",
+    "answer": "reading...",
 }
 
 
@@ -137,6 +138,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"The proposal was not applied; nothing was changed: {body.detail}"
         case ev.ApplyRefused() as body:
             return f"The proposal no longer applies; nothing was changed: {'; '.join(body.conflicts)}"
+        case ev.TaskEnded(state="SUCCESS", verified=False, files_changed=()) if state.answer:
+            return "SUCCESS (answered)"
         case ev.TaskEnded(state="SUCCESS", verified=False):
             return "SUCCESS (not verified)"
         case ev.TaskEnded() as body:

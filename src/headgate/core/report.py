@@ -39,6 +39,8 @@ class Report(BaseModel):
     summary: str
     model_says: str
     """The model's own last words about its work: not measured, and never what the rest is based on."""
+    answer: str
+    """What the model answered, whole, where the task changed nothing because it is a question."""
     error: str | None = None
     constraints: Constraints
     flow: str
@@ -104,6 +106,7 @@ def build_report(state: State) -> Report:
         reason=state.reason,
         summary=_summary(state) if told else "",
         model_says=last_words(state) if told else "",
+        answer=state.answer if state.status == "SUCCESS" and not state.files_changed else "",
         error=error,
         constraints=state.constraints,
         flow=state.flow.name if state.flow else "",
@@ -166,8 +169,9 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
     """What was done, why, and how it was verified. What the model says and what was measured stay apart."""
     if ending == "CANCELLED":
         return ""  # what was attempted in a cancelled task is not documented
-    said = last_words(state)
-    lines = [_headline(state, ending, reason, detail)]
+    answered = ending == "SUCCESS" and not files and bool(state.answer)
+    said = "" if answered else last_words(state)  # the answer is shown by itself
+    lines = [_headline(state, ending, reason, detail, answered)]
     mute = state.feedback["text_only"] + state.feedback["bad_reply"]
     if ending == "STUCK" and not state.tool_calls and mute > 1:
         lines.append(
@@ -251,10 +255,12 @@ def last_words(state: State) -> str:
     return next((" ".join(summary.split()) for summary in said if summary), "")
 
 
-def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
+def _headline(state: State, ending: TaskState, reason: str, detail: str, answered: bool = False) -> str:
     match ending:
         case "SUCCESS" if state.passing_run:
             return f"Verified by {state.passing_run}."
+        case "SUCCESS" if answered:
+            return "Answered."
         case "SUCCESS":
             flow_verifies = state.flow is None or state.flow.checks.verify
             why = "no verification steps are configured" if flow_verifies else "this flow has no verification"

@@ -45,6 +45,8 @@ class StageState:
     plan_written: bool = False
     done: ev.Note | None = None
     verdict: Verdict | None = None
+    refused_by: Counter[str] = field(default_factory=Counter)
+    """How often each check has refused the closing signal in this attempt."""
     final_granted: bool = False
     final_turns: int = 0
     """Replies since the final turn was granted. One that cannot be used gets one more."""
@@ -151,6 +153,7 @@ class StageState:
             case ev.CheckFinished(verdict="pass"):
                 self.verdict = Pass()
             case ev.CheckFinished(verdict="fail"):
+                self.refused_by[body.check] += 1
                 self.verdict, self.done = Fail(body.check, body.reason), None
             case ev.CheckFinished(verdict="broken"):
                 self.verdict = Broken(body.reason)

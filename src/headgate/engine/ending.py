@@ -54,7 +54,7 @@ class Rest:
         """Records how it ended, with what really differs in the tree, and writes the report."""
         log = self.log
         trouble = await self._release()
-        changes = Changes() if is_proposing else await self.tree.final_changes()
+        changes = Changes() if is_proposing else await self._changes()
         summary = write_summary(log.state, ending, why.reason, why.detail, changes.files)
         ended = TaskEnded(
             state=ending,
@@ -75,6 +75,13 @@ class Rest:
         keep = {*report.run_ids, *self.store.failed_runs()}
         await asyncio.to_thread(prune_runs, self.folder.runs, keep, self.now())
         return report
+
+    async def _changes(self) -> Changes:
+        state = self.log.state
+        if state.stages and not state.may_change and not state.run_ids:
+            # Nothing could write or run: what differs was changed by somebody else meanwhile.
+            return Changes(tree=state.baseline)
+        return await self.tree.final_changes()
 
     async def _release(self) -> list[str]:
         """Gives up what was kept of protected files; says which of those could not be put back."""

@@ -8,15 +8,17 @@ from typing import Any
 
 from headgate.checks.activity import check_activity
 from headgate.config.texts import fill
-from headgate.core.events import CheckFinished, Note, StageDoneSignalled
+from headgate.core.events import AnswerGiven, CheckFinished, Note, StageDoneSignalled
 from headgate.core.messages import clean_text
 from headgate.core.namedtests import find_tests
 from headgate.core.rules import Decision, Fail, Pass
-from headgate.core.words import path_words
+from headgate.core.words import is_question, path_words
 from headgate.errors import ToolError
 from headgate.host.workspace import show_path
 from headgate.run.job import Job, StageRun
 
+ANSWER_CHARS = 20_000
+"""What is kept of an answer."""
 MOST_LOOKED_AT = 200
 MOST_NAMED = 10
 """A task that lists more files than this does not mean that each has to be read first."""
@@ -25,12 +27,16 @@ MOST_NAMED = 10
 async def answer_done(run: StageRun, data: Mapping[str, Any]) -> tuple[bool, str]:
     """The model's closing signal: whether it is accepted, and the answer to it."""
     note = Note.model_validate({key: clean_value(run, value) for key, value in data.items()})
-    missing = await try_exit(run, note)
+    missing = await try_exit(run, note, answer=clean_value(run, str(data["summary"])))
     return (False, fill("not_done", stage=run.stage.id, reason=missing)) if missing else (True, "ok")
 
 
-async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: bool = False) -> str:
+async def try_exit(
+    run: StageRun, note: Note, *, answer: str = "", implied: bool = False, quiet: bool = False
+) -> str:
     """Runs the stage's checks; returns what is missing, or nothing if the stage may be left.
+
+    `answer`: the model's words, whole, which the log keeps where they are all that the task asks for.
 
     What they say is recorded with the answer to the model, in the caller's commit. `quiet` records only
     success: for rules that are tried after every turn.
@@ -43,13 +49,30 @@ async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: b
     tests = await asyncio.to_thread(named_tests, run.job) if checks.named_tests else ()
     lacking = len(run.state.files_read) < checks.files_read
     readable = await asyncio.to_thread(count_readable, run.job, checks.files_read) if lacking else None
-    verdict = check_activity(checks, run.state, changed, named, tests, readable)
+    question = is_question(run.job.task.goal)
+    verdict = check_activity(checks, run.state, changed, named, tests, readable, question)
     if isinstance(verdict, Pass):
+        if answer.strip() and _is_answer(run):
+            run.record(AnswerGiven(text=_cut(answer.strip())))
         run.record(StageDoneSignalled(note=note, implied=implied))
         run.record(CheckFinished(check="exit", verdict="pass"))
     elif isinstance(verdict, Fail) and not quiet:
         run.record(CheckFinished(check=verdict.kind, verdict="fail", reason=verdict.reason))
     return "" if isinstance(verdict, Pass) else verdict.reason
+
+
+def _is_answer(run: StageRun) -> bool:
+    """Whether what the model says at the end of this stage answers the task: the flow's last stage does."""
+    stages, specs = run.job.stages(), [tool.spec for tool in run.job.tools.values()]
+    writes = any(
+        spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs
+    )
+    return run.stage.id == stages[-1].id and (is_question(run.job.task.goal) or not writes)
+
+
+def _cut(text: str) -> str:
+    rest = len(text) - ANSWER_CHARS
+    return text if rest <= 0 else f"{text[:ANSWER_CHARS]}\n[... {rest:,} more characters ...]"
 
 
 def named_files(job: Job) -> tuple[str, ...]:

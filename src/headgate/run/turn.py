@@ -188,8 +188,8 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
     # A model that tells what it will do before it has done anything has not ended; said twice, it has.
     meant = bool(run.state.calls) or run.state.faults["text_only"] > 0 or run.state.final_granted
     if run.stage.allow_missing_done and message.content.strip() and meant:
-        summary = run.job.redact(message.content.strip())[:2_000]
-        missing = await try_exit(run, Note(summary=summary), implied=True)
+        text = run.job.redact(message.content.strip())
+        missing = await try_exit(run, Note(summary=text[:2_000]), answer=text, implied=True)
         if missing and not run.state.final_granted:
             tell(run, "correct_not_done", fill("not_done", stage=run.stage.id, reason=missing))
         return
