@@ -167,7 +167,9 @@ def test_whoever_chooses_is_obeyed(tmp_path: Path) -> None:
 
 def test_where_nothing_is_to_be_repaired_the_flow_is_staged(tmp_path: Path) -> None:
     repair, staged = load_flow("repair", tmp_path), load_flow("staged", tmp_path)
-    otherwise = [stage.model_copy(update={"when": None}) for stage in repair.stages if stage.when == "no_suspects"]
+    otherwise = [
+        stage.model_copy(update={"when": None}) for stage in repair.stages if stage.when == "no_suspects"
+    ]
     assert otherwise == list(staged.stages)
     assert (repair.checks, repair.fix) == (staged.checks, staged.fix)
 
@@ -179,7 +181,9 @@ def test_where_nothing_is_to_be_repaired_the_flow_is_staged(tmp_path: Path) -> N
 def test_a_plan_mode_leaves_the_questions_of_repair_alone(
     tmp_path: Path, mode: str, stages: list[str] | None
 ) -> None:
-    config = Config.model_validate({"verification": STEPS, "task_flow_mode": "repair", "task_plan_mode": mode})
+    config = Config.model_validate(
+        {"verification": STEPS, "task_flow_mode": "repair", "task_plan_mode": mode}
+    )
     flow = flow_from_config(config, None, tmp_path)
     questions = ["line", "missing", "rewrite", "again", "function"]
     assert [stage.id for stage in flow.stages] == questions + (stages or ["explore", "plan", "implement"])

@@ -58,7 +58,8 @@ async def follow_task(
 ) -> Followed:
     """Begins a task, follows it to its end and shows it. What it did before is not shown again.
 
-    With `answer_alone`, nothing but the model's answer is on standard output. A benchmark's try has one line on standard output, however it ends.
+    With `answer_alone`, nothing but the model's answer is on standard output. A benchmark's try has one line
+    there, however it ends.
     """
     progress = Progress()
     phases = PhaseLines(progress)

@@ -85,7 +85,7 @@ class Checks(Data):
     named_files: bool = False
     """Every file that the task names, if it exists and is text, was read in the stage."""
     named_tests: bool = False
-    """The tests named after files and symbols in the task, such as `test_cart.py` for `cart.py`, were read."""
+    """The tests named after files and symbols in the task (`test_cart.py` for `cart.py`) were read."""
     plan_written: bool = False
     """A plan was written in the stage."""
     code_changed: bool = False

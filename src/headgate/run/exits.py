@@ -64,9 +64,7 @@ async def try_exit(
 def _is_answer(run: StageRun) -> bool:
     """Whether what the model says at the end of this stage answers the task: the flow's last stage does."""
     stages, specs = run.job.stages(), [tool.spec for tool in run.job.tools.values()]
-    writes = any(
-        spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs
-    )
+    writes = any(spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs)
     return run.stage.id == stages[-1].id and (is_question(run.job.task.goal) or not writes)
 
 

@@ -173,7 +173,9 @@ class Job:
     def stable_specs(self) -> tuple[ToolSpec, ...]:
         """Every tool that some stage has, and the closing signal of them all: the same bytes throughout."""
         stages = (*self.flow.stages, self.flow.replan)
-        specs = [self.status_tool.spec if name == STATUS_TOOL else tool.spec for name, tool in self.tools.items()]
+        specs = [
+            self.status_tool.spec if name == STATUS_TOOL else tool.spec for name, tool in self.tools.items()
+        ]
         admitted = [
             spec
             for spec in specs
