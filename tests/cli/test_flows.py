@@ -76,10 +76,15 @@ def test_a_small_model_has_a_flow_for_bugs_besides(repo: Path) -> None:
     (repo / "agent.yaml").write_text(
         "model: openai/qwen2.5-coder-1.5b\nverification: {steps: [{name: tests, command: 'true'}]}\n"
     )
-    assert "A task that tells of a bug gets repair here: line -> missing -> " in outcome(repo)[1]
+    assert (
+        "A task that does not ask for something new gets repair here: line -> missing -> " in outcome(repo)[1]
+    )
     code, out, err = outcome(repo, "draw", "--text")
     assert (code, out.startswith("staged")) == (0, True)
-    assert err == "A task that tells of a bug gets repair here; this is staged, which others get.\n"
+    assert (
+        err
+        == "A task that does not ask for something new gets repair here; this is staged, which others get.\n"
+    )
 
 
 def test_a_broken_configuration_is_told_after_the_list(repo: Path) -> None:

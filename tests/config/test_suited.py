@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.flows import flow_from_config
+from headgate.config.flows import flow_from_config, load_flow
 from headgate.config.schema import Config
-from headgate.config.suited import answers_shortly, billions, suited_flow, tells_of_a_bug
+from headgate.config.suited import answers_shortly, asks_for_something_new, billions, suited_flow
 
 STEPS = {"steps": [{"name": "tests", "command": "pytest -q"}]}
 
@@ -63,7 +63,7 @@ def test_which_flow_suits(
 
 
 @pytest.mark.parametrize(
-    ("goal", "is_bug"),
+    ("goal", "may_be_repaired"),
     [
         ("parse() fails with KeyError for empty input", True),
         ("Please fix the rounding.", True),
@@ -111,13 +111,14 @@ def test_which_flow_suits(
         ("We need a function sub(a, b) in calc.py", False),
         ("There should be an option to hide the list", False),
         ("Users want to sort the table, and to save it", False),
-        ("F\u00fcge eine Funktion sub hinzu", False),
-        ("Eine Funktion sub(a, b) wird in calc.py gebraucht", False),
-        ("", False),
+        ("F\u00fcge eine Funktion sub hinzu", True),
+        ("Le total est faux", True),
+        ("calc.py", True),
+        ("Is the total right?", False),
     ],
 )
-def test_whether_a_goal_tells_of_a_bug(goal: str, is_bug: bool) -> None:
-    assert tells_of_a_bug(goal) == is_bug
+def test_only_a_goal_that_asks_for_something_new_is_ruled_out(goal: str, may_be_repaired: bool) -> None:
+    assert asks_for_something_new(goal) != may_be_repaired
 
 
 @pytest.mark.parametrize(
@@ -162,3 +163,27 @@ def test_whoever_chooses_is_obeyed(tmp_path: Path) -> None:
     repair = Config.model_validate({"verification": STEPS, "task_flow_mode": "repair"})
     assert flow_from_config(repair, None, tmp_path, goal="Add it.").name == "repair"
     assert flow_from_config(repair, "flat", tmp_path, goal="Fix it.").name == "flat"
+
+
+def test_where_nothing_is_to_be_repaired_the_flow_is_staged(tmp_path: Path) -> None:
+    repair, staged = load_flow("repair", tmp_path), load_flow("staged", tmp_path)
+    otherwise = [
+        stage.model_copy(update={"when": None}) for stage in repair.stages if stage.when == "no_suspects"
+    ]
+    assert otherwise == list(staged.stages)
+    assert (repair.checks, repair.fix) == (staged.checks, staged.fix)
+
+
+@pytest.mark.parametrize(
+    ("mode", "stages"),
+    [("first", ["plan", "implement"]), ("none", ["explore", "implement"]), ("explore", None)],
+)
+def test_a_plan_mode_leaves_the_questions_of_repair_alone(
+    tmp_path: Path, mode: str, stages: list[str] | None
+) -> None:
+    config = Config.model_validate(
+        {"verification": STEPS, "task_flow_mode": "repair", "task_plan_mode": mode}
+    )
+    flow = flow_from_config(config, None, tmp_path)
+    questions = ["line", "missing", "rewrite", "again", "function"]
+    assert [stage.id for stage in flow.stages] == questions + (stages or ["explore", "plan", "implement"])

@@ -124,3 +124,15 @@ def test_time_in_which_nobody_worked_is_not_the_stage_s() -> None:
     for number, (path, at, body) in enumerate(story, 1):
         state.apply(ev.Event(number, "t2", path, 0, 1000.0 + at, body))
     assert state.stages["work"].tally().seconds == 5.0
+
+
+def test_a_status_says_what_is_done_and_what_remains() -> None:
+    fields = {"ready_for_final_report": False, "need_to_run_more_tools": True}
+    full = ev.TaskStatusGiven(
+        status="in-progress", done="read it", pending="the fix", now="editing", **fields
+    )
+    short = ev.TaskStatusGiven(status="starting", done=" ", pending="", now="reading", **fields)
+    assert [line for _, line in lines(full, short)] == [
+        "Status: in-progress: editing; done: read it; pending: the fix",
+        "Status: starting: reading",
+    ]

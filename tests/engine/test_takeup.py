@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.events import TaskResumed
+from headgate.core.events import TaskEnded, TaskReport, TaskReportInvalid, TaskResumed
 from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
@@ -254,3 +254,24 @@ async def test_abort_forgets_what_was_kept_for_the_model(tmp_path: Path) -> None
     await engine.abort("t1")
     assert not (engine.folder.outputs / "t1").exists()
     engine.store.close()
+
+
+async def test_a_report_that_is_none_is_said_in_the_log(tmp_path: Path) -> None:
+    repo = make_repository(tmp_path, f"{SCRIPT}- text: Done.\n")
+    assert headgate(repo, "run", "Do it.").returncode == -9
+    with closing(sqlite3.connect(repo / ".headgate" / "headgate.db")) as database, database:
+        # A log that lost what the task was about: no process can make a report of it that scripts can use.
+        changed = database.execute(
+            "UPDATE events SET body = json_set(body, '$.text', '') WHERE kind = 'task_started'"
+        )
+        assert changed.rowcount == 1
+    engine = Engine.open(repo)
+    await engine.drain()
+    bodies = [event.body for event in engine.store.events("t1")]
+    engine.store.close()
+    told, invalid, ended = bodies[-3:]
+    assert isinstance(told, TaskReport)
+    assert (told.report["description"], told.report["status"]) == ("", "completed")
+    assert invalid == TaskReportInvalid(codes=("empty:task",))
+    assert isinstance(ended, TaskEnded)
+    assert ended.state == "SUCCESS"

@@ -1,6 +1,7 @@
 """The loop with fakes passed in: windows, per-stage models, and how much of the prompt stays the same."""
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from fakes import UnchangedTree
 
-from headgate.core.events import ReplyFailed
+from headgate.core.events import ReplyFailed, TaskStatusGiven, ToolFinished
 from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
@@ -25,6 +26,7 @@ from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.tools.base import ToolContext
 from headgate.tools.files import ls, read_file
+from headgate.tools.status import STATUS_TOOL, task_status
 
 TASK = Task(id="t1", text="Look.", goal="Look.", constraints=Constraints(keep=("the API",)))
 
@@ -345,3 +347,39 @@ async def test_a_reply_that_takes_too_long_is_cut_off_and_asked_for_again(store:
     assert (decision.action, model.requests, model.cut_off) == ("advance", 2, True)
     (failed,) = [event.body for event in store.events("t1") if isinstance(event.body, ReplyFailed)]
     assert (failed.error, failed.detail) == ("invalid", "The reply took longer than 0.05 s and was cut off.")
+
+
+def calling(name: str, arguments: str) -> Reply:
+    return Reply(Message("assistant", "", (ToolCall(name, name, arguments),)), finish="calls")
+
+
+async def test_a_long_status_is_cut_in_the_log_and_the_limit_is_the_stage_s_own(store: Store) -> None:
+    said = {"status": "in_progress", "done": "word " * 10_000, "pending": "b", "now": "c"}
+    flags = {"ready_for_final_report": False, "need_to_run_more_tools": True}
+    model = ScriptedModel([calling(STATUS_TOOL, json.dumps(said | flags)), calling(*DONE)])
+    job = make_job(store, work(budget=Budget(standalone_status=4)), {None: model})
+    job.tools = {**job.tools, STATUS_TOOL: task_status}
+    await run_flow(job)
+    given = [event.body for event in store.events(TASK.id) if isinstance(event.body, TaskStatusGiven)]
+    assert [(len(body.done), body.done[-1], body.now) for body in given] == [(200, "\u2026", "c")]
+    told = next(spec for spec in model.requests[0].tools if spec.name == STATUS_TOOL)
+    assert "Reporting it alone 4 times ends the work." in told.description
+
+
+async def test_a_file_that_changed_from_outside_is_read_again(store: Store) -> None:
+    file = store.path.parent / "repo" / "big.txt"
+
+    def read_when_changed(request: Request) -> Reply:
+        file.write_text("another line\n" * 200)
+        return calling(*READ)
+
+    def conclude(request: Request) -> Reply:
+        told.append(request.messages[-1].content)
+        return calling(*DONE)
+
+    told: list[str] = []
+    model = ScriptedModel([*[calling(*READ)] * 4, read_when_changed, conclude])
+    await run_flow(make_job(store, work(), {None: model}))
+    finished = [event.body for event in store.events(TASK.id) if isinstance(event.body, ToolFinished)]
+    assert [body.error for body in finished] == ["", "", "", "repeated", "", ""]
+    assert "another line" in told[0]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from headgate.core.events import TaskReport
+from headgate.core.report_check import REQUIRED
 from scenarios.runner import (
     Outcome,
     Run,
@@ -81,6 +83,13 @@ def check_report(expected: Outcome, run: Run) -> None:
     reports = run.repo / ".headgate" / "task_reports.jsonl"
     lines = reports.read_text().splitlines() if reports.exists() else []
     assert len(lines) == sum(state in ("SUCCESS", "STUCK", "INFRA_ERROR") for state in run.tasks)
+    told = [event.body.report for event in run.events if isinstance(event.body, TaskReport)]
+    ended = [event for event in run.events if event.kind == "task_ended"]
+    assert len(told) == len(ended)
+    if ended and ended[-1].task == run.report.task_id and run.report.state != "PROPOSED":
+        assert told[-1] == {name: report[name] for name in told[-1]}
+        assert set(told[-1]) - {"error"} == set(REQUIRED)
+    assert not [event for event in run.events if event.kind == "task_report_invalid"]
 
 
 def check_diff(expected: Outcome, run: Run) -> None:

@@ -131,7 +131,9 @@ def check_flow(loaded: Loaded, repo: Path) -> Finding:
                 check_price(loaded, settings)
     except ConfigError as error:
         return configuration_fault("flow", str(error))
-    besides = "; a task that tells of a bug gets repair" if depends_on_goal(loaded.config) else ""
+    besides = (
+        "; a task that does not ask for something new gets repair" if depends_on_goal(loaded.config) else ""
+    )
     return Finding("flow", "ok", f"{flow.name}: {', '.join(stage.id for stage in flow.stages)}{besides}")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from headgate.core.report import Report
 from headgate.core.task import TaskState
+from headgate.core.terminal import plain
 
 
 def last_lines(report: Report) -> list[str]:
@@ -15,6 +16,7 @@ def last_lines(report: Report) -> list[str]:
             *next_steps(report.task_id, report.state, report.files_changed, refused=True),
         ]
     lines = [_cancelled(report)] if report.state == "CANCELLED" else report.summary.splitlines()
+    lines = [*plain(report.answer).splitlines(), "", *lines] if report.answer else lines
     return [*lines, *next_steps(report.task_id, report.state, report.files_changed)]
 
 

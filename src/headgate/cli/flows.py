@@ -24,7 +24,7 @@ from headgate.errors import ConfigError
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
 """The keys of agent.yaml that say which flow is used."""
 
-BUGS_ARE_REPAIRED = "A task that tells of a bug gets repair here"
+BUGS_ARE_REPAIRED = "A task that does not ask for something new gets repair here"
 
 _ROW = re.compile(r"   \w+ +")
 """What a row of a drawing begins with: its label."""
@@ -143,7 +143,7 @@ class Choice(NamedTuple):
     name: str
     chosen_by: str
     or_repair: bool
-    """A task that tells of a bug gets `repair` instead."""
+    """A task that does not ask for something new gets `repair` instead."""
 
 
 def locate(file: str, root: Path | None) -> Source:

@@ -23,6 +23,7 @@ from headgate.core.phases import phase_line
 from headgate.core.report import Report
 from headgate.core.state import fold
 from headgate.core.task import Task, TaskState
+from headgate.core.terminal import plain
 from headgate.engine.bus import Bus
 from headgate.engine.engine import Engine, Wait
 from headgate.engine.store import Store
@@ -48,11 +49,17 @@ class Followed:
 
 
 async def follow_task(
-    root: Path, begin: Callable[[Engine], Awaitable[Task]], as_json: bool, notes: tuple[str, ...] = ()
+    root: Path,
+    begin: Callable[[Engine], Awaitable[Task]],
+    as_json: bool,
+    notes: tuple[str, ...] = (),
+    *,
+    answer_alone: bool = False,
 ) -> Followed:
     """Begins a task, follows it to its end and shows it. What it did before is not shown again.
 
-    A benchmark's try has one line on standard output, however it ends.
+    With `answer_alone`, nothing but the model's answer is on standard output. A benchmark's try has one line
+    there, however it ends.
     """
     progress = Progress()
     phases = PhaseLines(progress)
@@ -67,7 +74,7 @@ async def follow_task(
         progress.state = fold(engine.store.events(task.id))
         progress.tries_again, progress.idle_until = task.resumes, time.time()
         began = progress.state.last_seq
-        phases.to_stdout = not (as_json or task.dry_run or task.benchmark)
+        phases.to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
         interrupts = Interrupts(engine, task, progress)
         on_interrupt(interrupts.cancel, interrupts.last_words)
         number = None if as_json else task.benchmark
@@ -86,6 +93,8 @@ async def follow_task(
             print_summary(report, to_stderr=True)
         elif as_json:
             say(orjson.dumps({"kind": "report", **report.model_dump(mode="json")}).decode())
+        elif answer_alone:
+            print_answer(report)
         elif returned:
             say(f"Task {task.id} left the queue and is a proposal again.")
         elif report.state == "PROPOSED" and report.reason == "done":
@@ -184,6 +193,13 @@ def print_diff(diff: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(diff)
     sys.stdout.buffer.flush()
+
+
+def print_answer(report: Report) -> None:
+    """The answer alone on standard output; what else there is to say on standard error."""
+    if report.answer:
+        say(plain(report.answer))
+    print_summary(report.model_copy(update={"answer": ""}), to_stderr=True)
 
 
 def print_summary(report: Report, *, to_stderr: bool = False) -> None:

@@ -47,6 +47,7 @@ COMMANDS = {
     ),
     "flows": Entry("Set up", "headgate.cli.flows", "List, show, check and draw flows."),
     "run": Entry("Work", "headgate.cli.run", "Run a task and wait for its end."),
+    "ask": Entry("Work", "headgate.cli.ask", "Ask a question about the code, and print the answer."),
     "submit": Entry("Work", "headgate.cli.submit", "Queue a task and return at once."),
     "watch": Entry("Work", "headgate.cli.watch", "Follow a task while it runs."),
     "cancel": Entry("Work", "headgate.cli.cancel", "Cancel a task that is queued or runs."),
@@ -88,6 +89,7 @@ Examples:
   headgate doctor
   headgate run "Make parse_date accept ISO weeks"
   headgate run --dry-run --file task.md
+  headgate ask "Where are dates parsed?"
   headgate submit --model openai/qwen3-coder "Fix the typos in the README"
 
 \b

@@ -19,7 +19,10 @@ _WHEN = {
     "suspects": "the first check fails, and it is known where to look",
     "no_suspects": "the first check passes, or it is not known where to look",
 }
-_CHECKS = {"named_files": "every file that the task names read"}
+_CHECKS = {
+    "named_files": "every file that the task names read",
+    "named_tests": "the tests for what the task names read",
+}
 _LABEL_WIDTH = 7
 
 

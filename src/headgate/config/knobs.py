@@ -40,14 +40,14 @@ class FlowKnobs(Settings):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     task_flow_mode: Literal["auto", "staged", "staged3", "branched", "flat", "repair"] = "auto"
-    """The built-in flow: `headgate flows` lists them. `auto` is `repair` for a small model that is to mend
-    something which verification can tell, and `staged` otherwise."""
+    """The built-in flow: `headgate flows` lists them. `auto` is `repair` for a small model, where there are
+    verification steps and the task does not ask for something new, and `staged` otherwise."""
     task_plan_mode: Literal["first", "explore", "none"] = "explore"
     """In built-in flows: `explore` reads before it plans, `first` plans at once, `none` has no plan."""
     task_branching: bool = False
     """The same as `task_flow_mode: branched`: each step of the plan is carried out in a run of its own."""
     task_skip_readonly: bool = False
-    """Skip steps of the plan that only read."""
+    """Skip steps of the plan that change no file: those with `writes: false` in `plan_tasks`."""
     task_replan_max: int = Field(2, ge=0)
     """How often the plan is written anew because one of its steps failed."""
     task_output_mode: Literal["runtime", "human"] = "human"
@@ -190,19 +190,29 @@ def _left_open(policy: Data, values: Mapping[str, Any], wins: bool) -> dict[str,
 
 
 def with_plan_mode(flow: Flow, mode: str) -> Flow:
-    """A flow without the stage that writes the plan (`none`), or without those before it (`first`)."""
-    ids = [stage.id for stage in flow.stages]
+    """A flow without the stage that writes the plan (`none`), or without those that it needs (`first`)."""
     plans = [stage.id for stage in flow.stages if stage.checks.plan_written]
     if not plans or mode == "explore":
         return flow
-    dropped = set(plans) if mode == "none" else set(ids[: ids.index(plans[0])])
     needs = {stage.id: stage.needs for stage in flow.stages}
+    dropped = set(plans) if mode == "none" else _needed(plans[0], needs)
     kept = [
         stage.model_copy(update={"needs": tuple(_without(stage.needs, dropped, needs))})
         for stage in flow.stages
         if stage.id not in dropped
     ]
     return flow.model_copy(update={"stages": tuple(kept)})
+
+
+def _needed(stage: str, needs: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """Every stage that a stage needs, and what those need."""
+    found: set[str] = set()
+    todo = list(needs[stage])
+    while todo:
+        need = todo.pop()
+        todo += [] if need in found else needs[need]
+        found.add(need)
+    return found
 
 
 def _without(wanted: tuple[str, ...], dropped: set[str], needs: Mapping[str, tuple[str, ...]]) -> list[str]:

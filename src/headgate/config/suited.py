@@ -3,6 +3,7 @@
 import re
 
 from headgate.config.schema import Config
+from headgate.core.words import is_question
 
 SMALL = 4.0
 """Models up to so many billion parameters do better with one short question at a time than with tools."""
@@ -15,46 +16,28 @@ _THINKING = re.compile(
     re.IGNORECASE,
 )
 """Models that think before they answer: a short answer is over before it has begun."""
-_MENDING = re.compile(
-    r"\b(fix(es|ed|ing)?|fail(s|ed|ing|ures?)?|bugs?|broken|wrong(ly)?|incorrect(ly)?|crash(es|ed|ing)?"
-    r"|regressions?|repair|mend|do(es)?(n['\u2019]t| not) work|\w*(?-i:Error|Exception)|traceback"
-    r"|raises|throws|can(no|['\u2019])t|off[- ]by[- ]one|(not|no longer) able to"
-    r"|(test\w*|checks?|it) ((to|should) )?(pass(es)?|green))\b",
-    re.IGNORECASE,
-)
-"""Words that say that something is broken."""
-_MAKING = re.compile(
-    r"\W*(please\s+)?(add|allow|convert|create|delete|deprecate|document|enable|expose|extend|extract|generate"
-    r"|implement|improve|introduce|migrate|move|provide|raise|refactor|remove|rename|replace|rewrite|split"
-    r"|support|translate|update|upgrade|write)\s+"
+_NEW = re.compile(
+    r"\W*(please\s+)?(accept|add|allow|build|bump|change|clean|convert|cover|create|define|delete|deprecate|describe"
+    r"|document|drop|enable|explain|expose|extend|extract|format|generate|hide|implement|improve|introduce|list|log"
+    r"|merge|migrate|move|name|open|port|print|provide|raise|refactor|remove|rename|replace|rewrite|show|simplify"
+    r"|sort|split|summari[sz]e|support|switch|test|translate|update|upgrade|use|write"
+    r"|make(?!.*\b(pass|passes|green|work|works|succeed)\b))\s+"
     r"(?!(is|are|was|does|fail(s|ed)?|crash(es|ed)?|gives|returns|\w+s instead|(an? )?(bug)?fix)\b)",
     re.IGNORECASE,
 )
 """Verbs with which a goal begins that asks for something new. In `add returns` it is the name of a thing."""
-_WISH = re.compile(
-    r"\b(need|needs|needed|want|wants|wanted|would like|['\u2019]d like|wish|there should be|able to)\b",
-    re.IGNORECASE,
-)
+_WISH = re.compile(r"\b(need|want|wants|would like|['\u2019]d like|wish|there should be)\b", re.IGNORECASE)
 """Words of somebody who wants something that is not there yet."""
-_ENGLISH = re.compile(
-    r"\b(the|are|it|its|that|when|not|has|this|and|with|to|after|instead|still|never|always"
-    r"|twice|is|for|of|on|too|gives|returns|should)\b",
-    re.IGNORECASE,
-)
-"""A goal without any of them may be in another language, about which nothing here can tell."""
-_COMMAND = re.compile(
-    r"\W*(please\s+)?(accept|build|bump|call|change|clean|cover|define|describe|drop|explain|find|format|give|have"
-    r"|hide|ignore|keep|let|list|log|look|make|merge|name|open|port|prefer|print|put|read|reduce|return|run|save"
-    r"|set|show|simplify|sort|speed|start|stop|store|summari[sz]e|switch|tell|test|turn|use|why|how|what|where|which"
-    r"|who|can|could|would|is|are|does|do)\b",
-    re.IGNORECASE,
-)
-"""Other words with which a command or a question begins; a goal that is neither says how things are."""
 
 
 def suited_flow(config: Config, goal: str) -> str:
-    """`repair` for a small model, steps that can tell, and a goal that says what is wrong."""
-    return "repair" if _can_repair(config) and tells_of_a_bug(goal) else "staged"
+    """`repair` for a small model and steps that can tell, unless the goal asks for something new.
+
+    Whether there is something to repair is a fact: the flow runs the check first, and where that passes,
+    or nothing says where to look, its stages are those of `staged`.
+    """
+    is_open = bool(goal.strip()) and not asks_for_something_new(goal)
+    return "repair" if is_open and _can_repair(config) else "staged"
 
 
 def depends_on_goal(config: Config) -> bool:
@@ -68,13 +51,9 @@ def _can_repair(config: Config) -> bool:
     return bool(config.verification.steps) and answers_shortly(name)
 
 
-def tells_of_a_bug(goal: str) -> bool:
-    """Whether there may be something to mend, and nothing to make: the check that comes first decides."""
-    if not goal.strip() or _MAKING.match(goal):
-        return False
-    if _MENDING.search(goal):
-        return True
-    return bool(_ENGLISH.search(goal)) and not (_COMMAND.match(goal) or _WISH.search(goal))
+def asks_for_something_new(goal: str) -> bool:
+    """Whether a goal clearly asks for more than a repair, or is a question; in doubt it does not."""
+    return bool(_NEW.match(goal) or _WISH.search(goal)) or is_question(goal)
 
 
 def answers_shortly(model: str) -> bool:

@@ -1,10 +1,10 @@
-"""Shortening texts: the beginning and the end stay, and a mark between them says how much is gone."""
+"""Shortening texts. A mark says how much is gone."""
 
 from collections.abc import Sequence
 
 
 def cut_text(text: str, limit: int, what: str = "") -> str:
-    """The text in at most `limit` characters. `what` names the text in the mark."""
+    """The beginning and the end of a text, in at most `limit` characters. `what` names it in the mark."""
     if len(text) <= limit:
         return text
     room, mark = limit, ""
@@ -16,6 +16,13 @@ def cut_text(text: str, limit: int, what: str = "") -> str:
     if room < 2:
         return text[:limit]
     return text[: room - room // 2] + mark + text[len(text) - room // 2 :]
+
+
+def shorten(text: str, chars: int) -> str:
+    """The text, or its beginning with a mark that says how much is left out."""
+    if len(text) <= chars:
+        return text
+    return f"{text[:chars].rstrip()} [... {len(text) - chars:,} more characters]"
 
 
 def share_out(sizes: Sequence[int], room: int) -> int:

@@ -48,6 +48,8 @@ class PlanItem(Body):
     goal: str = ""
     status: Status = "pending"
     priority: Literal["low", "normal", "high", "critical"] = "normal"
+    writes: bool = True
+    """False where the model said that the step changes no file."""
     reason: str = ""
     """Why it was skipped."""
 
@@ -252,6 +254,13 @@ class StageDoneSignalled(Body):
     note: Note
     implied: bool = False
     """The model just stopped calling tools."""
+
+
+class AnswerGiven(Body):
+    """The model answered a task that is a question, or a flow that only reads. The latest one counts."""
+
+    kind: Literal["answer_given"] = "answer_given"
+    text: str
 
 
 class CheckFinished(Body):
@@ -469,8 +478,15 @@ class TaskEnded(Body):
     """Where Headgate itself failed, if it did."""
 
 
+class TaskReport(Body):
+    """The structured report, recorded together with the task's end: the fields that scripts rely on."""
+
+    kind: Literal["task_report"] = "task_report"
+    report: dict[str, Any]
+
+
 class TaskReportInvalid(Body):
-    """The task's report is not as scripts expect it: a bug in Headgate. `codes` say what is wrong."""
+    """The task's report is not as scripts expect it: its log or Headgate is at fault. `codes` say how."""
 
     kind: Literal["task_report_invalid"] = "task_report_invalid"
     codes: tuple[str, ...]
@@ -490,6 +506,7 @@ AnyBody = Annotated[
     | StopAsked
     | PlanWritten
     | StageDoneSignalled
+    | AnswerGiven
     | CheckFinished
     | DecisionMade
     | ViewCompacted
@@ -509,6 +526,7 @@ AnyBody = Annotated[
     | ApplyFinished
     | ApplyRefused
     | TaskEnded
+    | TaskReport
     | TaskReportInvalid,
     Field(discriminator="kind"),
 ]

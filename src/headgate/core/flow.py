@@ -79,11 +79,13 @@ class Checks(Data):
     """Knob 3: what must hold to leave a stage, or, in a flow's own `checks`, to end the flow."""
 
     files_read: int = Field(0, ge=0)
-    """At least this many different files were read in the stage."""
+    """At least this many different files were read in the stage, if the repository has as many."""
     tool_calls: int = Field(0, ge=0)
     """At least this many tool calls other than signals succeeded in the stage."""
     named_files: bool = False
     """Every file that the task names, if it exists and is text, was read in the stage."""
+    named_tests: bool = False
+    """The tests named after files and symbols in the task (`test_cart.py` for `cart.py`) were read."""
     plan_written: bool = False
     """A plan was written in the stage."""
     code_changed: bool = False
@@ -265,7 +267,7 @@ class Flow(Data):
     replan_max: int = Field(2, ge=0)
     """How often the plan is written anew because one of its steps failed."""
     skip_readonly: bool = False
-    """Skip steps of the plan that only read."""
+    """Skip steps of the plan that say `writes: false`."""
 
     @field_validator("checks", mode="before")
     @classmethod

@@ -101,7 +101,7 @@ def _unmeetable(
         yield Problem(
             (*where, "checks"), "plan_written needs the tool plan_tasks, which the stage does not have"
         )
-    for name in ("files_read", "named_files"):
+    for name in ("files_read", "named_files", "named_tests"):
         if getattr(stage.checks, name) and not any(spec.name in _READING for spec in admitted):
             yield Problem((*where, "checks"), f"{name} needs a tool that reads, and the stage has none")
 

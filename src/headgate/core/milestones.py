@@ -39,6 +39,7 @@ _DOING = {
     "plan": "planning...",
     "implement": "implementing changes...",
     "work": "working...",
+    "answer": "reading...",
 }
 
 
@@ -84,7 +85,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.PromptCut() as body if state.cut == body:
             return f"Warning: {body.describe()}"
         case ev.TaskStatusGiven() as body:
-            return f"Status: {body.status}: {_words(body.now)}"
+            return f"Status: {body.status}: {_status(body)}"
         case ev.StopAsked():
             return "Asked to conclude"
         case ev.DecisionMade(action="nudge") as body:
@@ -142,6 +143,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"The proposal was not applied; nothing was changed: {body.detail}"
         case ev.ApplyRefused() as body:
             return f"The proposal no longer applies; nothing was changed: {'; '.join(body.conflicts)}"
+        case ev.TaskEnded(state="SUCCESS", verified=False, files_changed=()) if state.answer:
+            return "SUCCESS (answered)"
         case ev.TaskEnded(state="SUCCESS", verified=False):
             return "SUCCESS (not verified)"
         case ev.TaskEnded() as body:
@@ -202,6 +205,12 @@ def _count(number: int, what: str) -> str:
 
 def _words(text: str) -> str:
     return " ".join(text.split())[:120]
+
+
+def _status(body: ev.TaskStatusGiven) -> str:
+    """What the model does now, what it has done and what remains: whatever it said about them."""
+    parts = (("", body.now), ("done: ", body.done), ("pending: ", body.pending))
+    return "; ".join(f"{name}{_words(text)}" for name, text in parts if text.strip())
 
 
 def _first_clause(text: str) -> str:

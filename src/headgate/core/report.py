@@ -2,18 +2,21 @@
 
 import re
 from collections import Counter
+from copy import copy
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from headgate.core import events as ev
+from headgate.core.cutting import shorten
 from headgate.core.events import Note
 from headgate.core.milestones import say_reason
-from headgate.core.report_check import ERROR_CHARS
+from headgate.core.report_check import ERROR_CHARS, REQUIRED, report_problems
 from headgate.core.settings import package_of
 from headgate.core.stagestate import StageState, say_refusal
 from headgate.core.state import State
 from headgate.core.task import Constraints, TaskState
-from headgate.core.words import shorten, times
+from headgate.core.words import times
 
 SUMMARY_CHARS, NOTE_CHARS, STEP_CHARS = 300, 2_000, 500
 """What is shown of the model's words: in the summary, of a stage's note, and of one step or decision."""
@@ -46,6 +49,8 @@ class Report(BaseModel):
     """The model's own words at the end of the last stage: not measured, and nothing else is based on them."""
     model_says_accepted: bool
     """False where a check refused what the model said in its final turn."""
+    answer: str
+    """What the model answered, whole, where the task changed nothing because it is a question."""
     error: str | None = None
     constraints: Constraints
     flow: str
@@ -114,6 +119,7 @@ def build_report(state: State) -> Report:
         summary=_summary(state) if told else "",
         model_says=last_words(state) if told else "",
         model_says_accepted=_last_note(state).accepted,
+        answer=state.answer if state.status == "SUCCESS" and not state.files_changed else "",
         error=error,
         constraints=state.constraints,
         flow=state.flow.name if state.flow else "",
@@ -153,6 +159,20 @@ def build_report(state: State) -> Report:
     )
 
 
+def report_events(state: State, ended: ev.TaskEnded, at: float) -> list[ev.AnyBody]:
+    """What the log is told about a task that is about to end so: its report, and whether that is one."""
+    after = copy(state)
+    after.apply(ev.Event(state.last_seq, state.task, "", 0, at, ended))
+    report = build_report(after).model_dump(mode="json")
+    kept = {name: report[name] for name in REQUIRED}
+    if report["error"] is not None:
+        kept["error"] = report["error"]
+    bodies: list[ev.AnyBody] = [ev.TaskReport(report=kept)]
+    if codes := report_problems(report):
+        bodies.append(ev.TaskReportInvalid(codes=codes))
+    return bodies
+
+
 def _summary(state: State) -> str:
     if state.status == "PROPOSED" and state.refusal:
         return f"Not applied, and nothing was changed: {state.refusal}\n{state.summary}"
@@ -163,8 +183,9 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
     """What was done, why, and how it was verified. What the model says and what was measured stay apart."""
     if ending == "CANCELLED":
         return ""  # what was attempted in a cancelled task is not documented
-    said = last_words(state)
-    lines = [_headline(state, ending, reason, detail)]
+    answered = ending == "SUCCESS" and not files and bool(state.answer)
+    said = "" if answered else last_words(state)  # the answer is shown by itself
+    lines = [_headline(state, ending, reason, detail, answered)]
     mute = state.feedback["text_only"] + state.feedback["bad_reply"]
     if ending == "STUCK" and not state.tool_calls and mute > 1:
         lines.append(
@@ -277,10 +298,12 @@ def say_final_turns(state: State) -> str:
     )
 
 
-def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
+def _headline(state: State, ending: TaskState, reason: str, detail: str, answered: bool = False) -> str:
     match ending:
         case "SUCCESS" if state.passing_run:
             return f"Verified by {state.passing_run}."
+        case "SUCCESS" if answered:
+            return "Answered."
         case "SUCCESS":
             flow_verifies = state.flow is None or state.flow.checks.verify
             why = "no verification steps are configured" if flow_verifies else "this flow has no verification"
@@ -308,7 +331,8 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
 
 def render_markdown(report: Report, state: State) -> str:
     """The report as a page: for `context/` after a success, for `stuck/` otherwise."""
-    lines = [f"# {report.state}: {report.description.splitlines()[0]}", "", report.summary, ""]
+    title = next(iter(report.description.splitlines()), report.task_id)
+    lines = [f"# {report.state}: {title}", "", report.summary, ""]
     lines += ["## Task", "", state.goal, ""]
     if rendered := report.constraints.render():
         lines += [rendered, ""]

@@ -4,12 +4,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from headgate.core import events as ev
-from headgate.core.flow import Ending
+from headgate.core.flow import DONE_TOOL, Ending
 from headgate.core.loops import CallMemory
 from headgate.core.rules import Broken, Fail, Pass, Tally, Verdict
 from headgate.core.words import times
 
-UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done", "repeated"})
+UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done", "wrong_stage", "repeated"})
 """Errors of calls that could not even be tried: a turn with nothing else brought nothing."""
 
 
@@ -71,6 +71,8 @@ class StageState:
     refusal: str = ""
     """The check that did not accept it."""
     verdict: Verdict | None = None
+    refused_by: Counter[str] = field(default_factory=Counter)
+    """How often each check has refused the closing signal in this attempt."""
     final_granted: bool = False
     final_reason: str = ""
     """Why it was granted."""
@@ -81,7 +83,9 @@ class StageState:
     turn_status: ev.TaskStatusGiven | None = None
     """The status that the latest reply reported."""
     turn_is_real: bool = False
-    """The latest reply called a tool that reads, writes or runs."""
+    """The latest reply called a tool that reads, writes or runs, or wrote the plan."""
+    turn_refused: bool = False
+    """The latest reply said that the stage is done, and was refused."""
     memory: CallMemory = field(default_factory=CallMemory)
     effective: set[str] = field(default_factory=set)
     """Calls under way that change a file."""
@@ -105,7 +109,8 @@ class StageState:
 
     @property
     def standalone_status(self) -> int:
-        return self.standalone + (self.turn_status is not None and not self.turn_is_real)
+        only_status = self.turn_status is not None and not (self.turn_is_real or self.turn_refused)
+        return self.standalone + only_status
 
     @property
     def note(self) -> ev.Note | None:
@@ -130,7 +135,8 @@ class StageState:
         self.final_turns += self.final_granted
         self.unavailable = self.compactions = 0
         self.standalone = self.standalone_status
-        self.turn_status, self.turn_is_real = None, False
+        self.turn_status, self.turn_is_real, self.turn_refused = None, False, False
+        self.verdict = None
         self.memory.begin_turn()
 
     def tally(self) -> Tally:
@@ -147,7 +153,7 @@ class StageState:
             granted=self.final_granted,
             final=self.final_taken,
             standalone_status=self.standalone_status,
-            status=status_slug(self.turn_status),
+            status=status_slug(self.turn_status, self.turn_refused),
             stopped=self.stopped,
             unavailable=self.unavailable,
             refused=self.refused,
@@ -162,7 +168,6 @@ class StageState:
             case ev.ReplyReceived():
                 self._begin_turn()
                 self.overflow = False
-                self.verdict = None
             case ev.ReplyFailed(error="unavailable"):
                 self.unavailable += 1
                 self.trouble = body.detail
@@ -188,7 +193,8 @@ class StageState:
                 self.usable = self.turn_succeeded = True  # other answers to the question may well be better
                 self.succeeded = self.succeeded or body.verdict != "unusable"
             case ev.PlanWritten():
-                self.plan_written = self.succeeded = True
+                self.plan_written = self.succeeded = self.turn_is_real = True
+                self.standalone = 0
             case ev.StageDoneSignalled() if body.note.accepted:
                 self.done = body.note
             case ev.StageDoneSignalled():
@@ -197,6 +203,7 @@ class StageState:
             case ev.CheckFinished(verdict="pass"):
                 self.verdict = Pass()
             case ev.CheckFinished(verdict="fail"):
+                self.refused_by[body.check] += 1
                 self.verdict, self.done = Fail(body.check, body.reason), None
             case ev.CheckFinished(verdict="broken"):
                 self.verdict = Broken(body.reason)
@@ -231,6 +238,8 @@ class StageState:
         if body.ok and body.name not in SIGNALS:
             self.calls[body.name] += 1
         self.files_read.update(dict.fromkeys(body.read))
+        if body.name == DONE_TOOL and not body.ok:
+            self.turn_refused = True
         if body.category in REAL:
             self.turn_is_real = True
             if body.ok:
@@ -253,19 +262,24 @@ class StageState:
                 self.nudged.clear()
 
 
-def status_slug(given: ev.TaskStatusGiven | None) -> str:
-    """What a reported status comes to: `completed` takes three confirmations, `stuck` two."""
+def status_slug(given: ev.TaskStatusGiven | None, refused: bool = False) -> str:
+    """What a reported status comes to: `completed` takes three confirmations, `stuck` two.
+
+    `refused`: the same reply said that the stage is done, and the runtime answered what is missing. Then the
+    stage is not complete, and the model keeps its tools to finish it.
+    """
     if given is None or given.need_to_run_more_tools:
         return ""
     if not given.ready_for_final_report:
         return "stuck"
-    return "completed" if given.status == "completed" else ""
+    return "completed" if given.status == "completed" and not refused else ""
 
 
 _FAULTS = {
     "text_only": "a reply without a tool call",
     "final": "a last reply without a tool call",
     "not_done": "a closing signal that was refused",
+    "wrong_stage": "a closing signal that names another stage",
     "cut_off": "a reply cut off at its length limit",
     "too_long": "a reply that took too long",
     "bad_reply": "a reply that could not be used",

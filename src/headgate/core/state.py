@@ -16,6 +16,8 @@ from headgate.core.stagestate import UNUSABLE, StageState
 from headgate.core.task import Constraints, TaskState
 
 WRITERS = frozenset({"write_file", "edit_file", "apply_patch"})
+CHANGERS = WRITERS | {"shell", "run_tests"}
+"""Tools through which files may change."""
 REVIEWS = ("diff_scope", "tests_touched", "tests_weakened")
 """Checks on the diff that go back to the model once."""
 Phase = Literal[
@@ -168,6 +170,10 @@ class State:
     hypotheses: str = ""
     cut: ev.PromptCut | None = None
     """What a server cut off a prompt, the first time that it did."""
+    may_change: bool = False
+    """A stage had tools that write or run commands, or its answers are tried: it may have changed files."""
+    answer: str = ""
+    """What the model answered, where the task is a question or the flow only reads."""
     proposal: tuple[str, str] | None = None
     """The trees whose difference is proposed."""
     conflicts: tuple[str, ...] = ()
@@ -234,6 +240,8 @@ class State:
                 self.replanning_item = body.item
             case ev.HypothesesGiven() as body:
                 self.hypotheses = body.text
+            case ev.AnswerGiven() as body:
+                self.answer = body.text
             case ev.StageEnded() as body:
                 self.notes[body.stage] = body.note
                 idle = stage is not None and not stage.succeeded and body.ending != "completed"
@@ -300,6 +308,8 @@ class State:
         entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns, item=body.item)
         entered.started_at = entered.last_at = at
         entered.can_write = bool(WRITERS & set(body.tools))
+        # A stage without any tool asks for whole answers: at least the closing signal is there otherwise.
+        self.may_change = self.may_change or not body.tools or bool(CHANGERS & set(body.tools))
         self.replanning_item = ""
         if body.item:
             self.plan = with_status(self.plan, body.item, "in_progress")

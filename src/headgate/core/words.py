@@ -12,11 +12,9 @@ def path_words(text: str) -> list[str]:
     return [word for word in found if "." in word[1:] and len(word) <= LONGEST]
 
 
-def shorten(text: str, chars: int) -> str:
-    """The text, or its beginning with a mark that says how much is left out."""
-    if len(text) <= chars:
-        return text
-    return f"{text[:chars].rstrip()} [... {len(text) - chars:,} more characters]"
+def is_question(text: str) -> bool:
+    """Whether a text ends with a question mark, as a question does in most languages."""
+    return text.rstrip(" \t\r\n\"')\u201d\u2019*_`").endswith(("?", "\uff1f", "\u061f"))
 
 
 def times(count: int) -> str:

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate.checks.retention import prune_runs
-from headgate.core.events import AnyBody, ApplyRefused, ProposalMade, TaskEnded, TaskReportInvalid
-from headgate.core.report import Report, build_report, write_summary
-from headgate.core.report_check import report_problems
+from headgate.core.events import AnyBody, ApplyRefused, ProposalMade, TaskEnded
+from headgate.core.report import Report, build_report, report_events, write_summary
 from headgate.core.rules import Decision
 from headgate.core.task import Task, TaskState
 from headgate.engine.folder import Folder
@@ -55,7 +54,7 @@ class Rest:
         """Records how it ended, with what really differs in the tree, and writes the report."""
         log = self.log
         trouble = await self._release()
-        changes = Changes() if is_proposing else await self.tree.final_changes()
+        changes = Changes() if is_proposing else await self._changes()
         summary = write_summary(log.state, ending, why.reason, why.detail, changes.files)
         ended = TaskEnded(
             state=ending,
@@ -67,16 +66,22 @@ class Rest:
             diffstat=changes.diffstat,
             traceback=trace,
         )
-        await self._commit([ended], ending, keep_bodies=keep_conversation)
+        told = report_events(log.state, ended, self.now())
+        await self._commit([*told, ended], ending, keep_bodies=keep_conversation)
         if not keep_conversation:
             self.folder.forget_outputs(self.task.id)
         report = build_report(log.state)
-        if codes := report_problems(report.model_dump(mode="json")):
-            await self._commit([TaskReportInvalid(codes=codes)], None)
         self._write(report)
         keep = {*report.run_ids, *self.store.failed_runs()}
         await asyncio.to_thread(prune_runs, self.folder.runs, keep, self.now())
         return report
+
+    async def _changes(self) -> Changes:
+        state = self.log.state
+        if state.stages and not state.may_change and not state.run_ids:
+            # Nothing could write or run: what differs was changed by somebody else meanwhile.
+            return Changes(tree=state.baseline)
+        return await self.tree.final_changes()
 
     async def _release(self) -> list[str]:
         """Gives up what was kept of protected files; says which of those could not be put back."""

@@ -12,7 +12,8 @@ from headgate.config.load import Loaded, load_config
 from headgate.config.pinning import Settled, pin, unpin
 from headgate.core.events import TaskEnded
 from headgate.core.messages import Model, clean_text
-from headgate.core.report import Report, build_report
+from headgate.core.report import Report, build_report, report_events
+from headgate.core.state import fold
 from headgate.core.task import (
     SETTLED_STATES,
     Constraints,
@@ -144,7 +145,10 @@ class Engine:
     async def abort(self, task_id: str) -> Task:
         """Gives a proposal up."""
         ended = TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=())
-        task = await self._settle_proposal(task_id, "CANCELLED", [Draft("", 0, self.now(), ended)])
+        now = self.now()
+        told = report_events(fold(self.store.events(task_id)), ended, now)
+        drafts = [Draft("", 0, now, body) for body in (*told, ended)]
+        task = await self._settle_proposal(task_id, "CANCELLED", drafts)
         self.folder.forget_outputs(task.id)
         return task
 

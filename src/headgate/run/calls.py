@@ -5,7 +5,7 @@ import json
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import cast
+from typing import Any, cast
 
 from headgate.core.branching import merge_plan
 from headgate.core.events import FileHashes, PlanItem, PlanWritten, TaskStatusGiven, ToolFinished, ToolStarted
@@ -29,6 +29,10 @@ SEEN = "The same as when this was last called: nothing in it has changed since."
 """Stands for what the model has before it already: a local model would read it all again."""
 LONG = 200
 """Characters from which on that is worth it."""
+
+
+STATUS_CHARS = 200
+"""How much of each field of a status the log keeps."""
 
 
 class UnknownTool(ToolError):
@@ -75,7 +79,10 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     )
     # Of this very call, since anything changed or was cut: the file may have been otherwise in between.
     same = category == "read" and not answer.error and run.state.memory.last_result(key) == _digest(text)
-    shown = SEEN if same and len(text) > LONG else text
+    if same and (refusal := _repetition(run, name, key)):
+        # A read is refused only after it was made: somebody else may have changed the file meanwhile.
+        text, answer = str(refusal), Answer(str(refusal), refusal.slug)
+    shown = SEEN if same and not answer.error and len(text) > LONG else text
     run.record(
         ToolFinished(
             call=call.id,
@@ -98,7 +105,8 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
 async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: bool) -> Answer:
     tool = _admitted(run, name)
     args = tool.parse(parse_arguments(call.arguments, cut_off))
-    _refuse_repetition(run, tool, key)
+    if tool.spec.category != "read" and (refusal := _repetition(run, tool.name, key)):
+        raise refusal
     begun = run.job.state.open_calls.get(call.id)
     if begun is not None and (done := _after_crash(run, begun)):
         return done
@@ -109,7 +117,7 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
         verdict, text = await answer_done(run, outcome.signal.data)
         return Answer(text, "" if verdict else "not_done")
     if outcome.signal and outcome.signal.kind == "task_status":
-        given = {key: clean_value(run, value) for key, value in outcome.signal.data.items()}
+        given = {key: _status_value(run, value) for key, value in outcome.signal.data.items()}
         run.record(TaskStatusGiven.model_validate(given))
     if outcome.signal and outcome.signal.kind == "run_tests":
         return Answer(await _run_tests(run))
@@ -123,6 +131,13 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
         )
     changed = tuple(change.path for change in outcome.changes)
     return Answer(text, read=outcome.read, changed=changed, restored=outcome.restored)
+
+
+def _status_value(run: StageRun, value: Any) -> Any:
+    """A field of a status as the log keeps it: fifteen words were asked for."""
+    clean = clean_value(run, value)
+    too_long = isinstance(clean, str) and len(clean) > STATUS_CHARS
+    return f"{clean[: STATUS_CHARS - 1]}…" if too_long else clean
 
 
 async def _run_tests(run: StageRun) -> str:
@@ -150,14 +165,15 @@ def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def _refuse_repetition(run: StageRun, tool: Tool, key: str) -> None:
-    """A call that brought the same again and again is not run once more: its result is there already."""
+def _repetition(run: StageRun, name: str, key: str) -> CallRepeated | None:
+    """Why a call is refused that returned the same again and again: the model has that result already."""
     limit, count = run.stage.budget.identical_calls, run.state.memory.count(key)
-    if limit and count >= limit:
-        raise CallRepeated(
-            f"{tool.name} was not run: this very call has brought the same {count} times in a row."
-            " Its result is above: use it, or do something else."
-        )
+    if not limit or count < limit:
+        return None
+    return CallRepeated(
+        f"{name} was refused: this call has returned the same result {count} times in a row."
+        " That result is above: use it, or do something else."
+    )
 
 
 def explain_refusal(run: StageRun, name: str) -> str:

@@ -3,36 +3,45 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from headgate.checks.activity import check_activity
 from headgate.config.texts import fill
-from headgate.core.events import CheckFinished, Note, StageDoneSignalled
+from headgate.core.cutting import shorten
+from headgate.core.events import AnswerGiven, CheckFinished, Note, StageDoneSignalled
 from headgate.core.messages import clean_text
+from headgate.core.namedtests import find_tests
 from headgate.core.notes import bound_note
-from headgate.core.rules import Fail, Pass
-from headgate.core.words import path_words, shorten
+from headgate.core.rules import Decision, Fail, Pass
+from headgate.core.words import is_question, path_words
 from headgate.errors import ToolError
 from headgate.host.workspace import show_path
 from headgate.run.job import Job, StageRun
 
-MOST_CHARS = 4_000
-"""What is kept of one text in a closing signal."""
+ANSWER_CHARS = 20_000
+"""What is kept of an answer."""
+MOST_LOOKED_AT = 200
 MOST_NAMED = 10
 """A task that lists more files than this does not mean that each has to be read first."""
 
 
 async def answer_done(run: StageRun, data: Mapping[str, Any]) -> tuple[bool, str]:
     """The model's closing signal: whether it is accepted, and the answer to it."""
-    note = bound_note(Note.model_validate({key: clean_value(run, value) for key, value in data.items()}))
-    missing = await try_exit(run, note)
+    said = {key: clean_value(run, value) for key, value in data.items()}
+    note = bound_note(Note.model_validate(said))
+    missing = await try_exit(run, note, answer=said["summary"])
     if missing and run.state.final_granted:
         keep_conclusion(run, note)
     return (False, fill("not_done", stage=run.stage.id, reason=missing)) if missing else (True, "ok")
 
 
-async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: bool = False) -> str:
+async def try_exit(
+    run: StageRun, note: Note, *, answer: str = "", implied: bool = False, quiet: bool = False
+) -> str:
     """Runs the stage's checks; returns what is missing, or nothing if the stage may be left.
+
+    `answer`: the model's words, whole, which the log keeps where they are all that the task asks for.
 
     What they say is recorded with the answer to the model, in the caller's commit. `quiet` records only
     success: for rules that are tried after every turn.
@@ -40,9 +49,16 @@ async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: b
     await run.job.log.commit()
     needs_diff = run.stage.checks.code_changed
     changed = bool(await run.job.tree.changed_files()) if needs_diff else False
-    named = await asyncio.to_thread(named_files, run.job) if run.stage.checks.named_files else ()
-    verdict = check_activity(run.stage.checks, run.state, changed, named)
+    checks = run.stage.checks
+    named = await asyncio.to_thread(named_files, run.job) if checks.named_files else ()
+    tests = await asyncio.to_thread(named_tests, run.job) if checks.named_tests else ()
+    lacking = len(run.state.files_read) < checks.files_read
+    readable = await asyncio.to_thread(count_readable, run.job, checks.files_read) if lacking else None
+    question = is_question(run.job.task.goal)
+    verdict = check_activity(checks, run.state, changed, named, tests, readable, question)
     if isinstance(verdict, Pass):
+        if answer.strip() and _is_answer(run):
+            run.record(AnswerGiven(text=shorten(answer.strip(), ANSWER_CHARS)))
         run.record(StageDoneSignalled(note=note, implied=implied))
         run.record(CheckFinished(check="exit", verdict="pass"))
     elif isinstance(verdict, Fail) and not quiet:
@@ -55,6 +71,13 @@ def keep_conclusion(run: StageRun, note: Note) -> None:
     refused = note.model_copy(update={"accepted": False})
     if run.state.conclusion != refused:  # it is there already if a crash came right after it
         run.record(StageDoneSignalled(note=refused))
+
+
+def _is_answer(run: StageRun) -> bool:
+    """Whether what the model says at the end of this stage answers the task: the flow's last stage does."""
+    stages, specs = run.job.stages(), [tool.spec for tool in run.job.tools.values()]
+    writes = any(spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs)
+    return run.stage.id == stages[-1].id and (is_question(run.job.task.goal) or not writes)
 
 
 def named_files(job: Job) -> tuple[str, ...]:
@@ -70,11 +93,37 @@ def named_files(job: Job) -> tuple[str, ...]:
     return tuple(found)
 
 
+def named_tests(job: Job) -> tuple[str, ...]:
+    """The tests that exist for what the task names, as they are shown."""
+    return tuple(map(show_path, find_tests(job.task.goal, list(job.context.workspace.files()))))
+
+
+def count_readable(job: Job, most: int) -> int:
+    """How many files a model could read, up to `most`; in a large repository only some are looked at."""
+    found = 0
+    for path in islice(job.context.workspace.files(), MOST_LOOKED_AT):
+        with suppress(ToolError):
+            found += not job.context.workspace.read(path).is_binary
+        if found >= most:
+            break
+    return found
+
+
+async def judge_exhausted(run: StageRun, decision: Decision) -> Decision:
+    """A stage that is to read, and in which nothing was read, fails where it would otherwise be left."""
+    must_read = run.stage.checks.files_read and not run.state.files_read
+    if decision.action != "advance" or decision.reason == "done" or not must_read:
+        return decision
+    if not await asyncio.to_thread(count_readable, run.job, 1):
+        return decision
+    return Decision("fail", decision.reason, "no file was read")
+
+
 def clean_value(run: StageRun, value: Any) -> Any:
-    """Text from the model may hold secrets, and characters that cannot be stored, and be endless."""
+    """Text from the model may hold secrets it has seen and characters that cannot be stored."""
     match value:
         case str():
-            return shorten(run.job.redact(clean_text(value)), MOST_CHARS)
+            return run.job.redact(clean_text(value))
         case list() | tuple():
             return [clean_value(run, item) for item in value]
         case dict():

@@ -1,6 +1,6 @@
 """What one task's run needs, in one place: ports are filled by the engine, fakes by tests."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -23,7 +23,7 @@ from headgate.host.ignored import IgnoredPaths
 from headgate.run.transcript import Transcript
 from headgate.tools.base import Tool, ToolContext
 from headgate.tools.signals import stage_done_tool
-from headgate.tools.status import STATUS_TOOL
+from headgate.tools.status import STATUS_TOOL, status_tool
 
 if TYPE_CHECKING:
     from headgate.run.evidence import Evidence
@@ -170,7 +170,9 @@ class Job:
     def stable_specs(self) -> tuple[ToolSpec, ...]:
         """Every tool that some stage has, and the closing signal of them all: the same bytes throughout."""
         stages = (*self.flow.stages, self.flow.replan)
-        specs = (tool.spec for tool in self.tools.values())
+        specs = [
+            self.status_tool.spec if name == STATUS_TOOL else tool.spec for name, tool in self.tools.items()
+        ]
         admitted = [
             spec
             for spec in specs
@@ -178,10 +180,19 @@ class Job:
         ]
         return (*admitted, stage_done_tool("", self.stage_ids).spec)
 
+    @cached_property
+    def status_tool(self) -> Tool:
+        """The status report for every stage of the flow: its description names the smallest limit."""
+        return _status_tool((*self.flow.stages, self.flow.replan))
+
     def transcript_of(self, stage: Stage) -> Transcript:
         """The stage's own transcript, or the one that the flow's stages share."""
         key = stage.id if stage.view.transcript == "own" else ""
         return self.transcripts.setdefault(key, Transcript())
+
+
+def _status_tool(stages: Iterable[Stage]) -> Tool:
+    return status_tool(min(stage.budget.standalone_status for stage in stages))
 
 
 IDLE_READS = 2
@@ -249,7 +260,14 @@ class StageRun:
     def done_tool(self) -> Tool:
         every = self.job.stage_ids if self.job.stable_tools else ()
         templates = [stage.id for stage in self.job.flow.stages if stage.foreach and self.stage.item]
-        return stage_done_tool(self.stage.id, every, templates)
+        return stage_done_tool(self.stage.id, every, [*templates, self.stage.title])
+
+    @cached_property
+    def status_tool(self) -> Tool | None:
+        """The status report, with this stage's own limit in its description; None where there is none."""
+        if STATUS_TOOL not in self.job.tools:
+            return None
+        return self.job.status_tool if self.job.stable_tools else _status_tool([self.stage])
 
     @cached_property
     def all_specs(self) -> tuple[ToolSpec, ...]:
@@ -258,11 +276,13 @@ class StageRun:
         return (*admitted, *self._status_spec(admitted), self.done_tool.spec)
 
     def _status_spec(self, admitted: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
-        """The status report, which comes with tools that get something done, unless the stage blocks it."""
-        status = self.job.tools.get(STATUS_TOOL)
-        wanted = self.job.status_always or any(spec.category in REAL for spec in admitted)
-        blocked = {STATUS_TOOL, "control"} & set(self.stage.tools.block)
-        return (status.spec,) if status and wanted and not blocked else ()
+        """The status report, which comes with tools that get something done, or where the stage names it."""
+        status, scope = self.status_tool, self.stage.tools
+        if status is None or {STATUS_TOOL, "control"} & set(scope.block):
+            return ()
+        named = scope.allow is not None and scope.admits(status.spec)
+        wanted = named or self.job.status_always or any(spec.category in REAL for spec in admitted)
+        return (status.spec,) if wanted else ()
 
     @property
     def final_specs(self) -> tuple[ToolSpec, ...]:
@@ -301,7 +321,8 @@ class StageRun:
         return frozenset(withheld)
 
     def tool(self, name: str) -> Tool | None:
-        return self.done_tool if name == DONE_TOOL else self.job.tools.get(name)
+        own = {DONE_TOOL: self.done_tool, STATUS_TOOL: self.status_tool}
+        return own[name] if name in own else self.job.tools.get(name)
 
     def record(self, body: AnyBody, content: str | None = None) -> None:
         self.job.log.record(self.path, self.turn, body, content)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from headgate.config.texts import fill
-from headgate.core.cutting import cut_text
+from headgate.core.cutting import cut_text, shorten
 from headgate.core.events import (
     CandidateTried,
     FixAttempted,
@@ -42,7 +42,7 @@ async def mend(job: Job, fix: Stage, *, after_replan: bool = False) -> Decision 
         ended = stage_failure(job, fix) if job.state.endings()[fix.id] == "failed" and fix.required else None
     loop, failure = job.state.verify_loops, job.state.failures[-1]
     diff = job.redact(clean_text(await job.tree.diff_since(failure.tree)))
-    job.log.record(fix.id, 0, FixAttempted(loop=loop, diff=_shorten(diff)))
+    job.log.record(fix.id, 0, FixAttempted(loop=loop, diff=shorten(diff, DIFF_CHARS)))
     await job.log.commit()
     return ended
 
@@ -146,9 +146,3 @@ def condense(failures: list[Failure]) -> str:
         if failure.diagnosis or failure.fix:
             lines.append(f"   changed: {', '.join(files) or 'nothing'}")
     return "\n".join(lines)
-
-
-def _shorten(diff: str) -> str:
-    if len(diff) <= DIFF_CHARS:
-        return diff
-    return f"{diff[:DIFF_CHARS]}\n[... {len(diff) - DIFF_CHARS} more characters ...]\n"

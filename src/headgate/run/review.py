@@ -38,8 +38,8 @@ async def revise(job: Job, fix: Stage) -> Decision | None:
 def _is_due(job: Job, check: str) -> bool:
     if not getattr(job.flow.checks, check):
         return False
-    if check == "tests_touched" and job.tests_closed:
-        return False  # it asks for what is refused
+    if check == "tests_touched" and (job.tests_closed or job.state.repaired):
+        return False  # it asks for what is refused, or the check that failed at the start is the test
     if check not in job.state.reviews or _was_told_once(job, check):
         return True
     # Tests are weakened above all by a model that cannot get them to pass: look again after each attempt.

@@ -22,7 +22,7 @@ from headgate.core.notes import bound_note, list_names
 from headgate.core.rules import RAN_OUT, Action, Decision, decide, wait_seconds
 from headgate.models.base import find_window
 from headgate.run.candidates import settle, take_candidate
-from headgate.run.exits import try_exit
+from headgate.run.exits import judge_exhausted, try_exit
 from headgate.run.job import Entrance, Job, StageRun
 from headgate.run.opening import NAMES_CHARS, opening_message, plan_message, stage_message, system_message
 from headgate.run.turn import finish_turn, take_turn, tell
@@ -38,7 +38,7 @@ async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
         if job.stopping() and not run.state.stopped:
             run.record(StopAsked())
             await job.log.commit()
-        decision = decide(run.tally(), stage.budget)
+        decision = await judge_exhausted(run, decide(run.tally(), stage.budget))
         match decision.action:
             case "continue":
                 await _make_room(run)

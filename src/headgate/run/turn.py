@@ -3,6 +3,7 @@
 from dataclasses import asdict, replace
 
 from headgate.config.texts import fill
+from headgate.core.cutting import shorten
 from headgate.core.events import (
     DecisionMade,
     DiagnosisGiven,
@@ -18,7 +19,7 @@ from headgate.core.events import (
 from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
 from headgate.core.loops import due_nudge
 from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, clean_text
-from headgate.core.words import shorten
+from headgate.core.notes import bound_note
 from headgate.errors import (
     CallUnknown,
     ContextOverflow,
@@ -199,8 +200,8 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
     # A model that tells what it will do before it has done anything has not ended; said twice, it has.
     meant = bool(run.state.calls) or run.state.faults["text_only"] > 0 or run.state.final_granted
     if run.stage.allow_missing_done and message.content.strip() and meant:
-        note = _note_of(run, message)
-        missing = await try_exit(run, note, implied=True)
+        note, answer = _note_of(run, message), run.job.redact(message.content.strip())
+        missing = await try_exit(run, note, answer=answer, implied=True)
         if missing and run.state.final_granted:
             keep_conclusion(run, note)
         elif missing:
@@ -211,7 +212,7 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
 
 def _note_of(run: StageRun, message: Message) -> Note:
     """A reply in words as the note of the stage."""
-    return Note(summary=clean_value(run, message.content.strip()))
+    return bound_note(Note(summary=clean_value(run, message.content.strip())))
 
 
 def _pulse(run: StageRun, delta: Delta) -> None:

@@ -1,5 +1,6 @@
 """The tools by which a model talks to the loop: the plan, and the end of a stage."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -11,7 +12,16 @@ from headgate.errors import ToolFailed
 from headgate.tools.base import Args, Outcome, Signal, Tool, ToolContext, tool
 
 Priority = Literal["low", "normal", "high", "critical"]
-Status = Literal["pending", "in_progress", "completed", "failed", "skipped"]
+
+
+def _underscored(value: Any) -> Any:
+    """`in-progress` and `In Progress` are what models write for `in_progress`."""
+    return "_".join(value.lower().replace("-", " ").split()) if isinstance(value, str) else value
+
+
+Status = Annotated[
+    Literal["pending", "in_progress", "completed", "failed", "skipped"], BeforeValidator(_underscored)
+]
 
 
 LEAST_STEP = 80
@@ -21,7 +31,7 @@ LEAST_STEP = 80
 class WrongStage(ToolFailed):
     """The closing signal of another stage."""
 
-    slug = "not_done"
+    slug = "wrong_stage"
 
 
 class PlanStep(BaseModel):
@@ -34,6 +44,7 @@ class PlanStep(BaseModel):
     goal: str | None = Field(default=None, max_length=2_000)
     priority: Priority | None = None
     status: Status | None = None
+    writes: bool | None = Field(default=None, description="false if the step changes no file")
 
 
 class PlanTasks(Args):
@@ -127,15 +138,21 @@ class StageDone(Args):
     metadata: Annotated[dict[str, Any], AfterValidator(_shallow)] = Field(default_factory=dict)
 
 
+def _plain_name(name: str) -> str:
+    """A stage's name without what models change in it: capitals, hyphens, underscores, spaces."""
+    return " ".join(re.split(r"[\s_-]+", name.strip().casefold()))
+
+
 def stage_done_tool(stage: str, stages: Sequence[str] = (), also: Sequence[str] = ()) -> Tool:
     """The closing signal of one stage. With `stages`, its schema is the same for all of them.
 
-    `also`: other names that mean this stage.
+    `also`: other names that mean this stage, such as its label.
     """
+    names = {_plain_name(name) for name in (stage, *also)}
 
     def stage_done(ctx: ToolContext, args: StageDone) -> Outcome:
         """Say that this stage is done. The runtime then checks whether it is."""
-        if args.stage != stage and args.stage not in also:
+        if _plain_name(args.stage) not in names:
             raise WrongStage(f'stage_done: this is stage "{stage}", not "{args.stage}"')
         return Outcome("ok", signal=Signal("stage_done", args.model_dump(exclude={"stage"})))
 

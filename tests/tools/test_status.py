@@ -1,0 +1,36 @@
+"""The status report: what the model is told about it, and what it may write."""
+
+import pytest
+
+from headgate.tools.signals import PlanStep
+from headgate.tools.status import TaskStatus, status_tool
+
+FIELDS = {
+    "done": "a",
+    "pending": "b",
+    "now": "c",
+    "ready_for_final_report": False,
+    "need_to_run_more_tools": True,
+}
+
+
+def test_the_description_says_the_rules() -> None:
+    assert status_tool(2).spec.description == (
+        "Report your status beside other calls, up to 15 words a field."
+        " Reporting it alone twice ends the work."
+        " So does status completed with ready_for_final_report true and need_to_run_more_tools false."
+    )
+    assert "Reporting it alone 5 times ends the work." in status_tool(5).spec.description
+
+
+def test_every_field_is_described() -> None:
+    properties = status_tool().spec.parameters["properties"]
+    assert list(properties) == ["status", *FIELDS]
+    assert all(field.get("description") for field in properties.values())
+    assert properties["status"]["enum"] == ["starting", "in-progress", "completed"]
+
+
+@pytest.mark.parametrize("written", ["in-progress", "in_progress", "In Progress", "IN-PROGRESS"])
+def test_in_progress_is_known_by_its_spellings(written: str) -> None:
+    assert TaskStatus.model_validate({"status": written, **FIELDS}).status == "in-progress"
+    assert PlanStep.model_validate({"id": "1", "status": written}).status == "in_progress"
