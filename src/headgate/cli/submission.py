@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import click
 
+from headgate.cli.live import printable
 from headgate.cli.options import config_option, find_repo, flow_argument, model_options, repo_option
 from headgate.core.task import Constraints, Options, Task
 from headgate.engine.engine import Engine, load_options
@@ -29,8 +30,12 @@ class Submission:
     """What the user should know about the configuration."""
 
     def submit_to(self, engine: Engine) -> Task:
+        """The new task. What its boundaries mean, and which of them hold nothing, is said at once."""
         assert self.text is not None
-        return engine.submit(self.text, self.constraints, self.options)
+        task = engine.submit(self.text, self.constraints, self.options)
+        for line in engine.describe_boundaries(task):
+            click.echo(printable(line), err=True)
+        return task
 
 
 def submission_options(*, text_required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -54,6 +54,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.TaskStarted() as body:
             bounds = f"; boundaries: {', '.join(body.boundaries)}" if body.boundaries else ""
             loose = f"; not enforced: {'; '.join(body.unenforced)}" if body.unenforced else ""
+            loose += f"; matches nothing now: {', '.join(body.unmatched)}" if body.unmatched else ""
             again = f"; tries {tries_again} again" if tries_again else ""
             return f"Task {event.task} started: {body.flow.name} flow, {body.model}{again}{bounds}{loose}"
         case ev.TaskResumed():

@@ -27,7 +27,7 @@ from headgate.engine.flowmodels import SPECS, check_price, choose_flow, model_na
 from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.log import recall
-from headgate.engine.outfit import check_monorepo
+from headgate.engine.outfit import check_monorepo, task_boundaries
 from headgate.engine.queue import CancelOutcome
 from headgate.engine.store import Draft, Store
 from headgate.errors import ConfigError
@@ -97,9 +97,12 @@ class Engine:
         given = (text, *constraints.keep, *constraints.non_goals, *constraints.boundaries)
         if any(clean_text(part) != part for part in given):
             raise ConfigError("The task is not UTF-8 text.")
-        goal, stated = parse_task_text(text)
-        if not goal:
-            raise ConfigError("The task is empty: say in plain words what is to be done.")
+        stated = parse_task_text(text)
+        if not stated.request:
+            sections = (
+                " It has only sections; put the task above them." if stated.constraints.render() else ""
+            )
+            raise ConfigError(f"The task is empty: say in plain words what is to be done.{sections}")
         loaded = self.configure(options)
         check_monorepo(self.repo, loaded.config)
         for name in model_names(choose_flow(loaded, options, self.folder)):
@@ -107,11 +110,16 @@ class Engine:
                 settings = loaded.config.model_settings(name)
                 check_model(settings, self.repo)
                 check_price(loaded, settings)
-        both = stated + constraints
+        both = stated.constraints + constraints
+        given_with = options.model_dump()
         return self.store.add_task(
-            lambda task_id: Task(id=task_id, text=text, goal=goal, constraints=both, **options.model_dump()),
+            lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=both, **given_with),
             self.now(),
         )
+
+    def describe_boundaries(self, task: Task) -> tuple[str, ...]:
+        """What the person who submitted a task should know about its boundaries: a line each."""
+        return task_boundaries(self.repo, self.configure(task).config, task).describe()
 
     def retry(self, task_id: str, constraints: Constraints, options: Options) -> Task:
         """Takes in a new task that tries a stuck one again; of that one it is told the report alone.

@@ -196,7 +196,7 @@ class Execution:
         loaded = self.configure(task)
         config = pinned(loaded.config, log.state.config)
         self._keep_conversation = config.keep_conversations
-        flow = log.state.flow or choose_flow(loaded, task, self.folder, task.goal)
+        flow = log.state.flow or choose_flow(loaded, task, self.folder, task.request)
         if config.phase_log in ("log", "both"):
             self.bus.on_event.append(PhaseFile(self.folder).hear)
         async with AsyncExitStack() as stack:
@@ -280,6 +280,7 @@ class Execution:
             tools=tuple(job.tools),
             boundaries=bounds.globs,
             unenforced=bounds.unenforced,
+            unmatched=bounds.unmatched,
             baseline=await self.tree.begin(),
             config=without_secrets(config),
         )
@@ -289,5 +290,5 @@ class Execution:
     def _boundaries(self, config: Config) -> Resolved:
         """What is out of bounds: as resolved when the task began, not anew against a tree that it changed."""
         if self._past:
-            return Resolved(self.log.state.boundaries, unenforced=self.log.state.unenforced)
+            return Resolved(self.log.state.boundaries)
         return task_boundaries(self.folder.repo, config, self.task)

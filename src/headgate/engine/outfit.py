@@ -32,6 +32,7 @@ from headgate.tools.edit import edit_file
 from headgate.tools.files import find_files, ls, read_file, read_files, write_file
 from headgate.tools.guards import DEFAULT_SECRETS, Boundaries, OnlyInside, SecretFiles
 from headgate.tools.patch import apply_patch
+from headgate.tools.present import Present, spellings_of
 from headgate.tools.reasoning import think
 from headgate.tools.search import search
 from headgate.tools.shell import shell, shell_in
@@ -119,8 +120,11 @@ def check_monorepo(repo: Path, config: Config) -> str | None:
 
 def task_boundaries(repo: Path, config: Config, task: Task) -> Resolved:
     """What of the task's and the configuration's boundaries can be enforced, and how."""
-    files = walk_files(Tree(repo), "", lambda path: True)
-    return resolve_boundaries((*config.boundaries, *task.constraints.boundaries), files)
+    boundaries = (*config.boundaries, *task.constraints.boundaries)
+    if not boundaries:
+        return Resolved(())
+    files = list(walk_files(Tree(repo), "", lambda path: True))
+    return resolve_boundaries(boundaries, files, spellings_of(repo, os.environ), Present(repo, files))
 
 
 def protected_tests(

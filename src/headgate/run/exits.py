@@ -48,7 +48,7 @@ async def try_exit(run: StageRun, note: Note, *, implied: bool = False, quiet: b
 def named_files(job: Job) -> tuple[str, ...]:
     """The files that the task names and a model can read, as they are shown."""
     found: dict[str, None] = {}
-    for word in path_words(job.task.goal):
+    for word in path_words(job.task.request):
         with suppress(ToolError):
             file = job.context.workspace.read(word)
             if not file.is_binary:
