@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from headgate.checks.verify import Verifier
 from headgate.config.schema import Config
@@ -134,13 +134,20 @@ def protected_tests(
     mode = task.protect_tests or config.protect_tests
     if mode == "off":
         return None
+    return known_tests(repo, config, mode, lambda: StartFiles(*Snapshots(repo).files(baseline())), package)
+
+
+def known_tests(
+    repo: Path,
+    config: Config,
+    mode: Literal["existing", "all"],
+    begun: Callable[[], StartFiles],
+    package: str | None = None,
+) -> ProtectedTests:
+    """The tests of a repository, by its configuration and the files that there were at the start."""
     commands = [step.command for step in config.verification.steps]
-
-    def begun() -> StartFiles:
-        return StartFiles(*Snapshots(repo).files(baseline()))
-
     search = command_environment(config, os.environ).get("PATH", "")
-    return ProtectedTests(mode, begun, commands, package or "", repo, search)
+    return ProtectedTests(mode, begun, commands, package or "", repo, search, config.test_paths)
 
 
 def guards_for(

@@ -13,7 +13,7 @@ MAX_ENTRIES = 100_000
 
 
 class Present:
-    """Says whether a pattern matches anything in the repository; files that git ignores are looked at last."""
+    """Says whether a pattern matches anything in the repository, files that git ignores included."""
 
     def __init__(self, root: Path, files: Sequence[str]) -> None:
         self._root = root
