@@ -76,7 +76,7 @@ def test_what_a_command_names(tmp_path: Path, command: str, named: set[str]) -> 
 @pytest.mark.parametrize(
     ("command", "file", "text"),
     [
-        ("make check", "Makefile", "PY ?= python3\nDIR = checks\ncheck: lint\n\t@$(PY) -m pytest \\\n\t  $(DIR)/c_add.py\nlint:\n\truff .\n"),
+        ("make check", "Makefile", "P=pytest\nD = checks\ncheck: a\n\t@$P \\\n\t $(D)/c_add.py\na:\n\tx\n"),
         ("make", "Makefile", ".PHONY: all\nall: unit\nunit:\n\tpytest checks/c_add.py\n"),
         ("make all", "Makefile", "all:\n\t$(MAKE) unit\nunit:\n\tcd checks && pytest c_add.py\n"),
         ("make -f ci.mk x T=checks/c_add.py", "ci.mk", "x:\n\tpytest $(T)\n"),
@@ -85,15 +85,15 @@ def test_what_a_command_names(tmp_path: Path, command: str, named: set[str]) -> 
         ("yarn check", "package.json", '{"scripts": {"check": "pnpm run it", "it": "jest checks/c_add.py"}}'),
         ("tox", "tox.ini", "[testenv]\ncommands =\n  ruff check\n  pytest {posargs:checks/c_add.py}\n"),
         ("tox -e py", "tox.ini", "[testenv:py]\nchangedir = checks\ncommands = python -m pytest c_add.py\n"),
-        ("python -m tox", "pyproject.toml", '[tool.tox.env_run_base]\ncommands = [["pytest", "checks/c_add.py"]]\n'),
-        ("just test", "justfile", "where := 'checks'\ntest: build\n    @pytest {{where}}/c_add.py\nbuild:\n    x\n"),
-        ("nox -s tests", "noxfile.py", "import nox\ndef tests(session):\n    session.run('pytest', 'checks/c_add.py')\n"),
+        ("python -m tox", "tox.toml", 'env_run_base.commands = [["pytest", "checks/c_add.py"]]\n'),
+        ("just test", "justfile", "d := 'checks'\ntest: build\n    @pytest {{d}}/c_add.py\nbuild:\n    x\n"),
+        ("nox -s tests", "noxfile.py", "def tests(session):\n    session.run('pytest', 'checks/c_add.py')\n"),
         ("sh ci.sh", "ci.sh", "set -e\npython3 -m pytest -q checks/c_add.py\n"),
-        ("hatch run check", "pyproject.toml", "[tool.hatch.envs.default.scripts]\ncheck = 'pytest checks/c_add.py'\n"),
+        ("pdm run check", "pyproject.toml", "[tool.pdm.scripts]\ncheck = 'pytest checks/c_add.py'\n"),
         ("pytest", "pytest.ini", "[pytest]\ntestpaths = checks/c_add.py\n"),
         ("pytest", "pyproject.toml", "[tool.pytest.ini_options]\npython_files = ['c_*.py']\n"),
         ("python -m pytest .", "setup.cfg", "[tool:pytest]\npython_files = c_*.py\n"),
-        ("composer check", "composer.json", '{"scripts": {"check": ["@it"], "it": "phpunit checks/c_add.py"}}'),
+        ("composer check", "composer.json", '{"scripts": {"check": ["@it"], "it": "pest checks/c_add.py"}}'),
     ],
 )  # fmt: skip
 def test_what_the_file_of_a_task_runner_names(tmp_path: Path, command: str, file: str, text: str) -> None:
@@ -126,13 +126,17 @@ def test_a_folder_that_holds_code_too_is_not_closed(
 def test_what_a_step_names_in_a_package(tmp_path: Path) -> None:
     files = {"api/calc.py": CALC, "api/checks/c_add.py": USES_CALC, "checks/c_add.py": ""}
     assert protected(tmp_path, files, "pytest checks", "api") == {"api/checks/c_add.py"}
+    files = {"api/testing/a.py": "", "api/src/testing/a.py": "", "web/testing/a.py": ""}
+    tests = ProtectedTests("existing", lambda: StartFiles(tuple(files)), directory="api")
+    assert tests.tests() == ("api/testing/a.py",)
 
 
 def test_new_files_in_a_folder_that_is_named() -> None:
     begun = StartFiles(("calc.py", "checks/c_add.py"))
     tests = ProtectedTests("all", lambda: begun, ["pytest checks checks2/c_new.py"])
     assert tests.covers("checks/c_new.py")
-    assert tests.covers("Checks/C_ADD.py") and tests.enters("checks")
+    assert tests.covers("Checks/C_ADD.py")
+    assert tests.enters("checks")
     assert tests.covers("checks2/c_new.py")
     assert not tests.covers("calc2.py")
 

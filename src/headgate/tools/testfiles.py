@@ -70,6 +70,7 @@ class ProtectedTests:
     ) -> None:
         self._all = mode == "all"
         self._begun = begun
+        self._directory = directory
         self._root = root
         self._paths = Boundaries(tuple(paths))
         self._read_steps = partial(read_steps, tuple(commands), directory, root, search)
@@ -189,7 +190,13 @@ class ProtectedTests:
 
     def _is_test(self, path: str) -> bool:
         """Whether a file is a test: by its name, because a step names it, or by the configuration."""
-        return is_test(path) or self._named.cover(fold(path)) or self._paths.covers(path)
+        inside = path.removeprefix(f"{self._directory}/")
+        return (
+            is_test(path)
+            or (inside != path and is_test(inside))
+            or self._named.cover(fold(path))
+            or self._paths.covers(path)
+        )
 
     def _matters(self, path: str) -> bool:
         return (

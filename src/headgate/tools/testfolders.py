@@ -64,7 +64,8 @@ class FolderLooks:
         )
 
     def _is_test(self, path: str, folder: str) -> bool:
-        return is_test(self.start[path][len(folder) + 1 :]) or self.is_named(path)
+        below = "/".join(self.start[path].split("/")[folder.count("/") + 1 :])
+        return is_test(below) or self.is_named(path)
 
     @staticmethod
     def _is_module(path: str) -> bool:
