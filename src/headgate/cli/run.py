@@ -34,7 +34,8 @@ def command(
     """Run a task and wait for its end.
 
     TEXT says in plain words what is to be done; - reads it from standard input. Sections headed
-    Constraints:, Non-goals: and Boundaries: bind the task, as the options of the same names do.
+    Constraints:, Non-goals: and Boundaries: bind the task, as --keep, --non-goal and --boundary do. A
+    boundary that protects nothing is named at once, on standard error.
 
     Tasks run one at a time, in the order in which they came. Ctrl-C, or closing the terminal, cancels the
     task; a second Ctrl-C quits at once.

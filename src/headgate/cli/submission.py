@@ -90,7 +90,7 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     ),
     click.option("--keep", multiple=True, metavar="TEXT", help="Something to preserve. Repeatable."),
     click.option("--non-goal", multiple=True, metavar="TEXT", help="Something not to do. Repeatable."),
-    click.option("--boundary", multiple=True, metavar="GLOB", help="A path not to write. Repeatable."),
+    click.option("--boundary", multiple=True, metavar="GLOB", help="Paths not to write. Repeatable."),
     click.option("--flow", metavar="FLOW", help="A flow by name or file."),
     click.option("--dry-run", is_flag=True, help="Write nothing: propose the changes as a diff."),
     model_options,

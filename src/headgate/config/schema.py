@@ -82,7 +82,7 @@ class Config(FlowKnobs):
     monorepo: Monorepo | None = None
     """The package that tasks work on; the rest of the repository can only be read."""
     boundaries: tuple[str, ...] = ()
-    """Paths (globs) that no task may write."""
+    """Paths (globs) that no task may write; [Boundaries](boundaries.md) says how they may be spelled."""
     secret_files: tuple[str, ...] = ()
     """Paths (globs) that the model may not read, besides those that are always kept from it."""
     tool_result_chars: int = Field(16_000, ge=500)
