@@ -153,6 +153,9 @@ def test_what_does_not_go_together(repo: Path, args: tuple[str, ...], sentence: 
 def test_the_ways_to_say_no(no: str) -> None:
     options = as_try(Options(flow="flat"), 1, {"HEADGATE_BLOCK_TEST_EDITS": no})
     assert options == Options(flow="flat", benchmark=1, protect_tests="off")
+    hidden = {"HEADGATE_BLOCK_TEST_EDITS": " ", "LOCALCODE_BLOCK_TEST_EDITS": no}
+    assert as_try(Options(), 1, hidden).protect_tests == "off"
+    assert as_try(Options(), 1, {"HEADGATE_BLOCK_TEST_EDITS": ""}).protect_tests == "all"
     assert as_try(Options(), 4, {}) == Options(benchmark=4, protect_tests="all")
 
 

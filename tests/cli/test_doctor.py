@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from aiohttp import web
 
 from headgate.cli.checkup import Finding, check_disk, check_repository, missing_program
 from headgate.cli.doctor import examine
 from headgate.cli.modelcheck import PATIENCE, Patience
+from headgate.cli.testcheck import check_tests
 from headgate.cli.transportcheck import check_transport
+from headgate.config.schema import Config
 from headgate.core.messages import Message, Reply
 from headgate.core.settings import ModelSettings
 
@@ -142,6 +145,12 @@ async def test_all_is_well(repo: Path) -> None:
         Finding("configuration", "ok", "agent.yaml, --model, --base-url"),
         Finding("flow", "ok", "staged: explore, plan, implement"),
         Finding("verification: tests", "ok", "git --version"),
+        Finding(
+            "protected tests",
+            "note",
+            "none: no file looks like a test, and no step names one",
+            "Name them in agent.yaml, such as `test_paths: [checks/**]`.",
+        ),
         Finding("model", "ok", f"openai/m at {address}"),
         Finding("server", "ok", "reachable, 2 models"),
         Finding("streaming", "ok", "a reply came in 2 pieces"),
@@ -519,3 +528,30 @@ def test_json(repo: Path) -> None:
     assert (done.returncode, done.stderr) == (3, b"")
     assert [item["check"] for item in found if item["status"] == "fail"] == ["server"]
     assert set(found[0]) == {"check", "status", "detail", "fix", "fault"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "status", "detail"),
+    [
+        ("", "note", "protect_tests is off; --benchmark protects 3 files: checks/** (2), conftest.py"),
+        ("protect_tests: all", "ok", "3 files: checks/** (2), conftest.py"),
+        ("{protect_tests: all, test_paths: [qa]}", "ok", "4 files: checks/** (2), conftest.py, qa/** (1)"),
+        ("{protect_tests: all, test_paths: [gone/**]}", "warn", "test_paths: gone/** matches no file"),
+    ],
+)
+def test_which_tests_are_protected(repo: Path, settings: str, status: str, detail: str) -> None:
+    for path in ("checks/c_a.py", "checks/c_b.py", "conftest.py", "qa/a.txt", "calc.py"):
+        (repo / path).parent.mkdir(exist_ok=True)
+        (repo / path).write_text("")
+    steps = {"steps": [{"name": "tests", "command": "pytest checks"}]}
+    config = Config.model_validate({**(yaml.safe_load(settings) or {}), "verification": steps})
+    found = check_tests(config, repo)
+    assert (found.check, found.status, found.detail) == ("protected tests", status, detail)
+    assert bool(found.fix) == (status == "warn")
+
+
+def test_protection_without_a_test_is_a_warning(repo: Path) -> None:
+    (repo / "calc.py").write_text("")
+    found = check_tests(Config(protect_tests="existing"), repo)
+    assert found.status == "warn"
+    assert found.detail == "protect_tests is existing, but no file looks like a test, and no step names one"

@@ -280,3 +280,19 @@ def test_the_demo_is_real(tmp_path: Path) -> None:
     assert tests.returncode == 0
     again = headgate(tmp_path, "demo", "--into", "demo")
     assert (again.returncode, "is there already" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", [("submit", "--no-start"), ("run",), ("run", "--json")])
+def test_boundaries_that_hold_nothing_are_named_at_once(repo: Path, command: tuple[str, ...]) -> None:
+    (repo / "db").mkdir()
+    (repo / "db" / "a.sql").write_text("")
+    (repo / "auth.py").write_text("")
+    text = "Write new.txt.\n\nBoundaries:\n- db/**, the auth module\n- the payment provider"
+    done = headgate(repo, *command, "--boundary", "srv/**", text)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[:3] == [
+        'Boundary "the auth module": auth.py.',
+        'Boundary "the payment provider" is not enforced: it names no path here.',
+        'Boundary "srv/**" matches nothing now. It holds if such a file appears; check the spelling.',
+    ]
+    assert "Boundary" not in done.stdout or command[0] == "run"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.task import Constraints, parse_task_text
+from headgate.core.task import Constraints, Task, parse_task_text
 
 SEED = """Fix the authentication timeout bug in the login flow.
 
@@ -17,7 +17,8 @@ Non-goals:
 
 
 def test_the_specification_s_example() -> None:
-    assert parse_task_text(SEED) == (
+    parsed = parse_task_text(SEED)
+    assert (parsed.request, parsed.constraints) == (
         "Fix the authentication timeout bug in the login flow.",
         Constraints(
             keep=(
@@ -47,7 +48,50 @@ def test_the_specification_s_example() -> None:
     ],
 )
 def test_sections(text: str, goal: str, constraints: Constraints) -> None:
-    assert parse_task_text(text) == (goal, constraints)
+    assert parse_task_text(text) == (goal, constraints, goal)
+
+
+@pytest.mark.parametrize(
+    ("text", "request_", "goal"),
+    [
+        ("Fix it.\n\nGoal: it works.\n\nBoundaries: db", "Fix it.\n\nGoal: it works.", "it works."),
+        ("## Goal\n\nIt works\nquickly.\n\n## Boundaries\n- db", "It works\nquickly.", "It works\nquickly."),
+        ("Goal: it works.\nBoundaries: db", "it works.", "it works."),
+        ("- Goals:\n  - a\n  - b\n- Fix it", "- Goals:\n  - a\n  - b\n- Fix it", "a\nb"),
+        ("The goal: nothing\nelse", "The goal: nothing\nelse", "The goal: nothing\nelse"),
+    ],
+)
+def test_the_goal_that_a_text_states(text: str, request_: str, goal: str) -> None:
+    parsed = parse_task_text(text)
+    assert (parsed.request, parsed.goal) == (request_, goal)
+    task = Task(id="t1", text=text, goal=parsed.goal, constraints=parsed.constraints)
+    assert task.request == request_
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("Boundaries:\ndb/**\nFix the login so that it works.", "Fix the login so that it works."),
+        ("Boundaries:\n\nFix the login so that it works.", "Fix the login so that it works."),
+        ("Boundaries: db/**\n\n- fix the login\n- fix the logout", "- fix the login\n- fix the logout"),
+        ("- Boundaries: db/**\n- Fix the login", "- Fix the login"),
+        ("Boundaries:\ndb/**\n\nfix the login", "fix the login"),
+        ("Boundaries:\ndb/**\n## Steps\nfix the login", "## Steps\nfix the login"),
+        ("Boundaries:\ndb/**\nSteps:\n- fix the login", "Steps:\n- fix the login"),
+        ("Boundaries:\n- db/**\nFix it", "Fix it"),
+        (
+            "Parse this:\n```\nBoundaries:\n- x\n```\nBoundaries: db/**",
+            "Parse this:\n```\nBoundaries:\n- x\n```",
+        ),
+        ("Boundaries:\ndb/**\nsrc/auth/**", ""),
+        ("Boundaries: db/**\nNon-goals: none", ""),
+    ],
+)
+def test_what_is_asked_for_is_never_taken_for_a_boundary(text: str, rest: str) -> None:
+    parsed = parse_task_text(text)
+    assert parsed.request == rest
+    assert all("fix" not in item.lower() for item in parsed.constraints.boundaries)
+    assert parsed.constraints.non_goals == ()
 
 
 def test_constraints_add_up_without_doubles() -> None:

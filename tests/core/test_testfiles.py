@@ -40,10 +40,24 @@ TESTS = [
         "a/__snapshots__/b.snap",
         "Tests/A.swift",
     ),
+    *("t/basic.t", "UnitTests/a.cpp", "MyAppTests/Calc.swift", "unittests/c_add.py", "testsuite/a.py"),
+    *("pkg/testdata/in.txt", "suites/login.robot", "integrationtests/a"),
     *("__pycache__/conftest.cpython-311.pyc", "two_fer_test.exs", "TESTS/a.py", "crate/tests/it.rs"),
+]
+TESTS_WHERE_THEY_ARE = [
+    *("testing/a.py", "features/steps/login.py", "api/features/steps/x.py", "features/environment.py"),
+    "features/step_definitions/a.rb",
 ]
 NO_TESTS = [
     *("src/contest.py", "src/latest.py", "testimony.md", "docs/spec.md", "openapi-spec.yaml", "specs/api.md"),
+    *("src/numpy/testing/utils.py", "numpy/testing/utils.py", "src/features/steps/Counter.tsx", "a.ts"),
+    *(
+        "src/features/steps/counter.py",
+        "features/login.py",
+        "unittest/main.py",
+        "src/app.text",
+        "latests/a.py",
+    ),
     *("src/attest/a.py", "Latest.java", "AUDIT.java", "Testing.md", "protester.js", "src/inspect.py"),
 ]
 RUNNER_SETTINGS = [
@@ -139,6 +153,12 @@ def test_modules_that_shadow_others(path: str, module: tuple[str, str] | None) -
 )
 def test_the_source_of_a_compiled_module(path: str, source: str) -> None:
     assert source_of(path) == source
+
+
+@pytest.mark.parametrize("path", TESTS_WHERE_THEY_ARE)
+def test_folders_that_are_those_of_tests_at_the_top(path: str) -> None:
+    assert is_test(path)
+    assert not is_test(f"src/{path}")
 
 
 @given(st.lists(st.sampled_from(["src", "lib", "a.b", "x y"]), max_size=3), st.sampled_from(TESTS))

@@ -147,7 +147,7 @@ class TestBoundaries:
         constraints = Constraints(boundaries=("the auth module", "the moon"))
         task = Task(id="t1", text="x", goal="x", constraints=constraints)
         assert task_boundaries(repo, Config(boundaries=("*.lock",)), task) == Resolved(
-            ("*.lock", "/src/auth.py"), (("the auth module", ("src/auth.py",)),), ("the moon",)
+            ("*.lock", "/src/auth.py"), (("the auth module", ("src/auth.py",)),), ("the moon",), ("*.lock",)
         )
 
     async def test_those_of_the_start_hold(self, repo: Path) -> None:
@@ -172,6 +172,31 @@ class TestBoundaries:
         assert (repo / ".headgate" / "protected" / "t1").is_dir()
         given.protected.forget()
         assert not (repo / ".headgate" / "protected" / "t1").exists()
+
+
+class TestSpellings:
+    def covered(self, repo: Path, text: str) -> Resolved:
+        task = Task(id="t1", text="x", goal="x", constraints=Constraints(boundaries=(text,)))
+        return task_boundaries(repo, Config(), task)
+
+    def test_absolute_paths(self, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        link = tmp_path / "link"
+        link.symlink_to(repo)
+        monkeypatch.setenv("PWD", str(link / "src"))
+        monkeypatch.setenv("HOME", str(tmp_path))
+        for spelled in (f"{repo}/src", f"{link}/src", "$PWD/src", f"~/{repo.relative_to(tmp_path)}/src/"):
+            found = self.covered(repo, spelled)
+            assert [glob.rstrip("/") for glob in found.globs] == ["/src"], spelled
+            assert found.problems() == ()
+
+    def test_what_git_ignores_is_there_too(self, repo: Path) -> None:
+        (repo / ".gitignore").write_text("cache/\n*.log\nempty/\n")
+        (repo / "cache" / "deep").mkdir(parents=True)
+        (repo / "cache" / "deep" / "a.log").write_text("")
+        (repo / "empty").mkdir()
+        for text in ("cache", "cache/**", "*.log", "cache/deep/", "deep/a.log", "empty/**"):
+            assert self.covered(repo, text).problems() == (), text
+        assert self.covered(repo, "*.lag").unmatched == ("*.lag",)
 
 
 class TestProtectedTests:

@@ -11,7 +11,7 @@ from headgate.core.state import State
 from headgate.core.task import Options, TaskState
 
 BLOCK_TEST_EDITS = ("HEADGATE_BLOCK_TEST_EDITS", "LOCALCODE_BLOCK_TEST_EDITS")
-"""The first of these that is set decides; tests are protected unless it says no."""
+"""The first of these that says anything decides; tests are protected unless it says no."""
 EXIT_FAILED = 1
 _NO = frozenset({"0", "false", "no", "off"})
 _REASON_CHARS = 300
@@ -19,8 +19,8 @@ _REASON_CHARS = 300
 
 def as_try(options: Options, number: int, environ: Mapping[str, str]) -> Options:
     """The options of a task that is a try: tests are protected, unless the environment says no."""
-    said = next((environ[name] for name in BLOCK_TEST_EDITS if name in environ), "")
-    protect = "off" if said.strip().lower() in _NO else "all"
+    said = next((value for name in BLOCK_TEST_EDITS if (value := environ.get(name, "").strip())), "")
+    protect = "off" if said.lower() in _NO else "all"
     return options.model_copy(update={"benchmark": number, "protect_tests": protect})
 
 

@@ -24,6 +24,7 @@ from headgate.cli.checkup import (
 )
 from headgate.cli.modelcheck import PATIENCE, Patience, Say, check_model
 from headgate.cli.options import config_option, find_repo, model_options, repo_option
+from headgate.cli.testcheck import check_tests
 from headgate.cli.wrapping import fold_lines, terminal_width
 from headgate.config.load import load_config
 from headgate.errors import ConfigError
@@ -122,6 +123,7 @@ async def examine(
     yield check_flow(loaded, root)
     for finding in check_verification(loaded.config, root, environ):
         yield finding
+    yield check_tests(loaded.config, root)
     async for finding in check_model(loaded.config, root, say, patience, fresh, environ):
         yield finding
 

@@ -34,7 +34,8 @@ def command(
     """Run a task and wait for its end.
 
     TEXT says in plain words what to do; - reads it from standard input. Sections headed Constraints:,
-    Non-goals: and Boundaries: in it bind the task, and so do --keep, --non-goal and --boundary.
+    Non-goals: and Boundaries: in it bind the task, and so do --keep, --non-goal and --boundary. A boundary
+    that protects nothing is named at once, on standard error.
 
     Tasks run one at a time, in the order in which they came. Ctrl-C, or closing the terminal, cancels the
     task; a second Ctrl-C quits at once.

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import click
 
+from headgate.cli.live import printable
 from headgate.cli.options import (
     config_option,
     find_repo,
@@ -37,8 +38,12 @@ class Submission:
     """What the user should know about the configuration."""
 
     def submit_to(self, engine: Engine) -> Task:
+        """The new task. What its boundaries mean, and which of them hold nothing, is said at once."""
         assert self.text is not None
-        return engine.submit(self.text, self.constraints, self.options)
+        task = engine.submit(self.text, self.constraints, self.options)
+        for line in engine.describe_boundaries(task):
+            click.echo(printable(line), err=True)
+        return task
 
 
 def submission_options(*, text_required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -95,7 +100,7 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     ),
     click.option("--keep", multiple=True, metavar="TEXT", help="Something to preserve. Repeatable."),
     click.option("--non-goal", multiple=True, metavar="TEXT", help="Something not to do. Repeatable."),
-    click.option("--boundary", multiple=True, metavar="GLOB", help="A path not to write. Repeatable."),
+    click.option("--boundary", multiple=True, metavar="GLOB", help="Paths not to write. Repeatable."),
     click.option("--flow", metavar="FLOW", help="A flow by name or file."),
     package_option,
     click.option("--dry-run", is_flag=True, help="Write nothing: propose the changes as a diff."),

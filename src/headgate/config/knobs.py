@@ -112,6 +112,8 @@ class FlowKnobs(Settings):
     """Where changes of phase are written: standard output, `.headgate/logs/TASK.log`, or both."""
     protect_tests: Literal["off", "existing", "all"] = "off"
     """Keep tests from being changed: those that exist, or also from being added to."""
+    test_paths: tuple[str, ...] = ()
+    """Paths (globs) of tests, besides what has the usual names and what verification steps name."""
 
     @model_validator(mode="after")
     def _one_mode(self) -> "FlowKnobs":

@@ -86,7 +86,7 @@ class Config(FlowKnobs):
     monorepo: Monorepo | None = None
     """The package that tasks work on; the rest of the repository can only be read."""
     boundaries: tuple[str, ...] = ()
-    """Paths (globs) that no task may write."""
+    """Paths (globs) that no task may write; [Boundaries](boundaries.md) says how they may be spelled."""
     allow_config_edits: bool = False
     """Let tasks change agent.yaml and the flow files it names; changes hold for tasks submitted later."""
     secret_files: tuple[str, ...] = ()

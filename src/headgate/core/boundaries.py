@@ -1,47 +1,24 @@
 """Boundaries as people write them: patterns, paths, and prose that may name a path."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-_GLOB = re.compile(r"[*?\[]")
-_QUOTED = re.compile(r"`([^`]+)`|\"([^\"]+)\"")
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
-_AND = re.compile(r"[,;&]|\band\b|\bor\b|\bnor\b", re.IGNORECASE)
-
-
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_EXCEPTIONS = _set("except excepting excluding but unless only besides outside beyond apart other without")
-"""Prose with one of these may mean the opposite of the paths it names."""
-_EMPTY_WORDS = _set(
-    """
-    a an and any anything all also alone are as at avoid be code change changes class classes component
-    components content contents dir directories directory do does don dont edit edits everything existing
-    file files folder folders for from function functions have i in inside into is it its keep layer leave
-    logic may me modify modifying module modules must my name named never no not of on or our package packages
-    part parts path paths please related repo repository s should source stay stuff sub subsystem subtree
-    suite system t that the their them these they this those to touch touching tree under untouched update us
-    we which whole with within you your
-    """
+from headgate.core.boundarytext import (
+    bare_words,
+    looks_like_path,
+    quoted,
+    split_list,
+    strip_ending,
+    tidy_path,
+    unquote,
+    within_root,
+    without_notes,
 )
-_SAME = {
-    **dict.fromkeys(("authentication", "authorization", "authorisation", "authn", "authz"), "auth"),
-    **dict.fromkeys(("configuration", "conf"), "config"),
-    "db": "database",
-    "documentation": "doc",
-    "utility": "util",
-    "application": "app",
-    "administration": "admin",
-    "library": "lib",
-    "specification": "spec",
-    "environment": "env",
-}
-_IMPLIED: Mapping[str, frozenset[str]] = {"migration": frozenset({"database", "schema", "sql"})}
-"""Words that say nothing more beside this one: migrations are a database's."""
+from headgate.core.boundarywords import EXCEPTIONS, fits, plain_words, wanted_words, without_ending
+
+_GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +28,31 @@ class Resolved:
     globs: tuple[str, ...]
     """Patterns as in .gitignore, for the guard."""
     resolved: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Prose, and the paths that it was taken to mean."""
+    """Words that are no pattern themselves, and the paths that they were taken to mean."""
     unenforced: tuple[str, ...] = ()
     """Prose that names no path here."""
+    unmatched: tuple[str, ...] = ()
+    """Patterns that are enforced, but match nothing that exists."""
 
     def describe(self) -> tuple[str, ...]:
-        """A line for each boundary in prose, for people."""
+        """What a person should know who wrote these: what each was taken to mean, and the problems."""
         found = [f'Boundary "{text}": {", ".join(paths)}.' for text, paths in self.resolved]
-        return (
-            *found,
-            *(f'Boundary "{text}" is not enforced: it names no path.' for text in self.unenforced),
-        )
+        return (*found, *self.problems())
+
+    def problems(self) -> tuple[str, ...]:
+        """A sentence or two for each boundary that protects nothing now."""
+        return boundary_problems(self.unenforced, self.unmatched)
+
+
+def boundary_problems(unenforced: Iterable[str], unmatched: Iterable[str]) -> tuple[str, ...]:
+    """What people are told about boundaries that protect nothing now."""
+    return (
+        *(f'Boundary "{text}" is not enforced: it names no path here.' for text in unenforced),
+        *(
+            f'Boundary "{text}" matches nothing now. It holds if such a file appears; check the spelling.'
+            for text in unmatched
+        ),
+    )
 
 
 class _Names:
@@ -82,39 +73,166 @@ class _Names:
                 found[path] = None
         return dict(sorted(found.items()))
 
-    @cached_property
-    def _folded(self) -> set[str]:
-        whole = {path.casefold() for path in (*self.files, *self.directories)}
-        return whole | {path.rpartition("/")[2] for path in whole}
-
     def has(self, path: str) -> bool:
         """Whether a pattern without wildcards matches: a whole path, or one name anywhere."""
-        return path.casefold().removeprefix("./").strip("/") in self._folded
+        place = path.casefold().removeprefix("./").strip("/")
+        return place in self._folded_files or place in self._folded_directories
+
+    def is_file(self, path: str) -> bool:
+        """Whether a pattern without wildcards can only match files."""
+        place = path.casefold().removeprefix("./").strip("/")
+        return place in self._folded_files and place not in self._folded_directories
+
+    @cached_property
+    def _folded_files(self) -> set[str]:
+        return _with_names(self.files)
+
+    @cached_property
+    def _folded_directories(self) -> set[str]:
+        return _with_names(self.directories)
 
 
-def resolve_boundaries(boundaries: Iterable[str], files: Iterable[str]) -> Resolved:
+def _with_names(paths: Iterable[str]) -> set[str]:
+    whole = {path.casefold() for path in paths}
+    return whole | {path.rpartition("/")[2] for path in whole}
+
+
+def resolve_boundaries(
+    boundaries: Iterable[str],
+    files: Iterable[str],
+    roots: Iterable[str] = (),
+    matches: Callable[[str], bool] = lambda pattern: True,
+) -> Resolved:
     """Takes patterns and paths as they are, and finds the paths that prose means where every word fits.
 
-    `files` are the repository's, relative to its root. They are not looked at where all are patterns.
+    `files` are the repository's, relative to its root, and `roots` are spellings of that root. `matches` says
+    whether a pattern matches anything that exists. A path that matches nothing from the root, but does
+    further down, is taken to mean that.
     """
     names = _Names(files)
-    globs: dict[str, None] = {}
-    resolved: dict[str, tuple[str, ...]] = {}
-    unenforced: dict[str, None] = {}
+    found = _Found(matches)
     for text in dict.fromkeys(text.strip() for text in boundaries):
-        plain = text.strip("`'\"")
-        if not plain or _is_pattern(plain, names):
-            globs.update(dict.fromkeys([plain] if plain else []))
-            continue
-        for part, found in _resolve(text, names):
-            globs.update(dict.fromkeys(found.values()))
-            if found:
-                resolved[part] = tuple(found)
+        _resolve_text(text, within_root(text, roots), names, found)
+    return Resolved(
+        tuple(found.globs), tuple(found.resolved.items()), tuple(found.unenforced), tuple(found.unmatched)
+    )
+
+
+class _Found:
+    """What has been found so far, each once."""
+
+    def __init__(self, matches: Callable[[str], bool]) -> None:
+        self._matches = matches
+        self.globs: dict[str, None] = {}
+        self.resolved: dict[str, tuple[str, ...]] = {}
+        self.unenforced: dict[str, None] = {}
+        self.unmatched: dict[str, None] = {}
+
+    def add_pattern(self, pattern: str) -> str:
+        """Adds a pattern that a person spelled; returns the one that is enforced."""
+        if not pattern.startswith("!") and not self._matches(pattern):
+            below = f"**/{pattern}"
+            if pattern.startswith("/") or not self._matches(below):
+                self.unmatched[pattern] = None
             else:
-                unenforced[part] = None
-        if _is_one_word(plain):
-            globs[plain] = None  # nothing has this name yet; should it come, it is meant
-    return Resolved(tuple(globs), tuple(resolved.items()), tuple(unenforced))
+                pattern = below
+        self.globs[pattern] = None
+        return pattern
+
+    def add_prose(self, text: str, paths: Mapping[str, str]) -> None:
+        """Adds what a text was taken to mean: paths as people read them, and their patterns."""
+        if paths:
+            self.resolved[text] = tuple(paths)
+            self.globs.update(dict.fromkeys(paths.values()))
+        else:
+            self.unenforced[text] = None
+
+
+def _resolve_text(text: str, placed: str, names: _Names, found: _Found) -> None:
+    """One boundary as it was written. `placed` is the same with its paths relative to the repository."""
+    whole = unquote(placed)
+    if not whole:
+        return
+    if names.has(whole):
+        found.add_pattern(_as_pattern(whole, names))
+        return
+    parts = [_clean(part, names) for part in split_list(whole)]
+    prose = " ".join(part for part in parts if not _is_one_word(part) and not names.has(part))
+    if not EXCEPTIONS.isdisjoint(plain_words(prose)):
+        found.unenforced[text] = None
+        return
+    spelled = {part: _spelled(part, names) for part in parts}
+    wanted = [part for part in parts if spelled[part] or wanted_words(part)]
+    if not any(spelled.values()):
+        _resolve_prose(text, wanted or [text], names, found)
+        return
+    for part in wanted:
+        if not spelled[part]:
+            _resolve_prose(part, [part], names, found)
+            continue
+        patterns = [found.add_pattern(path) for path in spelled[part]]
+        if patterns != [part]:
+            found.resolved[part] = tuple(patterns)
+
+
+def _resolve_prose(text: str, parts: list[str], names: _Names, found: _Found) -> None:
+    """Words that spell no path: part by part if each fits something, or as a whole, or as far as they go."""
+    fitting = {part: dict(_fitting_paths(part, names)) for part in parts}
+    if len(parts) == 1 and not fitting[parts[0]]:
+        word = parts[0]
+        if _is_one_word(word) and wanted_words(word) and not word.startswith("#"):
+            found.add_pattern(word)  # nothing has this name yet; should it come, it is meant
+        else:
+            found.add_prose(text, {})
+    elif len(parts) == 1 or (not all(fitting.values()) and (fits := dict(_fitting_paths(text, names)))):
+        found.add_prose(text, fitting[parts[0]] if len(parts) == 1 else fits)
+    else:
+        for part, paths in fitting.items():
+            found.add_prose(part, paths)
+
+
+def _clean(text: str, names: _Names) -> str:
+    """A part of a boundary without quotes, notes and punctuation around it, unless these are in a name."""
+    return text if names.has(text) else unquote(strip_ending(without_notes(text)))
+
+
+def _spelled(text: str, names: _Names) -> list[str]:
+    """The paths and patterns that a part of a boundary spells out, as patterns."""
+    if names.has(text) or (_is_one_word(text) and _is_pattern(text)):
+        return [_as_pattern(text, names)]
+    if not _is_one_word(prefix := fixed_prefix(text)) and names.has(prefix):
+        return [_as_pattern(text, names)]
+    pieces = [*quoted(text), *bare_words(_without_quoted(text))]
+    strong = [piece for piece in pieces if _is_spelled(piece, names)]
+    return list(dict.fromkeys(_as_pattern(piece, names) for piece in strong))
+
+
+def _without_quoted(text: str) -> str:
+    for piece in quoted(text):
+        text = re.sub(rf"[`\"\u201c]{re.escape(piece)}[`\"\u201d]", " ", text)
+    return text
+
+
+def _is_spelled(piece: str, names: _Names) -> bool:
+    """Whether a word among others is a path: it exists, or it could be nothing else."""
+    return looks_like_path(piece) and not _is_choice(piece, names)
+
+
+def _is_choice(word: str, names: _Names) -> bool:
+    """`read/write`, `and/or`: words with a slash that are no path here, and do not look like one to be."""
+    plain = re.fullmatch(r"[A-Za-z]+/[A-Za-z]+", word) is not None
+    return plain and not names.has(word) and not names.has(word.partition("/")[0])
+
+
+def _as_pattern(path: str, names: _Names) -> str:
+    """A path as it was written, as a pattern that means just that."""
+    path = re.sub(r"(?<=\w):\d+(?:[-:]\d+)?$", "", path)
+    literal = path.removesuffix("/**").removesuffix("/")
+    if _GLOB.search(literal) and names.has(literal):
+        return tidy_path(_escape(literal) + path[len(literal) :])
+    tidied = tidy_path(path)
+    file = tidied.removesuffix("/**").removesuffix("/")
+    return file if file != tidied and names.is_file(file) else tidied
 
 
 def fixed_prefix(pattern: str) -> str:
@@ -134,93 +252,25 @@ def _is_one_word(text: str) -> bool:
     return not any(char.isspace() for char in text)
 
 
-def _is_pattern(text: str, names: _Names) -> bool:
+def _is_pattern(text: str) -> bool:
     """Something for the guard as it stands: a pattern, or a path."""
     if text.startswith("!"):
         return True
     if text.startswith("#"):
         return False  # for the guard this is a comment
-    if not _is_one_word(text):
-        return names.has(text) or bool(_GLOB.search(text) and names.has(fixed_prefix(text)))
-    return _GLOB.search(text) is not None or _looks_like_path(text) or names.has(text)
-
-
-def _looks_like_path(text: str) -> bool:
-    return "/" in text.strip(".,;:") or re.search(r"\w\.\w|^\.\w", text) is not None
-
-
-def _resolve(text: str, names: _Names) -> Iterator[tuple[str, dict[str, str]]]:
-    """The text with the paths it means and their patterns; an enumeration part by part if need be."""
-    if not _EXCEPTIONS.isdisjoint(_words(text)):
-        yield text, {}
-        return
-    found = {path: path for path in _spelled_paths(text, names)} or dict(_fitting_paths(text, names))
-    parts = [part.strip() for part in _AND.split(text) if _wanted(part)]
-    if found or len(parts) < 2:
-        yield text, found
-    else:
-        yield from ((part, dict(_fitting_paths(part, names))) for part in parts)
+    return text == "." or looks_like_path(text) or _GLOB.search(text) is not None
 
 
 def _fitting_paths(text: str, names: _Names) -> Iterator[tuple[str, str]]:
-    wanted = _wanted(text)
+    wanted = wanted_words(text)
     taken: list[str] = []
     for directory in names.directories if wanted else ():
-        if not any(_is_below(directory, above) for above in taken) and _fits(directory, wanted):
+        if not any(_is_below(directory, above) for above in taken) and fits(directory, wanted):
             taken.append(directory)
             yield f"{directory}/", f"/{_escape(directory)}/"
     for file in names.files if wanted else ():
-        if not any(_is_below(file, above) for above in taken) and _fits(_without_ending(file), wanted):
+        if not any(_is_below(file, above) for above in taken) and fits(without_ending(file), wanted):
             yield file, f"/{_escape(file)}"
-
-
-def _wanted(text: str) -> set[str]:
-    """The words that a path has to have."""
-    wanted = {word for word in _name_words(text) if word not in _EMPTY_WORDS}
-    for word in list(wanted):
-        wanted -= _IMPLIED.get(word, frozenset())
-    return wanted
-
-
-def _spelled_paths(text: str, names: _Names) -> Iterator[str]:
-    quoted = [one or two for one, two in _QUOTED.findall(text)]
-    for piece in dict.fromkeys([*quoted, *text.split()]):
-        path = piece.strip("`'\"(),;:").rstrip(".")
-        if _is_one_word(path) and (_GLOB.search(path) or (_looks_like_path(path) and names.has(path))):
-            yield path
-
-
-def _fits(path: str, wanted: set[str]) -> bool:
-    """Whether the last name has no word but wanted ones, and the names above it have the rest."""
-    above, _, name = path.rpartition("/")
-    own = set(_name_words(name))
-    return bool(own) and own <= wanted and wanted <= own | set(_name_words(above))
-
-
-def _name_words(text: str) -> list[str]:
-    return [_SAME.get(word, word) for word in map(_singular, _words(text))]
-
-
-def _words(text: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(text)]
-
-
-def _singular(word: str) -> str:
-    if word in _EMPTY_WORDS:
-        return word
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
-        return word[:-2]
-    if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 2:
-        return word[:-1]
-    return word
-
-
-def _without_ending(path: str) -> str:
-    folder, slash, name = path.rpartition("/")
-    stem = name[:1] + name[1:].partition(".")[0]
-    return f"{folder}{slash}{stem}"
 
 
 def _is_below(path: str, directory: str) -> bool:

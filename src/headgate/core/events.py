@@ -68,6 +68,8 @@ class TaskStarted(Body):
     """The patterns that are enforced, those found for boundaries in prose included."""
     unenforced: tuple[str, ...] = ()
     """Boundaries that name no path: the model is told of them, and that is all."""
+    unmatched: tuple[str, ...] = ()
+    """Patterns among `boundaries` that matched nothing at the start."""
     baseline: str
     """The git tree, untracked files included, against which the task's diff is taken."""
     config: dict[str, Any]

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from headgate.core import events as ev
+from headgate.core.boundaries import boundary_problems
 from headgate.core.cutting import shorten
 from headgate.core.events import Note
 from headgate.core.milestones import say_reason
@@ -40,6 +41,8 @@ class Report(BaseModel):
 
     task_id: str
     description: str
+    goal: str
+    """What the text states as its goal, or else the text without its constraint sections."""
     status: Literal["in_progress", "completed", "failed", "cancelled"]
     state: TaskState
     verified: bool
@@ -112,6 +115,7 @@ def build_report(state: State) -> Report:
     return Report(
         task_id=state.task,
         description=state.text,
+        goal=state.goal,
         status=status,
         state=state.status,
         verified=state.verified,
@@ -130,7 +134,7 @@ def build_report(state: State) -> Report:
         replans=state.replans,
         replan_max=state.flow.replan_max if state.flow else 0,
         final_turns=tuple(state.final_turns),
-        warnings=state.warnings if told else (),
+        warnings=_warnings(state) if told else (),
         hypotheses=state.hypotheses if told else "",
         traceback=state.traceback,
         failures=tuple(
@@ -210,10 +214,16 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
     else:
         lines.append(f"Changed: {', '.join(files)}." if files else "No file was changed.")
     lines += _steps_left(state)
-    lines += [f"Warning: {warning}." for warning in state.warnings if warning != weakened]
+    lines += [f"Warning: {warning}." for warning in _warnings(state) if warning != weakened]
     if state.run_ids and ending != "SUCCESS":
         lines += _list_runs(state.run_ids)
     return "\n".join(lines)
+
+
+def _warnings(state: State) -> tuple[str, ...]:
+    """Boundaries that protected nothing, and what the model left as it was after it heard of it."""
+    problems = boundary_problems(state.unenforced, state.unmatched)
+    return (*(problem.removesuffix(".") for problem in problems), *state.warnings)
 
 
 def _list_runs(run_ids: list[str]) -> list[str]:

@@ -84,6 +84,7 @@ class State:
     baseline: str = ""
     boundaries: tuple[str, ...] = ()
     unenforced: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
     config: dict[str, Any] = field(default_factory=dict)
     """The configuration that the task was started with, without secrets."""
     status: TaskState = "QUEUED"
@@ -196,7 +197,8 @@ class State:
             case ev.TaskStarted() as body:
                 self.text, self.goal, self.constraints = body.text, body.goal, body.constraints
                 self.flow, self.model, self.baseline = body.flow, body.model, body.baseline
-                self.boundaries, self.unenforced = body.boundaries, body.unenforced
+                self.boundaries = body.boundaries
+                self.unenforced, self.unmatched = body.unenforced, body.unmatched
                 self.config = body.config
                 self.status, self.started_at = "RUNNING", event.at
             case ev.StageStarted() as body:

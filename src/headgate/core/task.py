@@ -1,10 +1,11 @@
 """A task: what a person asked for, and what must not happen on the way."""
 
-import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
+
+from headgate.core.sections import split_sections
 
 TaskState = Literal["QUEUED", "RUNNING", "PROPOSED", "SUCCESS", "STUCK", "CANCELLED", "INFRA_ERROR"]
 FINAL_STATES: frozenset[TaskState] = frozenset({"SUCCESS", "STUCK", "CANCELLED", "INFRA_ERROR"})
@@ -108,78 +109,33 @@ class Task(Options):
     text: str
     """Exactly what was submitted."""
     goal: str
-    """The text without its constraint sections."""
+    """What the text states as its goal (`Goal:`), or else the text without its sections."""
     constraints: Constraints = Constraints()
     config_files: tuple[str, ...] = ()
     """Paths that configure Headgate, which this task may not write."""
 
-
-_HEADINGS: dict[str, Literal["keep", "non_goals", "boundaries"]] = {
-    "constraint": "keep",
-    "constraints": "keep",
-    "keep": "keep",
-    "preserve": "keep",
-    "must keep": "keep",
-    "must preserve": "keep",
-    "non-goal": "non_goals",
-    "non-goals": "non_goals",
-    "non goals": "non_goals",
-    "nongoals": "non_goals",
-    "not goals": "non_goals",
-    "boundary": "boundaries",
-    "boundaries": "boundaries",
-    "out of bounds": "boundaries",
-    "out of scope": "boundaries",
-    "off limits": "boundaries",
-    "off-limits": "boundaries",
-    "do not touch": "boundaries",
-    "don't touch": "boundaries",
-}
-_HEADING = re.compile(
-    r"^\s*(?:#{1,6}\s*|\*\*|__)?([A-Za-z][A-Za-z' -]{2,20}?)\s*(?:\*\*|__)?\s*:\s*(?:\*\*|__)?\s*(.*)$"
-)
-_BULLET = re.compile(r"^\s*(?:[-*+•–—]|\d{1,2}[.)])\s+(.*)$")
+    @property
+    def request(self) -> str:
+        """What is asked for: the text without its constraint sections."""
+        return parse_task_text(self.text).request or self.goal
 
 
-def parse_task_text(text: str) -> tuple[str, Constraints]:
-    """Splits free text into the goal and the constraints that its own sections state.
+class TaskText(NamedTuple):
+    """A task's text, taken apart."""
 
-    A section starts with a heading such as `Non-goals:` on a line of its own (or followed by one item) and
-    ends with the first line that is neither a bullet, nor the continuation of one, nor blank.
-    """
-    goal: list[str] = []
-    found: dict[str, list[str]] = {"keep": [], "non_goals": [], "boundaries": []}
-    section: str | None = None
-    fresh = False
-    for line in text.splitlines():
-        heading = _HEADING.match(line)
-        name = _HEADINGS.get(heading.group(1).strip().lower()) if heading else None
-        if heading and name:
-            section, fresh = name, True
-            if heading.group(2).strip():
-                found[section].append(heading.group(2).strip())
-                fresh = False
-            continue
-        if section is None:
-            goal.append(line)
-            continue
-        bullet = _BULLET.match(line)
-        if bullet:
-            found[section].append(bullet.group(1).strip())
-            fresh = False
-        elif not line.strip():
-            continue
-        elif line[0].isspace() and found[section] and not fresh:
-            found[section][-1] += " " + line.strip()
-        elif fresh:
-            found[section].append(line.strip())
-            fresh = False
-        else:
-            section = None
-            goal.append(line)
-    kept = {name: tuple(item for item in items if item) for name, items in found.items()}
-    kept["boundaries"] = tuple(item.strip("`'\"") for item in kept["boundaries"])
-    return "\n".join(goal).strip(), Constraints(**kept)
+    request: str
+    """The text without its constraint sections; empty if there is nothing else."""
+    constraints: Constraints
+    goal: str
+    """What its own section `Goal:` says; the request where there is none."""
+
+
+def parse_task_text(text: str) -> TaskText:
+    """Splits free text into what is asked for, the goal, and the constraints that its own sections state."""
+    request, found = split_sections(text)
+    goal = "\n".join(found.pop("goal"))
+    constraints = Constraints.model_validate(found)
+    return TaskText(request, constraints, goal or request)
 
 
 def _merge(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

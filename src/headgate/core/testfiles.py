@@ -6,14 +6,23 @@ from functools import lru_cache
 
 _TEST_PART = re.compile(
     r"(^|[._-])tests?([._-]|$)"
-    r"|^__snapshots__$|\.snap$|\.cy\.[cm]?[jt]sx?$|\.bats$|\.feature$"
+    r"|^__snapshots__$|\.snap$|\.cy\.[cm]?[jt]sx?$|\.bats$|\.feature$|\.robot$|\.t$"
+    r"|^(unit|integration|functional|acceptance|system|regression|smoke|e2e)tests$|^testsuites?$|^testdata$"
+    r"|(?-i:[a-z0-9]Tests$)"
     r"|^conftest\.py$|^conftest\.[\w.-]+\.pyc$"
     r"|(?-i:Tests?\.\w+$)"
     r"|(?-i:[a-z](TestCase|Spec|IT)\.(java|kts?|scala|groovy|cs|php|swift)$)"
     r"|(?-i:^Test[A-Z]\w*\.(java|kts?|scala|groovy|cs|php|swift)$)",
     re.IGNORECASE,
 )
-_MAYBE_TEST = re.compile(r"test|spec|snap|\.cy\.|\.bats|\.feature|IT\.", re.IGNORECASE)
+_MAYBE_TEST = re.compile(r"test|spec|snap|\.cy\.|\.bats|feature|\.robot|\.t$|IT\.", re.IGNORECASE)
+_TEST_PATH = re.compile(
+    r"testing/.*"
+    r"|((?!(.*/)?(src|app|lib)/).*/)?features/(steps/.*\.py|step_definitions/.*|environment\.py)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Folders that are those of tests only where they are: `testing/` below a package is part of its interface,
+and `features/` below `src` holds parts of the product."""
 _SPEC_PART = re.compile(r"(^|[._-])specs?([._-]|$)", re.IGNORECASE)
 """Also what documents are called, so it takes a program's suffix besides."""
 _CODE = re.compile(
@@ -99,7 +108,7 @@ def is_test(path: str) -> bool:
     if not _MAYBE_TEST.search(path):
         return False  # nearly every path of a walk
     parts = path.split("/")
-    if any(map(_is_test_part, parts)):
+    if any(map(_is_test_part, parts)) or _TEST_PATH.fullmatch(path):
         return True
     return is_code(path) and any(map(_is_spec_part, parts))
 

@@ -30,7 +30,7 @@ from headgate.engine.flowmodels import SPECS, check_price, choose_flow, model_na
 from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.log import recall
-from headgate.engine.outfit import check_monorepo
+from headgate.engine.outfit import check_monorepo, task_boundaries
 from headgate.engine.queue import CancelOutcome
 from headgate.engine.store import Draft, Store
 from headgate.errors import ConfigError
@@ -105,25 +105,32 @@ class Engine:
         given = (text, *constraints.keep, *constraints.non_goals, *constraints.boundaries)
         if any(clean_text(part) != part for part in given):
             raise ConfigError("The task is not UTF-8 text.")
-        goal, stated = parse_task_text(text)
-        if not goal:
-            raise ConfigError("The task is empty: say in plain words what is to be done.")
+        stated = parse_task_text(text)
+        if not stated.request:
+            sections = (
+                " It has only sections; put the task above them." if stated.constraints.render() else ""
+            )
+            raise ConfigError(f"The task is empty: say in plain words what is to be done.{sections}")
         loaded = self.configure(options)
         package = check_monorepo(self.repo, loaded.config, "--package" if options.package else "")
-        flow = choose_flow(loaded, options, self.folder, goal)
+        flow = choose_flow(loaded, options, self.folder, stated.request)
         for name in model_names(flow):
             if name not in self.models:
                 settings = loaded.config.model_settings(name)
                 check_model(settings, self.repo)
                 check_price(loaded, settings)
-        both = stated + constraints
+        both = stated.constraints + constraints
         fields = {**options.model_dump(), "package": package}
         fields["config_files"] = config_files(self.repo, loaded, config=options.config, flow=options.flow)
         return self.store.add_task(
-            lambda task_id: Task(id=task_id, text=text, goal=goal, constraints=both, **fields),
+            lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=both, **fields),
             self.now(),
             pin(loaded, flow, self.repo, os.environ),
         )
+
+    def describe_boundaries(self, task: Task) -> tuple[str, ...]:
+        """What the person who submitted a task should know about its boundaries: a line each."""
+        return task_boundaries(self.repo, self.configure(task).config, task).describe()
 
     def retry(self, task_id: str, constraints: Constraints, options: Options) -> Task:
         """Takes in a new task that tries a stuck one again; of that one it is told the report alone.

@@ -282,6 +282,7 @@ class Execution:
             tools=tuple(job.tools),
             boundaries=bounds.globs,
             unenforced=bounds.unenforced,
+            unmatched=bounds.unmatched,
             baseline=await self.tree.begin(),
             config=without_secrets(config),
         )
@@ -291,5 +292,5 @@ class Execution:
     def _boundaries(self, config: Config) -> Resolved:
         """What is out of bounds: as resolved when the task began, not anew against a tree that it changed."""
         if self._past:
-            return Resolved(self.log.state.boundaries, unenforced=self.log.state.unenforced)
+            return Resolved(self.log.state.boundaries)
         return task_boundaries(self.folder.repo, config, self.task)

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from headgate.checks.verify import Verifier
 from headgate.config.schema import Config
@@ -32,6 +32,7 @@ from headgate.tools.edit import edit_file
 from headgate.tools.files import find_files, ls, read_file, read_files, write_file
 from headgate.tools.guards import DEFAULT_SECRETS, Boundaries, ConfigFiles, OnlyInside, SecretFiles
 from headgate.tools.patch import apply_patch
+from headgate.tools.present import Present, spellings_of
 from headgate.tools.reasoning import think
 from headgate.tools.search import search
 from headgate.tools.shell import shell, shell_in
@@ -114,8 +115,11 @@ def check_monorepo(repo: Path, config: Config, source: str = "") -> str | None:
 
 def task_boundaries(repo: Path, config: Config, task: Task) -> Resolved:
     """What of the task's and the configuration's boundaries can be enforced, and how."""
-    files = walk_files(Tree(repo), "", lambda path: True)
-    return resolve_boundaries((*config.boundaries, *task.constraints.boundaries), files)
+    boundaries = (*config.boundaries, *task.constraints.boundaries)
+    if not boundaries:
+        return Resolved(())
+    files = list(walk_files(Tree(repo), "", lambda path: True))
+    return resolve_boundaries(boundaries, files, spellings_of(repo, os.environ), Present(repo, files))
 
 
 def protected_tests(
@@ -125,13 +129,20 @@ def protected_tests(
     mode = task.protect_tests or config.protect_tests
     if mode == "off":
         return None
+    return known_tests(repo, config, mode, lambda: StartFiles(*Snapshots(repo).files(baseline())), package)
+
+
+def known_tests(
+    repo: Path,
+    config: Config,
+    mode: Literal["existing", "all"],
+    begun: Callable[[], StartFiles],
+    package: str | None = None,
+) -> ProtectedTests:
+    """The tests of a repository, by its configuration and the files that there were at the start."""
     commands = [step.command for step in config.verification.steps]
-
-    def begun() -> StartFiles:
-        return StartFiles(*Snapshots(repo).files(baseline()))
-
     search = command_environment(config, os.environ).get("PATH", "")
-    return ProtectedTests(mode, begun, commands, package or "", repo, search)
+    return ProtectedTests(mode, begun, commands, package or "", repo, search, config.test_paths)
 
 
 def guards_for(

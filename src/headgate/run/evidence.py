@@ -152,7 +152,7 @@ def _readable(job: Job, path: str) -> bool:
 def _named(job: Job) -> Iterable[str]:
     """The files that the task's own words name."""
     workspace = job.context.workspace
-    paths = [workspace.read(word).path for word in path_words(job.task.goal) if _readable(job, word)]
+    paths = [workspace.read(word).path for word in path_words(job.task.request) if _readable(job, word)]
     return [path for path in paths if not job.ignored.file(path)]
 
 

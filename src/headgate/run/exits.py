@@ -54,7 +54,7 @@ async def try_exit(
     tests = await asyncio.to_thread(named_tests, run.job) if checks.named_tests else ()
     lacking = len(run.state.files_read) < checks.files_read
     readable = await asyncio.to_thread(count_readable, run.job, checks.files_read) if lacking else None
-    question = is_question(run.job.task.goal)
+    question = is_question(run.job.task.request)
     verdict = check_activity(checks, run.state, changed, named, tests, readable, question)
     if isinstance(verdict, Pass):
         if answer.strip() and _is_answer(run):
@@ -77,13 +77,13 @@ def _is_answer(run: StageRun) -> bool:
     """Whether what the model says at the end of this stage answers the task: the flow's last stage does."""
     stages, specs = run.job.stages(), [tool.spec for tool in run.job.tools.values()]
     writes = any(spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs)
-    return run.stage.id == stages[-1].id and (is_question(run.job.task.goal) or not writes)
+    return run.stage.id == stages[-1].id and (is_question(run.job.task.request) or not writes)
 
 
 def named_files(job: Job) -> tuple[str, ...]:
     """The files that the task names and a model can read, as they are shown."""
     found: dict[str, None] = {}
-    for word in path_words(job.task.goal):
+    for word in path_words(job.task.request):
         with suppress(ToolError):
             file = job.context.workspace.read(word)
             if not file.is_binary:
@@ -95,7 +95,7 @@ def named_files(job: Job) -> tuple[str, ...]:
 
 def named_tests(job: Job) -> tuple[str, ...]:
     """The tests that exist for what the task names, as they are shown."""
-    return tuple(map(show_path, find_tests(job.task.goal, list(job.context.workspace.files()))))
+    return tuple(map(show_path, find_tests(job.task.request, list(job.context.workspace.files()))))
 
 
 def count_readable(job: Job, most: int) -> int:

@@ -38,7 +38,7 @@ def system_message(job: Job, stage: Stage) -> str:
 
 def opening_message(job: Job, stage: Stage) -> str:
     """The first user message. It is never cut, so the task and its constraints are always in view."""
-    parts = [f"Task:\n{job.task.goal}"]
+    parts = [f"Task:\n{job.task.request}"]
     if constraints := job.task.constraints.render():
         parts.append(constraints)
     if files := list_files(job.context.workspace):

@@ -56,7 +56,7 @@ def pose(job: Job, stage: Stage, evidence: Evidence, turn: int) -> Question:
     source = job.context.workspace.read(show_path(suspect.path)).text
     known = fill(
         "repair",
-        task=job.task.goal,
+        task=job.task.request,
         constraints=job.task.constraints.render(),
         files=_files(job, evidence, suspect, source),
         language=language_of(suspect.path),

@@ -54,12 +54,12 @@ def _was_told_once(job: Job, check: str) -> bool:
 async def _look(job: Job, check: str) -> Verdict:
     text = await job.tree.diff_since(job.state.baseline)
     if check == "tests_weakened":
-        return check_weakened(text, job.task.goal)
+        return check_weakened(text, job.task.request)
     diff = read_diff(text)
     if check == "diff_scope":
         plan = [f"{item.description} {item.goal}" for item in job.state.plan]
         return check_scope(diff, [*plan, job.task.text] if plan else [])
-    return check_tests(diff, job.task.goal, await asyncio.to_thread(_has_tests, job))
+    return check_tests(diff, job.task.request, await asyncio.to_thread(_has_tests, job))
 
 
 def _has_tests(job: Job) -> bool:

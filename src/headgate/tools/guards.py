@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from headgate.core.access import Access, Denial
 from headgate.core.boundaries import fixed_prefix
-from headgate.host.globs import Rules, fold
+from headgate.host.globs import Rules, expand_braces, fold
 from headgate.host.internal import InternalFiles, internal_name
 from headgate.host.workspace import show_path
 from headgate.tools.redaction import redactor
@@ -32,7 +32,8 @@ class Boundaries:
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        tidied = [pattern.strip().removeprefix("./").replace("/./", "/") for pattern in patterns]
+        plain = [pattern.strip().removeprefix("./").replace("/./", "/") for pattern in patterns]
+        tidied = list(dict.fromkeys(one for pattern in plain for one in (pattern, *expand_braces(pattern))))
         self._rules = Rules(tidied, ignore_case=True)
         self._taken = [pattern for pattern in tidied if not pattern.startswith("!")]
         self._prefixes = frozenset(fold(fixed_prefix(pattern)) for pattern in self._taken)

@@ -22,6 +22,9 @@ from headgate.core.testsettings import changed_settings, has_test_settings
 from headgate.host.globs import fold
 from headgate.host.internal import internal_name
 from headgate.host.workspace import show_path
+from headgate.tools.giventests import NamedTests
+from headgate.tools.guards import Boundaries
+from headgate.tools.stepcommands import read_text
 from headgate.tools.teststeps import StepFiles, read_steps
 
 REASON = "tests and what decides how they run are protected"
@@ -51,7 +54,8 @@ class ProtectedTests:
 
     `begun` is asked once, with the first write or command. `commands` are those that verify the work, run in
     `directory`: the scripts that they run are protected like tests, and so are the runners and interpreters
-    that they find in the repository `root`, by path or by way of `search`, even where git ignores them.
+    that they find in the repository `root`, by path or by way of `search`, even where git ignores them. What
+    they give to test runners is tests, whatever it is called, and so is what `paths` (patterns) match.
     """
 
     def __init__(
@@ -62,9 +66,13 @@ class ProtectedTests:
         directory: str = "",
         root: Path | None = None,
         search: str = "",
+        paths: Iterable[str] = (),
     ) -> None:
         self._all = mode == "all"
         self._begun = begun
+        self._directory = directory
+        self._root = root
+        self._paths = Boundaries(tuple(paths))
         self._read_steps = partial(read_steps, tuple(commands), directory, root, search)
 
     def __call__(self, access: Access, /) -> Denial | None:
@@ -72,13 +80,13 @@ class ProtectedTests:
             return None
         shown = show_path(access.target)
         if self._covers_whole(access.target):
-            module = None if is_test(access.target) else self._shadowed(access.target)
+            module = None if self._is_test(access.target) else self._shadowed(access.target)
             if module is not None:
                 return Denial(
                     f"{shown} decides how the tests run, since it would be taken for the module {module} that"
                     " the test runner imports: choose another name."
                 )
-            kind = "is a test" if is_test(access.target) else "decides how the tests run"
+            kind = "is a test" if self._is_test(access.target) else "decides how the tests run"
             return Denial(f"{shown} {kind}, and this task may not change that: leave it alone.")
         if self._covers_parts(access.target):
             changed = changed_settings(access.target, access.before, access.after)
@@ -88,6 +96,10 @@ class ProtectedTests:
                     " that. The rest of the file may be changed."
                 )
         return None
+
+    def tests(self) -> tuple[str, ...]:
+        """The tests that there were when the task began, without what decides how they run."""
+        return tuple(path for path in self._start.files if self._is_test(path))
 
     def covers(self, path: str) -> bool:
         """Whether commands may not change a file, or not all of it."""
@@ -176,9 +188,19 @@ class ProtectedTests:
             return True
         return self._all and not any(map(is_installed_or_built, path.split("/")[:-1]))
 
-    def _matters(self, path: str) -> bool:
+    def _is_test(self, path: str) -> bool:
+        """Whether a file is a test: by its name, because a step names it, or by the configuration."""
+        inside = path.removeprefix(f"{self._directory}/")
         return (
             is_test(path)
+            or (inside != path and is_test(inside))
+            or self._named.cover(fold(path))
+            or self._paths.covers(path)
+        )
+
+    def _matters(self, path: str) -> bool:
+        return (
+            self._is_test(path)
             or is_runner_setting(path)
             or (bool(self._steps.scripts) and fold(path) in self._steps.scripts)
             or any(is_task_file(path, program) for program in self._steps.tasks)
@@ -194,6 +216,15 @@ class ProtectedTests:
     @cached_property
     def _steps(self) -> StepFiles:
         return self._read_steps()
+
+    @cached_property
+    def _named(self) -> NamedTests:
+        root = self._root
+
+        def read(path: str) -> str:
+            return read_text(root, path) if root else ""
+
+        return NamedTests(self._steps.tests, self._start.by_fold, read)
 
     @cached_property
     def _module_folders(self) -> frozenset[str]:

@@ -4,13 +4,15 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from headgate.core.testfiles import is_build_file, task_program
-from headgate.host.commandline import Command, split_commands
+from headgate.host.commandline import Command
 from headgate.host.globs import fold
+from headgate.tools.giventests import GivenTests, path_in, read_tests
+from headgate.tools.stepcommands import expand_steps, step_commands
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", ".", "source", "bats"})
 _INTERPRETERS = frozenset({"python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "tsx", "npx"})
@@ -23,7 +25,6 @@ _CHECKING = frozenset({"check", "checks", "test", "tests", "runtests", "verify",
 _PYTHON = re.compile(r"(python|pypy)[\d.]*|py\.test")
 _PROGRAM_FOLDERS = frozenset({"bin", ".bin", "scripts"})
 _ENVIRONMENTS = frozenset({"node_modules", ".venv", "venv", "env", ".env", ".tox", ".nox", "vendor"})
-_UNKNOWN = re.compile(r"[$`*?~]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class StepFiles:
     """The folders of environments: a script that lies there looks there for its modules."""
     tasks: frozenset[str]
     """Programs such as make that take their commands from a file."""
+    tests: GivenTests = field(default_factory=GivenTests)
+    """What test runners are given."""
 
 
 def read_steps(
@@ -56,12 +59,14 @@ def read_steps(
     scripts: set[str] = set()
     programs: set[str] = set()
     tasks: set[str] = set()
-    for text in commands:
-        parsed = list(_commands(text))
-        here = _folders(parsed, directory, top)
+    tests = GivenTests()
+    for text, where in expand_steps(commands, directory, top):
+        parsed = list(step_commands(text))
+        here = _folders(parsed, where, top)
+        tests += read_tests(parsed, sorted(here), top)
         folders |= here
         for command in parsed:
-            run = [_join(folder, word, top) for folder in sorted(here) for word in _scripts(command)]
+            run = [path_in(folder, word, top) for folder in sorted(here) for word in _scripts(command)]
             scripts.update(path for path in run if path)
             programs.update(path for path in run if path and _environment(path, top))
             programs.update(_programs(command, sorted(here), top, search))
@@ -78,16 +83,8 @@ def read_steps(
         present=frozenset(map(fold, there | targets)),
         environments=frozenset(map(fold, environments)),
         tasks=frozenset(tasks),
+        tests=tests,
     )
-
-
-def _commands(text: str) -> Iterator[Command]:
-    """The commands of a step, those that it hands to another shell as one word included."""
-    for command in split_commands(text):
-        yield command
-        for word in command.words:
-            if " " in word:
-                yield from split_commands(word)
 
 
 def _folders(commands: Iterable[Command], directory: str, top: Path | None) -> set[str]:
@@ -109,10 +106,10 @@ def _folders(commands: Iterable[Command], directory: str, top: Path | None) -> s
         if command.program in ("cd", "pushd"):
             target = next((word for word in command.arguments if not word.startswith("-")), "")
             named.append(target)
-            current = _join(current, target, top) or current
+            current = path_in(current, target, top) or current
             found.add(current)
         for word in named:
-            found.update(path for base in (directory, current) if (path := _join(base, word, top)))
+            found.update(path for base in (directory, current) if (path := path_in(base, word, top)))
     return found
 
 
@@ -146,10 +143,10 @@ def _programs(command: Command, folders: Iterable[str], top: Path | None, search
         name = word.rpartition("/")[2]
         known = name in _RUNNERS | _INTERPRETERS or _PYTHON.fullmatch(name) is not None
         if "/" in word:
-            paths = [path for folder in folders if (path := _join(folder, word, top))]
+            paths = [path for folder in folders if (path := path_in(folder, word, top))]
             yield from (path for path in paths if known or _environment(path, top))
         elif known and top and search and (place := shutil.which(word, path=search)):
-            path = _join("", place, top)
+            path = path_in("", place, top)
             if path:
                 yield path
 
@@ -178,23 +175,4 @@ def _names(folder: str, top: Path | None) -> list[str]:
 
 def _target(path: str, top: Path | None) -> str | None:
     """Where a path leads by links, if that is in the repository."""
-    return _join("", os.path.realpath(top / path), top) if top else None
-
-
-def _join(directory: str, word: str, top: Path | None) -> str | None:
-    """A word of a command as a path in the repository; None for what leads out of it or cannot be known."""
-    if _UNKNOWN.search(word):
-        return None
-    if word.startswith("/"):
-        if top is None or not PurePosixPath(word).is_relative_to(top):
-            return None
-        directory, word = "", PurePosixPath(word).relative_to(top).as_posix()
-    parts: list[str] = []
-    for part in f"{directory}/{word}".split("/"):
-        if part == "..":
-            if not parts:
-                return None
-            parts.pop()
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/".join(parts)
+    return path_in("", os.path.realpath(top / path), top) if top else None

@@ -1,0 +1,133 @@
+"""How people spell the paths of a boundary: lists, notes, quotes, full stops. Nothing here looks at files."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+_QUOTES = "`'\"\u2018\u2019\u201c\u201d"
+_PAIRS = {"`": "`", '"': '"', "\u201c": "\u201d", "\u2018": "\u2019"}
+_OPENING, _CLOSING = "([{", ")]}"
+_WORDS_BETWEEN = re.compile(r"(?:and|or|nor|plus|as well as)(?=\s)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?](?=\s+\S)")
+_ABBREVIATIONS = re.compile(r"(?<!\S)\(?(?:e\.g|i\.e|etc|incl|esp|cf|viz)\b\.?,?", re.IGNORECASE)
+_NOTE = re.compile(r"\s\([^()]*(?:\([^()]*\)[^()]*)*\)[\s.,;:]*$")
+_REMARK = re.compile(r"\s(?:-{1,2}|[\u2013\u2014]|#|//|<-+|-+>|=>)\s.*$", re.DOTALL)
+_LIST = re.compile(r"\[(.*[,/\"'*].*)\]", re.DOTALL)
+_BOLD = re.compile(r"(\*\*|__)(\w(?:.*\w)?)\1")
+_ENDING = re.compile(r"(?<=[^\s.,;:!?/])[.,;:!?]+$|(?<=/)(?:\.{3}|[,;:!?]+)$")
+_GLOB = re.compile(r"[*?\[]")
+
+
+def within_root(text: str, roots: Iterable[str]) -> str:
+    """The text with paths below one of `roots` (absolute, `$PWD`) as paths that start at the repository."""
+    for root in sorted(roots, key=len, reverse=True):
+        text = re.sub(rf"(?<![^\s,;:=(\[{{{_QUOTES}]){re.escape(root)}(?![\w.-])/?", "/", text)
+    return text
+
+
+def split_list(text: str) -> list[str]:
+    """The members of an enumeration: at commas, `and`, sentence ends, outside of quotes and brackets."""
+    text = _ABBREVIATIONS.sub(" ", text).strip()
+    if found := _LIST.fullmatch(text):
+        text = found[1]
+    parts, start, index = [], 0, 0
+    while index < len(text):
+        cut = 0
+        if close := _closing(text, index):
+            index = close
+        elif text[index] in ",;\n" or (text[index] == "&" and text[index - 1 : index].isspace()):
+            cut = 1
+        elif index and text[index - 1].isspace() and (word := _WORDS_BETWEEN.match(text, index)):
+            cut = len(word[0])
+        elif _SENTENCE_END.match(text, index) and index and text[index - 1] not in "./":
+            cut = 1
+        if cut:
+            parts.append(text[start:index])
+            start = index + cut
+        index += cut or 1
+    return [part.strip() for part in (*parts, text[start:]) if part.strip(" \t.") or text == "."]
+
+
+def without_notes(text: str) -> str:
+    """The text without a note in parentheses, or a remark behind a dash, at its end."""
+    while (shorter := _NOTE.sub("", text)) != text and shorter.strip():
+        text = shorter
+    remark = _REMARK.search(text)
+    if remark and any(map(looks_like_path, text[: remark.start()].split())):
+        text = text[: remark.start()]
+    return text.strip()
+
+
+def unquote(text: str) -> str:
+    """The text without quotes, bold marks or parentheses around all of it."""
+    while True:
+        inner = text.strip()
+        if len(inner) > 1 and inner[0] in _QUOTES and inner[-1] in _QUOTES:
+            inner = inner[1:-1] if not set(inner[1:-1]) & {"`", '"'} else inner
+        elif bold := _BOLD.fullmatch(inner):
+            inner = bold[2]
+        elif inner.startswith("(") and inner.endswith(")") and inner.count("(") == 1:
+            inner = inner[1:-1]
+        if inner == text:
+            return text
+        text = inner
+
+
+def quoted(text: str) -> list[str]:
+    """What stands in backticks or double quotes."""
+    return [
+        one or two for one, two in re.findall(r"`([^`]+)`|[\"\u201c]([^\"\u201c\u201d]+)[\"\u201d]", text)
+    ]
+
+
+def bare_words(text: str) -> Iterator[str]:
+    """The words of a text, without quotes and punctuation around them."""
+    for word in text.split():
+        yield strip_ending(word.strip(f"{_QUOTES},;:").removeprefix("(").rstrip(f"{_QUOTES},;:"))
+
+
+def strip_ending(text: str) -> str:
+    """A path without the full stop, or other punctuation, of the sentence that it ends."""
+    text = _ENDING.sub("", text)
+    return text[:-1] if text.endswith(")") and "(" not in text else text
+
+
+def tidy_path(path: str) -> str:
+    """A path or pattern as git's patterns want it: forward slashes, no `.` and `..`, `./` at the root."""
+    negated = path.startswith("!")
+    body = re.sub(r"\\(?=\w)", "/", path[negated:].strip())
+    anchored = body.startswith("/") or body == "." or body.startswith("./")
+    parts: list[str] = []
+    for part in body.split("/"):
+        if part == ".." and parts and parts[-1] != ".." and not _GLOB.search(parts[-1]):
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    if not parts:
+        return ("!" * negated + "/**") if anchored else path
+    is_folder = body.endswith(("/", "/.", "/.."))
+    return "!" * negated + "/" * anchored + "/".join(parts) + "/" * is_folder
+
+
+def looks_like_path(text: str) -> bool:
+    """Whether a word can only be meant as a path or a pattern."""
+    if "://" in text or (text.startswith("[") and text.endswith("]")):
+        return False
+    if _GLOB.search(text) and not re.fullmatch(r"\W*\*\*?[\w\s]*\*?\*?\W*", text):
+        return True
+    return "/" in text.strip(".,;:") or re.search(r"\w\.[A-Za-z_]|^\.\w", text) is not None
+
+
+def _closing(text: str, index: int) -> int:
+    """Where the quotes or brackets that open at `index` are closed; 0 if nothing opens, or never closes."""
+    char = text[index]
+    if char in _PAIRS:
+        return max(text.find(_PAIRS[char], index + 1), 0)
+    if char not in _OPENING:
+        return 0
+    depth = 0
+    for place in range(index, len(text)):
+        depth += text[place] in _OPENING
+        depth -= text[place] in _CLOSING
+        if not depth:
+            return place
+    return 0

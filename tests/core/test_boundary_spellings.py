@@ -1,0 +1,228 @@
+"""Every way in which people spell a boundary protects what they mean by it, and nothing else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core.boundaries import resolve_boundaries
+from headgate.core.task import parse_task_text
+from headgate.tools.guards import Boundaries
+
+ROOTS = ("$PWD", "${PWD}", "$(pwd)", "/home/me/my shop")
+FILES = (
+    "README.md",
+    "a,b.txt",
+    "app.py",
+    "app/(shop)/page.tsx",
+    "config/prod.yaml",
+    "db/migrations/0001.sql",
+    "db/seeds/users.sql",
+    "docs/my notes/a.md",
+    "infra/Dockerfile",
+    "packages/api/schema/v1.sql",
+    "poetry.lock",
+    "src/app.py",
+    "src/auth/login.py",
+    "src/billing/invoices.py",
+    "web/[id]/page.tsx",
+    "web/i/page.tsx",
+)
+MIGRATIONS = {"db/migrations/0001.sql"}
+DB = MIGRATIONS | {"db/seeds/users.sql"}
+AUTH = {"src/auth/login.py"}
+README = {"README.md"}
+
+SPELLINGS: list[tuple[str, set[str]]] = [
+    ("db/**", DB),
+    ("db", DB),
+    ("db/", DB),
+    ("db/*", DB),
+    ("./db", DB),
+    ("./db/", DB),
+    ("/db", DB),
+    ("db/.", DB),
+    ("db/./migrations", MIGRATIONS),
+    ("db//migrations", MIGRATIONS),
+    ("src/../db", DB),
+    ("db/migrations/.", MIGRATIONS),
+    ("db/migrations/...", MIGRATIONS),
+    ("db\\migrations", MIGRATIONS),
+    ("DB/Migrations", MIGRATIONS),
+    ("db/**, src/auth/**", DB | AUTH),
+    ("db/**,src/auth/**", DB | AUTH),
+    ("db/** src/auth/**", DB | AUTH),
+    ("db/**; src/auth/**", DB | AUTH),
+    ("db/** and src/auth/**", DB | AUTH),
+    ("db/**, src/auth/**, and README.md", DB | AUTH | README),
+    ("db/** & src/auth", DB | AUTH),
+    ("[db/**, src/auth/**]", DB | AUTH),
+    ('["db/**", "src/auth/**"]', DB | AUTH),
+    ("{db,src/auth}/**", DB | AUTH),
+    ("src/{auth,billing}", AUTH | {"src/billing/invoices.py"}),
+    ("{db,src/auth}/**, README.md", DB | AUTH | README),
+    ("db/migrations/** (owned by the DBA)", MIGRATIONS),
+    ("db/migrations/** (owned by the DBA, and by the auditors).", MIGRATIONS),
+    ("db/migrations (DBA), src/auth (security team)", MIGRATIONS | AUTH),
+    ("db/migrations/** - owned by the DBA", MIGRATIONS),
+    ("db/migrations \u2014 see README.md", MIGRATIONS),
+    ("db/migrations/**  # owned by the DBA", MIGRATIONS),
+    ("db/migrations: owned by the DBA", MIGRATIONS),
+    ("db/migrations/** (nobody but the DBA changes it)", MIGRATIONS),
+    ("`db/migrations/**`", MIGRATIONS),
+    ("`db/migrations/`.", MIGRATIONS),
+    ("the folder `db/migrations`", MIGRATIONS),
+    ("`db/migrations` and `src/auth`", MIGRATIONS | AUTH),
+    ("`db/migrations`, `src/auth`", MIGRATIONS | AUTH),
+    ("'db/migrations'", MIGRATIONS),
+    ('"db/migrations", "src/auth"', MIGRATIONS | AUTH),
+    ("\u201cdb/migrations\u201d", MIGRATIONS),
+    ("**db/migrations**", MIGRATIONS),
+    ("$PWD/db", DB),
+    ("${PWD}/db/**", DB),
+    ("$(pwd)/db/migrations", MIGRATIONS),
+    ("/home/me/my shop/db", DB),
+    ("/home/me/my shop/db, /home/me/my shop/src/auth", DB | AUTH),
+    ("README.md.", README),
+    ("README.md,", README),
+    ("src/auth/login.py.", AUTH),
+    ("Leave README.md alone.", README),
+    ("Don't touch db/migrations or the auth module", MIGRATIONS | AUTH),
+    ("Don\u2019t touch db/migrations or the auth module.", MIGRATIONS | AUTH),
+    ("Don't touch the auth module or db/migrations", MIGRATIONS | AUTH),
+    ("Do not touch db/migrations. The auth module is off limits, too.", MIGRATIONS | AUTH),
+    ("neither the auth module nor the billing code", AUTH | {"src/billing/invoices.py"}),
+    ("anything below db/ plus the Dockerfile", DB | {"infra/Dockerfile"}),
+    ("app/(shop)", {"app/(shop)/page.tsx"}),
+    ("app/(shop)/**", {"app/(shop)/page.tsx"}),
+    ("web/[id]/page.tsx", {"web/[id]/page.tsx"}),
+    ("web/[id]", {"web/[id]/page.tsx"}),
+    ("web/[ij]/page.tsx", {"web/i/page.tsx"}),
+    ("docs/my notes", {"docs/my notes/a.md"}),
+    ("docs/my notes/a.md, README.md", {"docs/my notes/a.md"} | README),
+    ("a,b.txt", {"a,b.txt"}),
+    ("app.py/", {"app.py", "src/app.py"}),
+    ("src/app.py/**", {"src/app.py"}),
+    ("/app.py", {"app.py"}),
+    ("*.lock", {"poetry.lock"}),
+    ("src/**, !src/auth/**", {"src/app.py", "src/billing/invoices.py"}),
+    ("schema/**", {"packages/api/schema/v1.sql"}),
+    ("migrations/0001.sql", MIGRATIONS),
+    (".", set(FILES)),
+    ("$PWD", set(FILES)),
+    ("the payment provider", set()),
+    ("e.g. db/migrations", MIGRATIONS),
+    ("src/auth/login.py:12", AUTH),
+]  # fmt: skip
+
+
+def present(pattern: str) -> bool:
+    return any(map(Boundaries([pattern]).covers, FILES))
+
+
+@pytest.mark.parametrize(("text", "protected"), SPELLINGS)
+def test_a_spelling_protects_what_it_means(text: str, protected: set[str]) -> None:
+    found = resolve_boundaries([text], FILES, ROOTS, present)
+    guard = Boundaries(found.globs)
+    assert {path for path in FILES if guard.covers(path)} == protected
+    assert bool(found.unenforced) != bool(protected)
+    assert found.unmatched == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "globs"),
+    [
+        ("db/migratoins/**", ("db/migratoins/**",)),
+        ("vendor", ("vendor",)),
+        ("$PWD/vendor/", ("/vendor/",)),
+        ("Leave not/there/yet.py alone", ("not/there/yet.py",)),
+        ("db/**, srv/**", ("db/**", "srv/**")),
+    ],
+)
+def test_a_path_to_be_is_enforced_and_said_to_match_nothing_now(text: str, globs: tuple[str, ...]) -> None:
+    found = resolve_boundaries([text], FILES, ROOTS, present)
+    assert found.globs == globs
+    assert found.unenforced == ()
+    assert found.unmatched == (globs[-1],)
+    assert found.problems() == (
+        f'Boundary "{globs[-1]}" matches nothing now. It holds if such a file appears; check the spelling.',
+    )
+
+
+HEADINGS = [
+    "Boundaries:\n- db/**\n- src/auth/**",
+    "Boundaries:\ndb/**\nsrc/auth/**",
+    "Boundaries:\n  db/**\n  src/auth/**",
+    "Boundaries: db/**, src/auth/**",
+    "BOUNDARIES: db/**,\n    src/auth/**",
+    "## Boundaries\n- db/**\n- src/auth/**",
+    "## Boundaries\n\ndb/**\nsrc/auth/**",
+    "## Boundaries ##\n\n- db/**\n\n- src/auth/**",
+    "**Boundaries**\n- db/**\n- src/auth/**",
+    "**Boundaries**: db/**, src/auth/**",
+    "**Boundaries:**\n\n* `db/**`\n* `src/auth/**`",
+    "__Boundaries__\ndb/**\nsrc/auth/**",
+    "Boundaries\n- db/**\n- src/auth/**",
+    "Boundaries\n----------\ndb/**\nsrc/auth/**",
+    "- Boundaries: db/**, src/auth/**",
+    "- Boundaries:\n  - db/**\n  - src/auth/**",
+    "- **Boundaries**: db/** and src/auth/**",
+    "1. Boundaries: db/**, src/auth/**",
+    "> Boundaries: db/**, src/auth/**",
+    "Boundaries (do not write there):\n- db/**\n- src/auth/**",
+    "Out-of-scope: db/**, src/auth/**",
+    "Out of scope:\n- [ ] db/**\n- [x] src/auth/**",
+    "Off-limits:\ndb/**\nsrc/auth/**",
+    "Don\u2019t touch: db/**, src/auth/**",
+    "Do not modify:\n1. db/**\n2. src/auth/**",
+    "Boundaries:\n```\ndb/**\nsrc/auth/**\n```",
+    "Boundaries:\n- db/**\n\nNon-goals:\nspeed\n\nBoundaries:\n- src/auth/**",
+]
+
+
+@pytest.mark.parametrize("section", HEADINGS)
+@pytest.mark.parametrize("text", ["Fix the login.\n\n{}", "{}\n\nFix the login."])
+def test_a_section_of_the_text_protects_what_it_means(section: str, text: str) -> None:
+    parsed = parse_task_text(text.format(section))
+    found = resolve_boundaries(parsed.constraints.boundaries, FILES, ROOTS, present)
+    assert parsed.request == "Fix the login."
+    assert {path for path in FILES if Boundaries(found.globs).covers(path)} == DB | AUTH
+    assert found.problems() == ()
+
+
+NAMES = st.text("abcXYZ0123_-", min_size=1, max_size=6).filter(lambda name: name[0].isalpha())
+PATHS = st.lists(NAMES, min_size=2, max_size=4).map(lambda parts: "/".join(["q", *parts]) + ".py")
+FORMS = [
+    "{}", "`{}`", "'{}'", '"{}"', "./{}", "/{}", "$PWD/{}", "{}.", "{},", "{} (owned by ops, and by us)",
+    "`{}` (a note)", "{} - a note", "Don't touch {}", "the file `{}`", "{}/", "{}/**", "{}/.",
+]  # fmt: skip
+FOLDER_FORMS = [*FORMS, "{}/*", "everything under {}", "{}/..."]
+
+
+@given(
+    st.lists(PATHS, min_size=1, max_size=6, unique_by=str.lower),
+    st.data(),
+)
+def test_any_existing_paths_are_protected_exactly_however_they_are_spelled(
+    files: list[str], data: st.DataObject
+) -> None:
+    folders = sorted({path.rpartition("/")[0] for path in files})
+    chosen = data.draw(st.lists(st.sampled_from([*files, *folders]), min_size=1, max_size=3, unique=True))
+    spelled = [
+        data.draw(st.sampled_from(FORMS if path in files else FOLDER_FORMS)).format(path) for path in chosen
+    ]
+    joined = data.draw(st.sampled_from(["bullets", ", ", " and ", "; ", "\n"]))
+    lists = spelled if joined == "bullets" else [joined.join(spelled)]
+
+    found = resolve_boundaries(
+        lists, files, ROOTS, lambda pattern: any(map(Boundaries([pattern]).covers, files))
+    )
+
+    guard = Boundaries(found.globs)
+    meant = {
+        path
+        for path in files
+        for one in chosen
+        if path.casefold() == one.casefold() or path.casefold().startswith(f"{one.casefold()}/")
+    }
+    assert {path for path in files if guard.covers(path)} == meant
+    assert found.problems() == ()

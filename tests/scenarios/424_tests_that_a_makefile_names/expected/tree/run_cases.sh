@@ -1,0 +1,1 @@
+diff src/n.txt cases/n.expected
