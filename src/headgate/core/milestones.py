@@ -117,6 +117,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Running verification... {body.run_id}"
         case ev.VerifyFinished(again=True) as body:
             return f"Verification not run again: nothing has changed since {body.run_id} failed"
+        case ev.VerifyFinished(passed=True, forgiven=forgiven) if forgiven:
+            return f"Verification passed; failed as before this task: {', '.join(forgiven)}"
         case ev.VerifyFinished(passed=True):
             return "Verification passed"
         case ev.VerifyFinished() as body:

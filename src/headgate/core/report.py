@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -12,6 +13,8 @@ from headgate.core.state import State
 from headgate.core.task import Constraints, TaskState
 from headgate.core.words import times
 
+WHY_NOT_IN_DIFF = "inside a submodule or another repository, where git diff shows it, or very large"
+
 
 class FailureReport(BaseModel):
     """One failed verification, in brief."""
@@ -21,6 +24,8 @@ class FailureReport(BaseModel):
     run_id: str
     reason: str
     diagnosis: str
+    again: bool = False
+    """Verification was not run again, because nothing had changed."""
 
 
 class Report(BaseModel):
@@ -44,6 +49,11 @@ class Report(BaseModel):
     attempts: int
     """Times the work was handed to verification, or attempts at its last stage where there is none."""
     verify_loops: int
+    """Rounds that ended with a failed verification; where nothing had changed, it was not run again."""
+    failed_runs: int
+    """Verification runs that failed."""
+    red_before: tuple[str, ...]
+    """What failed in verification and had failed before the task as well: tests, or steps."""
     replans: int
     replan_max: int
     """How often the plan may be written anew because one of its steps failed."""
@@ -57,6 +67,10 @@ class Report(BaseModel):
     run_ids: tuple[str, ...]
     files_changed: tuple[str, ...]
     """What the task changed in the working tree; for a proposal, what it would change."""
+    changed_after_review: tuple[str, ...]
+    """Files that were changed after the proposal was reviewed and applied, because verification failed."""
+    not_in_diff: tuple[str, ...]
+    """Changed files that the diff cannot show: those in a submodule or another repository, and huge ones."""
     diffstat: tuple[str, ...]
     """Lines added and removed, one file each."""
     conflicts: tuple[str, ...]
@@ -108,6 +122,8 @@ def build_report(state: State) -> Report:
         model=state.model,
         attempts=state.verifications or state.attempts_at(last_stage),
         verify_loops=state.verify_loops,
+        failed_runs=_failed_runs(state),
+        red_before=tuple(state.runs.red) if told else (),
         replans=state.replans,
         replan_max=state.flow.replan_max if state.flow else 0,
         final_turns=tuple(state.final_turns),
@@ -115,12 +131,19 @@ def build_report(state: State) -> Report:
         hypotheses=state.hypotheses if told else "",
         traceback=state.traceback,
         failures=tuple(
-            FailureReport(run_id=failure.run_id, reason=failure.reason, diagnosis=failure.diagnosis)
+            FailureReport(
+                run_id=failure.run_id,
+                reason=failure.reason,
+                diagnosis=failure.diagnosis,
+                again=failure.again,
+            )
             for failure in state.failures
             if told
         ),
-        run_ids=tuple(state.run_ids),
+        run_ids=state.runs.ended_of(state.run_ids),
         files_changed=tuple(state.files_changed),
+        changed_after_review=state.ended.after_review if state.ended else (),
+        not_in_diff=state.ended.not_in_diff if state.ended else (),
         diffstat=state.diffstat,
         conflicts=state.conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
@@ -146,7 +169,15 @@ def _summary(state: State) -> str:
     return state.summary
 
 
-def write_summary(state: State, ending: TaskState, reason: str, detail: str, files: tuple[str, ...]) -> str:
+def write_summary(
+    state: State,
+    ending: TaskState,
+    reason: str,
+    detail: str,
+    files: tuple[str, ...],
+    after_review: tuple[str, ...] = (),
+    not_in_diff: tuple[str, ...] = (),
+) -> str:
     """What was done, why, and how it was verified. What the model says and what was measured stay apart."""
     if ending == "CANCELLED":
         return ""  # what was attempted in a cancelled task is not documented
@@ -173,14 +204,19 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
         lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
     else:
         lines.append(f"Changed: {', '.join(files)}." if files else "No file was changed.")
+    if after_review:
+        lines.append(f"Changed after the review, because verification failed: {', '.join(after_review)}.")
+    if not_in_diff:
+        lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
     lines += _steps_left(state)
     lines += [f"Warning: {warning}." for warning in state.warnings if warning != weakened]
-    if state.run_ids and ending != "SUCCESS":
-        lines += _list_runs(state.run_ids)
+    ended_runs = state.runs.ended_of(state.run_ids)
+    if ended_runs and ending != "SUCCESS":
+        lines += _list_runs(ended_runs)
     return "\n".join(lines)
 
 
-def _list_runs(run_ids: list[str]) -> list[str]:
+def _list_runs(run_ids: Sequence[str]) -> list[str]:
     if len(run_ids) <= 2:
         return [f"Verification runs: {', '.join(run_ids)}."]
     return ["Verification runs:", *(f"  {run_id}" for run_id in run_ids)]
@@ -235,6 +271,17 @@ def last_words(state: State) -> str:
     return next((" ".join(summary.split()) for summary in said if summary), "")
 
 
+def failed_times(state: State) -> str:
+    """How often verification was run and failed, and how many more rounds changed nothing."""
+    idle = state.verify_loops - _failed_runs(state)
+    rounds = f"; {idle} further round{'s' * (idle != 1)} changed nothing" if idle else ""
+    return f"{times(_failed_runs(state))}{rounds}"
+
+
+def _failed_runs(state: State) -> int:
+    return sum(not failure.again for failure in state.failures)
+
+
 def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
     match ending:
         case "SUCCESS" if state.passing_run:
@@ -244,7 +291,7 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
             why = "no verification steps are configured" if flow_verifies else "this flow has no verification"
             return f"Not verified: {why}."
         case "STUCK" if reason == "verify_loops":
-            return f"Verification failed {times(state.verify_loops)}; the last failure: {state.last_failure}"
+            return f"Verification failed {failed_times(state)}; the last failure: {state.last_failure}"
         case "STUCK" if reason.startswith("limit_"):
             return f"Stuck: {say_reason(reason)}{f' ({detail})' if detail else ''}."
         case "STUCK":
@@ -296,7 +343,10 @@ def _what_is_left(report: Report) -> list[str]:
     lines = _section("Hypotheses (the model's)", [report.hypotheses] if report.hypotheses else [])
     failures = []
     for number, failure in enumerate(report.failures, 1):
-        failures.append(f"{number}. {failure.reason} ({failure.run_id})")
+        if failure.again:
+            failures.append(f"{number}. Not run again: nothing had changed since {failure.run_id}")
+        else:
+            failures.append(f"{number}. {failure.reason} ({failure.run_id})")
         failures += [f"   Diagnosis: {failure.diagnosis}"] if failure.diagnosis else []
     lines += _section("Failed verifications", failures)
     logs = [f"- `.headgate/runs/{run_id}/combined.log`" for run_id in report.run_ids]
@@ -307,7 +357,11 @@ def _what_is_left(report: Report) -> list[str]:
 def _verification(report: Report, state: State) -> list[str]:
     if not report.verified:
         return []
-    steps = [f"- {step.name}: passed in {step.seconds:.1f} s" for step in state.last_steps]
+    steps = [
+        f"- {step.name}: {'passed' if step.passed else 'failed, as it did before this task,'}"
+        f" in {step.seconds:.1f} s"
+        for step in state.last_steps
+    ]
     run_id = report.run_ids[-1]
     return [f"By {run_id} (`.headgate/runs/{run_id}/`):", "", *steps]
 

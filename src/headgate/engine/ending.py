@@ -55,8 +55,16 @@ class Rest:
         """Records how it ended, with what really differs in the tree, and writes the report."""
         log = self.log
         trouble = await self._release()
-        changes = Changes() if is_proposing else await self.tree.final_changes()
-        summary = write_summary(log.state, ending, why.reason, why.detail, changes.files)
+        changes = Changes() if is_proposing else await self.tree.final_changes(log.state.applied_tree)
+        summary = write_summary(
+            log.state,
+            ending,
+            why.reason,
+            why.detail,
+            changes.files,
+            changes.after_review,
+            changes.not_in_diff,
+        )
         ended = TaskEnded(
             state=ending,
             verified=ending == "SUCCESS" and bool(log.state.passing_run),
@@ -66,6 +74,8 @@ class Rest:
             tree=changes.tree,
             diffstat=changes.diffstat,
             traceback=trace,
+            after_review=changes.after_review,
+            not_in_diff=changes.not_in_diff,
         )
         await self._commit([ended], ending, keep_bodies=keep_conversation)
         if not keep_conversation:

@@ -4,6 +4,7 @@ from headgate.config.texts import fill
 from headgate.core.events import FixAttempted, HypothesesGiven, ReplanStarted, ReplyReceived
 from headgate.core.flow import Stage
 from headgate.core.messages import Message, Request, clean_text
+from headgate.core.report import failed_times
 from headgate.core.rules import Decision
 from headgate.core.state import Failure
 from headgate.errors import ModelError
@@ -38,7 +39,7 @@ async def start_replan(job: Job) -> None:
 
 async def replan(job: Job, fix: Stage) -> Decision | None:
     """Has the plan written anew, given what was tried in condensed form. Constraints are no part of it."""
-    message = fill("replan", count=job.state.verify_loops, failures=condense(job.state.failures))
+    message = fill("replan", count=failed_times(job.state), failures=condense(job.state.failures))
     entrance = Entrance("replan", message, transcript=job.transcript_of(fix))
     return await complete_stage(job, job.flow.replan, entrance)
 
@@ -64,7 +65,7 @@ async def ask_for_hypotheses(job: Job, fix: Stage) -> None:
     """One last request, without tools, for whoever takes the task up next. No answer is no harm."""
     if job.state.hypotheses:
         return
-    message = fill("hypotheses", count=job.state.verify_loops, failures=condense(job.state.failures))
+    message = fill("hypotheses", count=failed_times(job.state), failures=condense(job.state.failures))
     request = Request([*job.transcript_of(fix).view, Message("user", job.redact(message))])
     try:
         reply = await reply_in_time(job, fix.model, request)
@@ -81,7 +82,10 @@ def condense(failures: list[Failure]) -> str:
     """What failed, and what was made of it, a few lines each, the latest last."""
     lines = []
     for number, failure in list(enumerate(failures, 1))[-LISTED:]:
-        lines.append(f"{number}. {failure.reason} ({failure.run_id})")
+        if failure.again:
+            lines.append(f"{number}. not run again: nothing had changed since {failure.run_id}")
+        else:
+            lines.append(f"{number}. {failure.reason} ({failure.run_id})")
         lines += [f"   failing: {test}" for test in failure.failing[:3]]
         if failure.diagnosis:
             lines.append(f"   diagnosis: {failure.diagnosis}")
