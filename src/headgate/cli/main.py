@@ -52,6 +52,7 @@ COMMANDS = {
     "cancel": Entry("Work", "headgate.cli.cancel", "Cancel a task that is queued or runs."),
     "apply": Entry("Work", "headgate.cli.apply", "Write what a dry run proposed, and verify it."),
     "abort": Entry("Work", "headgate.cli.abort", "Give up what a dry run proposed."),
+    "verify": Entry("Work", "headgate.cli.verify", "Run the verification steps now, without a task."),
     "tasks": Entry("Look back", "headgate.cli.tasks", "List the tasks: states, places in the queue, ages."),
     "show": Entry("Look back", "headgate.cli.show", "Show a task: its state, stages and changes."),
     "diff": Entry("Look back", "headgate.cli.diff", "Print what a task proposes, or has changed."),
