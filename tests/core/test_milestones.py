@@ -6,6 +6,7 @@ from headgate.core import events as ev
 from headgate.core.flow import Flow, Stage
 from headgate.core.milestones import milestone
 from headgate.core.report import write_summary
+from headgate.core.runrecord import RunRecord
 from headgate.core.state import State
 from headgate.core.task import Constraints
 
@@ -45,7 +46,9 @@ def test_a_second_look_says_why() -> None:
 
 
 def test_many_runs_are_a_list() -> None:
-    summary = write_summary(State(run_ids=["a", "b", "c"]), "STUCK", "unfinished", "", ())
+    runs = ["a", "b", "c"]
+    state = State(run_ids=runs, runs=RunRecord(ended=set(runs)))
+    summary = write_summary(state, "STUCK", "unfinished", "", ())
     assert summary.splitlines()[-4:] == ["Verification runs:", "  a", "  b", "  c"]
 
 

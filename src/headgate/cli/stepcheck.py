@@ -9,7 +9,7 @@ from headgate.config.schema import Config
 from headgate.core.rules import Broken, Pass
 from headgate.errors import ConfigError
 
-_RED = "Every task will be told that this failed before it. See {log}."
+_RED = "A task that runs now is told that this step failed before it. See {log}."
 
 
 async def check_steps(config: Config, repo: Path, say: Say) -> list[Finding]:

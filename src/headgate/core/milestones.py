@@ -174,7 +174,8 @@ def _why(slug: str, state: State) -> str:
 
 def _finding(state: State) -> str:
     """What the model was just told about its diff, for the first time."""
-    told = (found[-1] for check, found in state.reviews.items() if len(state.findings(check)) == 1)
+    latest = reversed(state.reviews.items())
+    told = (found[-1] for check, found in latest if len(state.findings(check)) == 1)
     reason = next(filter(None, told), "")
     return f": {_first_clause(reason)}" if reason else ""
 

@@ -43,6 +43,8 @@ class RunRecord:
     """What failed in verification and had failed then as well."""
     forgiven: tuple[str, ...] = ()
     """The steps that failed, as then, in the latest verification, and were accepted."""
+    still_red: frozenset[str] = frozenset()
+    """What failed in it as it did then."""
 
     def apply(self, body: ev.AnyBody) -> None:
         match body:
@@ -55,7 +57,8 @@ class RunRecord:
             case ev.VerifyFinished():
                 self.ended.add(body.run_id)
                 self.red.update(dict.fromkeys(body.red_before))
-                self.forgiven = self.forgiven if body.asked else body.forgiven
+                if not body.asked:
+                    self.forgiven, self.still_red = body.forgiven, frozenset(body.red_before)
             case ev.ApplyStarted():
                 self.at_start.clear()  # the task now begins with another tree
 
@@ -73,8 +76,11 @@ class RunRecord:
         return next((run for run in self.at_start if step in run.steps), None)
 
     def was_red(self) -> bool:
-        """Whether a step failed then, other than those that still fail and are forgiven."""
-        return any(run.failed and run.failed not in self.forgiven for run in self.at_start)
+        """Whether a step failed then that passes now, or a test in a step that is forgiven."""
+        return any(
+            run.failed and (run.failed not in self.forgiven or set(run.failing) - self.still_red)
+            for run in self.at_start
+        )
 
     def was_green(self, steps: Iterable[str]) -> bool:
         """Whether all of these steps passed then."""

@@ -32,6 +32,8 @@ class RedBefore:
     tree: str
     """The git tree that is being verified."""
     ran: list[StepRun] = field(default_factory=list)
+    looks: list[BaselineVerified] = field(default_factory=list)
+    """What was found out about the start in this run."""
     found: Comparison = field(default_factory=Comparison)
     """What the last failed step shows."""
     same: dict[str, None] = field(default_factory=dict)
@@ -42,11 +44,10 @@ class RedBefore:
         self.ran.append(ran)
         if not isinstance(ran.verdict, Fail):
             return "stop"
-        start = self.job.state.runs.of(ran.step.name)
+        start = self.job.state.runs.of(ran.step.name) or _find(self.looks, ran.step.name)
         if start is None:
             start = await self._look(ran)
-            self.job.log.record("", 0, start)
-            await self.job.log.commit()
+            self.looks.append(start)
         assert self.job.verifier is not None
         marks = line_marks(ran.tail, str(self.job.verifier.directory))
         names = _names(self.job, ran)
@@ -54,11 +55,13 @@ class RedBefore:
         self.same.update(dict.fromkeys(self.found.same))
         return "forgive" if self.found.nothing_new and accepts_red_before(self.job) else "stop"
 
-    def note_pass(self, found: Verification) -> None:
-        """Remembers a run that passed before anything was changed."""
+    def record(self, found: Verification) -> None:
+        """Puts what was found out about the start into the log, with what the verification came to."""
+        for look in self.looks:
+            self.job.log.record("", 0, look)
         names = tuple(step.name for step in found.steps)
         unchanged = self.tree == self.job.state.baseline
-        if unchanged and isinstance(found.verdict, Pass) and not found.forgiven:
+        if unchanged and isinstance(found.verdict, Pass) and not found.forgiven:  # nothing was changed yet
             self.job.log.record("", 0, BaselineVerified(steps=names))
 
     async def _look(self, ran: StepRun) -> BaselineVerified:
@@ -72,6 +75,10 @@ class RedBefore:
             if each is ran or isinstance(each.verdict, Pass)
         ]
         return await verify_start(self.job, steps_now, protect=False)
+
+
+def _find(looks: Sequence[BaselineVerified], step: str) -> BaselineVerified | None:
+    return next((look for look in looks if step in look.steps), None)
 
 
 def accepts_red_before(job: Job) -> bool:
@@ -95,9 +102,9 @@ async def was_red(job: Job) -> bool | None:
     names = [step.name for step in steps]
     if runs.was_red():
         return True
-    if not steps or runs.was_green(names):
+    if steps and runs.was_green(names):
         return False
-    if sum(took.values()) > MOST_SECONDS:
+    if not steps or sum(took.values()) > MOST_SECONDS:
         return None
     job.log.record("", 0, await verify_start(job, steps))
     await job.log.commit()

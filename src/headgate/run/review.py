@@ -47,7 +47,7 @@ async def review_tests(job: Job, *, pressed: bool) -> bool:
 async def revise(job: Job, fix: Stage) -> Decision | None:
     """Hands a finding to the stage that mends; returns what ends the flow, if it does.
 
-    Work that has passed verification is not given up because no test could be added to it.
+    Work that has passed verification is not given up because no test came of it.
     """
     check = next(name for name in reversed(job.state.reviews) if _was_told_once(job, name))
     ended: Decision | None = None
@@ -57,7 +57,7 @@ async def revise(job: Job, fix: Stage) -> Decision | None:
         ended = await complete_stage(job, fix, Entrance("review", message))
     elif job.state.endings()[fix.id] == "failed" and fix.required:
         ended = stage_failure(job, fix)
-    return None if ended and check == AFTER_VERIFICATION and ended.action == "stuck" else ended
+    return None if check == AFTER_VERIFICATION else ended
 
 
 async def _record(job: Job, check: str, verdict: Verdict, *, final: bool = False) -> None:

@@ -52,7 +52,7 @@ async def run_verification(
         job.log.record(path, turn, CheckFinished(check="verify", verdict="broken", reason=reason))
         await job.log.commit()
         return Finding(found.verdict, run_id)
-    before.note_pass(found)
+    before.record(found)
     message = _failure_message(job, "tests_failed" if asked else "verify_failed", run_id, found)
     finished = VerifyFinished(
         run_id=run_id,
