@@ -85,10 +85,17 @@ def test_what_was_red_and_is_green() -> None:
     record = RunRecord()
     assert (record.was_red(), record.was_green(["tests"])) == (False, False)
     record.apply(BaselineVerified(steps=("lint", "tests")))
-    assert (record.was_red(), record.was_green(["tests"]), record.was_green(["other"])) == (False, True, False)
+    assert (record.was_red(), record.was_green(["tests"]), record.was_green(["other"])) == (
+        False,
+        True,
+        False,
+    )
     record.apply(start("a", "b"))
     record.apply(finished("run", passed=True, forgiven=("tests",), red_before=("a", "b")))
-    assert (record.was_red(), record.warnings) == (False, ('step "tests" failed, as it did before this task',))
+    assert (record.was_red(), record.warnings) == (
+        False,
+        ('step "tests" failed, as it did before this task',),
+    )
     record.apply(finished("run", passed=True, forgiven=("tests",), red_before=("a",)))
     assert record.was_red()  # b was red, and is green
     record.apply(finished("run", passed=True))

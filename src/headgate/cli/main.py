@@ -64,7 +64,7 @@ HIDDEN = {"work": Entry("", "headgate.cli.work", "Run what is queued, then exit.
 
 EXIT_CODES = {
     0: "success, or a proposal",
-    1: "stuck, or a proposal that no longer applies",
+    1: "stuck, a proposal that no longer applies, or a verification step that fails",
     2: "usage or configuration",
     3: "environment",
     130: "cancelled",
