@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from headgate.config.schema import Config, Monorepo
+from headgate.config.schema import Config, Monorepo, Verification
 from headgate.core.flow import Budget, Candidates, Checks, Stage, ToolScope, ViewPolicy
 from headgate.core.limits import Limits
 from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
@@ -69,6 +69,7 @@ def render() -> str:
 
 HIDDEN = {"item"}
 SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
+    ("verification", Verification, "How finished work is verified."),
     ("A verification step", VerifyStep, "An entry of `verification: {steps: [...]}`."),
     ("A model", ModelSettings, "An entry of `models`."),
     (

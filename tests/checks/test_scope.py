@@ -1,8 +1,11 @@
-"""What a diff shows before anything is verified."""
+"""What a diff shows: does it stay with the task, and does it have a test?"""
+
+import difflib
 
 import pytest
 
-from headgate.checks.scope import FileDiff, check_scope, check_tests, read_diff
+from headgate.checks.diffs import TaskDiff, read_files
+from headgate.checks.scope import check_scope, check_tests
 from headgate.core.rules import Fail, Pass
 from headgate.core.testfiles import is_test
 
@@ -14,7 +17,7 @@ index 1..2 100644
  x
 -old
 +new
-@@ -9 +9 @@
+@@ -9 +10 @@
 -  y
 +y
 diff --git "a/caf\\303\\251.txt" "b/caf\\303\\251.txt"
@@ -27,11 +30,26 @@ new file mode 100644
 
 
 def test_a_diff_is_read() -> None:
-    assert read_diff(DIFF) == [
-        FileDiff("src/a.py", [(["old"], ["new"]), (["  y"], ["y"])]),
-        FileDiff("café.txt", [([], ["hello"])]),
+    found = [(part.path, part.starts, part.hunks) for part in read_files(DIFF)]
+    assert found == [
+        ("src/a.py", [1, 10], [[" x", "-old", "+new"], ["-  y", "+y"]]),
+        ("café.txt", [1], [["+hello"]]),
     ]
-    assert read_diff("") == []
+    assert list(read_files("")) == []
+
+
+def task_diff(known: tuple[str, ...] = (), **files: tuple[str, str]) -> TaskDiff:
+    """A diff of files given by name with `__` for a slash and `_` before the suffix: before and after."""
+    versions = {
+        name.replace("__", "/").rpartition("_")[0] + "." + name.rpartition("_")[2]: sides
+        for name, sides in files.items()
+    }
+    text = ""
+    for path, (before, after) in versions.items():
+        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+        text += f"diff --git a/{path} b/{path}\n"
+        text += "".join(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}"))
+    return TaskDiff(text, versions, frozenset({*known, *versions}))
 
 
 @pytest.mark.parametrize(
@@ -53,45 +71,89 @@ def test_tests_are_known_by_their_names(path: str, expected: bool) -> None:
     assert is_test(path) == expected
 
 
-CHANGE = FileDiff("src/a.py", [(["old"], ["new"])])
-LAYOUT = FileDiff("src/b.py", [(["f(a,b)"], ["f(a,", "  b)"])])
+CHANGE = ("x = 1\n", "x = 2\n")
+FAR = "".join(f"x{n} = {n}\n" for n in range(20))
+LOOP = "def f(xs):\n    s = 0\n    for x in xs:\n        s += x\n        return s\n"
+
+
+def laid_out(*paths: str) -> Fail:
+    listed = ", ".join(paths)
+    return Fail("diff_scope", f"only white space or layout was changed in parts of {listed}: take that back")
+
+
+def stray(path: str) -> Fail:
+    return Fail("diff_scope", f"no step of the plan names {path}: is that change needed for the task?")
 
 
 @pytest.mark.parametrize(
-    ("diff", "named", "verdict"),
+    ("diff", "verdict"),
     [
-        ([CHANGE], [], Pass()),
-        ([CHANGE], ["Change a.py"], Pass()),
-        ([CHANGE], ["Change src/a.py", "Then rest"], Pass()),
-        ([CHANGE], ["No file is named"], Pass()),
-        ([CHANGE, FileDiff("tests/test_a.py", [([], ["x"])])], ["Change a.py"], Pass()),
-        (
-            [CHANGE, FileDiff("src/c.py", [([], ["x"])])],
-            ["Change a.py"],
-            Fail("diff_scope", "no step of the plan names src/c.py: is that change needed for the task?"),
-        ),
-        (
-            [CHANGE, LAYOUT],
-            [],
-            Fail("diff_scope", "only white space or layout was changed in parts of src/b.py: take that back"),
-        ),
+        (task_diff(src__b_py=("f(a,b)\n", "f(a,\n  b)\n")), laid_out("src/b.py")),
+        (task_diff(a_py=(f"x=0\n{FAR}y = 1\n", f"x = 0\n{FAR}y = 2\n")), laid_out("a.py")),
+        (task_diff(a_js=(f"  f()\n{FAR}y = 1\n", f"f()\n{FAR}y = 2\n")), laid_out("a.js")),
+        # What real fixes are made of.
+        (task_diff(a_py=(LOOP, LOOP.replace("        return s", "    return s"))), Pass()),
+        (task_diff(a_py=("a()\nb()\n", "b()\na()\n")), Pass()),
+        (task_diff(a_py=("print('a  b')\n", "print('a b')\n")), Pass()),
+        (task_diff(a_yaml=("a:\n  b: 1\n", "a:\nb: 1\n")), Pass()),
+        (task_diff(a_py=("if x:\n    a()\n", "if x:\n    a()\n    b()\n")), Pass()),
+        (task_diff(a_py=("a()\n", "if x:\n    a()\n")), Pass()),
+        (task_diff(a_py=("x = 1\n", "x = 1  # noqa\n")), Pass()),
     ],
 )
-def test_scope(diff: list[FileDiff], named: list[str], verdict: object) -> None:
-    assert check_scope(diff, named) == verdict
+def test_layout(diff: TaskDiff, verdict: object) -> None:
+    assert check_scope(diff, []) == verdict
+
+
+KNOWN = ("src/a.py", "src/c.py", "math/log.py", "tests/test_a.py", "lib/deep/c.py")
 
 
 @pytest.mark.parametrize(
-    ("diff", "goal", "has_tests", "passes"),
+    ("named", "verdict"),
     [
-        ([CHANGE], "Change it", True, False),
-        ([CHANGE], "Change it", False, True),
-        ([CHANGE], "Fix the failing test", True, True),
-        ([CHANGE], "Make the tests pass", True, True),
-        ([CHANGE, FileDiff("tests/test_a.py")], "Change it", True, True),
-        ([FileDiff("README.md")], "Change it", True, True),
-        ([], "Change it", True, True),
+        ([], Pass()),
+        (["Change src/c.py"], Pass()),
+        (["Change c.py", "Then rest"], Pass()),
+        (["Change ./src/c.py."], Pass()),
+        (["Change project/src/c.py"], Pass()),
+        (["Change the wrong/place/c.py"], Pass()),
+        (["No file is named"], Pass()),
+        (["Change a.py"], stray("src/c.py")),
+        (["Change a.py", "and lib/deep/c.py"], stray("src/c.py")),
+        # Words with a dot in them that are no files.
+        (["Use math.log, e.g. for version 1.0, and self.value; see www.example.org and node.js"], Pass()),
+        (["Create src/new.py"], Pass()),
+        # The failing test says nothing about where the fault is.
+        (["Make tests/test_a.py pass"], Pass()),
+        (["Make tests/test_a.py pass, in a.py"], stray("src/c.py")),
     ],
 )
-def test_tests(diff: list[FileDiff], goal: str, has_tests: bool, passes: bool) -> None:
-    assert isinstance(check_tests(diff, goal, has_tests), Pass) == passes
+def test_files_that_are_named(named: list[str], verdict: object) -> None:
+    assert check_scope(task_diff(KNOWN, src__c_py=CHANGE), named) == verdict
+
+
+def test_a_file_that_is_about_to_be_there_is_one() -> None:
+    diff = task_diff(KNOWN, src__c_py=CHANGE, src__new_py=("", "x = 1\n"))
+    assert check_scope(diff, ["Create src/new.py"]) == stray("src/c.py")
+
+
+def test_what_a_verification_run_made_is_not_the_task_s() -> None:
+    diff = task_diff(KNOWN, src__a_py=CHANGE, made_py=("", "x\n"))
+    found = TaskDiff(diff.text, diff.versions, diff.known, frozenset({"made.py"}))
+    assert check_scope(found, ["Change a.py"]) == Pass()
+
+
+@pytest.mark.parametrize(
+    ("diff", "goal", "passes"),
+    [
+        (task_diff(KNOWN, src__a_py=CHANGE), "Change it", False),
+        (task_diff(("src/b.py",), src__a_py=CHANGE), "Change it", True),
+        (task_diff(KNOWN, src__a_py=CHANGE), "Fix the failing test", True),
+        (task_diff(KNOWN, src__a_py=CHANGE), "Make the tests pass", True),
+        (task_diff(KNOWN, src__a_py=CHANGE, tests__test_a_py=CHANGE), "Change it", True),
+        (task_diff(KNOWN, README_md=CHANGE), "Change it", True),
+        (task_diff(KNOWN), "Change it", True),
+    ],
+)
+def test_tests(diff: TaskDiff, goal: str, passes: bool) -> None:
+    assert isinstance(check_tests(diff, goal), Pass) == passes

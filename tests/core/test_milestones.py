@@ -6,6 +6,7 @@ from headgate.core import events as ev
 from headgate.core.flow import Flow, Stage
 from headgate.core.milestones import milestone
 from headgate.core.report import write_summary
+from headgate.core.runrecord import RunRecord
 from headgate.core.state import State
 from headgate.core.task import Constraints
 
@@ -45,14 +46,15 @@ def test_a_second_look_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("run_ids", "line"),
+    ("runs", "line"),
     [
         (["a"], "Verification log: .headgate/runs/a/combined.log."),
         (["a", "b", "c"], "3 verification runs; the last log is .headgate/runs/c/combined.log."),
     ],
 )
-def test_runs_are_counted_and_the_last_log_is_named(run_ids: list[str], line: str) -> None:
-    assert write_summary(State(run_ids=run_ids), "STUCK", "unfinished", "", ()).splitlines()[-1] == line
+def test_runs_are_counted_and_the_last_log_is_named(runs: list[str], line: str) -> None:
+    state = State(run_ids=runs, runs=RunRecord(ended=set(runs)))
+    assert write_summary(state, "STUCK", "unfinished", "", ()).splitlines()[-1] == line
 
 
 def test_a_new_try_says_of_what() -> None:

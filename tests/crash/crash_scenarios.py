@@ -121,12 +121,12 @@ RICH = Scenario(
         [("write_file", {"path": "n.txt", "content": "9\n"})],  # refused: this stage only reads
         [("ls", {}), ("read_file", {"path": "n.txt"}), ("read_file", {"path": "calc.py"})],
         [done("n.txt holds n, calc.py doubles.")],
-        [plan("Change n.txt and copy.txt", "Change calc.py, docs/deep/new.md and old.txt")],
+        [plan("Change n.txt", "Change calc.py, docs/deep/new.md and old.txt")],
         [edit("0", "1")],
         [("apply_patch", {"patch": PATCH})],
         [("shell", {"command": "sh gate.sh shell; cp n.txt copy.txt"})],
         [done("n is 1.")],
-        # A look at the diff found no test.
+        # A look at the diff found copy.txt, which no step names; it stays. The test is a thing of its own.
         [("write_file", {"path": "tests/test_calc.py", "content": TEST}), done("Tested.")],
         # The first verification failed.
         [edit("1", "2"), done("n is 2.")],

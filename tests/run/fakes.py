@@ -1,5 +1,8 @@
 """Ports of the loop that do nothing, for tests of what is around them."""
 
+from headgate.checks.diffs import TaskDiff
+from headgate.host.workspace import FileChange
+
 
 class UnchangedTree:
     """A tree in which nothing happens."""
@@ -12,6 +15,12 @@ class UnchangedTree:
 
     async def diff_since(self, mark: str) -> str:
         return ""
+
+    async def own_diff(self) -> TaskDiff:
+        return TaskDiff("")
+
+    async def way_back(self) -> tuple[FileChange, ...] | None:
+        return None
 
     def hash_of(self, path: str) -> str | None:
         return None

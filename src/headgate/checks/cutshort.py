@@ -20,7 +20,7 @@ def unless_cut_short(found: Verification, folder: Path) -> Verification:
     except (OSError, ValueError) as error:
         return replace(found, verdict=Broken(f"the logs of {folder.name} cannot be read: {error}"))
     for number, (step, output) in enumerate(logs):
-        if output is not None and (doubt := doubtful_result(step["command"], output)):
+        if step["passed"] and output is not None and (doubt := doubtful_result(step["command"], output)):
             steps = list(found.steps)
             steps[number] = steps[number].model_copy(update={"passed": False})
             tail = "\n".join(plain_lines(output)[-TAIL_LINES:])

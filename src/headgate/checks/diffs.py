@@ -1,10 +1,12 @@
 """A git-style diff, file by file: what the looks at a task's own diff read it with."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from headgate.host.workspace import parse_path
+
+_NEW_START = re.compile(r"@@ -\S+ \+(\d+)")
 
 
 @dataclass
@@ -16,6 +18,23 @@ class FilePart:
     """The lines between the file's first one and its first hunk."""
     hunks: list[list[str]] = field(default_factory=list)
     """The lines of each hunk, with their signs."""
+    starts: list[int] = field(default_factory=list)
+    """Where each hunk begins in the new file, as git counts its lines."""
+
+
+@dataclass(frozen=True)
+class TaskDiff:
+    """What a task has changed so far, or proposes."""
+
+    text: str
+    """A git-style diff."""
+    versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """The files that were changed, by path: what each was, and what it is. None of those that are new, gone,
+    binary or very large."""
+    known: frozenset[str] = frozenset()
+    """Every path that the repository had, or has now."""
+    by_verification: frozenset[str] = frozenset()
+    """Files that a verification run made: no doing of the task."""
 
 
 def read_files(text: str) -> Iterator[FilePart]:
@@ -28,6 +47,8 @@ def read_files(text: str) -> Iterator[FilePart]:
             part = FilePart(_path_of(line))
         elif part and line.startswith("@@ "):
             part.hunks.append([])
+            found = _NEW_START.match(line)
+            part.starts.append(int(found[1]) if found else 0)
         elif part and not part.hunks:
             part.header.append(line)
         elif part and line[:1] in ("+", "-", " "):

@@ -1,15 +1,17 @@
-"""Two looks at a task's own diff before it is verified: does it stay with the task, and is it tested?"""
+"""Two looks at a task's own diff: does it stay with the task, and is it tested?"""
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from headgate.checks.diffs import read_files
+from headgate.checks.diffs import FilePart, TaskDiff, read_files
+from headgate.core.layout import same_but_for_layout
 from headgate.core.rules import Fail, Pass, Verdict
 from headgate.core.testfiles import is_test
 from headgate.core.words import path_words
 
+MOST_HUNKS = 200
+"""So many hunks are judged: each means that its file is parsed."""
 _CODE = re.compile(
     r"\.(pyi?|[jt]sx?|mjs|go|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|scala|exs?|lua|sh)", re.IGNORECASE
 )
@@ -18,35 +20,20 @@ _ABOUT_TESTS = re.compile(
 )
 
 
-@dataclass
-class FileDiff:
-    """One file's part of a diff: for each hunk, the lines taken out and the lines put in."""
-
-    path: str
-    hunks: list[tuple[list[str], list[str]]] = field(default_factory=list)
-
-
-def read_diff(text: str) -> list[FileDiff]:
-    """The files and hunks of a git-style diff."""
-    return [FileDiff(part.path, [_sides(hunk) for hunk in part.hunks]) for part in read_files(text)]
-
-
-def _sides(hunk: list[str]) -> tuple[list[str], list[str]]:
-    return [line[1:] for line in hunk if line[0] == "-"], [line[1:] for line in hunk if line[0] == "+"]
-
-
-def check_scope(diff: Sequence[FileDiff], named: Iterable[str]) -> Verdict:
+def check_scope(diff: TaskDiff, named: Iterable[str]) -> Verdict:
     """Whether the diff stays with the task. `named`: the task's text and the plan, where files are named."""
-    texts = [text for text in named if text]
-    blank = [file.path for file in diff if any(_same_but_for_space(*hunk) for hunk in file.hunks)]
-    if blank:
+    parts = _own_parts(diff)
+    if blank := _laid_out_anew(diff, parts):
         return Fail(
             "diff_scope", f"only white space or layout was changed in parts of {_list(blank)}: take that back"
         )
-    mentions = {word for text in texts for word in path_words(text)}
-    if not mentions:
+    mentions = {word for text in named for word in path_words(text)}
+    changed = {part.path for part in parts}
+    meant = _files_meant(mentions, diff.known | changed)
+    # A task that names its failing test does not say where the fault is.
+    if all(is_test(path) for path in meant):
         return Pass()
-    strays = [file.path for file in diff if not _is_named(file.path, mentions) and not is_test(file.path)]
+    strays = [part.path for part in parts if part.path not in meant and not is_test(part.path)]
     if strays:
         return Fail(
             "diff_scope", f"no step of the plan names {_list(strays)}: is that change needed for the task?"
@@ -54,11 +41,12 @@ def check_scope(diff: Sequence[FileDiff], named: Iterable[str]) -> Verdict:
     return Pass()
 
 
-def check_tests(diff: Sequence[FileDiff], goal: str, repository_has_tests: bool) -> Verdict:
+def check_tests(diff: TaskDiff, goal: str) -> Verdict:
     """Whether changed behaviour has a test; silent where the project has none or the task is about one."""
-    code = [file.path for file in diff if _CODE.fullmatch(PurePosixPath(file.path).suffix)]
+    paths = [part.path for part in _own_parts(diff)]
+    code = [path for path in paths if _CODE.fullmatch(PurePosixPath(path).suffix)]
     changed = [path for path in code if not is_test(path)]
-    if not changed or not repository_has_tests or any(is_test(file.path) for file in diff):
+    if not changed or not any(map(is_test, diff.known)) or any(map(is_test, paths)):
         return Pass()
     if _ABOUT_TESTS.search(goal):
         return Pass()
@@ -67,15 +55,57 @@ def check_tests(diff: Sequence[FileDiff], goal: str, repository_has_tests: bool)
     )
 
 
-def _same_but_for_space(old: list[str], new: list[str]) -> bool:
-    return bool(old) and bool(new) and "".join("".join(old).split()) == "".join("".join(new).split())
+def _own_parts(diff: TaskDiff) -> list[FilePart]:
+    return [part for part in read_files(diff.text) if part.path not in diff.by_verification]
 
 
-def _is_named(path: str, mentions: set[str]) -> bool:
-    name = PurePosixPath(path).name
-    return any(
-        word in (path, name) or word.endswith("/" + name) or path.endswith("/" + word) for word in mentions
-    )
+def _laid_out_anew(diff: TaskDiff, parts: Sequence[FilePart]) -> list[str]:
+    """The files with a hunk that changes nothing but layout: without it, the file would mean the same."""
+    hunks = [
+        (part.path, start, hunk)
+        for part in parts
+        for start, hunk in zip(part.starts, part.hunks, strict=True)
+        if any(line[0] == "-" for line in hunk) and any(line[0] == "+" for line in hunk)
+    ]
+    return [
+        path
+        for path, start, hunk in hunks[:MOST_HUNKS]
+        if (after := diff.versions.get(path, ("", ""))[1])
+        and (reverted := _without(hunk, start, after)) is not None
+        and same_but_for_layout(path, reverted, after)
+    ]
+
+
+def _without(hunk: Sequence[str], start: int, after: str) -> str | None:
+    """The new file with one hunk taken back; None if the hunk is not found in it."""
+    lines = after.split("\n")
+    new = [line[1:] for line in hunk if line[0] in " +"]
+    old = [line[1:] for line in hunk if line[0] in " -"]
+    first = start - 1
+    if lines[first : first + len(new)] != new:
+        return None
+    return "\n".join([*lines[:first], *old, *lines[first + len(new) :]])
+
+
+def _files_meant(mentions: Iterable[str], paths: Iterable[str]) -> set[str]:
+    """The files that words name: by the whole path or by its end, from any directory above or below."""
+    by_end: dict[str, list[str]] = {}
+    for path in paths:
+        for end in _ends(path):
+            by_end.setdefault(end, []).append(path)
+    every = set(paths)
+    meant: set[str] = set()
+    for word in mentions:
+        word = word.removeprefix("./")
+        found = by_end.get(word) or [end for end in _ends(word)[1:] if end in every]
+        # A directory that is wrong does not make it another file.
+        meant.update(found or by_end.get(word.rpartition("/")[2], ()))
+    return meant
+
+
+def _ends(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[index:]) for index in range(len(parts))]
 
 
 def _list(paths: Sequence[str]) -> str:

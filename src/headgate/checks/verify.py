@@ -6,11 +6,11 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -52,10 +52,14 @@ class Verification:
     tail: str = ""
     failures: tuple[Failure, ...] = ()
     """The failed step's tests that failed, where the runner's format is known."""
+    forgiven: tuple[str, ...] = ()
+    """Steps that failed and do not count."""
 
 
 @dataclass(frozen=True, slots=True)
-class _StepRun:
+class StepRun:
+    """One step that was run."""
+
     step: VerifyStep
     log: str
     started: float
@@ -66,11 +70,22 @@ class _StepRun:
     failures: tuple[Failure, ...] = ()
 
 
+AfterStep = Callable[[StepRun], Awaitable[Literal["stop", "go_on", "forgive"]]]
+"""Hears of each step that was run. After one that failed, it says what follows: the end of the run, the next
+step, or the next step as if this one had passed."""
+
+
+async def stop(ran: StepRun) -> Literal["stop"]:
+    """The first step that fails is the last."""
+    return "stop"
+
+
 @dataclass(frozen=True)
 class Verifier:
-    """Runs the steps in order and stops at the first that fails. Each run leaves its logs in a folder.
+    """Runs the steps in order and, by default, stops at the first that fails.
 
-    The manifest is written last and whole: a folder without one is that of a run that did not end.
+    Each run leaves its logs in a folder. The manifest is written last and whole: a folder without one is that
+    of a run that did not end.
     """
 
     steps: Sequence[VerifyStep]
@@ -86,12 +101,13 @@ class Verifier:
     owner: Path | None = None
     """Whose the commands are, should they outlive this process; by default whose the directory is."""
 
-    async def run(self, run_id: str) -> Verification:
+    async def run(self, run_id: str, after_step: AfterStep = stop) -> Verification:
         """Runs the steps. A log that cannot be written is the environment's fault, like a missing program."""
         if not self.steps:
             return Verification(Broken("there are no verification steps"), ())
         folder = self.runs / run_id
-        done: list[_StepRun] = []
+        done: list[StepRun] = []
+        forgiven: list[str] = []
         started = self.now()
         try:
             folder.mkdir(parents=True)
@@ -101,17 +117,22 @@ class Verifier:
                 self.on_step(f"{step.name}{of}")
                 done.append(await self._run_step(step, log))
                 await asyncio.to_thread(_append, folder / COMBINED, step, log)
-                if not isinstance(done[-1].verdict, Pass):
+                follows = await after_step(done[-1])
+                if isinstance(done[-1].verdict, Fail) and follows == "forgive":
+                    forgiven.append(step.name)
+                elif not isinstance(done[-1].verdict, Pass) and follows != "go_on":
                     break
-            manifest = _describe_run(run_id, self.steps, done, started, self.now())
+            decisive = _decisive(done, forgiven)
+            verdict = Pass() if decisive.step.name in forgiven else decisive.verdict
+            manifest = _describe_run(run_id, self.steps, done, verdict, started, self.now())
             await asyncio.to_thread(_write_manifest, folder, manifest)
         except OSError as error:
             broken = Broken(f"the logs of {run_id} cannot be written: {error.strerror or error}")
             return Verification(broken, tuple(each.result for each in done))
-        last = done[-1]
-        return Verification(last.verdict, tuple(each.result for each in done), last.tail, last.failures)
+        results = tuple(each.result for each in done)
+        return Verification(verdict, results, decisive.tail, decisive.failures, tuple(forgiven))
 
-    async def _run_step(self, step: VerifyStep, log: Path) -> _StepRun:
+    async def _run_step(self, step: VerifyStep, log: Path) -> StepRun:
         started = self.now()
         try:
             done = await run_command(
@@ -128,7 +149,7 @@ class Verifier:
             log.write_text(f"{error}\n", encoding="utf-8")
             result = StepResult(name=step.name, passed=False, exit_code=None, timed_out=False, seconds=0)
             broken = Broken(f'verification step "{step.name}" cannot be run: {error}')
-            return _StepRun(step, log.name, started, self.now(), result, broken)
+            return StepRun(step, log.name, started, self.now(), result, broken)
         verdict = self._judge(step, done)
         result = StepResult(
             name=step.name,
@@ -137,7 +158,7 @@ class Verifier:
             timed_out=done.timed_out,
             seconds=round(done.seconds, 3),
         )
-        ran = _StepRun(step, log.name, started, self.now(), result, verdict)
+        ran = StepRun(step, log.name, started, self.now(), result, verdict)
         return await asyncio.to_thread(self._read, ran, done.output) if isinstance(verdict, Fail) else ran
 
     def _judge(self, step: VerifyStep, done: CommandResult) -> Verdict:
@@ -169,11 +190,17 @@ class Verifier:
         named = (name for name in _NOT_FOUND.findall(done.output) if name in command)
         return next((name for name in named if not shutil.which(name, path=path)), None)
 
-    def _read(self, ran: _StepRun, output: str) -> _StepRun:
+    def _read(self, ran: StepRun, output: str) -> StepRun:
         """Adds what the failed step said."""
         tail = "\n".join(plain_lines(output)[-TAIL_LINES:])
         failures = find_failures(output, str(self.directory))
         return replace(ran, tail=tail, failures=failures)
+
+
+def _decisive(done: Sequence[StepRun], forgiven: Sequence[str]) -> StepRun:
+    """The step that the run comes to: the first that failed and counts, or else the last."""
+    counting = (ran for ran in done if not isinstance(ran.verdict, Pass) and ran.step.name not in forgiven)
+    return next(counting, done[-1])
 
 
 def _file_name(name: str) -> str:
@@ -193,9 +220,13 @@ def _append(combined: Path, step: VerifyStep, log: Path) -> None:
 
 
 def _describe_run(
-    run_id: str, steps: Sequence[VerifyStep], done: Sequence[_StepRun], started: float, finished: float
+    run_id: str,
+    steps: Sequence[VerifyStep],
+    done: Sequence[StepRun],
+    verdict: Verdict,
+    started: float,
+    finished: float,
 ) -> dict[str, Any]:
-    verdict = done[-1].verdict
     return {
         "run_id": run_id,
         "passed": isinstance(verdict, Pass),

@@ -7,18 +7,33 @@ import click
 from headgate.cli.following import print_diff
 from headgate.cli.lookup import find_task
 from headgate.cli.options import find_repo, repo_option
+from headgate.core.report import WHY_NOT_IN_DIFF, build_report
 from headgate.engine.engine import Engine
+from headgate.engine.log import recall
 
 
 @click.command("diff")
 @click.argument("task_id", metavar="[ID]", required=False)
+@click.option("--after-review", is_flag=True, help="Only what was changed after the proposal was applied.")
 @repo_option
-def command(task_id: str | None, repo: Path | None) -> None:
-    """Print what a task proposes, or has changed, as a diff that git apply takes. Without ID: the latest."""
+def command(task_id: str | None, after_review: bool, repo: Path | None) -> None:
+    """Print what a task proposes, or has changed, as a diff that git apply takes. Without ID: the latest.
+
+    If verification failed after a proposal was applied, the model may have changed more files. A note on
+    standard error names them. Another note names changed files that a diff cannot show, such as those in a
+    submodule.
+    """
     engine = Engine.open(find_repo(repo))
     try:
         for note in engine.store.notes:
             click.echo(note, err=True)
-        print_diff(engine.diff(find_task(engine.store, task_id).task.id))
+        row = find_task(engine.store, task_id)
+        print_diff(engine.diff(row.task.id, after_review=after_review))
+        report = build_report(recall(engine.store, row))
+        if report.changed_after_review and not after_review:
+            click.echo(f"Changed after the review: {', '.join(report.changed_after_review)}.", err=True)
+            click.echo(f"headgate diff {row.task.id} --after-review prints those changes alone.", err=True)
+        if report.not_in_diff:
+            click.echo(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(report.not_in_diff)}.", err=True)
     finally:
         engine.store.close()

@@ -24,6 +24,7 @@ from headgate.cli.checkup import (
 )
 from headgate.cli.modelcheck import PATIENCE, Patience, Say, check_model
 from headgate.cli.options import config_option, find_repo, model_options, repo_option
+from headgate.cli.stepcheck import check_steps
 from headgate.cli.testcheck import check_tests
 from headgate.cli.wrapping import fold_lines, terminal_width
 from headgate.config.load import load_config
@@ -39,6 +40,7 @@ _PLAIN_MARKS = {"ok": "ok  ", "note": "note", "warn": "WARN", "fail": "FAIL"}
 @model_options
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list.")
 @click.option("--fresh", is_flag=True, help="Find out anew how the model calls tools.")
+@click.option("--checks", is_flag=True, help="Run the verification steps, too.")
 def command(
     repo: Path | None,
     config: Path | None,
@@ -46,25 +48,31 @@ def command(
     base_url: str | None,
     as_json: bool,
     fresh: bool,
+    checks: bool,
 ) -> int:
     """Check git, the configuration and the model.
 
     Asks the model one short question, which it should answer with a tool call, and waits three minutes for it
-    at most; how it calls tools is remembered for a week. Runs none of the verification commands. Exits with 2
-    if the configuration is at fault, with 3 if something around Headgate is, such as a model server that is
-    down.
+    at most; how it calls tools is remembered for a week. Runs the verification commands only with --checks; a
+    step that fails is a warning. Exits with 2 if the configuration is at fault, with 3 if something around
+    Headgate is, such as a model server that is down.
     """
     flags = {"model": model, "base_url": base_url}
-    return asyncio.run(_report(repo, config, flags, as_json, fresh))
+    return asyncio.run(_report(repo, config, flags, as_json, fresh, checks))
 
 
 async def _report(
-    repo: Path | None, config: Path | None, flags: Mapping[str, str | None], as_json: bool, fresh: bool
+    repo: Path | None,
+    config: Path | None,
+    flags: Mapping[str, str | None],
+    as_json: bool,
+    fresh: bool,
+    checks: bool,
 ) -> int:
     findings: list[Finding] = []
     marks = _MARKS if _can_print(_MARKS) else _PLAIN_MARKS
     say = _say_on_terminal if sys.stderr.isatty() and not as_json else _say_nothing
-    async for finding in examine(repo, config, flags, os.environ, say, fresh=fresh):
+    async for finding in examine(repo, config, flags, os.environ, say, fresh=fresh, checks=checks):
         findings.append(finding)
         if not as_json:
             indent = len(marks["ok"]) + 1
@@ -95,10 +103,12 @@ async def examine(
     say: Say = _say_nothing,
     patience: Patience = PATIENCE,
     fresh: bool = False,
+    checks: bool = False,
 ) -> AsyncIterator[Finding]:
     """Every check, in an order in which each makes sense of the next; what cannot be checked is left out.
 
-    `say` is told what is being waited for; `fresh` asks the model also what is remembered of it.
+    `say` is told what is being waited for; `fresh` asks the model also what is remembered of it; `checks`
+    runs the verification steps.
     """
     git_found = check_git(Path.cwd())
     yield git_found
@@ -124,6 +134,9 @@ async def examine(
     for finding in check_verification(loaded.config, root, environ):
         yield finding
     yield check_tests(loaded.config, root)
+    if checks and loaded.config.verification.steps:
+        for finding in await check_steps(loaded.config, root, say):
+            yield finding
     async for finding in check_model(loaded.config, root, say, patience, fresh, environ):
         yield finding
 

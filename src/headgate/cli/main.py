@@ -53,6 +53,7 @@ COMMANDS = {
     "cancel": Entry("Work", "headgate.cli.cancel", "Cancel a task that is queued or runs."),
     "apply": Entry("Work", "headgate.cli.apply", "Write what a dry run proposed, and verify it."),
     "abort": Entry("Work", "headgate.cli.abort", "Give up what a dry run proposed."),
+    "verify": Entry("Work", "headgate.cli.verify", "Run the verification steps now, without a task."),
     "tasks": Entry("Look back", "headgate.cli.tasks", "List the tasks: states, places in the queue, ages."),
     "show": Entry("Look back", "headgate.cli.show", "Show a task: its state, stages and changes."),
     "diff": Entry("Look back", "headgate.cli.diff", "Print what a task proposes, or has changed."),
@@ -64,7 +65,7 @@ HIDDEN = {"work": Entry("", "headgate.cli.work", "Run what is queued, then exit.
 
 EXIT_CODES = {
     0: "success, or a proposal",
-    1: "stuck, or a proposal that no longer applies",
+    1: "stuck, a proposal that no longer applies, or a verification step that fails",
     2: "usage or configuration",
     3: "environment",
     130: "cancelled",

@@ -54,6 +54,8 @@ class Verification(Settings):
 
     steps: tuple[VerifyStep, ...] = ()
     """Commands, run in this order; all of them must succeed."""
+    accept_red_before: bool = False
+    """Accept a step that fails exactly as it did before the task: a warning instead of a failure."""
 
 
 class Monorepo(Settings):

@@ -272,6 +272,8 @@ class CheckFinished(Body):
     check: str
     verdict: Literal["pass", "fail", "broken"]
     reason: str = ""
+    final: bool = False
+    """It does not go back to the model: it is a warning at once."""
 
 
 class DecisionMade(Body):
@@ -333,6 +335,27 @@ class VerifyFinished(Body):
     asked: bool = False
     opening: bool = False
     """As in the event that started it."""
+    red_before: tuple[str, ...] = ()
+    """What of it failed before the task as well: tests, or a step where tests cannot be told."""
+    forgiven: tuple[str, ...] = ()
+    """Steps that failed as they did before the task, where the configuration accepts that."""
+
+
+class BaselineVerified(Body):
+    """Verification steps were run on the tree as it was at the task's start."""
+
+    kind: Literal["baseline_verified"] = "baseline_verified"
+    steps: tuple[str, ...]
+    """The steps that were to be run; a failed one was the last."""
+    failed: str = ""
+    """The step that failed, if one did."""
+    exit_code: int | None = None
+    failing: tuple[str, ...] = ()
+    """The names of the tests that failed in it."""
+    lines: tuple[str, ...] = ()
+    """What the failed step printed, a short hash for each line."""
+    problem: str = ""
+    """Why it is not known what the steps come to there, if so."""
 
 
 class SuspectsFound(Body):
@@ -451,6 +474,8 @@ class ApplyFinished(Body):
     """The proposal is in the working tree."""
 
     kind: Literal["apply_finished"] = "apply_finished"
+    tree: str = ""
+    """The git tree with it: what is changed from here on, nobody has reviewed."""
 
 
 class ApplyRefused(Body):
@@ -478,6 +503,10 @@ class TaskEnded(Body):
     """The lines added and removed, one file each."""
     traceback: str = ""
     """Where Headgate itself failed, if it did."""
+    after_review: tuple[str, ...] = ()
+    """Files that were changed after the proposal was reviewed and applied."""
+    not_in_diff: tuple[str, ...] = ()
+    """Files that were changed and that the task's diff cannot hold."""
 
 
 class TaskReport(Body):
@@ -514,6 +543,7 @@ AnyBody = Annotated[
     | ViewCompacted
     | VerifyStarted
     | VerifyFinished
+    | BaselineVerified
     | SuspectsFound
     | CandidateTried
     | DiagnosisGiven

@@ -124,6 +124,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return "The tests pass" if body.passed else f"The tests fail: {body.reason}"
         case ev.VerifyStarted() as body:
             return f"Running verification ({_run(body.run_id, state)})..."
+        case ev.VerifyFinished(passed=True, forgiven=forgiven) if forgiven:
+            return f"Verification passed; failed as before this task: {', '.join(forgiven)}"
         case ev.VerifyFinished(passed=True):
             return "Verification passed"
         case ev.VerifyFinished() as body:
@@ -181,7 +183,8 @@ def _why(slug: str, state: State) -> str:
 
 def _finding(state: State) -> str:
     """What the model was just told about its diff, for the first time."""
-    told = (found[-1] for check, found in state.reviews.items() if len(state.findings(check)) == 1)
+    latest = reversed(state.reviews.items())
+    told = (found[-1] for check, found in latest if len(state.findings(check)) == 1)
     reason = next(filter(None, told), "")
     return f": {_first_clause(reason)}" if reason else ""
 

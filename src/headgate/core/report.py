@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from copy import copy
 from typing import Literal
 
@@ -22,6 +23,7 @@ from headgate.core.words import times
 SUMMARY_CHARS, NOTE_CHARS, STEP_CHARS = 300, 2_000, 500
 """What is shown of the model's words: in the summary, of a stage's note, and of one step or decision."""
 MOST_ITEMS = 20
+WHY_NOT_IN_DIFF = "inside a submodule or another repository, where git diff shows it, or very large"
 
 
 class FailureReport(BaseModel):
@@ -63,6 +65,9 @@ class Report(BaseModel):
     attempts: int
     """Times the work was handed to verification, or attempts at its last stage where there is none."""
     verify_loops: int
+    """Verification runs that failed."""
+    red_before: tuple[str, ...]
+    """What failed in verification and had failed before the task as well: tests, or steps."""
     replans: int
     replan_max: int
     """How often the plan may be written anew because one of its steps failed."""
@@ -76,6 +81,10 @@ class Report(BaseModel):
     run_ids: tuple[str, ...]
     files_changed: tuple[str, ...]
     """What the task changed in the working tree; for a proposal, what it would change."""
+    changed_after_review: tuple[str, ...]
+    """Files that were changed after the proposal was reviewed and applied, because verification failed."""
+    not_in_diff: tuple[str, ...]
+    """Changed files that the diff cannot show: those in a submodule or another repository, and huge ones."""
     diffstat: tuple[str, ...]
     """Lines added and removed, one file each."""
     conflicts: tuple[str, ...]
@@ -131,6 +140,7 @@ def build_report(state: State) -> Report:
         package=package_of(state.config),
         attempts=state.verifications or state.attempts_at(last_stage),
         verify_loops=state.verify_loops,
+        red_before=tuple(state.runs.red) if told else (),
         replans=state.replans,
         replan_max=state.flow.replan_max if state.flow else 0,
         final_turns=tuple(state.final_turns),
@@ -142,8 +152,10 @@ def build_report(state: State) -> Report:
             for failure in state.failures
             if told
         ),
-        run_ids=tuple(state.run_ids),
+        run_ids=state.runs.ended_of(state.run_ids),
         files_changed=tuple(state.files_changed),
+        changed_after_review=state.ended.after_review if state.ended else (),
+        not_in_diff=state.ended.not_in_diff if state.ended else (),
         diffstat=state.diffstat,
         conflicts=state.conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
@@ -183,7 +195,15 @@ def _summary(state: State) -> str:
     return state.summary
 
 
-def write_summary(state: State, ending: TaskState, reason: str, detail: str, files: tuple[str, ...]) -> str:
+def write_summary(
+    state: State,
+    ending: TaskState,
+    reason: str,
+    detail: str,
+    files: tuple[str, ...],
+    after_review: tuple[str, ...] = (),
+    not_in_diff: tuple[str, ...] = (),
+) -> str:
     """What was done, why, and how it was verified. What the model says and what was measured stay apart."""
     if ending == "CANCELLED":
         return ""  # what was attempted in a cancelled task is not documented
@@ -213,10 +233,15 @@ def write_summary(state: State, ending: TaskState, reason: str, detail: str, fil
         lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
     else:
         lines.append(f"Changed: {', '.join(files)}." if files else "No file was changed.")
+    if after_review:
+        lines.append(f"Changed after the review, because verification failed: {', '.join(after_review)}.")
+    if not_in_diff:
+        lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
     lines += _steps_left(state)
     lines += [f"Warning: {warning}." for warning in _warnings(state) if warning != weakened]
-    if state.run_ids and ending != "SUCCESS":
-        lines += _list_runs(state.run_ids)
+    ended_runs = state.runs.ended_of(state.run_ids)
+    if ended_runs and ending != "SUCCESS":
+        lines += _list_runs(ended_runs)
     return "\n".join(lines)
 
 
@@ -226,7 +251,7 @@ def _warnings(state: State) -> tuple[str, ...]:
     return (*(problem.removesuffix(".") for problem in problems), *state.warnings)
 
 
-def _list_runs(run_ids: list[str]) -> list[str]:
+def _list_runs(run_ids: Sequence[str]) -> list[str]:
     """How many there were, and the log that matters most; the page and the report name them all."""
     count = f"{len(run_ids)} verification runs; the last log is" if len(run_ids) > 1 else "Verification log:"
     return [f"{count} .headgate/runs/{run_ids[-1]}/combined.log."]
@@ -392,7 +417,11 @@ def _what_is_left(report: Report) -> list[str]:
 def _verification(report: Report, state: State) -> list[str]:
     if not report.verified:
         return []
-    steps = [f"- {step.name}: passed in {step.seconds:.1f} s" for step in state.last_steps]
+    steps = [
+        f"- {step.name}: {'passed' if step.passed else 'failed, as it did before this task,'}"
+        f" in {step.seconds:.1f} s"
+        for step in state.last_steps
+    ]
     run_id = report.run_ids[-1]
     return [f"By {run_id} (`.headgate/runs/{run_id}/`):", "", *steps]
 

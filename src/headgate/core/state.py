@@ -12,6 +12,7 @@ from headgate.core.messages import Usage
 from headgate.core.phasefold import follow_phase
 from headgate.core.phases import PhaseState
 from headgate.core.rounds import Failure, Round
+from headgate.core.runrecord import RunRecord
 from headgate.core.stagestate import UNUSABLE, StageState
 from headgate.core.task import Constraints, TaskState
 
@@ -41,7 +42,7 @@ Phase = Literal[
 
 def _next_phase(state: "State", body: ev.AnyBody) -> Phase:
     match body:
-        case ev.CheckFinished(check=check, verdict="fail") if (
+        case ev.CheckFinished(check=check, verdict="fail", final=False) if (
             check in REVIEWS and len(state.findings(check)) == 1
         ):
             return "returned"
@@ -134,6 +135,8 @@ class State:
     """Where the failure of that check may come from; None before that was looked into."""
     candidates: list[ev.CandidateTried] = field(default_factory=list)
     """Every whole answer that was tried, in order."""
+    runs: RunRecord = field(default_factory=RunRecord)
+    """Which of them ended, and what is known of the steps on the tree that the task began with."""
     verifications: int = 0
     """Times the work was handed to verification."""
     passing_run: str = ""
@@ -153,6 +156,8 @@ class State:
     """How often in a row the task was taken up again without getting anywhere."""
     reviews: dict[str, list[str]] = field(default_factory=dict)
     """What each look at the diff found, one after the other; an empty text where it found nothing."""
+    final_reviews: set[str] = field(default_factory=set)
+    """Looks whose findings do not go back to the model."""
     reviewed_loops: dict[str, int] = field(default_factory=dict)
     """How many verifications had failed when each look was last taken."""
     failures: list[Failure] = field(default_factory=list)
@@ -181,6 +186,9 @@ class State:
     """Why the proposal could not be applied, the last time that was tried."""
     refusal: str = ""
     """What else kept it from being applied then."""
+    applied_tree: str = ""
+    """The git tree right after the proposal was written."""
+    ended: ev.TaskEnded | None = None
     end_tree: str = ""
     diffstat: tuple[str, ...] = ()
     traceback: str = ""
@@ -229,8 +237,9 @@ class State:
             case ev.CandidateTried() as body:
                 self.candidates.append(body)
             case ev.CheckFinished(check=check) as body if check in REVIEWS:
-                self.reviews.setdefault(check, []).append(body.reason)
+                self.reviews[check] = [*self.reviews.pop(check, []), body.reason]  # the latest is the last
                 self.reviewed_loops[check] = len(self.failures)
+                self.final_reviews |= {check} if body.final else set()
             case ev.DiagnosisGiven() as body:
                 self.failures[body.loop - 1].diagnosis = body.text
             case ev.FixAttempted() as body:
@@ -260,6 +269,8 @@ class State:
                 self.conflicts, self.refusal = (), ""
                 self.first_hashes = {change.path: change.before for change in body.changes}
                 self.files_changed = dict.fromkeys(change.path for change in body.changes)
+            case ev.ApplyFinished() as body:
+                self.applied_tree = body.tree
             case ev.ApplyRefused() as body:
                 self.status, self.reason = "PROPOSED", body.reason
                 self.conflicts, self.refusal = body.conflicts, body.detail
@@ -268,6 +279,7 @@ class State:
                 self.summary = body.summary
                 self.files_changed = dict.fromkeys(body.files_changed)
                 self.end_tree, self.diffstat = body.tree, body.diffstat
+                self.ended = body
                 self.traceback = body.traceback or self.traceback
             case ev.DecisionMade(action="final_turn") as body:
                 self.final_turns.append(body.reason)
@@ -300,6 +312,7 @@ class State:
                 pass
         self.phase = _next_phase(self, event.body)
         self.phases = follow_phase(self.phases, event.body)
+        self.runs.apply(event.body)
         if stage:
             stage.last_at = event.at
             stage.apply(event.body)
@@ -351,17 +364,19 @@ class State:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know: findings about the diff that were left as they were, a cut prompt."""
+        """What a person should know: findings about the diff that were left as they were, what was red
+        before, a cut prompt."""
         cut = self.cut.describe() if self.cut else ""
-        return tuple(filter(None, (*map(self.warning, self.reviews), cut)))
+        return tuple(filter(None, (*map(self.warning, self.reviews), *self.runs.warnings, cut)))
 
     def findings(self, check: str) -> list[str]:
         """What a look at the diff has found so far."""
         return [found for found in self.reviews.get(check, ()) if found]
 
     def warning(self, check: str) -> str:
-        """What a look last found, if the model had been told before."""
-        return self.reviews[check][-1] if len(self.findings(check)) > 1 else ""
+        """What a look last found, if the model had been told before, or is not to be told."""
+        told = len(self.findings(check)) > 1 or check in self.final_reviews
+        return self.reviews[check][-1] if told else ""
 
     @property
     def verify_loops(self) -> int:

@@ -55,7 +55,15 @@ class Rest:
         log = self.log
         trouble = await self._release()
         changes = Changes() if is_proposing else await self._changes()
-        summary = write_summary(log.state, ending, why.reason, why.detail, changes.files)
+        summary = write_summary(
+            log.state,
+            ending,
+            why.reason,
+            why.detail,
+            changes.files,
+            changes.after_review,
+            changes.not_in_diff,
+        )
         ended = TaskEnded(
             state=ending,
             verified=ending == "SUCCESS" and bool(log.state.passing_run),
@@ -65,6 +73,8 @@ class Rest:
             tree=changes.tree,
             diffstat=changes.diffstat,
             traceback=trace,
+            after_review=changes.after_review,
+            not_in_diff=changes.not_in_diff,
         )
         told = report_events(log.state, ended, self.now())
         await self._commit([*told, ended], ending, keep_bodies=keep_conversation)

@@ -159,9 +159,9 @@ class Engine:
         self.folder.forget_outputs(task.id)
         return task
 
-    def diff(self, task_id: str) -> bytes:
-        """What a task proposes, or has changed, as a diff that `git apply` takes."""
-        return diff_of(self.store, self.repo, task_id)
+    def diff(self, task_id: str, *, after_review: bool = False) -> bytes:
+        """What a task proposes, or has changed (since it was applied), as a diff that `git apply` takes."""
+        return diff_of(self.store, self.repo, task_id, after_review=after_review)
 
     async def _settle_proposal(self, task_id: str, state: TaskState, drafts: list[Draft]) -> Task:
         row = self.store.task(task_id)

@@ -96,7 +96,7 @@ class Execution:
             self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
         phase = self.log.state.phase
-        self._proposing = self.task.dry_run and phase == "stages"
+        self._proposing = self.task.dry_run and self.log.state.proposal is None
         self._interrupted = bool(self._past) and phase != "proposed"
         self._left = Leftovers(self.task, self.folder, self.store, self.log.state)
         self._rest = Rest(self.task, self.folder, self.store, self.log, self.tree, self.now)

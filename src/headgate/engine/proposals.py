@@ -45,7 +45,7 @@ async def apply_proposal(
     except ToolError as error:
         await asyncio.to_thread(take_back, workspace, tree, changes)
         return await _refuse(job, (str(error),))
-    job.log.record("", 0, ApplyFinished())
+    job.log.record("", 0, ApplyFinished(tree=(await tree.final_changes()).tree))
     await job.log.commit()
     return None
 

@@ -44,7 +44,8 @@ class Leftovers:
         """
         kill_leftovers(self.folder.repo)
         remove_copies(self.folder.repo)
-        if not (self.task.dry_run and self.state.phase in ("stages", "proposed")):
+        unwritten = self.state.proposal is None or self.state.phase == "proposed"
+        if not (self.task.dry_run and unwritten):
             settle_writes(self.folder.repo, self._begun_writes())
         return settle_protected(self.folder, self.task, self.state)
 

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from headgate.checks.diffs import TaskDiff
+from headgate.core.layout import MOST_CHARS
 from headgate.errors import HeadgateError
 from headgate.host.filehash import hash_at, mode_at, read_at
 from headgate.host.git import LARGE, Snapshots
@@ -11,7 +13,7 @@ from headgate.host.layer import ancestors
 from headgate.host.overlay import OverlayWorkspace
 from headgate.host.paths import Tree
 from headgate.host.proposal import Conflicts, Fitted, fit, patch, record, with_files
-from headgate.host.workspace import Workspace, parse_path, show_path
+from headgate.host.workspace import FileChange, Workspace, parse_path, show_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,12 @@ class Changes:
 
     files: tuple[str, ...] = ()
     tree: str = ""
+    """The git tree whose difference from the baseline is the task's diff."""
     diffstat: tuple[str, ...] = ()
+    not_in_diff: tuple[str, ...] = ()
+    """Files that differ, and that the tree cannot hold."""
+    after_review: tuple[str, ...] = ()
+    """Files that differ from the proposal as it was applied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,35 +72,47 @@ class TaskTree:
             return tuple(show_path(change.path) for change in self.overlay.changes())
         return await asyncio.to_thread(lambda: self._changed(self._snapshots.take()))
 
-    async def final_changes(self) -> Changes:
+    async def final_changes(self, applied: str = "") -> Changes:
         """What the task has done to the tree, for a report that is written whatever happens.
 
-        Without git, that is what its tools wrote.
+        `applied` is the tree right after a proposal was applied. Without git, all that is known is what the
+        task's tools wrote.
         """
         if not self._baseline:
             return Changes()
         try:
-            return await asyncio.to_thread(self._measure)
+            return await asyncio.to_thread(self._measure, applied)
         except (HeadgateError, OSError):
             return Changes(tuple(self._written()))
 
-    def _measure(self) -> Changes:
+    def _measure(self, applied: str) -> Changes:
         now = self._snapshots.take()
         files = self._changed(now)
-        tree = self._with_ignored(files, now)
-        return Changes(files, tree, self._snapshots.diffstat(self._baseline, tree))
+        tree = self._as_shown(files, now)
+        shown = set(self._snapshots.changed_files(self._baseline, tree))
+        later = self._snapshots.changed_files(applied, tree) if applied else ()
+        return Changes(
+            files,
+            tree,
+            self._snapshots.diffstat(self._baseline, tree),
+            not_in_diff=tuple(name for name in files if parse_path(name) not in shown),
+            after_review=tuple(show_path(path) for path in later if path not in self._by_verification),
+        )
 
-    def _with_ignored(self, files: tuple[str, ...], tree: str) -> str:
-        """The tree with the files, too, that git ignores and the task's tools wrote."""
+    def _as_shown(self, files: tuple[str, ...], tree: str) -> str:
+        """The tree with what git ignores and the task's tools wrote, without what verification runs made."""
+        changed = self._snapshots.changed_files(self._baseline, tree)
+        own = set(map(parse_path, files))
+        made = [path for path in changed if path in self._by_verification and path not in own]
         missing = {parse_path(name) for name in files if name in self._written()}
-        missing.difference_update(self._snapshots.changed_files(self._baseline, tree))
+        missing.difference_update(changed)
         nested = set(self._snapshots.files(tree)[1]) if missing else set()
         found: dict[str, tuple[bytes, int]] = {}
         for path in missing:
             data, mode = read_at(self._files, show_path(path), LARGE), self.mode_of(show_path(path))
             if data is not None and mode is not None and nested.isdisjoint(ancestors(path)):
                 found[path] = (data, mode)
-        return with_files(self._snapshots, tree, found) if found else tree
+        return with_files(self._snapshots, tree, found, made) if found or made else tree
 
     async def record_proposal(self) -> Proposal:
         """Keeps what a dry run would change."""
@@ -116,6 +135,53 @@ class TaskTree:
     async def diff_since(self, mark: str) -> str:
         """What has changed since, as a unified diff."""
         return await asyncio.to_thread(lambda: self._snapshots.diff(mark, self._snapshots.take()))
+
+    async def own_diff(self) -> TaskDiff:
+        """What the task has changed since its start; in a dry run, what it would change."""
+        return await asyncio.to_thread(self._own_diff)
+
+    def _own_diff(self) -> TaskDiff:
+        if self.overlay:
+            before, after = record(self._snapshots, self._baseline, self.overlay.changes())
+        else:
+            before, after = self._baseline, self._snapshots.take()
+        sides = {
+            one.path: (one.before[1], one.after[1])
+            for one in self._snapshots.differences(before, after)
+            if one.before and one.after and one.is_plain
+        }
+        contents = self._snapshots.contents(blob for pair in sides.values() for blob in pair)
+        texts = {blob: _text(data) for blob, data in contents.items()}
+        versions = {
+            path: (old, new)
+            for path, blobs in sides.items()
+            if (old := texts[blobs[0]]) is not None and (new := texts[blobs[1]]) is not None
+        }
+        known = {*self._snapshots.files(before)[0], *self._snapshots.files(after)[0]}
+        diff = self._snapshots.diff(before, after)
+        return TaskDiff(diff, versions, frozenset(known), frozenset(self._by_verification))
+
+    async def way_back(self) -> tuple[FileChange, ...] | None:
+        """The changes that lead from the tree as it is to the task's start; None where there is no such way.
+
+        There is none through links and repositories within the repository.
+        """
+        return await asyncio.to_thread(self._way_back)
+
+    def _way_back(self) -> tuple[FileChange, ...] | None:
+        found = self._snapshots.differences(self._snapshots.take(), self._baseline)
+        if not all(one.is_plain for one in found):
+            return None
+        contents = self._snapshots.contents(one.after[1] for one in found if one.after)
+        return tuple(
+            FileChange(
+                one.path,
+                None,
+                contents[one.after[1]] if one.after else None,
+                (0o755 if one.after[0] == "100755" else 0o644) if one.after else None,
+            )
+            for one in found
+        )
 
     async def left_behind(self, mark: str) -> tuple[str, ...]:
         """New files since a mark, made by a verification run: they are not the task's."""
@@ -142,3 +208,10 @@ class TaskTree:
     def mode_of(self, path: str) -> int | None:
         """The mode of a file as it is on disk, by its shown path; None if it is not there."""
         return mode_at(self._files, path)
+
+
+def _text(data: bytes) -> str | None:
+    """A file's text; None if it is binary or too large to be compared."""
+    if b"\0" in data or len(data) > MOST_CHARS:
+        return None
+    return data.decode("utf-8", "surrogateescape")

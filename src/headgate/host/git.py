@@ -5,8 +5,9 @@ Snapshots are git trees in an object folder of our own: the user's index, refs a
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,6 +72,27 @@ def failure_of(done: subprocess.CompletedProcess[bytes], command: str) -> GitFai
 LARGE = 20_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A path in two trees: its mode and its blob in each, None where it is not there."""
+
+    path: str
+    before: tuple[str, str] | None
+    after: tuple[str, str] | None
+
+    @classmethod
+    def of(cls, row: bytes, path: str) -> "Difference":
+        """From a line such as `:100644 100755 OLD NEW M`."""
+        old_mode, new_mode, old, new = row.decode()[1:].split()[:4]
+        before = (old_mode, old) if old.strip("0") else None
+        return cls(path, before, (new_mode, new) if new.strip("0") else None)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is an ordinary file wherever it is there."""
+        return all(side is None or side[0].startswith("100") for side in (self.before, self.after))
+
+
 class Snapshots:
     """Trees of a repository, untracked files included, ignored and very large new ones not.
 
@@ -132,6 +154,29 @@ class Snapshots:
     def new_files(self, before: str, after: str) -> tuple[str, ...]:
         """Paths that only the second tree has."""
         return self._differing(before, after, "--diff-filter=A")
+
+    def differences(self, before: str, after: str) -> "tuple[Difference, ...]":
+        """Every path that differs between two trees, with what it is in each of them."""
+        out = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", before, after)
+        fields = [field for field in out.split(b"\0") if field]
+        rows = zip(fields[::2], fields[1::2], strict=True)
+        return tuple(Difference.of(row, os.fsdecode(path)) for row, path in rows)
+
+    def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """The contents of blobs, by their names."""
+        names = list(dict.fromkeys(blobs))
+        out = self._git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
+        found: dict[str, bytes] = {}
+        at = 0
+        for name in names:
+            end = out.index(b"\n", at)
+            words = out[at:end].split()
+            if len(words) != 3:
+                raise GitFailed(f"git cat-file failed: the object {name} is missing.")
+            at = end + 1 + int(words[2])
+            found[name] = out[end + 1 : at]
+            at += 1
+        return found
 
     def diff(self, before: str, after: str) -> str:
         """A git-style unified diff between two trees."""

@@ -53,10 +53,16 @@ def record(snapshots: Snapshots, baseline: str, changes: Sequence[Proposed]) -> 
     return before, after
 
 
-def with_files(snapshots: Snapshots, tree: str, files: Mapping[str, tuple[bytes, int]]) -> str:
-    """The name of a git tree that has these files, given as content and mode, besides those of another."""
+def with_files(
+    snapshots: Snapshots, tree: str, files: Mapping[str, tuple[bytes, int]], gone: Iterable[str] = ()
+) -> str:
+    """The name of a git tree: another one with these files, given as content and mode, and without some."""
     with detached_git(sha256=len(tree) == SHA256_LENGTH, objects=snapshots.objects) as place:
         place.git("read-tree", tree)
+        left_out = [
+            b"0 %s\t%s\0" % (b"0" * len(tree), path.encode("utf-8", "surrogateescape")) for path in gone
+        ]
+        place.git("update-index", "-z", "--index-info", stdin=b"".join(left_out))
         names = _store(place, [data for data, _ in files.values()])
         return _write_tree(place, files, names)
 

@@ -19,7 +19,7 @@ from headgate.run.mend import (
     replan_step,
     start_replan,
 )
-from headgate.run.review import review, revise
+from headgate.run.review import review, review_tests, revise
 from headgate.run.verification import run_verification
 
 _ONCE = Budget(verify_loops=1)
@@ -42,18 +42,19 @@ async def _run_to_end(job: Job) -> Decision:
             ended = await _close(job)
             continue
         match job.state.phase:
-            case "stages" if job.proposing:
-                ended = await _decide(job, fix, None)
-            case "stages" | "applied" | "revised" | "mended":
-                ended = None if not _is_pressed(job) and await review(job) else await _verify(job, fix)
+            case "stages" | "revised" | "mended":
+                ended = None if not _is_pressed(job) and await review(job) else await _hand_in(job, fix)
             case "returned" if _is_pressed(job):
+                ended = await _hand_in(job, fix)
+            case "applied":
                 ended = await _verify(job, fix)
             case "returned" | "revising":
                 ended = await revise(job, fix)
             case "verifying":
                 ended = await _verify(job, fix)
             case "verified":
-                ended = await _decide(job, fix, Pass())
+                more = await review_tests(job, pressed=_is_pressed(job))
+                ended = None if more else await _decide(job, fix, Pass())
             case "failed":
                 ended = await _after_failure(job, fix)
             case "replanning":
@@ -63,6 +64,11 @@ async def _run_to_end(job: Job) -> Decision:
             case "mending":
                 ended = await mend(job, fix)
     return ended
+
+
+async def _hand_in(job: Job, fix: Stage) -> Decision | None:
+    """What follows the looks at the diff: the proposal in a dry run, otherwise verification."""
+    return await _decide(job, fix, None) if job.proposing else await _verify(job, fix)
 
 
 async def _close(job: Job) -> Decision | None:

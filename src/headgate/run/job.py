@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from headgate.checks.diffs import TaskDiff
 from headgate.checks.verify import Verifier
 from headgate.core.branching import expand
 from headgate.core.events import AnyBody
@@ -20,6 +21,7 @@ from headgate.core.stagestate import REAL, StageState
 from headgate.core.state import State
 from headgate.core.task import Task
 from headgate.host.ignored import IgnoredPaths
+from headgate.host.workspace import FileChange
 from headgate.run.transcript import Transcript
 from headgate.tools.base import Tool, ToolContext
 from headgate.tools.signals import stage_done_tool
@@ -57,6 +59,14 @@ class Tree(Protocol):
 
     async def diff_since(self, mark: str) -> str:
         """What has changed since, as a unified diff."""
+        ...
+
+    async def own_diff(self) -> TaskDiff:
+        """What the task has changed since its start; in a dry run, what it would change."""
+        ...
+
+    async def way_back(self) -> tuple[FileChange, ...] | None:
+        """The changes that lead from the tree as it is to the task's start; None if there is no way back."""
         ...
 
     def hash_of(self, path: str) -> str | None:

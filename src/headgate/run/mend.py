@@ -55,7 +55,7 @@ async def start_replan(job: Job) -> None:
 
 async def replan(job: Job, fix: Stage) -> Decision | None:
     """Has the plan written anew, given what was tried in condensed form. Constraints are no part of it."""
-    message = fill("replan", count=job.state.verify_loops, failures=condense(job.state.failures))
+    message = fill("replan", count=times(job.state.verify_loops), failures=condense(job.state.failures))
     entrance = Entrance("replan", message, transcript=job.transcript_of(fix))
     return await complete_stage(job, job.flow.replan, entrance)
 

@@ -13,6 +13,7 @@ from headgate.core.rules import Broken, Fail, Pass, Verdict
 from headgate.core.testfiles import is_code
 from headgate.host.protect import Restored
 from headgate.host.protecting import protected_while
+from headgate.run.baseline import RedBefore
 from headgate.run.job import Job
 from headgate.tools.testfiles import REASON
 
@@ -40,9 +41,10 @@ async def run_verification(
         await asyncio.to_thread(job.context.protected.check_and_restore)
     tree = await job.tree.mark()
     restored: list[Restored] = []
+    before = RedBefore(job, tree)
     async with protected_while(job.context.protected, restored):
-        found = await job.verifier.run(run_id)
-    found = _unless_tampered(found, restored)
+        found = await job.verifier.run(run_id, before.hear)
+    found = _unless_tampered(_with_red_before(found, before), restored)
     if _protects_all(job) and isinstance(found.verdict, Pass):
         found = await asyncio.to_thread(unless_cut_short, found, job.verifier.runs / run_id)
     reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)
@@ -50,6 +52,7 @@ async def run_verification(
         job.log.record(path, turn, CheckFinished(check="verify", verdict="broken", reason=reason))
         await job.log.commit()
         return Finding(found.verdict, run_id)
+    before.record(found)
     message = _failure_message(job, "tests_failed" if asked else "verify_failed", run_id, found)
     failing = tuple(job.redact(describe(failure)) for failure in found.failures)
     if message and not asked and job.state.round.is_idle(job.state.failures, tree, reason, failing):
@@ -64,10 +67,20 @@ async def run_verification(
         failing=failing,
         asked=asked,
         opening=opening,
+        red_before=tuple(before.same),
+        forgiven=found.forgiven if isinstance(found.verdict, Pass) else (),
     )
     job.log.record(path, turn, finished, None if asked else message or None)
     await job.log.commit()
     return Finding(found.verdict, run_id, message)
+
+
+def _with_red_before(found: Verification, before: RedBefore) -> Verification:
+    """Says of a failure what of it was red before the task."""
+    if not isinstance(found.verdict, Fail) or not before.found.clause:
+        return found
+    reason = f"{found.verdict.reason}{before.found.clause}"
+    return replace(found, verdict=replace(found.verdict, reason=reason))
 
 
 def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verification:

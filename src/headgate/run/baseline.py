@@ -1,0 +1,162 @@
+"""The verification steps on the tree as it was at the task's start, in a copy: what was red before?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from headgate.checks.failures import MAX_FAILURES
+from headgate.checks.verify import StepRun, Verification
+from headgate.core.events import BaselineVerified
+from headgate.core.messages import clean_text
+from headgate.core.rules import Broken, Fail, Pass
+from headgate.core.runrecord import Comparison, compare, line_marks
+from headgate.core.settings import VerifyStep
+from headgate.host.copies import CopyImpossible
+from headgate.run.job import Job
+from headgate.run.trials import Trials
+
+PATIENCE = 5.0
+"""A step may take so many times as long as it took on the tree as it is now."""
+LEAST_SECONDS = 30.0
+MOST_SECONDS = 120.0
+"""A verification that took longer is not run again only to find out whether it was red at the start."""
+
+
+@dataclass
+class RedBefore:
+    """Holds each step that fails against the same step at the task's start, which is run once in a task."""
+
+    job: Job
+    tree: str
+    """The git tree that is being verified."""
+    ran: list[StepRun] = field(default_factory=list)
+    looks: list[BaselineVerified] = field(default_factory=list)
+    """What was found out about the start in this run."""
+    found: Comparison = field(default_factory=Comparison)
+    """What the last failed step shows."""
+    same: dict[str, None] = field(default_factory=dict)
+    """All that failed before as well."""
+
+    async def hear(self, ran: StepRun) -> Literal["stop", "forgive"]:
+        """Says what follows a failed step; see `AfterStep`."""
+        self.ran.append(ran)
+        if not isinstance(ran.verdict, Fail):
+            return "stop"
+        start = self.job.state.runs.of(ran.step.name) or _find(self.looks, ran.step.name)
+        if start is None:
+            start = await self._look(ran)
+            self.looks.append(start)
+        assert self.job.verifier is not None
+        marks = line_marks(ran.tail, str(self.job.verifier.directory))
+        names = _names(self.job, ran)
+        self.found = compare(ran.result, names, marks, len(ran.failures) < MAX_FAILURES, start)
+        self.same.update(dict.fromkeys(self.found.same))
+        return "forgive" if self.found.nothing_new and accepts_red_before(self.job) else "stop"
+
+    def record(self, found: Verification) -> None:
+        """Puts what was found out about the start into the log, with what the verification came to."""
+        for look in self.looks:
+            self.job.log.record("", 0, look)
+        names = tuple(step.name for step in found.steps)
+        unchanged = self.tree == self.job.state.baseline
+        if unchanged and isinstance(found.verdict, Pass) and not found.forgiven:  # nothing was changed yet
+            self.job.log.record("", 0, BaselineVerified(steps=names))
+
+    async def _look(self, ran: StepRun) -> BaselineVerified:
+        assert self.job.verifier is not None
+        if self.tree == self.job.state.baseline:  # nothing has changed: this is what it came to
+            steps = tuple(each.step.name for each in self.ran)
+            return _describe(self.job, steps, ran, str(self.job.verifier.directory))
+        steps_now = [
+            replace_timeout(each.step, each.result.seconds)
+            for each in self.ran
+            if each is ran or isinstance(each.verdict, Pass)
+        ]
+        return await verify_start(self.job, steps_now, protect=False)
+
+
+def _find(looks: Sequence[BaselineVerified], step: str) -> BaselineVerified | None:
+    return next((look for look in looks if step in look.steps), None)
+
+
+def accepts_red_before(job: Job) -> bool:
+    """Whether what failed before may go on failing; never where the task is about the failing check."""
+    configured = job.state.config.get("verification", {}).get("accept_red_before", False)
+    return bool(configured) and job.flow.begin is None
+
+
+async def was_red(job: Job) -> bool | None:
+    """Whether a step that passes now failed at the task's start; None if that cannot be found out.
+
+    Only where it is not known yet are the steps run there, and only if they take a reasonable time.
+    """
+    assert job.verifier is not None
+    runs, took = job.state.runs, {step.name: step.seconds for step in job.state.last_steps}
+    steps = [
+        replace_timeout(step, took.get(step.name, 0.0))
+        for step in job.verifier.steps
+        if step.name not in runs.forgiven
+    ]
+    names = [step.name for step in steps]
+    if runs.was_red():
+        return True
+    if steps and runs.was_green(names):
+        return False
+    if not steps or sum(took.values()) > MOST_SECONDS:
+        return None
+    job.log.record("", 0, await verify_start(job, steps))
+    await job.log.commit()
+    return True if runs.was_red() else False if runs.was_green(names) else None
+
+
+async def verify_start(job: Job, steps: Sequence[VerifyStep], *, protect: bool = True) -> BaselineVerified:
+    """Runs steps in a copy of the tree as it was at the task's start. No log of it is kept."""
+    assert job.verifier is not None
+    names, own_steps = tuple(step.name for step in steps), job.verifier.steps
+    changes = await job.tree.way_back()
+    if changes is None:
+        return BaselineVerified(steps=names, problem="a link or a submodule has changed")
+    seen: list[StepRun] = []
+
+    async def hear(ran: StepRun) -> Literal["stop"]:
+        seen.append(ran)
+        return "stop"
+
+    try:
+        with TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as runs:
+            async with Trials(job).verifier(changes, protect=protect) as (_, verifier):
+                verifier = replace(verifier, runs=Path(runs), steps=tuple(steps))
+                found = await verifier.run("start", hear)
+                directory = str(verifier.directory)
+    except (CopyImpossible, OSError) as error:
+        return BaselineVerified(steps=names, problem=job.redact(clean_text(str(error))))
+    match found.verdict:
+        case Pass():
+            return BaselineVerified(steps=names)
+        case Broken(reason):
+            return BaselineVerified(steps=names, problem=job.redact(clean_text(reason)))
+        case _ if seen[-1].result.timed_out and seen[-1].step not in own_steps:
+            return BaselineVerified(steps=names, problem=f'step "{seen[-1].step.name}" took too long')
+        case _:
+            return _describe(job, names, seen[-1], directory)
+
+
+def replace_timeout(step: VerifyStep, seconds: float) -> VerifyStep:
+    """The step with less patience: what takes much longer than it does now need not end."""
+    return step.model_copy(update={"timeout": min(step.timeout, max(LEAST_SECONDS, PATIENCE * seconds))})
+
+
+def _describe(job: Job, steps: tuple[str, ...], ran: StepRun, directory: str) -> BaselineVerified:
+    return BaselineVerified(
+        steps=steps,
+        failed=ran.step.name,
+        exit_code=ran.result.exit_code,
+        failing=_names(job, ran),
+        lines=line_marks(ran.tail, directory),
+    )
+
+
+def _names(job: Job, ran: StepRun) -> tuple[str, ...]:
+    return tuple(job.redact(clean_text(failure.name)) for failure in ran.failures)

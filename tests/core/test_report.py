@@ -1,0 +1,66 @@
+"""What a report says about verification: what was run, and what only went round."""
+
+from headgate.core import events as ev
+from headgate.core.flow import Flow, Stage
+from headgate.core.report import build_report, render_markdown, write_summary
+from headgate.core.state import State
+from headgate.core.task import Constraints
+
+STARTED = ev.TaskStarted(
+    text="Make it pass.",
+    goal="Make it pass.",
+    constraints=Constraints(),
+    flow=Flow(name="f", stages=(Stage(id="work"),)),
+    model="script:s.yaml",
+    tools=(),
+    baseline="",
+    config={},
+)
+
+
+def run(number: int, **fields: object) -> tuple[ev.AnyBody, ...]:
+    name = f"run_{number}"
+    ended = {"run_id": name, "passed": False, "steps": (), "reason": "tests fail", **fields}
+    return ev.VerifyStarted(run_id=name, steps=("tests",)), ev.VerifyFinished.model_validate(ended)
+
+
+def state_after(*bodies: ev.AnyBody) -> State:
+    state = State()
+    for number, body in enumerate((STARTED, *bodies), 1):
+        state.apply(ev.Event(number, "t1", "", 0, 1000.0 + number, body))
+    return state
+
+
+def test_every_failed_verification_is_a_run() -> None:
+    state = state_after(*run(1), *run(2), *run(3))
+    report = build_report(state)
+    assert (report.verify_loops, report.run_ids) == (3, ("run_1", "run_2", "run_3"))
+    summary = write_summary(state, "STUCK", "verify_loops", "", ())
+    assert summary.splitlines()[0] == "Verification failed 3 times; the last failure: tests fail"
+    page = render_markdown(report, state).splitlines()
+    assert [line for line in page if line.startswith(("1. ", "2. ", "3. "))] == [
+        "1. tests fail (run_1)",
+        "2. tests fail (run_2)",
+        "3. tests fail (run_3)",
+    ]
+
+
+def test_a_run_that_was_cut_short_is_not_named() -> None:
+    state = state_after(*run(1), ev.VerifyStarted(run_id="run_2", steps=("tests",)))
+    assert build_report(state).run_ids == ("run_1",)
+    assert "run_2" not in write_summary(state, "INFRA_ERROR", "crash", "", ())
+
+
+def test_a_step_that_failed_as_before_is_not_said_to_have_passed() -> None:
+    steps = [
+        {"name": name, "passed": name == "tests", "exit_code": 0, "timed_out": False, "seconds": 1.0}
+        for name in ("lint", "tests")
+    ]
+    passed = run(1, passed=True, reason="", steps=steps, forgiven=("lint",), red_before=("lint",))
+    end = ev.TaskEnded(state="SUCCESS", verified=True, reason="done", summary="", files_changed=())
+    state = state_after(*passed, end)
+    report = build_report(state)
+    assert report.red_before == ("lint",)
+    assert report.warnings == ('step "lint" failed, as it did before this task',)
+    page = render_markdown(report, state)
+    assert "- lint: failed, as it did before this task, in 1.0 s\n- tests: passed in 1.0 s" in page

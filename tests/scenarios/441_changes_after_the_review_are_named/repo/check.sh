@@ -1,0 +1,2 @@
+touch report.xml
+test $(($(cat a.txt) + $(cat b.txt))) -eq 3

@@ -1,0 +1,10 @@
+def one():
+    return 0
+
+
+def two():
+    return 0
+
+
+def three():
+    return 3
