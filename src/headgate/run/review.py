@@ -37,7 +37,7 @@ async def review_tests(job: Job, *, pressed: bool) -> bool:
     told = _was_told_once(job, check)
     if not _is_due(job, check) or (pressed and not told):
         return False
-    verdict = check_tests(await job.tree.own_diff(), job.task.goal)
+    verdict = check_tests(await job.tree.own_diff(), job.task.request)
     if isinstance(verdict, Fail) and not told and await was_red(job) is not False:
         verdict = Pass()
     await _record(job, check, verdict, final=job.task.dry_run)
