@@ -158,9 +158,7 @@ def _claiming(work: Say) -> Behave:
 
 
 for road, (reported, work) in ROADS.items():
-    # What a model does to agent.yaml is its affair: it has no effect on the task.
-    closed = ("tests/*", "vendor/*") if road == "own_configuration" else CLOSED
-    TAMPERING.add(f"tests_by_{road}", reported, _claiming(work), SHORT, closed=closed, **UNDER_A_RUNNER)
+    TAMPERING.add(f"tests_by_{road}", reported, _claiming(work), SHORT, closed=CLOSED, **UNDER_A_RUNNER)
 for road, (reported, work) in BOUNDARY.items():
     TAMPERING.add(f"boundary_by_{road}", reported, _claiming(work), SHORT)
 TAMPERING.add(

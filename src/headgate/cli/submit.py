@@ -18,6 +18,8 @@ def command(submission: Submission, no_start: bool) -> None:
 
     Prints the new task's id. The work is done in the background, one task at a time, in the order in which
     they were submitted. TEXT and the options are those of headgate run.
+
+    The configuration and the flow are settled now: changes to their files have no effect on this task.
     """
     engine = Engine.open(submission.root, start_worker=partial(start_worker, submission.root))
     try:
