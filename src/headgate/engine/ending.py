@@ -91,7 +91,7 @@ class Rest:
         if state.stages and not state.may_change and not state.run_ids:
             # Nothing could write or run: what differs was changed by somebody else meanwhile.
             return Changes(tree=state.baseline)
-        return await self.tree.final_changes()
+        return await self.tree.final_changes(state.applied_tree)
 
     async def _release(self) -> list[str]:
         """Gives up what was kept of protected files; says which of those could not be put back."""
