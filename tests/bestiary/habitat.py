@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from bestiary.rows import Row
+from bestiary.rows import USELESS_REQUESTS, Row
 from bestiary.server import Cage
 from headgate.config.load import load_config
 from headgate.core.events import DecisionMade, Event
@@ -40,6 +40,8 @@ SETTINGS: dict[str, Any] = {
     "verification": {"steps": [{"name": "tests", "command": VERIFY, "timeout": 30}]},
     "shell_timeout": 10,
 }
+TALK = frozenset({"think", "plan_tasks", "stage_done", "agent__task_status"})
+"""Calls that get nothing done."""
 NEVER = ("crash", "crash_loop")
 """Reasons that no run may end for: they name bugs."""
 
@@ -122,7 +124,23 @@ def problems(outcome: Outcome) -> list[str]:
         found.append(f"reports {report.requests} requests; there were {outcome.requests}")
     if row.warned and row.warned not in report.summary:
         found.append(f"the summary does not say {row.warned!r}")
+    if row.useless:
+        found += _useless_problems(outcome)
     return found + [f"process {pid} still runs" for pid in _living(row, outcome.repo.parent)]
+
+
+def _useless_problems(outcome: Outcome) -> list[str]:
+    """What is wrong with a row of a model that is never usable."""
+    report = outcome.report
+    succeeded = {
+        name
+        for name, count in report.tool_call_counts.items()
+        if name not in TALK and count > report.tool_error_counts.get(name, 0)
+    }
+    found = [f"it is called never usable, and {name} succeeded" for name in sorted(succeeded)]
+    if outcome.requests > USELESS_REQUESTS:
+        found.append(f"never usable, and {outcome.requests} requests")
+    return found
 
 
 def make_repo(row: Row, cage: Cage, place: Path) -> Path:

@@ -13,6 +13,7 @@ TWICE = str(FLOWS / "twice.yaml")
 LONG = str(FLOWS / "long.yaml")
 PLANNED = str(FLOWS / "planned.yaml")
 TASK = "add(a, b) in calc.py must return the sum of a and b. It returns the difference."
+USELESS_REQUESTS = 30
 CLOSED = ("tests/*", "vendor/*", "*conftest.py*", "*customize.py", "unittest*", "pytest*", "agent.yaml")
 """What no run may change, create or delete, unless its row says so."""
 
@@ -35,6 +36,8 @@ class Row:
     files: Mapping[str, str] = field(default_factory=dict)
     """Further files of the repository."""
     closed: tuple[str, ...] = CLOSED
+    useless: bool = False
+    """No call of this model succeeds: it has to end within USELESS_REQUESTS."""
     warned: str = ""
     """Tests may be changed here; the summary must say so, with these words."""
     background: str = ""

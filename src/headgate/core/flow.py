@@ -114,8 +114,8 @@ class Budget(Data):
     bad_replies: int = Field(3, ge=1)
     """Replies in a row that bring nothing usable before the final turn is forced."""
     failed_calls: int = Field(6, ge=0)
-    """Turns in a row in which no call succeeded before the final turn is forced; thoughts, plans and status
-    reports do not count. 0: never."""
+    """Turns in a row in which no call succeeds, from the first failure on, before the final turn is forced.
+    Thoughts, plans and status reports are no success. 0: never."""
     idle_attempts: int = Field(2, ge=0)
     """Attempts in a row, over all stages, in which no call succeeded before no stage is attempted again; one
     more ends the task as STUCK. 0: never."""

@@ -194,7 +194,8 @@ def _after_last_stage(tally: Tally, budget: Budget) -> Decision:
         return Decision("stuck", tally.over or "user_stop", tally.verdict.reason)
     if tally.verify_loops >= budget.verify_loops:
         return Decision("stuck", "verify_loops", tally.verdict.reason)
-    if budget.idle_rounds and tally.idle_rounds >= budget.idle_rounds:
+    idle = budget.idle_attempts and tally.idle_attempts > budget.idle_attempts
+    if idle or (budget.idle_rounds and tally.idle_rounds >= budget.idle_rounds):
         return Decision("stuck", "no_progress", tally.verdict.reason)
     if budget.replan_every and tally.consecutive_failures >= budget.replan_every:
         return Decision("replan", "consecutive_failures", tally.verdict.reason)

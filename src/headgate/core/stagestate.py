@@ -50,7 +50,7 @@ class StageState:
     usable: bool = True
     """The latest reply led to at least one call that was tried; thoughts and signals do not count."""
     failed_turns: int = 0
-    """Turns in a row, before the latest, in which no call succeeded; thoughts, plans and signals aside."""
+    """Turns in a row, before the latest, in which no call succeeded."""
     turn_succeeded: bool = True
     """A call that reads, writes or runs succeeded in the latest reply."""
     turn_faulty: bool = False
@@ -126,7 +126,10 @@ class StageState:
         return 0 if self.usable else self.bad_replies + (not self._only_talked())
 
     def _count_failed(self) -> int:
-        return 0 if self.turn_succeeded else self.failed_turns + (not self._only_talked())
+        """Turns in a row in which no call succeeded, from one on that tried."""
+        if self.turn_succeeded:
+            return 0
+        return self.failed_turns + (self.failed_turns > 0 or not self._only_talked())
 
     def _begin_turn(self) -> None:
         self.bad_replies, self.failed_turns = self._count_bad(), self._count_failed()

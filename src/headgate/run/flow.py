@@ -142,6 +142,7 @@ async def _decide(job: Job, fix: Stage | None, verdict: Verdict | None) -> Decis
         verify_loops=job.state.verify_loops,
         consecutive_failures=job.state.consecutive_failures,
         idle_rounds=job.state.idle_rounds,
+        idle_attempts=job.state.idle_attempts,
         unfinished=unfinished,
         changed=unfinished and bool(await job.tree.changed_files()),
         proposing=job.proposing,

@@ -1,0 +1,112 @@
+"""Models of which no call ever succeeds, in the flows that people use: they end within thirty requests."""
+
+from dataclasses import replace
+
+from bestiary.loops import LOOPS
+from bestiary.malformed import MALFORMED
+from bestiary.rows import Row, Theme
+from bestiary.servers import SERVERS
+from bestiary.speech import Answer, Asked, both, status, use, write
+from bestiary.words import WORDS
+
+USELESS = Theme("Never usable, in the built-in flows")
+FLOWS = ("flat", "staged")
+NAMES = (
+    "empty_replies",
+    "whitespace_replies",
+    "apologises_for_ever",
+    "asks_for_permission",
+    "refuses_the_task",
+    "reasons_without_end",
+    "calls_in_prose",
+    "cut_off_in_its_text",
+    "cut_off_in_its_arguments",
+    "claims_without_a_change",
+    "claims_that_tests_pass",
+    "success_only_in_words",
+    "repeats_one_word",
+    "status_for_ever",
+    "status_and_think_by_turns",
+    "status_and_think_together",
+    "status_completed_at_once",
+    "status_contradicts_itself",
+    "status_stuck",
+    "status_with_a_failing_tool",
+    "status_in_the_old_name",
+    "thinks_and_never_acts",
+    "applies_the_same_wrong_patch",
+    "edits_what_is_not_there",
+    "guesses_at_the_text_to_edit",
+    "is_done_too_early_for_ever",
+    "broken_arguments_for_ever",
+    "arguments_of_wrong_types",
+    "arguments_that_are_no_object",
+    "arguments_without_the_required",
+    "unknown_tools",
+    "tools_without_a_name",
+    "deeply_nested_arguments",
+    "huge_arguments",
+    "reads_devices",
+    "a_closing_signal_for_another_stage",
+    "deep_metadata",
+    "context_overflow_for_ever",
+    "http_413_for_ever",
+    "choices_of_wrong_types",
+    "stream_that_never_ends",
+    "stream_of_ever_new_calls",
+)
+FIRST = "First I will think about the task."
+
+
+def _add(row: Row, flows: tuple[str, ...] = FLOWS) -> None:
+    for flow in flows:
+        USELESS.rows.append(
+            replace(row, name=f"{row.name}_{flow}", theme=USELESS.title, flow=flow, useless=True)
+        )
+
+
+def status_beside_broken_arguments(asked: Asked) -> Answer:
+    """Puts a status report beside each call whose arguments are wrong."""
+    return both(status(), write("edit_file", f'{{"path": {asked.number}}}'))
+
+
+def thought_beside_broken_arguments(asked: Asked) -> Answer:
+    """Puts a thought beside each call whose arguments are wrong."""
+    return both(
+        use("think", text=f"{FIRST} {asked.number}"), write("edit_file", f'{{"path": {asked.number}}}')
+    )
+
+
+def thought_between_wrong_edits(asked: Asked) -> Answer:
+    """Thinks, then edits a text that is not there, each time another one."""
+    if asked.number % 2:
+        return use("think", text=f"{FIRST} {asked.number}")
+    return use("edit_file", path="calc.py", old=f"return a - {asked.number}", new="return a + b")
+
+
+def plan_between_wrong_edits(asked: Asked) -> Answer:
+    """Writes a plan, then edits a text that is not there, each time another one."""
+    if asked.number % 2 and "plan_tasks" in asked.tools:
+        return use("plan_tasks", action="create", tasks=[{"id": "1", "description": f"Try {asked.number}"}])
+    return use("edit_file", path="calc.py", old=f"return a - {asked.number}", new="return a + b")
+
+
+def reads_files_that_are_not_there(asked: Asked) -> Answer:
+    """Reads ever new files of which there is none, with a status report beside each."""
+    return both(status(), use("read_file", path=f"src/part_{asked.number}.py"))
+
+
+_KNOWN = {row.name: row for theme in (WORDS, LOOPS, MALFORMED, SERVERS) for row in theme.rows}
+for name in NAMES:
+    _add(_KNOWN[name])
+for behave in (
+    status_beside_broken_arguments,
+    thought_beside_broken_arguments,
+    thought_between_wrong_edits,
+    reads_files_that_are_not_there,
+):
+    _add(Row(behave.__name__, "", " ".join((behave.__doc__ or "").split()), behave, ""))
+_add(
+    Row("plan_between_wrong_edits", "", plan_between_wrong_edits.__doc__ or "", plan_between_wrong_edits, ""),
+    ("flat",),
+)
