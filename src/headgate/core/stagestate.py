@@ -1,6 +1,7 @@
 """One attempt at a stage, as its events tell it."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate.core import events as ev
@@ -13,6 +14,9 @@ UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done",
 """Errors of calls that could not even be tried: a turn with nothing else brought nothing."""
 
 
+WRITERS = frozenset({"write_file", "edit_file", "apply_patch"})
+CHANGERS = WRITERS | {"shell", "run_tests"}
+"""Tools through which files may change."""
 SIGNALS = frozenset({"stage_done", "agent__task_status"})
 REAL = frozenset({"read", "write", "run"})
 """The categories of tools that get something done."""
@@ -64,6 +68,8 @@ class StageState:
     nudged: set[str] = field(default_factory=set)
     """The kinds of loop that the model was told of."""
     can_write: bool = False
+    may_change: bool = False
+    """It has tools that write or run commands, or asks for whole answers: files may change in it."""
     stopped: bool = False
     unavailable: int = 0
     refused: bool = False
@@ -83,6 +89,12 @@ class StageState:
     def standalone_status(self) -> int:
         only_status = self.turn_status is not None and not (self.turn_is_real or self.turn_refused)
         return self.standalone + only_status
+
+    def equip(self, tools: Iterable[str]) -> None:
+        """The tools that it was entered with; none at all where it asks for whole answers."""
+        names = set(tools)
+        self.can_write = bool(WRITERS & names)
+        self.may_change = not names or bool(CHANGERS & names)
 
     def _begin_turn(self) -> None:
         self.bad_replies = 0 if self.usable else self.bad_replies + 1
