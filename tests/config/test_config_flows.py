@@ -161,9 +161,9 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, message: str) -> Non
     [
         (
             "stagd",
-            'There is no flow "stagd": did you mean "staged"? Built in are branched, flat, repair, staged, ',
+            'There is no flow "stagd": did you mean "staged"? Built in are ask, branched, flat, repair, ',
         ),
-        ("xyzzy", 'There is no flow "xyzzy". Built in are branched, flat, repair, staged, staged3; '),
+        ("xyzzy", 'There is no flow "xyzzy". Built in are ask, branched, flat, repair, staged, staged3; '),
         ("nowhere.yaml", "There is no flow file nowhere.yaml."),
         ("folder/", "folder/ is a directory, where a file was expected."),
     ],

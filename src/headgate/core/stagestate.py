@@ -1,6 +1,7 @@
 """One attempt at a stage, as its events tell it."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate.core import events as ev
@@ -13,6 +14,9 @@ UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done",
 """Errors of calls that could not even be tried: a turn with nothing else brought nothing."""
 
 
+WRITERS = frozenset({"write_file", "edit_file", "apply_patch"})
+CHANGERS = WRITERS | {"shell", "run_tests"}
+"""Tools through which files may change."""
 SIGNALS = frozenset({"stage_done", "agent__task_status"})
 REAL = frozenset({"read", "write", "run"})
 """The categories of tools that get something done."""
@@ -92,6 +96,8 @@ class StageState:
     nudged: set[str] = field(default_factory=set)
     """The kinds of loop that the model was told of."""
     can_write: bool = False
+    may_change: bool = False
+    """It has tools that write or run commands, or asks for whole answers: files may change in it."""
     stopped: bool = False
     unavailable: int = 0
     refused: bool = False
@@ -130,6 +136,12 @@ class StageState:
         if self.turn_succeeded:
             return 0
         return self.failed_turns + (self.failed_turns > 0 or not self._only_talked())
+
+    def equip(self, tools: Iterable[str]) -> None:
+        """The tools that it was entered with; none at all where it asks for whole answers."""
+        names = set(tools)
+        self.can_write = bool(WRITERS & names)
+        self.may_change = not names or bool(CHANGERS & names)
 
     def _begin_turn(self) -> None:
         self.bad_replies, self.failed_turns = self._count_bad(), self._count_failed()

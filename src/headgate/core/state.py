@@ -16,9 +16,6 @@ from headgate.core.runrecord import RunRecord
 from headgate.core.stagestate import UNUSABLE, StageState
 from headgate.core.task import Constraints, TaskState
 
-WRITERS = frozenset({"write_file", "edit_file", "apply_patch"})
-CHANGERS = WRITERS | {"shell", "run_tests"}
-"""Tools through which files may change."""
 REVIEWS = ("diff_scope", "tests_touched", "tests_weakened")
 """Checks on the diff that go back to the model once."""
 Phase = Literal[
@@ -176,10 +173,7 @@ class State:
     hypotheses: str = ""
     cut: ev.PromptCut | None = None
     """What a server cut off a prompt, the first time that it did."""
-    may_change: bool = False
-    """A stage had tools that write or run commands, or its answers are tried: it may have changed files."""
     answer: str = ""
-    """What the model answered, where the task is a question or the flow only reads."""
     proposal: tuple[str, str] | None = None
     """The trees whose difference is proposed."""
     conflicts: tuple[str, ...] = ()
@@ -322,9 +316,7 @@ class State:
         self.pending_retry = None
         entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns, item=body.item)
         entered.started_at = entered.last_at = at
-        entered.can_write = bool(WRITERS & set(body.tools))
-        # A stage without any tool asks for whole answers: at least the closing signal is there otherwise.
-        self.may_change = self.may_change or not body.tools or bool(CHANGERS & set(body.tools))
+        entered.equip(body.tools)
         self.replanning_item = ""
         if body.item:
             self.plan = with_status(self.plan, body.item, "in_progress")
