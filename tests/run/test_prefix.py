@@ -112,10 +112,11 @@ def kept_prefix(earlier: bytes, later: bytes) -> int:
         (ViewPolicy(), 1.0, 0),
         (ViewPolicy(history="tail", max_messages=40), 0.86, 45),
         (ViewPolicy(history="tail", max_messages=100), 0.94, 18),
-        (ViewPolicy(truncate_chars=500), 0.98, 12),
-        (ViewPolicy(history="tail", max_messages=40, truncate_chars=500), 0.79, 60),
+        (ViewPolicy(truncate_chars=500), 0.98, 14),
+        (ViewPolicy(truncate_chars=2_000), 0.99, 7),
+        (ViewPolicy(history="tail", max_messages=40, truncate_chars=500), 0.77, 70),
     ],
-    ids=["full", "tail 40", "tail 100", "truncate", "tail 40 and truncate"],
+    ids=["full", "tail 40", "tail 100", "truncate", "truncate less", "tail 40 and truncate"],
 )
 def test_a_long_session_is_mostly_read_once(policy: ViewPolicy, least_reused: float, most_cuts: int) -> None:
     session = Session(policy).run(simulated(TURNS))
@@ -184,14 +185,43 @@ def test_old_results_stay_whole_until_shortening_them_frees_half_of_the_view() -
         )
         assert dispensable <= WORTH_CUTTING * session.transcript.view_chars
     assert set(session.cut_at.values()) == {"truncate"}
-    assert len(session.cut_at) < 15
+    assert len(session.cut_at) <= 15
+
+
+def test_results_are_shortened_however_little_that_saves() -> None:
+    policy = ViewPolicy(truncate_chars=2_000, truncate_keep_last=1)
+    session = Session(policy)
+    session.add(SYSTEM, TASK)
+    session.transcript.rebuild(policy)
+    for number in range(300):
+        call = ToolCall(f"{number}", "shell", "{}")
+        session.add(Message("assistant", "", (call,)), Message("tool", "x" * 2_400, call_id=call.id))
+        session.request()
+    assert set(session.cut_at.values()) == {"truncate"}
+    assert 2 <= len(session.cut_at) <= 6
+    fresh = session.could_be - session.read_before
+    assert fresh <= session.transcript.view_chars
+
+
+def test_old_thinking_goes_at_a_cut_within_a_stage() -> None:
+    for strips in (True, False):
+        policy = ViewPolicy(truncate_chars=100, truncate_keep_last=1, strip_thinking=strips)
+        session = Session(policy).run(simulated(3))
+        while not session.cut_at or session.cut_at.keys() != {len(session.counts) - 1}:
+            assert len(session.counts) < 30
+            session.cut_at.clear()
+            session.request()
+            session.add(*next(iter(simulated(1))))
+        *older, latest = [one for one in session.transcript.view if one.role == "assistant"][:-1]
+        assert latest.reasoning
+        assert {bool(one.reasoning) for one in older} == {not strips}
 
 
 def test_a_view_is_measured_by_the_policy_that_is_asked_about() -> None:
     transcript = Transcript()
     for message in (SYSTEM, TASK, *(message for turn in simulated(20) for message in turn)):
         transcript.add(message)
-    cuts = [transcript.due_cut(ViewPolicy(truncate_chars=limit)) for limit in (100_000, 10, 2_000, 10)]
+    cuts = [transcript.due_cut(ViewPolicy(truncate_chars=limit)) for limit in (100_000, 10, 7_900, 10)]
     assert (cuts[0], cuts[2]) == (None, None)
     assert cuts[1] == cuts[3]
     assert cuts[1] is not None
@@ -212,14 +242,14 @@ def test_shortening_results_does_not_bring_back_what_was_cut_for_the_window() ->
     session.add(SYSTEM, TASK, *(message for turn in simulated(30) for message in turn))
     session.transcript.rebuild(policy, 12_000)
     session.transcript.add_notice(NOTICE)
-    oldest = session.transcript.view[2]
+    oldest = session.transcript.view[2].calls[0].id
     while not session.cut_at:
         calls = (ToolCall(f"late.{len(session.log)}", "shell", "{}"),)
         session.add(Message("assistant", "", calls), Message("tool", "x" * 4_000, call_id=calls[0].id))
         session.request()
     assert set(session.cut_at.values()) == {"truncate"}
-    shown = session.transcript.messages.index(session.transcript.view[2])
-    assert shown >= session.transcript.messages.index(oldest)
+    asked = [call.id for message in session.transcript.messages for call in message.calls]
+    assert asked.index(session.transcript.view[2].calls[0].id) >= asked.index(oldest)
 
 
 policies = st.builds(

@@ -69,9 +69,9 @@ class FlowKnobs(Settings):
     flow_history_keep_first: bool | None = None
     """With `tail`: keep the first message, which holds the task."""
     flow_history_strip_thinking: bool | None = None
-    """Drop reasoning from older messages, for stages that do not say so."""
+    """At compaction points, drop the reasoning of all but the latest exchange."""
     flow_history_tool_truncate_chars: int | None = Field(None, ge=0)
-    """Shorten older tool results to this many characters; 0 leaves them whole."""
+    """At compaction points, shorten older tool results to this many characters; 0 leaves them whole."""
     flow_history_tool_truncate_keep_last: int | None = Field(None, ge=0)
     """How many of the latest tool results stay whole."""
     flow_context_window: int | None = Field(None, ge=0)

@@ -68,9 +68,9 @@ class ViewPolicy(Data):
     keep_first: bool = True
     """With `tail`: the stage's prompt is kept."""
     strip_thinking: bool = True
-    """Drop reasoning from older messages."""
+    """At compaction points, drop the reasoning of all but the latest exchange."""
     truncate_chars: int = Field(0, ge=0)
-    """Shorten older tool results to this many characters; 0 leaves them whole."""
+    """At compaction points, shorten older tool results to this many characters; 0 leaves them whole."""
     truncate_keep_last: int = Field(3, ge=0)
     """How many of the latest tool results stay whole."""
 

@@ -154,9 +154,11 @@ def _latest_pairs(block: Block, count: int) -> Block:
 def _slim(parts: Sequence[_Part], policy: ViewPolicy) -> list[_Part]:
     """Without old reasoning and with old tool results shortened.
 
-    Reasoning since the last user message stays: some models lose the thread of an exchange without it.
+    The reasoning of the latest exchange stays, unless a user message follows it: some models lose the thread
+    of an exchange without it. A view is built where a stage begins or where a notice about a cut follows, so
+    what was thought before the latest exchange belongs to an earlier one.
     """
-    current = max((index for index, part in enumerate(parts) if part.messages[0].role == "user"), default=-1)
+    current = max((index for index, part in enumerate(parts) if _begins(part.messages[0])), default=-1)
     results = sum(message.role == "tool" for part in parts for message in part.messages)
     old_results = results - policy.truncate_keep_last if policy.truncate_chars else 0
     slimmed: list[_Part] = []
@@ -171,6 +173,11 @@ def _slim(parts: Sequence[_Part], policy: ViewPolicy) -> list[_Part]:
         old_results -= len(rest)
         slimmed.append(_Part((first, *rest), part.pinned))
     return slimmed
+
+
+def _begins(message: Message) -> bool:
+    """Whether a message begins an exchange: a person's word, or a reply with calls."""
+    return message.role == "user" or bool(message.calls)
 
 
 def _without_reasoning(message: Message) -> Message:

@@ -15,7 +15,15 @@ TAIL_KEPT = 0.5
 LEAST_TAIL = 8
 """A cut leaves this many messages if it may: fewer say little, and are cheap to read again anyway."""
 WORTH_CUTTING = 0.5
-"""The share of the view that shortening old results must free before the prefix is given up for it."""
+"""The share of the view that shortening old results must free before the prefix is given up for it.
+
+As much as the view had when it was last built is enough as well: so results that are only a little over the
+limit are shortened too, and the server reads no more again than it has read since.
+"""
+
+
+LEAST_CUT = 8_000
+"""Less than this is worth it only where it is half of the view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,8 @@ class Transcript:
     """The view's size in that request."""
     cut_to: int = field(default=0, init=False)
     """The view's size after the last cut."""
+    built_chars: int = field(default=0, init=False)
+    """The view's size when it was last built, the notice about that included."""
     built: int = field(default=0, init=False)
     """How many messages the view had when it was last built, the notice about that included."""
     guides_given: set[str] = field(default_factory=set, init=False)
@@ -78,7 +88,7 @@ class Transcript:
     def add_notice(self, message: Message) -> None:
         """Adds a message about a cut to the view alone: the next cut brings a new one."""
         self._show(message)
-        self.cut_to = self.view_chars
+        self.cut_to = self.built_chars = self.view_chars
         self.built = len(self.view)
 
     def measured(self, tokens: int) -> None:
@@ -99,7 +109,8 @@ class Transcript:
             return Cut("tail", self.view_chars)
         if policy.truncate_chars:
             saving = self._aging.saving(policy.truncate_chars, policy.truncate_keep_last)
-            if saving > WORTH_CUTTING * self.view_chars:
+            worth = WORTH_CUTTING * self.view_chars
+            if saving > min(worth, max(self.built_chars, LEAST_CUT)):
                 return Cut("truncate", self.view_chars - saving)
         return None
 
@@ -115,7 +126,7 @@ class Transcript:
             kept = max(int(policy.max_messages * TAIL_KEPT), min(LEAST_TAIL, most))
             policy = policy.model_copy(update={"max_messages": kept})
         self.view = build_view(self._relevant(policy), policy, max_chars)
-        self.view_chars = self.known_chars = size_of(self.view)
+        self.view_chars = self.known_chars = self.built_chars = size_of(self.view)
         self.known_tokens = tokens * self.view_chars / chars if chars else 0.0
         self.built = len(self.view)
         if max_chars is not None or self.built < count:
