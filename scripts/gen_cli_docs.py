@@ -17,9 +17,9 @@ Flags win over the environment, the environment over `agent.yaml`.
 A key of yours goes to a server that you named yourself: by `--base-url`, in the environment, in your own
 configuration file or in one given by `--config`. If only the repository's `agent.yaml` names the server,
 `HEADGATE_API_KEY` (or an `api_key` in your own configuration file) is sent to one on this machine, such as
-`http://localhost:8080/v1`, and `OPENAI_API_KEY` and `ANTHROPIC_API_KEY` are not. Any of them is sent to the
-provider's own server, `https://api.openai.com` or `https://api.anthropic.com`. `headgate doctor` says when a
-key is withheld."""
+`http://localhost:8080/v1`, and `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `OLLAMA_API_KEY` are not. Any of
+them is sent to the provider's own server, `https://api.openai.com`, `https://api.anthropic.com` or
+`https://ollama.com`. `headgate doctor` says when a key is withheld."""
 
 
 def render() -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from command import headgate
 
 from headgate import __version__
 from headgate.cli.main import COMMANDS, ErrorPolicy, main
@@ -198,7 +199,7 @@ def git_init(folder: Path) -> None:
             2,
             '/ is not in a git repository: run "git init" there, or name one with --repo.',
         ),
-        (None, ["--model", "qwen"], 2, 'There is no model "qwen": did you mean "openai/qwen"?'),
+        (None, ["--model", "qwen"], 2, 'There is no model "qwen": did you mean "ollama/qwen"?'),
         (
             None,
             ["--model", "openai/x", "--base-url", "nowhere"],
@@ -228,3 +229,13 @@ def test_bad_input(
     found, out, err = leave(capsys, "doctor", *argv)
     assert (found, err) == (code, "")
     assert message in out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("subcommand", ["run", "submit"])
+def test_a_local_name_goes_to_no_hosted_service(repo: Path, subcommand: str) -> None:
+    done = headgate(repo, subcommand, "Do it.", "--model", "openai/qwen3-coder", OPENAI_API_KEY="sk-hosted")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(
+        'headgate: OpenAI has no model "qwen3-coder", and no other server is named.'
+    )
+    assert headgate(repo, "tasks").stdout.strip() in ("", "No tasks.")

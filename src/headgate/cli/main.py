@@ -78,6 +78,10 @@ ENVIRONMENT = {
     "OPENAI_BASE_URL": "The server's address for `openai/` models, where HEADGATE_BASE_URL is not set.",
     "OPENAI_API_KEY": "The key for `openai/` models, where HEADGATE_API_KEY is not set.",
     "ANTHROPIC_API_KEY": "The key for `anthropic/` models, where HEADGATE_API_KEY is not set.",
+    "OLLAMA_HOST": "Ollama's address for `ollama/` models, where nothing else names one.",
+    "OLLAMA_API_KEY": "The key for `ollama/` models, where HEADGATE_API_KEY is not set.",
+    "HEADGATE_SERVERS": "Where `init` and `doctor` look for model servers: addresses, with commas between "
+    "them; empty: nowhere.",
     "HEADGATE_BLOCK_TEST_EDITS": "`0` lets a benchmark's tasks change tests; otherwise they cannot.",
     "HEADGATE_DEBUG": "`1` shows the traceback of an error.",
 }
@@ -91,7 +95,7 @@ Examples:
   headgate run "Make parse_date accept ISO weeks"
   headgate run --dry-run --file task.md
   headgate ask "Where are dates parsed?"
-  headgate submit --model openai/qwen3-coder "Fix the typos in the README"
+  headgate submit --model ollama/qwen3-coder "Fix the typos in the README"
 
 \b
 Exit codes:
