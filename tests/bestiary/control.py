@@ -63,7 +63,9 @@ def honest_with_a_plan(asked: Asked) -> Answer:
     """Explores, plans and implements, as the default flow asks."""
     match asked.stage:
         case "explore":
-            return done(asked, "add subtracts.") if asked.answered else use("read_file", path="calc.py")
+            if asked.answered:
+                return done(asked, "add subtracts.")
+            return use("read_files", paths=["calc.py", "tests/test_calc.py"])
         case "plan":
             return use(
                 "plan_tasks", action="create", tasks=[{"id": "1", "description": "Mend add in calc.py"}]

@@ -53,4 +53,4 @@ async def test_discipline_costs_the_honest_next_to_nothing(cage: Cage, tmp_path:
     with_it = await meet(ROWS["honest"], cage, tmp_path)
     without = await meet(ROWS["honest_without_discipline"], cage, tmp_path)
     assert with_it.requests == without.requests
-    assert abs(with_it.prompt_tokens - without.prompt_tokens) < 0.03 * without.prompt_tokens
+    assert abs(with_it.prompt_tokens - without.prompt_tokens) < 0.05 * without.prompt_tokens

@@ -17,10 +17,9 @@ FIELDS = {
 def test_the_description_says_the_rules() -> None:
     assert status_tool(2).spec.description == (
         "Report your status beside other calls, up to 15 words a field."
-        " Reporting it alone twice ends the work."
-        " So does status completed with ready_for_final_report true and need_to_run_more_tools false."
+        " Alone twice, or completed, ready and without more tools, it ends the work."
     )
-    assert "Reporting it alone 5 times ends the work." in status_tool(5).spec.description
+    assert " Alone 5 times, or completed," in status_tool(5).spec.description
 
 
 def test_every_field_is_described() -> None:

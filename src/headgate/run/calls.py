@@ -78,7 +78,7 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
         run.job.redact(clean_text(answer.text)), run.job.context.result_chars, run.job.context.save_output
     )
     # Of this very call, since anything changed or was cut: the file may have been otherwise in between.
-    same = category == "read" and not answer.error and run.state.memory.last_result(key) == _digest(text)
+    same = category == "read" and run.state.memory.last_result(key) == _digest(text)
     if same and (refusal := _repetition(run, name, key)):
         # A read is refused only after it was made: somebody else may have changed the file meanwhile.
         text, answer = str(refusal), Answer(str(refusal), refusal.slug)

@@ -21,13 +21,13 @@ class TaskStatus(Args):
     """Arguments of agent__task_status."""
 
     status: Annotated[Literal["starting", "in-progress", "completed"], BeforeValidator(_hyphenated)] = Field(
-        description="completed: all work is done"
+        description="completed: all is done"
     )
     done: str = Field(description="What is done")
     pending: str = Field(description="What remains")
     now: str = Field(description="Your next step")
-    ready_for_final_report: bool = Field(description="You can report the result now")
-    need_to_run_more_tools: bool = Field(description="You will call more tools")
+    ready_for_final_report: bool = Field(description="You can report now")
+    need_to_run_more_tools: bool = Field(description="You will call more")
 
 
 def status_tool(limit: int = USUAL_LIMIT) -> Tool:
@@ -38,8 +38,7 @@ def status_tool(limit: int = USUAL_LIMIT) -> Tool:
 
     agent__task_status.__doc__ = (
         "Report your status beside other calls, up to 15 words a field."
-        f" Reporting it alone {times(limit)} ends the work."
-        " So does status completed with ready_for_final_report true and need_to_run_more_tools false."
+        f" Alone {times(limit)}, or completed, ready and without more tools, it ends the work."
     )
     return tool("control", TaskStatus)(agent__task_status)
 
