@@ -177,7 +177,7 @@ async def test_a_worker_that_is_ended_leaves_its_task_to_the_next_one(queue_repo
     (queue_repo / "slow.yaml").write_text(f"- calls: [{{shell: {{command: '{SLEEPER}'}}}}]\n- text: x\n")
     assert (await call(queue_repo, "submit", "one", "--model", "script:slow.yaml"))[0] == 0
     await until(lambda: pid_of(queue_repo))
-    worker = int(FileLock(queue_repo / ".headgate" / "lock").holder())
+    worker = int(FileLock(queue_repo / ".git" / "headgate" / "lock").holder())
     os.kill(worker, signal.SIGTERM)
     await until(lambda: is_idle(queue_repo) and is_dead(pid_of(queue_repo)))
     assert states(queue_repo) == {"t1": "RUNNING"}

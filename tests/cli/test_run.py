@@ -160,7 +160,7 @@ async def test_a_signal_cancels_and_keeps_what_was_done(repo: Path, number: sign
 @pytest.mark.parametrize("cancelled", [False, True])
 async def test_a_second_run_waits_for_the_first(repo: Path, cancelled: bool) -> None:
     (repo / ".headgate").mkdir()
-    lock = FileLock(repo / ".headgate" / "lock")
+    lock = FileLock(repo / ".git" / "headgate" / "lock")
     assert lock.try_acquire()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "headgate", "run", "two"),

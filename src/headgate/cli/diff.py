@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 
 from headgate.cli.following import print_diff
-from headgate.cli.lookup import find_task
+from headgate.cli.lookup import find_task, open_store
 from headgate.cli.options import find_repo, repo_option
-from headgate.engine.engine import Engine
+from headgate.engine.diffs import diff_of
 
 
 @click.command("diff")
@@ -15,10 +15,6 @@ from headgate.engine.engine import Engine
 @repo_option
 def command(task_id: str | None, repo: Path | None) -> None:
     """Print what a task proposes, or has changed, as a diff that git apply takes. Without ID: the latest."""
-    engine = Engine.open(find_repo(repo))
-    try:
-        for note in engine.store.notes:
-            click.echo(note, err=True)
-        print_diff(engine.diff(find_task(engine.store, task_id).task.id))
-    finally:
-        engine.store.close()
+    root = find_repo(repo)
+    with open_store(root) as store:
+        print_diff(diff_of(store, root, find_task(store, task_id).task.id))

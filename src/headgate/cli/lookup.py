@@ -14,13 +14,18 @@ from headgate.host.lock import FileLock
 NO_TASK_YET = 'This repository has had no task yet: start one with "headgate run".'
 
 
-@contextmanager
-def open_store(repo: Path) -> Iterator[Store]:
-    """The repository's store, for reading. A repository without one has had no task yet."""
+def find_store(repo: Path) -> Folder:
+    """The folder of a repository that has had a task. ConfigError otherwise, and nothing is created."""
     folder = Folder(repo)
     if not folder.database.exists():
         raise ConfigError(NO_TASK_YET)
-    store = Store(folder.database)
+    return folder
+
+
+@contextmanager
+def open_store(repo: Path) -> Iterator[Store]:
+    """The repository's store, for reading. A repository without one has had no task yet."""
+    store = Store(find_store(repo).database)
     try:
         for note in store.notes:
             click.echo(note, err=True)
@@ -38,6 +43,11 @@ def find_task(store: Store, task_id: str | None) -> TaskRow:
     if row is None:
         raise ConfigError(f'There is no task "{task_id}": the latest is {latest.task.id}.')
     return row
+
+
+def find_current(store: Store) -> TaskRow:
+    """The task that is running, or else the first in the queue, or else the latest."""
+    return store.running() or store.head() or find_task(store, None)
 
 
 def find_interruption(store: Store, folder: Folder, row: TaskRow) -> str:

@@ -5,25 +5,31 @@ from functools import partial
 import click
 
 from headgate.cli.live import say
-from headgate.cli.submission import Submission, submission_options
+from headgate.cli.submission import Submission, resume_option, submission_options
 from headgate.cli.work import start_worker
 from headgate.engine.engine import Engine
 
 
 @click.command("submit")
-@submission_options(text_required=True)
+@submission_options
+@resume_option
 @click.option("--no-start", is_flag=True, help="Only queue it: the next run, or submit, starts the work.")
-def command(submission: Submission, no_start: bool) -> None:
+def command(submission: Submission, resume: str | None, no_start: bool) -> None:
     """Queue a task and return at once.
 
-    Prints the new task's id. The work is done in the background, one task at a time, in the order in which
-    they were submitted. TEXT and the options are those of headgate run.
+    Prints the task's id. The work is done in the background, one task at a time, in the order in which they
+    were submitted. TEXT and the options are those of headgate run.
+
+    If the environment fails a task, such as a model server that is down, the queue is paused and the tasks
+    behind it stay queued: headgate tasks says why. The next submit or run starts the queue again. With
+    --resume ID that needs no new task: ID is a queued one, or the one that failed.
     """
+    submission.check_text("submit", resume)
     engine = Engine.open(submission.root, start_worker=partial(start_worker, submission.root))
     try:
         for note in (*submission.notes, *engine.store.notes):
             click.echo(note, err=True)
-        say(submission.submit_to(engine).id)
+        say(submission.submit_to(engine, resume).id)
         if not no_start:
             engine.wake_worker()
     finally:

@@ -30,7 +30,7 @@ class Report(BaseModel):
 
     task_id: str
     description: str
-    status: Literal["in_progress", "completed", "failed", "cancelled"]
+    status: Literal["pending", "in_progress", "completed", "failed", "cancelled"]
     state: TaskState
     verified: bool
     reason: str
@@ -82,12 +82,14 @@ class Report(BaseModel):
 
 def build_report(state: State) -> Report:
     """The report, from nothing but the task's events."""
-    status: Literal["in_progress", "completed", "failed", "cancelled"] = "failed"
+    status: Literal["pending", "in_progress", "completed", "failed", "cancelled"] = "failed"
     if state.status in ("SUCCESS", "PROPOSED"):
         status = "completed"
     elif state.status == "CANCELLED":
         status = "cancelled"
-    elif state.status in ("QUEUED", "RUNNING"):
+    elif state.status == "QUEUED":
+        status = "pending"
+    elif state.status == "RUNNING":
         status = "in_progress"
     told = state.status != "CANCELLED"  # what was attempted in a cancelled task is not documented
     last_stage = list(state.stages.values())[-1].stage if state.stages else ""
@@ -261,7 +263,9 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str) -> str:
 
 def render_markdown(report: Report, state: State) -> str:
     """The report as a page: for `context/` after a success, for `stuck/` otherwise."""
-    lines = [f"# {report.state}: {report.description.splitlines()[0]}", "", report.summary, ""]
+    cancelled = report.state == "CANCELLED"  # of such a task nothing is documented but its counters
+    summary = "Cancelled." if cancelled else report.summary
+    lines = [f"# {report.state}: {report.description.splitlines()[0]}", "", summary, ""]
     lines += ["## Why", "", state.goal, ""]
     if rendered := report.constraints.render():
         lines += [rendered, ""]
@@ -270,7 +274,7 @@ def render_markdown(report: Report, state: State) -> str:
         lines += _what_is_left(report)
     lines += _section("Plan", [f"{n}. {step}" for n, step in enumerate(report.plan_steps, 1)])
     for stage, note in state.notes.items():
-        if note.summary:
+        if note.summary and not cancelled:
             lines += [f"## {stage}", "", note.summary, ""]
             for title, items in (("Decisions", note.decisions), ("Risks", note.risks)):
                 if items:

@@ -36,7 +36,9 @@ from headgate.models.base import check_model
 
 __all__ = ["SPECS", "Engine", "Wait", "load_options"]
 
-RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR"})
+RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR", "CANCELLED"})
+ADDED = "Added by the person before this attempt:"
+"""Stands before what a person says when a task is tried again."""
 FOLLOW_SECONDS = 0.2
 """How often a process that waits looks at the store and the lock."""
 HAND_OVERS = 3
@@ -93,11 +95,13 @@ class Engine:
 
     def submit(self, text: str, constraints: Constraints, options: Options | None = None) -> Task:
         """Takes a task in. What is wrong with its flow or its model is said now, not later."""
-        options = options or Options()
+        goal, stated = parse_task_text(text)
+        return self._take_in(text, goal, stated + constraints, options or Options())
+
+    def _take_in(self, text: str, goal: str, constraints: Constraints, options: Options) -> Task:
         given = (text, *constraints.keep, *constraints.non_goals, *constraints.boundaries)
         if any(clean_text(part) != part for part in given):
             raise ConfigError("The task is not UTF-8 text.")
-        goal, stated = parse_task_text(text)
         if not goal:
             raise ConfigError("The task is empty: say in plain words what is to be done.")
         loaded = self.configure(options)
@@ -107,16 +111,18 @@ class Engine:
                 settings = loaded.config.model_settings(name)
                 check_model(settings, self.repo)
                 check_price(loaded, settings)
-        both = stated + constraints
         return self.store.add_task(
-            lambda task_id: Task(id=task_id, text=text, goal=goal, constraints=both, **options.model_dump()),
+            lambda task_id: Task(
+                id=task_id, text=text, goal=goal, constraints=constraints, **options.model_dump()
+            ),
             self.now(),
         )
 
-    def retry(self, task_id: str, constraints: Constraints, options: Options) -> Task:
-        """Takes in a new task that tries a stuck one again; of that one it is told the report alone.
+    def retry(self, task_id: str, constraints: Constraints, options: Options, further: str = "") -> Task:
+        """Takes in a new task that tries an ended one again and knows nothing of it but its report.
 
-        What it was submitted with holds again, unless other constraints or options are given now.
+        It has the text, the constraints and the options of that one. What is given now is added, and an
+        option that is given now replaces the earlier one.
         """
         row = self.store.task(task_id)
         if row is None or row.state not in RETRIED_STATES:
@@ -124,7 +130,10 @@ class Engine:
         given = options.model_dump(exclude_defaults=True)
         before = Options.model_validate(row.task.model_dump(include=set(Options.model_fields)))
         both = before.model_copy(update={**given, "resumes": row.task.id})
-        return self.submit(row.task.text, row.task.constraints + constraints, both)
+        words, stated = parse_task_text(further)
+        text = "\n\n".join(filter(None, (row.task.text.rstrip(), further.strip())))
+        goal = f"{row.task.goal}\n\n{ADDED} {words}" if words else row.task.goal
+        return self._take_in(text, goal, row.task.constraints + stated + constraints, both)
 
     async def apply(self, task_id: str) -> Task:
         """Puts a proposal at the queue's end, to be written and verified; `run` then follows it."""
