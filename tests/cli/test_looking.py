@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from command import headgate
-from conftest import SCRIPT
 from processes import GATED, call, ended, is_idle, line_with, start, step, until
 
 from headgate.cli.lookup import NO_TASK_YET
@@ -83,7 +82,8 @@ async def test_watch_without_an_id_follows_the_running_task(repo: Path) -> None:
 
 
 async def test_watch_shows_phase_lines_where_they_are_asked_for(repo: Path) -> None:
-    (repo / "script.yaml").write_text("- calls: [{read_file: {path: agent.yaml}}]\n" + SCRIPT)
+    script = (repo / "script.yaml").read_text()
+    (repo / "script.yaml").write_text("- calls: [{read_file: {path: agent.yaml}}]\n" + script)
     with (repo / "agent.yaml").open("a") as config:
         config.write("phase_control: {mode: rules}\nphase_log: stdout\n")
     assert (await call(repo, "submit", "Write it"))[1] == "t1\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from headgate.engine.folder import Folder
+from headgate.engine.pause import find_pause
 from headgate.engine.store import Store, TaskRow
 from headgate.errors import ConfigError
 from headgate.host.lock import FileLock
@@ -67,6 +68,14 @@ def interrupted_hint(store: Store, task_id: str) -> str:
     if store.is_cancelled(task_id):
         return "It was being cancelled: the next headgate run, submit or cancel ends it."
     return f"headgate run --resume {task_id} goes on; headgate cancel {task_id} ends it."
+
+
+def pause_sentence(store: Store, folder: Folder) -> str:
+    """Why the queue is paused and what goes on with it; nothing if it is not paused."""
+    if FileLock(folder.lock).is_held():
+        return ""
+    pause = find_pause(store)
+    return pause.sentence() if pause else ""
 
 
 def tasks_ahead(store: Store, task_id: str) -> list[str]:

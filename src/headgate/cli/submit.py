@@ -8,6 +8,7 @@ from headgate.cli.live import say
 from headgate.cli.submission import Submission, resume_option, submission_options
 from headgate.cli.work import start_worker
 from headgate.engine.engine import Engine
+from headgate.errors import ConfigError
 
 
 @click.command("submit")
@@ -29,7 +30,10 @@ def command(submission: Submission, resume: str | None, no_start: bool) -> None:
     try:
         for note in (*submission.notes, *engine.store.notes):
             click.echo(note, err=True)
-        say(submission.submit_to(engine, resume).id)
+        task = submission.submit_to(engine, resume)
+        if no_start and resume and task.resumes != resume.lower():
+            raise ConfigError(f"Task {task.id} is queued already: leave --no-start out.")
+        say(task.id)
         if not no_start:
             engine.wake_worker()
     finally:

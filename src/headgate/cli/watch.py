@@ -11,7 +11,7 @@ from headgate.cli.endings import last_lines
 from headgate.cli.following import EXIT_CODES, PhaseLines, print_event
 from headgate.cli.interrupts import EXIT_CANCELLED
 from headgate.cli.live import Progress, say
-from headgate.cli.lookup import find_current, find_task, interrupted_hint, open_store
+from headgate.cli.lookup import find_current, find_task, interrupted_hint, open_store, pause_sentence
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show import detail_lines
 from headgate.core.events import Event
@@ -119,7 +119,8 @@ async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -
     if row is None:
         return [f"Task {task_id} was cancelled before it started."], EXIT_CANCELLED
     if row.state == "QUEUED":
-        nobody = "and nobody works: headgate run or submit starts the work."
-        return [f"Task {task_id} is queued, {nobody}"], EXIT_CODES["INFRA_ERROR"]
+        nobody = f"Nobody works: headgate submit --resume {task_id} starts the work."
+        why = pause_sentence(store, folder) or nobody
+        return [f"Task {task_id} is queued.", why], EXIT_CODES["QUEUED"]
     interrupted = [f"Task {task_id} was interrupted: nobody works on it.", interrupted_hint(store, task_id)]
     return interrupted, EXIT_CODES["INFRA_ERROR"]

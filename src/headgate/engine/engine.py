@@ -28,6 +28,7 @@ from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.log import recall
 from headgate.engine.outfit import check_monorepo
+from headgate.engine.pause import find_pause
 from headgate.engine.queue import CancelOutcome
 from headgate.engine.store import Draft, Store
 from headgate.errors import ConfigError
@@ -167,9 +168,11 @@ class Engine:
 
         While the lock is free, this process takes it and carries the task out. The bus hears of this task
         alone, from event number `after` on; `on_wait` is told, again and again, why it has not started. A
-        call that is cancelled cancels the task.
+        call that is cancelled cancels the task. If the queue is paused before it is the task's turn, the task
+        stays QUEUED and its report says so; a pause of before is an occasion to try again.
         """
         telling = Telling(self.bus, after)
+        paused = self._pausing_event()
         lock = FileLock(self.folder.lock)
         hand_overs = HAND_OVERS if self.start_worker else 0
         try:
@@ -179,6 +182,8 @@ class Engine:
                     telling.tell(event)
                 if row is None or row.state in SETTLED_STATES:
                     break
+                if row.state == "QUEUED" and self._pausing_event() > paused and not lock.is_held():
+                    break
                 if lock.try_acquire():
                     hand_overs -= await self._work_towards(task, lock, telling, hand_overs > 0, on_wait)
                 else:
@@ -187,7 +192,8 @@ class Engine:
         except asyncio.CancelledError:
             self.cancel(task.id)
             raise
-        self._pass_on(lock)
+        if not find_pause(self.store):
+            self._pass_on(lock)
         if telling.crash:
             raise telling.crash
         return build_report(recall(self.store, row)) if row else removed(task)
@@ -217,8 +223,9 @@ class Engine:
                 crash = await self._execute(following, telling.bus if own else Bus())
                 if own:
                     telling.crash = crash
+                if own or find_pause(self.store):
                     break
-            if self.start_worker and self.store.head():
+            if self.start_worker and self.store.head() and not find_pause(self.store):
                 self.start_worker(lock)
         finally:
             lock.release()
@@ -241,6 +248,7 @@ class Engine:
     ) -> None:
         """Carries out what is queued, first in, first out, until nothing is left or another process works.
 
+        It stops at a task that the environment fails, if the next one would fail in the same way.
         The queue is looked at again after the lock was released: who submits meanwhile finds the lock held
         and relies on that.
         """
@@ -252,6 +260,8 @@ class Engine:
                     bus = Bus([*self.bus.on_event], [*self.bus.on_pulse])
                     if crash := await self._execute(task, bus):
                         on_crash(crash)
+                    if find_pause(self.store):
+                        return
             finally:
                 lock.release()
 
@@ -278,7 +288,13 @@ class Engine:
                 await self._execute(row.task, Bus())
         finally:
             lock.release()
-        self._pass_on(lock)
+        if not find_pause(self.store):
+            self._pass_on(lock)
+
+    def _pausing_event(self) -> int:
+        """The number of the event that paused the queue; 0 if it is not paused."""
+        pause = find_pause(self.store)
+        return pause.seq if pause else 0
 
     def _is_work_left(self) -> bool:
         """Whether a task is queued, or RUNNING: with the lock free, that one was interrupted."""

@@ -215,6 +215,15 @@ class Store:
             ).fetchone()
         return self.task(row[0]) if row else None
 
+    def last_rest(self) -> Event | None:
+        """The event by which a task last came to rest: it ended, or is a proposal."""
+        with store_errors(self.path):
+            row = self._db.execute(
+                "SELECT seq, task, path, turn, at, kind, body FROM events WHERE kind IN"
+                " ('task_ended', 'proposal_made', 'apply_refused') ORDER BY seq DESC LIMIT 1"
+            ).fetchone()
+            return decode_event(row) if row else None
+
     def latest(self) -> TaskRow | None:
         rows = self._tasks("ORDER BY n DESC LIMIT 1", ())
         return rows[0] if rows else None
