@@ -56,6 +56,7 @@ def command(as_json: bool, repo: Path | None) -> None:
 def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str], str]:
     """Every task; what can be done about those whose process is gone, by id; why the queue is paused."""
     folder = Folder(root)
+    folder.check_lost()
     if not folder.database.exists():
         return [], {}, ""
     with open_store(root) as store:

@@ -189,6 +189,7 @@ class State:
     final_turns: list[str] = field(default_factory=list)
     """Why the model was made to conclude, each time."""
     hypotheses: str = ""
+    losses: list[str] = field(default_factory=list)
     proposal: tuple[str, str] | None = None
     """The trees whose difference is proposed."""
     conflicts: tuple[str, ...] = ()
@@ -270,10 +271,11 @@ class State:
             case ev.ApplyRefused() as body:
                 self.status, self.reason = "PROPOSED", body.reason
                 self.conflicts, self.refusal = body.conflicts, body.detail
+            case ev.StoreRestored() as body:
+                self.losses.append(body.sentence.rstrip("."))
             case ev.TaskEnded() as body:
                 self.status, self.verified, self.reason = body.state, body.verified, body.reason
-                self.summary = body.summary
-                self.files_changed = dict.fromkeys(body.files_changed)
+                self.summary, self.files_changed = body.summary, dict.fromkeys(body.files_changed)
                 self.end_tree, self.diffstat = body.tree, body.diffstat
                 self.traceback = body.traceback or self.traceback
             case ev.DecisionMade(action="final_turn") as body:
@@ -353,8 +355,8 @@ class State:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the model was told about its diff and did not mend."""
-        return tuple(filter(None, map(self.warning, self.reviews)))
+        """What the model was told about its diff and did not mend, and what a command has destroyed."""
+        return (*filter(None, map(self.warning, self.reviews)), *dict.fromkeys(self.losses))
 
     def findings(self, check: str) -> list[str]:
         """What a look at the diff has found so far."""

@@ -85,6 +85,7 @@ class Engine:
     ) -> "Engine":
         repo = repo.resolve()
         folder = Folder(repo)
+        folder.check_lost()
         folder.create()
         engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
         engine._write_missing_reports()
@@ -314,7 +315,8 @@ class Engine:
     def _write_missing_reports(self) -> None:
         """Writes what a process that died between a task's end and its report left out."""
         recovered = self.store.recovery.ended if self.store.recovery else ()
-        last = self.store.last_ended()
+        end = self.store.last_event("task_ended")
+        last = self.store.task(end.task) if end else None
         missing = last and last.state in REPORTED and not self.folder.has_report(last.task.id)
         for task_id in dict.fromkeys([*recovered, *([last.task.id] if last and missing else [])]):
             if row := self.store.task(task_id):

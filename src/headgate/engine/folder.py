@@ -12,8 +12,9 @@ from typing import IO, Any
 from headgate.core.report import Report, render_markdown
 from headgate.core.state import State
 from headgate.core.task import TaskState
-from headgate.errors import ConfigError
+from headgate.errors import ConfigError, HeadgateError
 from headgate.host.git import INTERNAL, exclude_internal, git, safe_folder
+from headgate.host.lock import FileLock
 
 WORKER_LOG_BYTES = 1_000_000
 BALLAST_BYTES = 262_144
@@ -67,6 +68,20 @@ class Folder:
         if any(path.is_dir() for path in files):
             raise ConfigError(f"{self.path} has folders where Headgate keeps files: move it away.")
         exclude_internal(self.repo)
+
+    def make_again(self) -> None:
+        """Makes the folder itself after a command removed it, or put something else in its place."""
+        if self.path.is_symlink() or not self.path.is_dir():
+            self.path.unlink(missing_ok=True)
+        self.path.mkdir(exist_ok=True)
+
+    def check_lost(self) -> None:
+        """HeadgateError if a command has just deleted the store of the process that works here."""
+        if not self.database.exists() and FileLock(self.lock).is_held():
+            raise HeadgateError(
+                f"A command of the running task has deleted {self.path}."
+                " It is put back when the command ends: try again then."
+            )
 
     def open_worker_log(self) -> IO[bytes]:
         """Where a detached worker writes what it has to say; begun anew when it has grown large."""

@@ -6,6 +6,9 @@ from headgate.core.events import ApplyRefused, TaskEnded
 from headgate.core.pausing import holds_up
 from headgate.engine.store import Store
 
+RESTS = ("task_ended", "proposal_made", "apply_refused")
+"""The events by which a task comes to rest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:
@@ -37,7 +40,7 @@ def find_pause(store: Store) -> Pause | None:
 
     A task that was queued after that is no reason to call the queue paused: it asked for another try.
     """
-    head, rest = store.head(), store.last_rest()
+    head, rest = store.head(), store.last_event(*RESTS)
     if head is None or rest is None or head.created > rest.at or store.running():
         return None
     failed = store.task(rest.task)

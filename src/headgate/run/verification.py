@@ -11,6 +11,7 @@ from headgate.config.texts import fill
 from headgate.core.events import CheckFinished, VerifyFinished, VerifyStarted
 from headgate.core.rules import Broken, Fail, Pass, Verdict
 from headgate.core.testfiles import is_code
+from headgate.host.git import INTERNAL
 from headgate.host.protect import Restored
 from headgate.host.protecting import protected_while
 from headgate.run.job import Job
@@ -51,6 +52,8 @@ async def run_verification(
         await job.log.commit()
         return Finding(found.verdict, run_id)
     message = _failure_message(job, "tests_failed" if asked else "verify_failed", run_id, found)
+    if message and (lost := [one.sentence() for one in restored if one.path == INTERNAL]):
+        message = "\n".join([message, *lost])
     finished = VerifyFinished(
         run_id=run_id,
         passed=isinstance(found.verdict, Pass),
