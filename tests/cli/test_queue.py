@@ -124,7 +124,8 @@ async def test_no_start_starts_nothing_and_the_next_run_does_it_all_in_order(que
     assert (is_idle(queue_repo), states(queue_repo)) == (True, {"t1": "QUEUED", "t2": "QUEUED"})
     assert "worker.log" not in files(queue_repo)
     watch = await call(queue_repo, "watch", "t1")
-    assert "Task t1 is queued, and nobody works" in watch[1]
+    nobody = "Nobody works: headgate submit --resume t1 starts the work."
+    assert (watch[0], watch[1].splitlines()) == (3, ["Task t1 is queued.", nobody])
     code, _, err = await call(queue_repo, "run", "z", "--model", "script:c.yaml")
     assert code == 0, err
     assert "Queued as t3: 2 tasks before it (t1, t2)" in err
@@ -177,7 +178,7 @@ async def test_a_worker_that_is_ended_leaves_its_task_to_the_next_one(queue_repo
     (queue_repo / "slow.yaml").write_text(f"- calls: [{{shell: {{command: '{SLEEPER}'}}}}]\n- text: x\n")
     assert (await call(queue_repo, "submit", "one", "--model", "script:slow.yaml"))[0] == 0
     await until(lambda: pid_of(queue_repo))
-    worker = int(FileLock(queue_repo / ".headgate" / "lock").holder())
+    worker = int(FileLock(queue_repo / ".git" / "headgate" / "lock").holder())
     os.kill(worker, signal.SIGTERM)
     await until(lambda: is_idle(queue_repo) and is_dead(pid_of(queue_repo)))
     assert states(queue_repo) == {"t1": "RUNNING"}

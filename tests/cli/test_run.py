@@ -13,6 +13,7 @@ import pytest
 from command import environment, headgate
 from loopback import serving
 
+from headgate.engine.engine import Engine
 from headgate.host.lock import FileLock
 
 QUICK = """
@@ -159,8 +160,8 @@ async def test_a_signal_cancels_and_keeps_what_was_done(repo: Path, number: sign
 
 @pytest.mark.parametrize("cancelled", [False, True])
 async def test_a_second_run_waits_for_the_first(repo: Path, cancelled: bool) -> None:
-    (repo / ".headgate").mkdir()
-    lock = FileLock(repo / ".headgate" / "lock")
+    Engine.open(repo).store.close()
+    lock = FileLock(repo / ".git" / "headgate" / "lock")
     assert lock.try_acquire()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "headgate", "run", "two"),

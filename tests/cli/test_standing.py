@@ -56,7 +56,7 @@ def test_an_interrupted_task(repo: Path, engine: Engine, typed: Typed) -> None:
     shown = json.loads(typed("show", "--json")[1])
     assert (shown["state"], shown["interrupted"]) == ("RUNNING", True)
     assert typed("report")[1].splitlines() == ["Task t1 has not ended: it was INTERRUPTED.", hint]
-    lock = FileLock(repo / ".headgate" / "lock")
+    lock = FileLock(repo / ".git" / "headgate" / "lock")
     assert lock.try_acquire()
     assert typed("tasks")[1] == "t1  RUNNING  now  Write it\n"
     lock.release()
@@ -113,7 +113,7 @@ async def test_a_proposal_that_is_refused_and_then_cancelled_in_the_queue(repo: 
     code, out, _ = await call(repo, "apply", "t1")
     assert (code, "new.txt: exists already" in out) == (1, True)
     assert "A new headgate run --dry-run starts from the tree as it is now." in out
-    lock = FileLock(repo / ".headgate" / "lock")
+    lock = FileLock(repo / ".git" / "headgate" / "lock")
     assert lock.try_acquire()
     waiting = await start(repo, "apply", "t1")
     await line_with(waiting.stderr, "works in this repository")
@@ -129,7 +129,7 @@ async def test_a_proposal_that_is_refused_and_then_cancelled_in_the_queue(repo: 
 async def test_watching_a_queued_task(repo: Path, engine: Engine) -> None:
     submit(engine, "one")
     submit(engine, "two")
-    lock = FileLock(repo / ".headgate" / "lock")
+    lock = FileLock(repo / ".git" / "headgate" / "lock")
     assert lock.try_acquire()
     watch = await start(repo, "watch", "t2")
     await line_with(watch.stdout, "Queued: 1 before this one")

@@ -169,9 +169,9 @@ class TestBoundaries:
         given = context(repo, Config(), "src/**")
         await run(given, "true")
         assert given.protected is not None
-        assert (repo / ".headgate" / "protected" / "t1").is_dir()
+        assert (repo / ".git" / "headgate" / "protected" / "t1").is_dir()
         given.protected.forget()
-        assert not (repo / ".headgate" / "protected" / "t1").exists()
+        assert not (repo / ".git" / "headgate" / "protected" / "t1").exists()
 
 
 class TestSpellings:

@@ -92,7 +92,7 @@ async def test_a_command_that_outlived_a_crash_is_ended_and_what_it_did_is_undon
     assert (repo / "migrations" / "1.sql").read_text() == "good\n"
     assert not is_alive(pid)
     # What the command had written is kept for people; what the files were is not.
-    left = (repo / ".headgate" / "protected" / "t1").glob("*/*")
+    left = (repo / ".git" / "headgate" / "protected" / "t1").glob("*/*")
     assert [path.name for path in left] == ["aside"]
     assert ["1.sql" in one for body in resumed for one in body.restored] == [True] * (case != "cancel")
 
@@ -220,7 +220,7 @@ async def test_a_running_dry_run_has_no_diff_yet_and_readers_leave_the_index_alo
 
     class Asking(Writer):
         async def reply(self, request: Request, on_delta: object = None) -> Reply:
-            lock = repo / ".headgate" / "snapshot.index.lock"
+            lock = repo / ".git" / "headgate" / "snapshot.index.lock"
             lock.touch()
             done = headgate(repo, "diff", "t1" if not seen else "t2")
             seen.append(done.stdout or done.stderr)

@@ -58,8 +58,9 @@ class Flags(BaseModel):
     conclude_at: str | None = None
     """The task is asked to conclude at the first event that matches."""
     then: list[str] = []
-    """What is done after the task, one after the other: `apply`, `abort`, `resume` (the latest task),
-    `submit TEXT` (queue another task, do not run it), `cancel` (that one), `sh COMMAND` (in the repository).
+    """What is done after the task, one after the other: `apply`, `abort`, `resume WORDS` (the
+    latest task; the words are optional), `submit TEXT` (queue another task, do not run it), `cancel` (that
+    one), `sh COMMAND` (in the repository).
     What is expected holds after the last of them."""
 
 
@@ -175,7 +176,7 @@ async def _go_on(engine: Engine, report: Report, step: str) -> Report:
             task = await engine.abort(report.task_id)
             return build_report(fold(engine.store.events(task.id)))
         case "resume":
-            return await engine.run(engine.retry(report.task_id, Constraints(), Options()))
+            return await engine.run(engine.retry(report.task_id, Constraints(), Options(), rest))
         case "submit":
             engine.submit(rest, Constraints())
         case "cancel":

@@ -150,6 +150,9 @@ class Verifier:
             result = StepResult(name=step.name, passed=False, exit_code=None, timed_out=False, seconds=0)
             broken = Broken(f'verification step "{step.name}" cannot be run: {error}')
             return StepRun(step, log.name, started, self.now(), result, broken)
+        if not log.exists():  # the command has deleted it, as `git clean -fdx` does
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text(done.output, encoding="utf-8", errors="replace")
         verdict = self._judge(step, done)
         result = StepResult(
             name=step.name,

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.live import say
-from headgate.cli.lookup import find_task
+from headgate.cli.lookup import find_store, find_task
 from headgate.cli.options import find_repo, repo_option
 from headgate.engine.engine import Engine
 
@@ -16,7 +16,7 @@ from headgate.engine.engine import Engine
 @repo_option
 def command(task_id: str, repo: Path | None) -> None:
     """Give up what a dry run proposed. The working tree stays as it is."""
-    engine = Engine.open(find_repo(repo))
+    engine = Engine.open(find_store(find_repo(repo)).repo)
     try:
         for note in engine.store.notes:
             click.echo(note, err=True)

@@ -8,7 +8,7 @@ import click
 
 from headgate.cli.following import EXIT_CODES, follow_task
 from headgate.cli.interrupts import EXIT_CANCELLED
-from headgate.cli.lookup import find_task
+from headgate.cli.lookup import find_store, find_task
 from headgate.cli.options import find_repo, repo_option
 from headgate.core.report import Report
 from headgate.core.task import Task
@@ -36,7 +36,7 @@ def command(task_id: str, as_json: bool, repo: Path | None) -> None:
     async def begin(engine: Engine) -> Task:
         return await engine.apply(find_task(engine.store, task_id).task.id)
 
-    followed = asyncio.run(follow_task(find_repo(repo), begin, as_json))
+    followed = asyncio.run(follow_task(find_store(find_repo(repo)).repo, begin, as_json))
     sys.exit(EXIT_CANCELLED if followed.returned else exit_code(followed.report))
 
 

@@ -60,6 +60,8 @@ def _reason(report: Report | None) -> str:
         return "Headgate itself failed"
     if report.state == "CANCELLED":
         return "cancelled"
+    if report.state == "QUEUED":
+        return "the queue is paused"
     return (report.summary.splitlines() or [report.reason])[0]
 
 

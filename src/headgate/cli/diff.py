@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from headgate.cli.following import print_diff
-from headgate.cli.lookup import find_task
+from headgate.cli.lookup import find_task, open_store
 from headgate.cli.options import find_repo, repo_option
 from headgate.core.report import WHY_NOT_IN_DIFF, build_report
-from headgate.engine.engine import Engine
+from headgate.engine.diffs import diff_of
 from headgate.engine.log import recall
 
 
@@ -23,17 +23,13 @@ def command(task_id: str | None, after_review: bool, repo: Path | None) -> None:
     standard error names them. Another note names changed files that a diff cannot show, such as those in a
     submodule.
     """
-    engine = Engine.open(find_repo(repo))
-    try:
-        for note in engine.store.notes:
-            click.echo(note, err=True)
-        row = find_task(engine.store, task_id)
-        print_diff(engine.diff(row.task.id, after_review=after_review))
-        report = build_report(recall(engine.store, row))
-        if report.changed_after_review and not after_review:
-            click.echo(f"Changed after the review: {', '.join(report.changed_after_review)}.", err=True)
-            click.echo(f"headgate diff {row.task.id} --after-review prints those changes alone.", err=True)
-        if report.not_in_diff:
-            click.echo(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(report.not_in_diff)}.", err=True)
-    finally:
-        engine.store.close()
+    root = find_repo(repo)
+    with open_store(root) as store:
+        row = find_task(store, task_id)
+        print_diff(diff_of(store, root, row.task.id, after_review=after_review))
+        report = build_report(recall(store, row))
+    if report.changed_after_review and not after_review:
+        click.echo(f"Changed after the review: {', '.join(report.changed_after_review)}.", err=True)
+        click.echo(f"headgate diff {row.task.id} --after-review prints those changes alone.", err=True)
+    if report.not_in_diff:
+        click.echo(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(report.not_in_diff)}.", err=True)

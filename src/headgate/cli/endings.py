@@ -15,6 +15,8 @@ def last_lines(report: Report) -> list[str]:
             *(f"  {conflict}" for conflict in report.conflicts),
             *next_steps(report.task_id, report.state, report.files_changed, refused=True),
         ]
+    if report.state == "QUEUED":
+        return [f"Task {report.task_id} is still queued."]
     lines = [_cancelled(report)] if report.state == "CANCELLED" else report.summary.splitlines()
     lines = [*plain(report.answer).splitlines(), "", *lines] if report.answer else lines
     return [*lines, *next_steps(report.task_id, report.state, report.files_changed)]
@@ -50,7 +52,8 @@ def next_steps(
         case "PROPOSED":
             return [f"headgate abort {task} gives it up."]
         case "CANCELLED":
-            return [f"headgate diff {task} shows it."] if changed else []
+            shown = f"headgate diff {task} shows it; " if changed else ""
+            return [f"{shown}headgate run --resume {task} tries again."]
         case _:
             lines = [f"headgate diff {task} shows the changes; {tell}" if changed else tell]
             if state != "SUCCESS":

@@ -15,7 +15,7 @@ from headgate.cli.benchmark import result_line
 from headgate.cli.endings import last_lines
 from headgate.cli.interrupts import on_interrupt
 from headgate.cli.live import Progress, say
-from headgate.cli.lookup import tasks_ahead
+from headgate.cli.lookup import pause_sentence, tasks_ahead
 from headgate.cli.work import start_worker
 from headgate.cli.wrapping import fold_lines, terminal_width
 from headgate.core.events import Event, PhaseChanged
@@ -35,7 +35,9 @@ EXIT_CODES: dict[TaskState, int] = {
     "STUCK": 1,
     "INFRA_ERROR": 3,
     "CANCELLED": 130,
+    "QUEUED": 3,
 }
+"""A task that is still QUEUED when nobody works any more is behind one that the environment failed."""
 IDS_SHOWN = 4
 
 
@@ -102,6 +104,8 @@ async def follow_task(
             print_summary(report, to_stderr=True)
         else:
             print_summary(report)
+        if paused := pause_sentence(engine.store, engine.folder):
+            click.echo(fold_lines(paused, terminal_width(sys.stderr), 2), err=True)
     finally:
         engine.store.close()
     return Followed(report, returned)

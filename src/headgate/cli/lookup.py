@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from headgate.engine.folder import Folder
+from headgate.engine.pause import find_pause
 from headgate.engine.store import Store, TaskRow
 from headgate.errors import ConfigError
 from headgate.host.lock import FileLock
@@ -14,13 +15,19 @@ from headgate.host.lock import FileLock
 NO_TASK_YET = 'This repository has had no task yet: start one with "headgate run".'
 
 
+def find_store(repo: Path) -> Folder:
+    """The folder of a repository that has had a task. ConfigError otherwise, and nothing is created."""
+    folder = Folder(repo)
+    folder.check_lost()
+    if not folder.database.exists():
+        raise ConfigError(NO_TASK_YET)
+    return folder
+
+
 @contextmanager
 def open_store(repo: Path) -> Iterator[Store]:
     """The repository's store, for reading. A repository without one has had no task yet."""
-    folder = Folder(repo)
-    if not folder.database.exists():
-        raise ConfigError(NO_TASK_YET)
-    store = Store(folder.database)
+    store = Store(find_store(repo).database)
     try:
         for note in store.notes:
             click.echo(note, err=True)
@@ -40,6 +47,11 @@ def find_task(store: Store, task_id: str | None) -> TaskRow:
     return row
 
 
+def find_current(store: Store) -> TaskRow:
+    """The task that is running, or else the first in the queue, or else the latest."""
+    return store.running() or store.head() or find_task(store, None)
+
+
 def find_interruption(store: Store, folder: Folder, row: TaskRow) -> str:
     """What can be done about a task whose process is gone; nothing if it is not.
 
@@ -57,6 +69,14 @@ def interrupted_hint(store: Store, task_id: str) -> str:
     if store.is_cancelled(task_id):
         return "It was being cancelled: the next headgate run, submit or cancel ends it."
     return f"headgate run --resume {task_id} goes on; headgate cancel {task_id} ends it."
+
+
+def pause_sentence(store: Store, folder: Folder) -> str:
+    """Why the queue is paused and what goes on with it; nothing if it is not paused."""
+    if FileLock(folder.lock).is_held():
+        return ""
+    pause = find_pause(store)
+    return pause.sentence() if pause else ""
 
 
 def tasks_ahead(store: Store, task_id: str) -> list[str]:

@@ -40,10 +40,6 @@ def command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
 
 
 def _page(report: Report, state: State, resumes: str) -> str:
-    """The report for people. Of a cancelled task nothing is told but its counters."""
-    summary = report.summary
-    if report.state == "CANCELLED":
-        summary, state.notes = "Cancelled.", {}
-    if resumes:
-        summary = f"{summary}\nTries {resumes} again.".lstrip()
-    return render_markdown(report.model_copy(update={"summary": summary}), state).rstrip()
+    """The report for people."""
+    page = render_markdown(report, state).rstrip()
+    return f"{page}\n\nTries {resumes} again." if resumes else page

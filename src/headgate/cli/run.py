@@ -9,20 +9,14 @@ import click
 
 from headgate.cli import benchmark
 from headgate.cli.following import EXIT_CODES, follow_task
-from headgate.cli.lookup import find_task
-from headgate.cli.submission import Submission, say_once, submission_options
-from headgate.core.task import Constraints, Options, Task
-from headgate.engine.engine import RETRIED_STATES, Engine
-from headgate.errors import ConfigError
+from headgate.cli.submission import Submission, resume_option, submission_options
+from headgate.core.task import Task
+from headgate.engine.engine import Engine
 
 
 @click.command("run")
-@submission_options(text_required=False)
-@click.option(
-    "--resume",
-    metavar="ID",
-    help="Go on with an interrupted task, or try one again that ended STUCK or INFRA_ERROR.",
-)
+@submission_options
+@resume_option
 @click.option(
     "--json", "as_json", is_flag=True, help="One event per line on standard output, the report last."
 )
@@ -37,23 +31,25 @@ def command(
     Non-goals: and Boundaries: in it bind the task, and so do --keep, --non-goal and --boundary. A boundary
     that protects nothing is named at once, on standard error.
 
-    Tasks run one at a time, in the order in which they came. Ctrl-C, or closing the terminal, cancels the
-    task; a second Ctrl-C quits at once.
+    Tasks run one at a time, in the order in which they came. Ctrl-C cancels the task; a second Ctrl-C quits
+    at once. If the terminal is closed, the task goes on in the background: headgate watch follows it.
 
     With --dry-run nothing is written and no command is run: the proposed changes are printed as a diff, for
-    headgate apply or headgate abort. With --resume no TEXT is needed: a task that was interrupted goes on,
-    and one that ended as STUCK or INFRA_ERROR is tried again by a new task that is told its report.
+    headgate apply or headgate abort.
+
+    With --resume ID no TEXT is needed. A task that was interrupted, or is queued, goes on. One that ended as
+    STUCK, INFRA_ERROR or CANCELLED is tried again: a new task starts with its report, and TEXT, if given, is
+    added to what was asked for.
+
+    If the environment fails a task that comes before this one, such as a model server that is down, the queue
+    is paused: the task stays queued, and the exit code is 3.
 
     With --benchmark --try N standard output is one line: Finished TryN, or Failed TryN: and why, with exit
     code 1 whatever the reason, or 130 if the task was cancelled. Tests, and what decides how they run, cannot
     be changed then, unless HEADGATE_BLOCK_TEST_EDITS=0 is in the environment.
     """
     benchmark.check_options(is_try, number, as_json, submission.options.dry_run)
-    if resume is None and submission.text is None:
-        raise ConfigError(say_once("run"))
-    if resume is not None and submission.text is not None:
-        raise ConfigError("--resume takes a task up as it was submitted: leave TEXT and --file out.")
-
+    submission.check_text("run", resume)
     if number is not None:
         options = benchmark.as_try(submission.options, number, os.environ)
         submission = replace(submission, options=options)
@@ -61,32 +57,10 @@ def command(
 
     async def begin(engine: Engine) -> Task:
         nonlocal is_try_of
-        task = submission.submit_to(engine) if resume is None else take_up(engine, resume, submission)
+        task = submission.submit_to(engine, resume)
         is_try_of = None if as_json else task.benchmark
         return task
 
     report = asyncio.run(follow_task(submission.root, begin, as_json, submission.notes)).report
     code = EXIT_CODES[report.state] if is_try_of is None else benchmark.exit_code(report.state)
     sys.exit(code)
-
-
-def take_up(engine: Engine, task_id: str, submission: Submission) -> Task:
-    """The task to follow: the one that is named, if it has yet to end, or a new one that tries it again."""
-    row = find_task(engine.store, task_id)
-    if row.state in RETRIED_STATES:
-        return engine.retry(row.task.id, submission.constraints, submission.options)
-    if row.state == "PROPOSED":
-        raise ConfigError(
-            f"Task {row.task.id} is a proposal: headgate apply {row.task.id} goes on with it, "
-            f"headgate abort {row.task.id} gives it up."
-        )
-    if row.state in ("SUCCESS", "CANCELLED"):
-        raise ConfigError(f"Task {row.task.id} is over ({row.state}): submit a new one with headgate run.")
-    same = (
-        {"benchmark": None, "protect_tests": None}
-        if submission.options.benchmark == row.task.benchmark
-        else {}
-    )
-    if (submission.options.model_copy(update=same), submission.constraints) != (Options(), Constraints()):
-        raise ConfigError(f"Task {row.task.id} goes on as it was submitted: leave the other options out.")
-    return row.task

@@ -11,6 +11,7 @@ from typing import IO, Any
 import click
 
 from headgate.cli.live import printable
+from headgate.cli.lookup import find_store, find_task
 from headgate.cli.options import (
     config_option,
     find_repo,
@@ -21,7 +22,7 @@ from headgate.cli.options import (
     repo_option,
 )
 from headgate.core.task import Constraints, Options, Task
-from headgate.engine.engine import Engine, load_options
+from headgate.engine.engine import RETRIED_STATES, Engine, load_options
 from headgate.errors import ConfigError
 
 
@@ -31,66 +32,106 @@ class Submission:
 
     root: Path
     text: str | None
-    """None where another task's is to be used."""
+    """None where there is no text but that of the task to resume."""
     constraints: Constraints
     options: Options
     notes: tuple[str, ...]
     """What the user should know about the configuration."""
 
-    def submit_to(self, engine: Engine) -> Task:
-        """The new task. What its boundaries mean, and which of them hold nothing, is said at once."""
+    def check_text(self, command: str, resume: str | None) -> None:
+        """Whether there is anything to do; nothing has been created yet."""
+        if resume is not None:
+            find_store(self.root)
+        elif self.text is None:
+            raise ConfigError(say_once(command))
+
+    def submit_to(self, engine: Engine, resume: str | None = None) -> Task:
+        """The task to carry out: a new one, or the one to resume.
+
+        What the boundaries of a new one mean, and which of them protect nothing, is said at once.
+        """
+        if resume is not None:
+            return self._resume(engine, resume)
         assert self.text is not None
         task = engine.submit(self.text, self.constraints, self.options)
         for line in engine.describe_boundaries(task):
             click.echo(printable(line), err=True)
         return task
 
+    def _resume(self, engine: Engine, task_id: str) -> Task:
+        """The task that is named, if it has yet to end, or a new one that tries it again."""
+        row = find_task(engine.store, task_id)
+        name = row.task.id
+        if row.state in RETRIED_STATES:
+            return engine.retry(name, self.constraints, self.options, self.text or "")
+        if row.state == "PROPOSED":
+            raise ConfigError(
+                f"Task {name} is a proposal: headgate apply {name} goes on with it, "
+                f"headgate abort {name} gives it up."
+            )
+        if row.state == "SUCCESS":
+            raise ConfigError(f"Task {name} is over (SUCCESS): submit a new one with headgate run.")
+        if self.text is not None:
+            raise ConfigError(f"Task {name} has not ended and goes on as it was submitted: leave TEXT out.")
+        same = (
+            {"benchmark": None, "protect_tests": None} if self.options.benchmark == row.task.benchmark else {}
+        )
+        if (self.options.model_copy(update=same), self.constraints) != (Options(), Constraints()):
+            raise ConfigError(f"Task {name} goes on as it was submitted: leave the other options out.")
+        return row.task
 
-def submission_options(*, text_required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+
+def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Adds TEXT and every option that describes a task, passed on as one `Submission`."""
 
-    def add_all(function: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(function)
-        def command(
-            *,
-            text: tuple[str, ...],
-            file: Path | None,
-            keep: tuple[str, ...],
-            non_goal: tuple[str, ...],
-            boundary: tuple[str, ...],
-            flow: str | None,
-            package: str | None,
-            model: str | None,
-            base_url: str | None,
-            config: Path | None,
-            dry_run: bool,
-            repo: Path | None,
-            **others: Any,
-        ) -> Any:
-            ctx = click.get_current_context()
-            if len(text) > 1:
-                raise click.UsageError(f'Put the task\'s text in quotes: {ctx.command_path} "..."', ctx)
-            absent = not text and file is None and not text_required
-            given = text[0] if text else None
-            task_text = None if absent else read_text(given, file, sys.stdin, str(ctx.info_name))
-            root = find_repo(repo)
-            options = Options(
-                flow=flow_argument(flow),
-                package=package_argument(package, root),
-                model=model,
-                base_url=base_url,
-                config=str(config.absolute()) if config else None,
-                dry_run=dry_run,
-            )
-            notes = _notes(root, options, resuming=task_text is None)
-            constraints = Constraints(keep=keep, non_goals=non_goal, boundaries=boundary)
-            return function(Submission(root, task_text, constraints, options, notes), **others)
+    @wraps(function)
+    def command(
+        *,
+        text: tuple[str, ...],
+        file: Path | None,
+        keep: tuple[str, ...],
+        non_goal: tuple[str, ...],
+        boundary: tuple[str, ...],
+        flow: str | None,
+        package: str | None,
+        model: str | None,
+        base_url: str | None,
+        config: Path | None,
+        dry_run: bool,
+        repo: Path | None,
+        **others: Any,
+    ) -> Any:
+        ctx = click.get_current_context()
+        if len(text) > 1:
+            raise click.UsageError(f'Put the task\'s text in quotes: {ctx.command_path} "..."', ctx)
+        absent = not text and file is None
+        given = text[0] if text else None
+        task_text = None if absent else read_text(given, file, sys.stdin, str(ctx.info_name))
+        root = find_repo(repo)
+        options = Options(
+            flow=flow_argument(flow),
+            package=package_argument(package, root),
+            model=model,
+            base_url=base_url,
+            config=str(config.absolute()) if config else None,
+            dry_run=dry_run,
+        )
+        notes = _notes(root, options, resuming=task_text is None)
+        constraints = Constraints(keep=keep, non_goals=non_goal, boundaries=boundary)
+        return function(Submission(root, task_text, constraints, options, notes), **others)
 
-        for add in reversed(_OPTIONS):
-            command = add(command)
-        return command
+    for add in reversed(_OPTIONS):
+        command = add(command)
+    return command
 
-    return add_all
+
+def resume_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--resume ID`."""
+    return click.option(
+        "--resume",
+        metavar="ID",
+        help="Go on with an interrupted or queued task, or try one again that ended without success.",
+    )(function)
 
 
 _OPTIONS: tuple[Callable[..., Any], ...] = (

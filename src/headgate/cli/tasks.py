@@ -9,7 +9,7 @@ import click
 import orjson
 
 from headgate.cli.live import printable, say
-from headgate.cli.lookup import NO_TASK_YET, find_interruption, open_store
+from headgate.cli.lookup import NO_TASK_YET, find_interruption, open_store, pause_sentence
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.wrapping import shorten, terminal_width
 from headgate.engine.folder import Folder
@@ -25,10 +25,14 @@ def command(as_json: bool, repo: Path | None) -> None:
     """List the tasks: states, places in the queue, ages.
 
     The most recent is the last. A queued task's number is its place in the queue. INTERRUPTED means that the
-    process that ran it is gone; in JSON it is RUNNING, with "interrupted": true.
+    process that ran it is gone; in JSON it is RUNNING, with "interrupted": true. If the environment failed a
+    task and the queue is paused, the reason and the command that goes on follow; with --json, on standard
+    error.
     """
-    rows, interrupted = _all_tasks(find_repo(repo))
+    rows, interrupted, paused = _all_tasks(find_repo(repo))
     if as_json:
+        if paused:
+            click.echo(paused, err=True)
         listed = [_as_json(row, row.task.id in interrupted) for row in rows]
         say(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode())
         return
@@ -45,17 +49,20 @@ def command(as_json: bool, repo: Path | None) -> None:
         say("  ".join([*cells, shorten(_title(row), left)]).rstrip())
     for name, hint in interrupted.items():
         say(f"{name} was interrupted: {hint}", hanging=2)
+    if paused:
+        say(paused, hanging=2)
 
 
-def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str]]:
-    """Every task, and for those whose process is gone what can be done about it, by id."""
+def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str], str]:
+    """Every task; what can be done about those whose process is gone, by id; why the queue is paused."""
     folder = Folder(root)
+    folder.check_lost()
     if not folder.database.exists():
-        return [], {}
+        return [], {}, ""
     with open_store(root) as store:
         rows = store.tasks()
         found = {row.task.id: find_interruption(store, folder, row) for row in rows}
-        return rows, {name: hint for name, hint in found.items() if hint}
+        return rows, {name: hint for name, hint in found.items() if hint}, pause_sentence(store, folder)
 
 
 def _as_json(row: TaskRow, interrupted: bool) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from headgate.cli.endings import last_lines
-from headgate.cli.following import EXIT_CODES, print_event
+from headgate.cli.following import EXIT_CODES, PhaseLines, print_event
 from headgate.cli.interrupts import EXIT_CANCELLED
 from headgate.cli.live import Progress, say
-from headgate.cli.lookup import find_task, interrupted_hint, open_store
+from headgate.cli.lookup import find_current, find_task, interrupted_hint, open_store, pause_sentence
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show import detail_lines
 from headgate.core.events import Event
@@ -29,16 +29,20 @@ from headgate.host.lock import FileLock
 @click.option("--after", type=int, default=0, metavar="SEQ", help="Only events after this sequence number.")
 @repo_option
 def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: Path | None) -> int:
-    """Follow a task until it ends, and exit with its exit code. Without ID: the latest.
+    """Follow a task until it ends, and exit with its exit code.
+
+    Without ID: the task that is running, or the next in the queue, or else the latest.
 
     Ctrl-C ends the watching, not the task.
     """
     root = find_repo(repo)
     with open_store(root) as store:
-        task = find_task(store, task_id).task
+        task = (find_task(store, task_id) if task_id else find_current(store)).task
         progress = Progress(to_stdout=not as_json)
         progress.tries_again = task.resumes
-        watcher = Watcher(progress, Folder(root) if detail else None, as_json, after)
+        phases = PhaseLines(progress)
+        phases.to_stdout = not as_json
+        watcher = Watcher(progress, phases, Folder(root) if detail else None, as_json, after)
         try:
             lines, code = asyncio.run(follow(store, task.id, Folder(root), watcher))
         except KeyboardInterrupt:
@@ -54,6 +58,7 @@ class Watcher:
     """Shows events: milestones, and what is behind them if there is a folder to look it up in."""
 
     progress: Progress
+    phases: PhaseLines
     details: Folder | None
     as_json: bool
     after: int
@@ -81,6 +86,7 @@ class Watcher:
 
     def _show(self, event: Event) -> None:
         self.progress.hear(event)
+        self.phases.hear(event)
         if self.as_json:
             print_event(event, self.progress)
         for line in detail_lines(event, self.details) if self.details else ():
@@ -113,7 +119,8 @@ async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -
     if row is None:
         return [f"Task {task_id} was cancelled before it started."], EXIT_CANCELLED
     if row.state == "QUEUED":
-        nobody = "and nobody works: headgate run or submit starts the work."
-        return [f"Task {task_id} is queued, {nobody}"], EXIT_CODES["INFRA_ERROR"]
+        nobody = f"Nobody works: headgate submit --resume {task_id} starts the work."
+        why = pause_sentence(store, folder) or nobody
+        return [f"Task {task_id} is queued.", why], EXIT_CODES["QUEUED"]
     interrupted = [f"Task {task_id} was interrupted: nobody works on it.", interrupted_hint(store, task_id)]
     return interrupted, EXIT_CODES["INFRA_ERROR"]

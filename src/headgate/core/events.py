@@ -86,6 +86,13 @@ class TaskResumed(Body):
     """What a command that it left running had done to protected files, and was undone: a sentence each."""
 
 
+class StoreRestored(Body):
+    """A command had deleted `.headgate`, and what was in the store was put back."""
+
+    kind: Literal["store_restored"] = "store_restored"
+    sentence: str
+
+
 class StageStarted(Body):
     """A stage was entered, or entered again."""
 
@@ -559,7 +566,8 @@ AnyBody = Annotated[
     | ApplyRefused
     | TaskEnded
     | TaskReport
-    | TaskReportInvalid,
+    | TaskReportInvalid
+    | StoreRestored,
     Field(discriminator="kind"),
 ]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(AnyBody)

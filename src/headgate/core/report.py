@@ -17,7 +17,7 @@ from headgate.core.report_check import ERROR_CHARS, REQUIRED, report_problems
 from headgate.core.settings import package_of
 from headgate.core.stagestate import StageState, say_refusal
 from headgate.core.state import State
-from headgate.core.task import Constraints, TaskState
+from headgate.core.task import Constraints, TaskState, parse_task_text
 from headgate.core.words import times
 
 SUMMARY_CHARS, NOTE_CHARS, STEP_CHARS = 300, 2_000, 500
@@ -45,7 +45,7 @@ class Report(BaseModel):
     description: str
     goal: str
     """What the text states as its goal, or else the text without its constraint sections."""
-    status: Literal["in_progress", "completed", "failed", "cancelled"]
+    status: Literal["pending", "in_progress", "completed", "failed", "cancelled"]
     state: TaskState
     verified: bool
     reason: str
@@ -110,12 +110,14 @@ class Report(BaseModel):
 
 def build_report(state: State) -> Report:
     """The report, from nothing but the task's events."""
-    status: Literal["in_progress", "completed", "failed", "cancelled"] = "failed"
+    status: Literal["pending", "in_progress", "completed", "failed", "cancelled"] = "failed"
     if state.status in ("SUCCESS", "PROPOSED"):
         status = "completed"
     elif state.status == "CANCELLED":
         status = "cancelled"
-    elif state.status in ("QUEUED", "RUNNING"):
+    elif state.status == "QUEUED":
+        status = "pending"
+    elif state.status == "RUNNING":
         status = "in_progress"
     told = state.status != "CANCELLED"  # what was attempted in a cancelled task is not documented
     last_stage = list(state.stages.values())[-1].stage if state.stages else ""
@@ -366,9 +368,13 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str, answere
 
 def render_markdown(report: Report, state: State) -> str:
     """The report as a page: for `context/` after a success, for `stuck/` otherwise."""
+    cancelled = report.state == "CANCELLED"  # of such a task nothing is documented but its counters
+    summary = "Cancelled." if cancelled else report.summary
     title = next(iter(report.description.splitlines()), report.task_id)
-    lines = [f"# {report.state}: {title}", "", report.summary, ""]
-    lines += ["## Task", "", state.goal, ""]
+    lines = [f"# {report.state}: {title}", "", summary, ""]
+    request = parse_task_text(report.description).request or report.goal
+    lines += ["## Task", "", request, ""]
+    lines += _section("Goal", [report.goal] if report.goal != request else [])
     if rendered := report.constraints.render():
         lines += [rendered, ""]
     lines += _section("What", [f"- {line}" for line in report.diffstat])
@@ -376,7 +382,7 @@ def render_markdown(report: Report, state: State) -> str:
         lines += _what_is_left(report)
     lines += _section("Plan", [f"{n}. {step}" for n, step in enumerate(report.plan_steps, 1)])
     for stage, note in state.notes.items():
-        if note.summary:
+        if note.summary and not cancelled:
             lines += [f"## {stage}{'' if note.accepted else ' (not accepted)'}", ""]
             lines += [shorten(note.summary, NOTE_CHARS), ""]
             for title, items in (("Decisions", note.decisions), ("Risks", note.risks)):

@@ -174,6 +174,8 @@ class State:
     cut: ev.PromptCut | None = None
     """What a server cut off a prompt, the first time that it did."""
     answer: str = ""
+    losses: list[str] = field(default_factory=list)
+    """What commands have destroyed of Headgate's own files, a sentence each."""
     proposal: tuple[str, str] | None = None
     """The trees whose difference is proposed."""
     conflicts: tuple[str, ...] = ()
@@ -268,10 +270,11 @@ class State:
             case ev.ApplyRefused() as body:
                 self.status, self.reason = "PROPOSED", body.reason
                 self.conflicts, self.refusal = body.conflicts, body.detail
+            case ev.StoreRestored() as body:
+                self.losses.append(body.sentence.rstrip("."))
             case ev.TaskEnded() as body:
                 self.status, self.verified, self.reason = body.state, body.verified, body.reason
-                self.summary = body.summary
-                self.files_changed = dict.fromkeys(body.files_changed)
+                self.summary, self.files_changed = body.summary, dict.fromkeys(body.files_changed)
                 self.end_tree, self.diffstat = body.tree, body.diffstat
                 self.ended = body
                 self.traceback = body.traceback or self.traceback
@@ -357,9 +360,10 @@ class State:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should know: findings about the diff that were left as they were, what was red
-        before, a cut prompt."""
+        before, what a command has destroyed, a cut prompt."""
         cut = self.cut.describe() if self.cut else ""
-        return tuple(filter(None, (*map(self.warning, self.reviews), *self.runs.warnings, cut)))
+        found = (*map(self.warning, self.reviews), *self.runs.warnings, *dict.fromkeys(self.losses), cut)
+        return tuple(filter(None, found))
 
     def findings(self, check: str) -> list[str]:
         """What a look at the diff has found so far."""

@@ -102,6 +102,9 @@ class Options(BaseModel):
     """The task that ended stuck and is tried again: its report is all that the new one is told of it."""
 
 
+ADDED = "Added by the person before this attempt:"
+
+
 class Task(Options):
     """What a person submitted."""
 
@@ -113,11 +116,14 @@ class Task(Options):
     constraints: Constraints = Constraints()
     config_files: tuple[str, ...] = ()
     """Paths that configure Headgate, which this task may not write."""
+    added: str = ""
+    """What the person added when the task was tried again."""
 
     @property
     def request(self) -> str:
-        """What is asked for: the text without its constraint sections."""
-        return parse_task_text(self.text).request or self.goal
+        """What is asked for: the text without its constraint sections, and what was added to it."""
+        request = parse_task_text(self.text).request or self.goal
+        return f"{request}\n\n{ADDED} {self.added}" if self.added else request
 
 
 class TaskText(NamedTuple):

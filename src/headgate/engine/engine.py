@@ -31,6 +31,7 @@ from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.log import recall
 from headgate.engine.outfit import check_monorepo, task_boundaries
+from headgate.engine.pause import find_pause
 from headgate.engine.queue import CancelOutcome
 from headgate.engine.store import Draft, Store
 from headgate.errors import ConfigError
@@ -39,7 +40,7 @@ from headgate.models.base import check_model
 
 __all__ = ["SPECS", "Engine", "Wait", "load_options"]
 
-RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR"})
+RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR", "CANCELLED"})
 FOLLOW_SECONDS = 0.2
 """How often a process that waits looks at the store and the lock."""
 HAND_OVERS = 3
@@ -88,6 +89,7 @@ class Engine:
     ) -> "Engine":
         repo = repo.resolve()
         folder = Folder(repo)
+        folder.check_lost()
         folder.create()
         engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
         engine._write_missing_reports()
@@ -101,7 +103,9 @@ class Engine:
         """Takes a task in, with its configuration and its flow as they are now: later changes to files have
         no effect on it. What is wrong with them is said now, not later.
         """
-        options = options or Options()
+        return self._take_in(text, parse_task_text(text).constraints + constraints, options or Options())
+
+    def _take_in(self, text: str, constraints: Constraints, options: Options, added: str = "") -> Task:
         given = (text, *constraints.keep, *constraints.non_goals, *constraints.boundaries)
         if any(clean_text(part) != part for part in given):
             raise ConfigError("The task is not UTF-8 text.")
@@ -119,11 +123,10 @@ class Engine:
                 settings = loaded.config.model_settings(name)
                 check_model(settings, self.repo)
                 check_price(loaded, settings)
-        both = stated.constraints + constraints
-        fields = {**options.model_dump(), "package": package}
+        fields = {**options.model_dump(), "package": package, "added": added}
         fields["config_files"] = config_files(self.repo, loaded, config=options.config, flow=options.flow)
         return self.store.add_task(
-            lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=both, **fields),
+            lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=constraints, **fields),
             self.now(),
             pin(loaded, flow, self.repo, os.environ),
         )
@@ -132,10 +135,11 @@ class Engine:
         """What the person who submitted a task should know about its boundaries: a line each."""
         return task_boundaries(self.repo, self.configure(task).config, task).describe()
 
-    def retry(self, task_id: str, constraints: Constraints, options: Options) -> Task:
-        """Takes in a new task that tries a stuck one again; of that one it is told the report alone.
+    def retry(self, task_id: str, constraints: Constraints, options: Options, further: str = "") -> Task:
+        """Takes in a new task that tries an ended one again and knows nothing of it but its report.
 
-        What it was submitted with holds again, unless other constraints or options are given now.
+        It has the text, the constraints and the options of that one. What is given now is added, and an
+        option that is given now replaces the earlier one.
         """
         row = self.store.task(task_id)
         if row is None or row.state not in RETRIED_STATES:
@@ -143,7 +147,11 @@ class Engine:
         given = options.model_dump(exclude_defaults=True)
         before = Options.model_validate(row.task.model_dump(include=set(Options.model_fields)))
         both = before.model_copy(update={**given, "resumes": row.task.id})
-        return self.submit(row.task.text, row.task.constraints + constraints, both)
+        words = parse_task_text(further)
+        added = "\n".join(filter(None, (row.task.added, words.request)))
+        return self._take_in(
+            row.task.text, row.task.constraints + words.constraints + constraints, both, added
+        )
 
     async def apply(self, task_id: str) -> Task:
         """Puts a proposal at the queue's end, to be written and verified; `run` then follows it."""
@@ -180,9 +188,11 @@ class Engine:
 
         While the lock is free, this process takes it and carries the task out. The bus hears of this task
         alone, from event number `after` on; `on_wait` is told, again and again, why it has not started. A
-        call that is cancelled cancels the task.
+        call that is cancelled cancels the task. If the queue is paused before it is the task's turn, the task
+        stays QUEUED and its report says so; a pause of before is an occasion to try again.
         """
         telling = Telling(self.bus, after)
+        paused = self._pausing_event()
         lock = FileLock(self.folder.lock)
         hand_overs = HAND_OVERS if self.start_worker else 0
         try:
@@ -192,6 +202,8 @@ class Engine:
                     telling.tell(event)
                 if row is None or row.state in SETTLED_STATES:
                     break
+                if row.state == "QUEUED" and self._pausing_event() > paused and not lock.is_held():
+                    break
                 if lock.try_acquire():
                     hand_overs -= await self._work_towards(task, lock, telling, hand_overs > 0, on_wait)
                 else:
@@ -200,7 +212,8 @@ class Engine:
         except asyncio.CancelledError:
             self.cancel(task.id)
             raise
-        self._pass_on(lock)
+        if not find_pause(self.store):
+            self._pass_on(lock)
         if telling.crash:
             raise telling.crash
         return build_report(recall(self.store, row)) if row else removed(task)
@@ -230,8 +243,9 @@ class Engine:
                 crash = await self._execute(following, telling.bus if own else Bus())
                 if own:
                     telling.crash = crash
+                if own or find_pause(self.store):
                     break
-            if self.start_worker and self.store.head():
+            if self.start_worker and self.store.head() and not find_pause(self.store):
                 self.start_worker(lock)
         finally:
             lock.release()
@@ -254,6 +268,7 @@ class Engine:
     ) -> None:
         """Carries out what is queued, first in, first out, until nothing is left or another process works.
 
+        It stops at a task that the environment fails, if the next one would fail in the same way.
         The queue is looked at again after the lock was released: who submits meanwhile finds the lock held
         and relies on that.
         """
@@ -265,6 +280,8 @@ class Engine:
                     bus = Bus([*self.bus.on_event], [*self.bus.on_pulse])
                     if crash := await self._execute(task, bus):
                         on_crash(crash)
+                    if find_pause(self.store):
+                        return
             finally:
                 lock.release()
 
@@ -291,7 +308,13 @@ class Engine:
                 await self._execute(row.task, Bus())
         finally:
             lock.release()
-        self._pass_on(lock)
+        if not find_pause(self.store):
+            self._pass_on(lock)
+
+    def _pausing_event(self) -> int:
+        """The number of the event that paused the queue; 0 if it is not paused."""
+        pause = find_pause(self.store)
+        return pause.seq if pause else 0
 
     def _is_work_left(self) -> bool:
         """Whether a task is queued, or RUNNING: with the lock free, that one was interrupted."""
@@ -311,7 +334,8 @@ class Engine:
     def _write_missing_reports(self) -> None:
         """Writes what a process that died between a task's end and its report left out."""
         recovered = self.store.recovery.ended if self.store.recovery else ()
-        last = self.store.last_ended()
+        end = self.store.last_event("task_ended")
+        last = self.store.task(end.task) if end else None
         missing = last and last.state in REPORTED and not self.folder.has_report(last.task.id)
         for task_id in dict.fromkeys([*recovered, *([last.task.id] if last and missing else [])]):
             if row := self.store.task(task_id):

@@ -20,6 +20,7 @@ from headgate.engine.bus import Bus
 from headgate.engine.ending import Rest
 from headgate.engine.flowmodels import open_models
 from headgate.engine.folder import Folder
+from headgate.engine.keeping import Keeper, KeepingProtection
 from headgate.engine.log import TaskLog, recall
 from headgate.engine.outfit import (
     build_context,
@@ -99,6 +100,7 @@ class Execution:
         self._proposing = self.task.dry_run and self.log.state.proposal is None
         self._interrupted = bool(self._past) and phase != "proposed"
         self._left = Leftovers(self.task, self.folder, self.store, self.log.state)
+        self._keeper = Keeper(self.folder, self.store, lambda event: self.log.record("", 0, event))
         self._rest = Rest(self.task, self.folder, self.store, self.log, self.tree, self.now)
 
     def cancel(self) -> None:
@@ -111,8 +113,12 @@ class Execution:
         """The task's report. If this call is cancelled, so is the task, and only then does the call end."""
         self.folder.keep_ballast()
         words = read_last_words(self.folder.last_words)
-        with last_words(self.folder.last_words) if self.keep_last_words else nullcontext():
-            return await self._run(words)
+        self.store.owned = True
+        try:
+            with last_words(self.folder.last_words) if self.keep_last_words else nullcontext():
+                return await self._run(words)
+        finally:
+            self.store.owned = False
 
     async def _run(self, words: str) -> Report:
         self._work = asyncio.create_task(self._carry_out(words))
@@ -140,6 +146,7 @@ class Execution:
         self.cancel()
 
     async def _conclude(self, work: "asyncio.Task[Decision]") -> Report:
+        await asyncio.to_thread(self._keeper.put_back)
         if work.cancelled():
             return await self._come_to_rest(CANCELLED)
         match work.exception():
@@ -220,6 +227,9 @@ class Execution:
                 self.tree.overlay = context.workspace
             if context.protected and self._restored:
                 context = replace(context, protected=TellingProtection(context.protected, self._restored))
+            if context.protected:
+                kept = KeepingProtection(context.protected, self._keeper)
+                context = replace(context, protected=kept)
             job = Job(
                 task=task,
                 flow=flow,

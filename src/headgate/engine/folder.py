@@ -12,8 +12,9 @@ from typing import IO, Any
 from headgate.core.report import Report, render_markdown
 from headgate.core.state import State
 from headgate.core.task import TaskState
-from headgate.errors import ConfigError
-from headgate.host.git import INTERNAL, exclude_internal, git
+from headgate.errors import ConfigError, HeadgateError
+from headgate.host.git import INTERNAL, exclude_internal, git, safe_folder
+from headgate.host.lock import FileLock
 
 WORKER_LOG_BYTES = 1_000_000
 BALLAST_BYTES = 262_144
@@ -27,7 +28,6 @@ class Folder:
     def __init__(self, repo: Path) -> None:
         self.path = repo / INTERNAL
         self.database = self.path / "headgate.db"
-        self.lock = self.path / "lock"
         self.runs = self.path / "runs"
         self.outputs = self.path / "outputs"
         self.reports = self.path / "task_reports.jsonl"
@@ -35,12 +35,15 @@ class Folder:
         self.last_words = self.path / "last-words.txt"
         self.ballast = self.path / "ballast"
         self.repo = repo
+        self.safe = safe_folder(repo)
+        """What has to outlast a command that deletes the rest: `git clean -fdx` does."""
+        self.lock = self.safe / "lock"
         self._reports_lock = self.path / "reports.lock"
         self._saved = 0
 
     def protected(self, task: str) -> Path:
         """Where what a task's commands may not change is kept while it runs."""
-        return self.path / "protected" / task
+        return self.safe / "protected" / task
 
     def create(self) -> None:
         """Makes the folder and tells git to leave it alone.
@@ -57,10 +60,28 @@ class Folder:
         for entry in self.path.iterdir():
             if entry.is_symlink():
                 raise ConfigError(f"{entry} is a symbolic link, which Headgate never makes there: remove it.")
-        files = (self.lock, self.reports, self._reports_lock, self.last_words, self.worker_log, self.ballast)
+        self.safe.mkdir(exist_ok=True)
+        if not self.database.exists():
+            # Task ids start over: what is left of an earlier t1 must not be taken for that of the next one.
+            shutil.rmtree(self.safe / "protected", ignore_errors=True)
+        files = (self.reports, self._reports_lock, self.last_words, self.worker_log, self.ballast)
         if any(path.is_dir() for path in files):
             raise ConfigError(f"{self.path} has folders where Headgate keeps files: move it away.")
         exclude_internal(self.repo)
+
+    def make_again(self) -> None:
+        """Makes the folder itself after a command removed it, or put something else in its place."""
+        if self.path.is_symlink() or not self.path.is_dir():
+            self.path.unlink(missing_ok=True)
+        self.path.mkdir(exist_ok=True)
+
+    def check_lost(self) -> None:
+        """HeadgateError if a command has just deleted the store of the process that works here."""
+        if not self.database.exists() and FileLock(self.lock).is_held():
+            raise HeadgateError(
+                f"A command of the running task has deleted {self.path}."
+                " It is put back when the command ends: try again then."
+            )
 
     def open_worker_log(self) -> IO[bytes]:
         """Where a detached worker writes what it has to say; begun anew when it has grown large."""

@@ -15,7 +15,7 @@ def recall(store: Store, row: TaskRow) -> State:
     state = fold(store.events(row.task.id))
     if not state.text:
         state.task, state.text, state.goal = row.task.id, row.task.text, row.task.goal
-        state.constraints = row.task.constraints
+        state.constraints, state.status = row.task.constraints, row.state
         state.config = {"monorepo": {"package": row.task.package}} if row.task.package else {}
     return state
 

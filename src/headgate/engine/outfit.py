@@ -170,7 +170,7 @@ def protection_for(
     tests: ProtectedTests | None = None,
 ) -> Protected:
     """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
-    kept = folder.path / "protected" / task.id
+    kept = folder.protected(task.id)
     common = folder.repo / os.fsdecode(git(folder.repo, "rev-parse", "--git-common-dir")).rstrip("\n")
     parts: list[Protected] = [protect_git(folder.repo, common, kept / "git")]
     rules = Boundaries(boundaries.globs)

@@ -20,8 +20,8 @@ from headgate.core.events import AnyBody, Event, ReplyReceived
 from headgate.core.task import FINAL_STATES, ImpossibleTransition, Task, TaskState
 from headgate.engine import queue
 from headgate.engine.database import BUSY_MILLISECONDS, RowDamaged, connect, explain, store_errors
-from headgate.engine.recovery import open_store
 from headgate.engine.rows import decode_event, decode_task
+from headgate.engine.storefile import StoreFile
 from headgate.errors import StoreError
 
 VACUUM_MILLISECONDS = 500
@@ -68,7 +68,10 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._db, self._share, self.recovery = open_store(path)
+        self._file = StoreFile(path)
+        self.recovery = self._file.recovery
+        self.owned = False
+        """This process runs a task: its connection counts, whatever a command puts in the file's place."""
         self._queue: SimpleQueue[_Write | None] = SimpleQueue()
         self._writer: threading.Thread | None = None
 
@@ -78,12 +81,31 @@ class Store:
         return (self.recovery.note,) if self.recovery else ()
 
     def close(self) -> None:
+        self._stop_writer()
+        self._file.close()
+
+    def is_lost(self) -> bool:
+        """Whether the file was deleted, or another is in its place."""
+        return self._file.is_lost()
+
+    def put_back(self) -> None:
+        """Writes the file again as this process has it open. Blocks."""
+        self._stop_writer()
+        self._file.put_back()
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        """The connection: to the file that is there now, if another process has put it back."""
+        if not self.owned and self._file.is_replaced():
+            self._stop_writer()
+            self._file.reopen()
+        return self._file.db
+
+    def _stop_writer(self) -> None:
         if self._writer:
             self._queue.put(None)
             self._writer.join()
             self._writer = None
-        self._db.close()
-        self._share.leave()
 
     def add_task(self, make: Callable[[str], Task], created: float, pin: str = "") -> Task:
         """Stores a new task as QUEUED, behind all others, with its pin. `make` is given the id."""
@@ -176,13 +198,14 @@ class Store:
         Only if nobody is in the way: the row itself is gone, and that is what was asked for.
         """
         with store_errors(self.path):
-            self._db.execute(f"PRAGMA busy_timeout = {VACUUM_MILLISECONDS}")
+            db = self._db
+            db.execute(f"PRAGMA busy_timeout = {VACUUM_MILLISECONDS}")
             try:
                 with suppress(sqlite3.OperationalError):  # busy, or no room for a copy
-                    self._db.execute("VACUUM")
-                    self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    db.execute("VACUUM")
+                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             finally:
-                self._db.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+                db.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
 
     def is_cancelled(self, task_id: str) -> bool:
         """Whether somebody asked for the running task to be cancelled."""
@@ -214,13 +237,16 @@ class Store:
         """Every task, oldest first."""
         return self._tasks("ORDER BY n", ())
 
-    def last_ended(self) -> TaskRow | None:
-        """The task that ended last."""
+    def last_event(self, *kinds: str) -> Event | None:
+        """The latest event of these kinds."""
+        marks = ", ".join("?" * len(kinds))
         with store_errors(self.path):
             row = self._db.execute(
-                "SELECT task FROM events WHERE kind = 'task_ended' ORDER BY seq DESC LIMIT 1"
+                "SELECT seq, task, path, turn, at, kind, body FROM events"
+                f" WHERE kind IN ({marks}) ORDER BY seq DESC LIMIT 1",
+                kinds,
             ).fetchone()
-        return self.task(row[0]) if row else None
+            return decode_event(row) if row else None
 
     def latest(self) -> TaskRow | None:
         rows = self._tasks("ORDER BY n DESC LIMIT 1", ())
@@ -238,9 +264,9 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with store_errors(self.path), self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            yield self._db
+        with store_errors(self.path), self._db as db:
+            db.execute("BEGIN IMMEDIATE")
+            yield db
 
     def events(self, task: str | None = None, after: int = 0) -> list[Event]:
         """Events in order, of one task or of all, after a sequence number."""
@@ -264,10 +290,10 @@ class Store:
         self, task: str | None = None, after: int = 0, every: float = 0.2
     ) -> AsyncIterator[Event]:
         """Yields events as any process commits them, for ever."""
-        version = -1
+        version = (-1, -1)
         while True:
             with store_errors(self.path):
-                seen = self._db.execute("PRAGMA data_version").fetchone()[0]
+                seen = (self._db.execute("PRAGMA data_version").fetchone()[0], self._file.openings)
             if seen != version:
                 version = seen
                 for event in self.events(task, after):

@@ -17,6 +17,7 @@ from headgate.errors import HeadgateError
 from headgate.host.workspace import show_path
 
 INTERNAL = ".headgate"
+_SAFE = "headgate"
 # The repository's own configuration must not make git run programs for us, nor look away from files.
 _QUIET = (
     *("-c", "core.fsmonitor=false"),
@@ -103,15 +104,17 @@ class Snapshots:
     def __init__(self, repo: Path) -> None:
         self.repo = repo
         self._one_at_a_time = Lock()
-        self._index = repo / INTERNAL / "snapshot.index"
+        self._folder = safe_folder(repo)
+        self._index = self._folder / "snapshot.index"
 
     @classmethod
     @contextmanager
     def apart(cls, repo: Path) -> "Iterator[Snapshots]":
-        """Snapshots with an index of their own, for a process beside the one that works."""
+        """Snapshots for a process beside the one that works: all that they write is gone with the block."""
         with TemporaryDirectory(prefix="headgate-") as folder:
             snapshots = cls(repo)
             shared, snapshots._index = snapshots._index, Path(folder) / "index"
+            snapshots._folder = Path(folder)
             with suppress(FileNotFoundError):  # then git's own index is what to begin with
                 snapshots._index.write_bytes(shared.read_bytes())
             yield snapshots
@@ -204,15 +207,17 @@ class Snapshots:
 
     @cached_property
     def objects(self) -> Path:
-        """The folder of our own objects, which falls back on the repository's."""
-        objects = self.repo / INTERNAL / "objects"
-        shared = (self.repo / git_path(self.repo, "objects")).resolve()
+        """The folder of our own objects, which falls back on the shared one and on the repository's."""
+        objects, kept = self._folder / "objects", safe_folder(self.repo) / "objects"
+        others = [(self.repo / git_path(self.repo, "objects")).resolve()]
+        if objects != kept:
+            others.append(kept.resolve())
         (objects / "info").mkdir(parents=True, exist_ok=True)
-        alternates, line = objects / "info" / "alternates", os.fsencode(shared) + b"\n"
-        if not alternates.is_file() or alternates.read_bytes() != line:
+        alternates, lines = objects / "info" / "alternates", b"".join(os.fsencode(o) + b"\n" for o in others)
+        if not alternates.is_file() or alternates.read_bytes() != lines:
             # Whole at any moment: another process may have git read it just now.
             draft = alternates.with_name(f"alternates.{os.getpid()}")
-            draft.write_bytes(line)
+            draft.write_bytes(lines)
             draft.replace(alternates)
         return objects
 
@@ -286,6 +291,18 @@ def _addable(path: Path) -> bool:
 def git_path(repo: Path, name: str) -> str:
     """Where git keeps one of its own files; right for worktrees and submodules too."""
     return os.fsdecode(git(repo, "rev-parse", "--git-path", name)).rstrip("\n")
+
+
+def safe_folder(repo: Path) -> Path:
+    """Headgate's folder within git's own, for what has to survive whatever a command does to `.headgate`.
+
+    `git clean -fdx` leaves it alone. A worktree or a submodule has one of its own.
+    """
+    mark = repo / ".git"
+    if mark.is_file():
+        named = mark.read_text(encoding="utf-8", errors="surrogateescape")
+        return repo / named.removeprefix("gitdir:").strip() / _SAFE
+    return mark / _SAFE
 
 
 def exclude_internal(repo: Path) -> None:

@@ -11,6 +11,7 @@ from headgate.config.texts import fill
 from headgate.core.events import CheckFinished, VerifyFinished, VerifyStarted
 from headgate.core.rules import Broken, Fail, Pass, Verdict
 from headgate.core.testfiles import is_code
+from headgate.host.git import INTERNAL
 from headgate.host.protect import Restored
 from headgate.host.protecting import protected_while
 from headgate.run.baseline import RedBefore
@@ -57,6 +58,8 @@ async def run_verification(
     failing = tuple(job.redact(describe(failure)) for failure in found.failures)
     if message and not asked and job.state.round.is_idle(job.state.failures, tree, reason, failing):
         message = fill("verify_unchanged", run_id=job.state.failures[-1].run_id) + "\n\n" + message
+    if message and (lost := [one.sentence() for one in restored if one.path == INTERNAL]):
+        message = "\n".join([message, *lost])
     finished = VerifyFinished(
         run_id=run_id,
         passed=isinstance(found.verdict, Pass),

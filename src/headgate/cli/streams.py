@@ -1,0 +1,1 @@
+"""Standard streams that outlive the terminal they lead to."""

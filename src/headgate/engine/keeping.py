@@ -1,0 +1,65 @@
+"""Headgate's own files in a repository: found out and put back when a command has deleted them.
+
+`git clean -fdx` does that, and so does a script that removes what git ignores. SQLite can still read a file
+that is deleted while it is open, so the process that runs the task has everything that is in the store. What
+the task is measured by (its lock, its baseline, copies of protected files) is in git's own folder.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headgate.core.events import StoreRestored
+from headgate.core.report import build_report
+from headgate.engine.folder import REPORTED, Folder
+from headgate.engine.log import recall
+from headgate.engine.store import Store
+from headgate.host.git import INTERNAL
+from headgate.host.protect import Protected, Restored
+
+_REASON = "Headgate keeps its own files there; the logs of earlier runs and saved outputs are lost"
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Looks after the store of the task that this process runs."""
+
+    folder: Folder
+    store: Store
+    record: Callable[[StoreRestored], None]
+
+    def put_back(self) -> tuple[Restored, ...]:
+        """Puts the store and the reports back if they are gone; returns what there is to say. Blocks."""
+        if not self.store.is_lost():
+            return ()
+        self.folder.make_again()
+        self.store.put_back()
+        if not self.folder.reports.exists():
+            self._write_reports()
+        restored = Restored(INTERNAL, "deleted", _REASON)
+        self.record(StoreRestored(sentence=restored.sentence()))
+        return (restored,)
+
+    def _write_reports(self) -> None:
+        """Every report again, in the order in which the tasks ended."""
+        ended = [recall(self.store, row) for row in self.store.tasks() if row.state in REPORTED]
+        for state in sorted(ended, key=lambda state: state.last_seq):
+            self.folder.write_report(build_report(state), state)
+
+
+class KeepingProtection:
+    """A protection that first looks after Headgate's own files, which the other one writes to."""
+
+    def __init__(self, inner: Protected, keeper: Keeper) -> None:
+        self._inner, self._keeper = inner, keeper
+
+    def begin(self) -> tuple[Restored, ...]:
+        """See Protected."""
+        return (*self._keeper.put_back(), *self._inner.begin())
+
+    def check_and_restore(self) -> tuple[Restored, ...]:
+        """See Protected."""
+        return (*self._keeper.put_back(), *self._inner.check_and_restore())
+
+    def forget(self) -> None:
+        """See Protected."""
+        self._inner.forget()

@@ -1,0 +1,56 @@
+"""Whether the queue is paused. Nothing stores that: it follows from how the last task came to rest."""
+
+from dataclasses import dataclass
+
+from headgate.core.events import ApplyRefused, TaskEnded
+from headgate.core.pausing import holds_up
+from headgate.engine.store import Store
+
+RESTS = ("task_ended", "proposal_made", "apply_refused")
+"""The events by which a task comes to rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Why the tasks in the queue are not carried out."""
+
+    seq: int
+    """The number of the event that paused it."""
+    failed: str
+    """The id of the task that the environment failed."""
+    why: str
+    head: str
+    """The id of the first task in the queue."""
+    ended: bool
+    """Whether the failed task ended; otherwise it is a proposal again."""
+
+    def sentence(self) -> str:
+        """Why it is paused, and what goes on with it."""
+        again = f"submit --resume {self.failed}" if self.ended else f"apply {self.failed}"
+        how = f"{self.failed} ended INFRA_ERROR" if self.ended else f"{self.failed} could not be applied"
+        return (
+            f"The queue is paused: {how}: {self.why.rstrip('.')}."
+            f" headgate submit --resume {self.head} goes on with the queue;"
+            f" headgate {again} also tries {self.failed} again."
+        )
+
+
+def find_pause(store: Store) -> Pause | None:
+    """The pause, if the last task that came to rest failed for a reason that holds up the next in the queue.
+
+    A task that was queued after that is no reason to call the queue paused: it asked for another try.
+    """
+    head, rest = store.head(), store.last_event(*RESTS)
+    if head is None or rest is None or head.created > rest.at or store.running():
+        return None
+    failed = store.task(rest.task)
+    match rest.body:
+        case TaskEnded(state="INFRA_ERROR", reason=reason, summary=summary):
+            why, ended = summary.partition("\n")[0].rpartition("not the work: ")[2], True
+        case ApplyRefused(reason=reason, detail=why):
+            ended = False
+        case _:
+            return None
+    if failed is None or not holds_up(reason, failed.task, head.task):
+        return None
+    return Pause(rest.seq, rest.task, why, head.task.id, ended)

@@ -1,0 +1,88 @@
+"""One outage fails one task: the rest of the queue waits until somebody goes on with it."""
+
+import json
+from pathlib import Path
+
+from processes import call, ended, is_idle, line_with, reports, start, states, until
+
+DOWN = "- error: {kind: unavailable, message: Nothing listens at localhost.}\n" * 2
+UP = "- calls: [{stage_done: {stage: work, summary: Done.}}]\n"
+
+
+def make(repo: Path) -> None:
+    """A repository whose model is down."""
+    flow = "flow:\n  - {id: work, prompt: Do it., budget: {waits: 1, backoff: 0}}\n"
+    (repo / "agent.yaml").write_text(f"model: script:script.yaml\n{flow}")
+    (repo / "script.yaml").write_text(DOWN)
+
+
+async def test_one_outage_pauses_the_queue(repo: Path) -> None:
+    make(repo)
+    for number in (1, 2, 3):
+        assert (await call(repo, "submit", "--no-start", f"task {number}"))[1] == f"t{number}\n"
+    assert await call(repo, "submit", "--resume", "t1") == (0, "t1\n", "")
+    await until(lambda: states(repo)["t1"] == "INFRA_ERROR" and is_idle(repo))
+    assert states(repo) == {"t1": "INFRA_ERROR", "t2": "QUEUED", "t3": "QUEUED"}
+
+    code, out, _ = await call(repo, "tasks")
+    *_, last = out.splitlines()
+    assert (code, last.startswith("The queue is paused: t1 ended INFRA_ERROR: Nothing listens")) == (
+        0,
+        True,
+    ), last
+    assert "headgate submit --resume t2 goes on with the queue" in last
+    assert "headgate submit --resume t1 also tries t1 again" in last
+    code, out, err = await call(repo, "tasks", "--json")
+    assert [(row["id"], row["position"]) for row in json.loads(out)] == [("t1", None), ("t2", 1), ("t3", 2)]
+    assert err == last + "\n"
+    code, out, _ = await call(repo, "watch", "t3")
+    assert (code, out.splitlines()[-2:]) == (3, ["Task t3 is queued.", last])
+
+    # A run behind a paused queue tries once, and does not wait for ever.
+    code, out, err = await call(repo, "run", "--json", "task 4")
+    assert code == 3
+    assert states(repo) == {"t1": "INFRA_ERROR", "t2": "INFRA_ERROR", "t3": "QUEUED", "t4": "QUEUED"}
+    report = json.loads(out.splitlines()[-1])
+    assert (report["task_id"], report["state"], report["status"]) == ("t4", "QUEUED", "pending")
+    assert "The queue is paused: t2 ended INFRA_ERROR" in err
+
+    # The server is back: for the tasks that go on, and for a new one that tries the failed one again.
+    (repo / "script.yaml").write_text(UP)
+    assert (await call(repo, "submit", "--resume", "t1", "Carefully."))[1] == "t5\n"
+    ends = {"t1": "INFRA_ERROR", "t2": "INFRA_ERROR", "t3": "SUCCESS", "t4": "SUCCESS", "t5": "SUCCESS"}
+    await until(lambda: states(repo) == ends and is_idle(repo))
+    shown = json.loads((await call(repo, "show", "t5", "--json"))[1])
+    assert (shown["resumes"], shown["text"]) == ("t1", "task 1\n\nCarefully.")
+    assert "paused" not in (await call(repo, "tasks"))[1]
+    assert [report["task_id"] for report in reports(repo)] == ["t1", "t2", "t3", "t4", "t5"]
+
+
+async def test_a_run_whose_own_task_fails_leaves_the_queue_alone(repo: Path) -> None:
+    make(repo)
+    (repo / "gate.yaml").write_text("- {text: Done., delay: 600}\n")
+    run = await start(repo, "run", "one", "--model", "script:gate.yaml")
+    await line_with(run.stderr, "Task t1 started")
+    assert (await call(repo, "submit", "two"))[1] == "t2\n"
+    assert (await call(repo, "submit", "three"))[1] == "t3\n"
+    assert (await call(repo, "cancel", "t1"))[0] == 0
+    await ended(run)
+    await until(lambda: states(repo)["t2"] == "INFRA_ERROR" and is_idle(repo))
+    assert states(repo) == {"t1": "CANCELLED", "t2": "INFRA_ERROR", "t3": "QUEUED"}
+    code, out, err = await call(repo, "run", "--resume", "t3")
+    assert (code, states(repo)["t3"]) == (3, "INFRA_ERROR"), out
+    assert "paused" not in err
+
+
+async def test_what_cannot_be_resumed(repo: Path) -> None:
+    assert (await call(repo, "submit", "--no-start", "one"))[1] == "t1\n"
+    words = await call(repo, "submit", "--resume", "t1", "And quickly.")
+    assert words == (
+        2,
+        "",
+        "headgate: Task t1 has not ended and goes on as it was submitted: leave TEXT out.\n",
+    )
+    idle = await call(repo, "submit", "--resume", "t1", "--no-start")
+    assert idle == (2, "", "headgate: Task t1 is queued already: leave --no-start out.\n")
+    assert (await call(repo, "run", "--resume", "t1"))[0] == 0
+    over = await call(repo, "submit", "--resume", "t1")
+    assert over == (2, "", "headgate: Task t1 is over (SUCCESS): submit a new one with headgate run.\n")

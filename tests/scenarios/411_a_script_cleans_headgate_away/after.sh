@@ -1,0 +1,1 @@
+echo mine >> n.txt

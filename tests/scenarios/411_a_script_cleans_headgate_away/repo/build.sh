@@ -1,0 +1,2 @@
+git clean -fdxq
+echo built > out.log

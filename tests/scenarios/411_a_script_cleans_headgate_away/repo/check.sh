@@ -1,0 +1,1 @@
+grep -q 3 n.txt
