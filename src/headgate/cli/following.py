@@ -78,7 +78,7 @@ async def follow_task(
         began = progress.state.last_seq
         phases.to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
         interrupts = Interrupts(engine, task, progress)
-        on_interrupt(interrupts.cancel, interrupts.last_words)
+        on_interrupt(interrupts.cancel, interrupts.last_words, interrupts.hang_up)
         number = None if as_json else task.benchmark
         report: Report | None = None
         try:
@@ -112,7 +112,7 @@ async def follow_task(
 
 
 class Interrupts:
-    """What Ctrl-C does, wherever the task runs or waits."""
+    """What Ctrl-C and a closed terminal do, wherever the task runs or waits."""
 
     def __init__(self, engine: Engine, task: Task, progress: Progress) -> None:
         self._engine, self._task, self._progress = engine, task, progress
@@ -132,6 +132,10 @@ class Interrupts:
         self._progress.print_now(
             f"Cancelling task {name}; what it has changed so far stays. Ctrl-C again quits at once"
         )
+
+    def hang_up(self) -> None:
+        """The terminal is closed: nobody watches, and the task goes on."""
+        self._progress.__exit__()
 
     def last_words(self) -> str:
         """The second one: what is true when this process is gone."""

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import click
 
 from headgate import __version__
+from headgate.cli.streams import outlive_terminal
 from headgate.errors import ConfigError, HeadgateError
 
 EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 3, 130, 141
@@ -158,6 +159,7 @@ def cli() -> None:
 def main(argv: list[str] | None = None) -> NoReturn:
     """Runs a command line and exits with its code. A command may return its exit code."""
     fill_closed_streams()
+    outlive_terminal()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from traceback import print_exception
 
 import click
 
-from headgate.cli.interrupts import SIGNALS, quit_at_once
+from headgate.cli.interrupts import work_on
 from headgate.cli.options import find_repo, repo_option
 from headgate.engine.engine import Engine
 from headgate.engine.folder import Folder
@@ -26,13 +25,8 @@ def command(lock: int | None, repo: Path | None) -> None:
 
 
 async def work(root: Path, descriptor: int | None) -> None:
-    """Drains the queue.
-
-    A signal ends the process with the command that it runs, and cancels nothing: nobody asked for that. The
-    next process goes on with the task.
-    """
-    for number in SIGNALS:
-        signal.signal(number, quit_at_once)
+    """Drains the queue."""
+    work_on()
     lock = FileLock(Folder(root).lock)
     if descriptor is not None and not lock.adopt(descriptor):
         raise click.UsageError("--lock does not name the repository's lock.")
