@@ -10,7 +10,7 @@ import click
 from headgate.cli import benchmark
 from headgate.cli.following import EXIT_CODES, follow_task
 from headgate.cli.lookup import find_task
-from headgate.cli.submission import Submission, say_once, submission_options
+from headgate.cli.submission import Submission, describe_boundaries, say_once, submission_options
 from headgate.core.task import Constraints, Options, Task
 from headgate.engine.engine import RETRIED_STATES, Engine
 from headgate.errors import ConfigError
@@ -74,7 +74,8 @@ def take_up(engine: Engine, task_id: str, submission: Submission) -> Task:
     """The task to follow: the one that is named, if it has yet to end, or a new one that tries it again."""
     row = find_task(engine.store, task_id)
     if row.state in RETRIED_STATES:
-        return engine.retry(row.task.id, submission.constraints, submission.options)
+        again = engine.retry(row.task.id, submission.constraints, submission.options)
+        return describe_boundaries(engine, again)
     if row.state == "PROPOSED":
         raise ConfigError(
             f"Task {row.task.id} is a proposal: headgate apply {row.task.id} goes on with it, "

@@ -30,12 +30,15 @@ class Submission:
     """What the user should know about the configuration."""
 
     def submit_to(self, engine: Engine) -> Task:
-        """The new task. What its boundaries mean, and which of them hold nothing, is said at once."""
         assert self.text is not None
-        task = engine.submit(self.text, self.constraints, self.options)
-        for line in engine.describe_boundaries(task):
-            click.echo(printable(line), err=True)
-        return task
+        return describe_boundaries(engine, engine.submit(self.text, self.constraints, self.options))
+
+
+def describe_boundaries(engine: Engine, task: Task) -> Task:
+    """Says at once what a new task's boundaries mean, and which of them protect nothing; returns the task."""
+    for line in engine.describe_boundaries(task):
+        click.echo(printable(line), err=True)
+    return task
 
 
 def submission_options(*, text_required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
