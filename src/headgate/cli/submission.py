@@ -53,17 +53,15 @@ class Submission:
         if resume is not None:
             return self._resume(engine, resume)
         assert self.text is not None
-        task = engine.submit(self.text, self.constraints, self.options)
-        for line in engine.describe_boundaries(task):
-            click.echo(printable(line), err=True)
-        return task
+        return describe_boundaries(engine, engine.submit(self.text, self.constraints, self.options))
 
     def _resume(self, engine: Engine, task_id: str) -> Task:
         """The task that is named, if it has yet to end, or a new one that tries it again."""
         row = find_task(engine.store, task_id)
         name = row.task.id
         if row.state in RETRIED_STATES:
-            return engine.retry(name, self.constraints, self.options, self.text or "")
+            again = engine.retry(name, self.constraints, self.options, self.text or "")
+            return describe_boundaries(engine, again)
         if row.state == "PROPOSED":
             raise ConfigError(
                 f"Task {name} is a proposal: headgate apply {name} goes on with it, "
@@ -79,6 +77,13 @@ class Submission:
         if (self.options.model_copy(update=same), self.constraints) != (Options(), Constraints()):
             raise ConfigError(f"Task {name} goes on as it was submitted: leave the other options out.")
         return row.task
+
+
+def describe_boundaries(engine: Engine, task: Task) -> Task:
+    """Says at once what a new task's boundaries mean, and which of them protect nothing; returns the task."""
+    for line in engine.describe_boundaries(task):
+        click.echo(printable(line), err=True)
+    return task
 
 
 def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from headgate.core.testfiles import is_code, is_test
@@ -53,14 +53,16 @@ class FolderLooks:
             return bool(modules) or not tests
         if not modules:
             return False
-        if self._is_imported(folder):
+        outside = self._outside(folder)
+        if self._is_imported(folder, outside):
             return True
         if not tests:
             return False
+        names = {part for path in outside for part in (*path.split("/")[:-1], _stem(path))}
         return (
             any(is_test(path[len(folder) + 1 : path.rfind("/") + 1] + "x") for path in tests)
             or not {_stem(path) for path in modules}.isdisjoint(map(_subject, tests))
-            or not any(self._uses_outside(path, folder) for path in sorted(tests)[:MAX_READ])
+            or not any(self._uses_outside(path, folder, names) for path in sorted(tests)[:MAX_READ])
         )
 
     def _is_test(self, path: str, folder: str) -> bool:
@@ -75,21 +77,18 @@ class FolderLooks:
         outside = (path for path in self.start if is_code(path) and not path.startswith(f"{folder}/"))
         return [path for path in outside if not is_test(self.start[path]) and not self.is_named(path)]
 
-    def _is_imported(self, folder: str) -> bool:
+    def _is_imported(self, folder: str, outside: Sequence[str]) -> bool:
         name = re.escape(folder.rpartition("/")[2])
         imports = re.compile(
             rf"^\s*(?:from|import)\s+(?:[\w.]+\.)?{name}\b"
             rf"|[\"'](?:[^\"'\n]*/)?{name}(?:/[^\"'\n]*)?[\"']",
             re.MULTILINE | re.IGNORECASE,
         )
-        outside = self._outside(folder)[:MAX_READ]
-        return any(imports.search(self.read(self.start[path])) for path in outside)
+        return any(imports.search(self.read(self.start[path])) for path in outside[:MAX_READ])
 
-    def _uses_outside(self, path: str, folder: str) -> bool:
-        """Whether a test imports a module of the repository that lies outside of its folder."""
+    def _uses_outside(self, path: str, folder: str, names: Set[str]) -> bool:
+        """Whether a test imports one of the modules that lie outside of its folder."""
         text = self.read(self.start[path])
-        outside = self._outside(folder)
-        names = {part for other in outside for part in (*other.split("/")[:-1], _stem(other))}
         if any(name.partition(".")[0].lower() in names for name in _IMPORT.findall(text)):
             return True
         targets = (posixpath.normpath(f"{path}/../{word.lower()}") for word in _RELATIVE.findall(text))
