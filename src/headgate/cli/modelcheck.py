@@ -188,7 +188,7 @@ async def _check_reply(
         yield Finding("model name", "note", f'the server answers to "{name}", though it does not list it')
     if len(pieces) > 1:
         yield Finding("streaming", "ok", f"a reply came in {len(pieces)} pieces")
-    else:
+    elif provider_of(settings.model) != "ollama":  # it sends every call in one piece, as it should
         yield Finding(
             "streaming", "note", "a reply came in one piece: a task's progress will be less visible"
         )
