@@ -1,6 +1,7 @@
 """The command line's frame: help, errors as one line, exit codes."""
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -238,4 +239,4 @@ def test_a_local_name_goes_to_no_hosted_service(repo: Path, subcommand: str) -> 
     assert done.stderr.startswith(
         'headgate: OpenAI has no model "qwen3-coder", and no other server is named.'
     )
-    assert headgate(repo, "tasks").stdout.strip() in ("", "No tasks.")
+    assert json.loads(headgate(repo, "tasks", "--json").stdout) == []

@@ -189,7 +189,7 @@ async def _check_reply(
     count = sum(bool(piece.text or piece.reasoning or piece.arguments) for piece in pieces)
     if count > 1:
         yield Finding("streaming", "ok", f"a reply came in {count} pieces")
-    else:
+    elif provider_of(settings.model) != "ollama":  # it sends every call in one piece, as it should
         yield Finding(
             "streaming", "note", "a reply came in one piece: a task's progress will be less visible"
         )
