@@ -5,9 +5,9 @@ import pytest
 from headgate.core import events as ev
 from headgate.core.flow import Flow, Stage
 from headgate.core.milestones import milestone
-from headgate.core.report import write_summary
 from headgate.core.runrecord import RunRecord
 from headgate.core.state import State
+from headgate.core.summary import write_summary
 from headgate.core.task import Constraints
 
 STARTED = ev.TaskStarted(

@@ -2,8 +2,9 @@
 
 from headgate.core import events as ev
 from headgate.core.flow import Flow, Stage
-from headgate.core.report import build_report, render_markdown, write_summary
+from headgate.core.report import build_report, render_markdown
 from headgate.core.state import State
+from headgate.core.summary import write_summary
 from headgate.core.task import Constraints
 
 STARTED = ev.TaskStarted(

@@ -6,8 +6,9 @@ import click
 
 from headgate.cli.interrupts import EXIT_CANCELLED
 from headgate.cli.live import printable
-from headgate.core.report import Report, last_words
+from headgate.core.report import Report
 from headgate.core.state import State
+from headgate.core.summary import last_words
 from headgate.core.task import Options, TaskState
 
 BLOCK_TEST_EDITS = ("HEADGATE_BLOCK_TEST_EDITS", "LOCALCODE_BLOCK_TEST_EDITS")

@@ -7,7 +7,8 @@ import click
 from headgate.cli.following import print_diff
 from headgate.cli.lookup import find_task, open_store
 from headgate.cli.options import find_repo, repo_option
-from headgate.core.report import WHY_NOT_IN_DIFF, build_report
+from headgate.core.report import build_report
+from headgate.core.summary import WHY_NOT_IN_DIFF
 from headgate.engine.diffs import diff_of
 from headgate.engine.log import recall
 

@@ -1,29 +1,21 @@
-"""What is told about a finished task: the report, the summary, and the page that holds both."""
+"""The report of a task, and the page that holds it."""
 
-import re
-from collections import Counter
-from collections.abc import Sequence
 from copy import copy
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from headgate.core import events as ev
-from headgate.core.boundaries import boundary_problems
 from headgate.core.cutting import shorten
-from headgate.core.events import Note
-from headgate.core.milestones import say_reason
 from headgate.core.report_check import ERROR_CHARS, REQUIRED, report_problems
 from headgate.core.settings import package_of
-from headgate.core.stagestate import StageState, say_refusal
 from headgate.core.state import State
+from headgate.core.summary import all_warnings, last_note, last_words, say_final_turns
 from headgate.core.task import Constraints, TaskState, parse_task_text
-from headgate.core.words import times
 
-SUMMARY_CHARS, NOTE_CHARS, STEP_CHARS = 300, 2_000, 500
-"""What is shown of the model's words: in the summary, of a stage's note, and of one step or decision."""
+NOTE_CHARS, STEP_CHARS = 2_000, 500
+"""What is shown of the model's words: of a stage's note, and of one step or decision."""
 MOST_ITEMS = 20
-WHY_NOT_IN_DIFF = "inside a submodule or another repository, where git diff shows it, or very large"
 
 
 class FailureReport(BaseModel):
@@ -133,7 +125,7 @@ def build_report(state: State) -> Report:
         reason=state.reason,
         summary=_summary(state) if told else "",
         model_says=last_words(state) if told else "",
-        model_says_accepted=_last_note(state).accepted,
+        model_says_accepted=last_note(state).accepted,
         answer=state.answer if state.status == "SUCCESS" and not state.files_changed else "",
         error=error,
         constraints=state.constraints,
@@ -146,7 +138,7 @@ def build_report(state: State) -> Report:
         replans=state.replans,
         replan_max=state.flow.replan_max if state.flow else 0,
         final_turns=tuple(state.final_turns),
-        warnings=_warnings(state) if told else (),
+        warnings=all_warnings(state) if told else (),
         hypotheses=state.hypotheses if told else "",
         traceback=state.traceback,
         failures=tuple(
@@ -195,175 +187,6 @@ def _summary(state: State) -> str:
     if state.status == "PROPOSED" and state.refusal:
         return f"Not applied, and nothing was changed: {state.refusal}\n{state.summary}"
     return state.summary
-
-
-def write_summary(
-    state: State,
-    ending: TaskState,
-    reason: str,
-    detail: str,
-    files: tuple[str, ...],
-    after_review: tuple[str, ...] = (),
-    not_in_diff: tuple[str, ...] = (),
-) -> str:
-    """What was done, why, and how it was verified. What the model says and what was measured stay apart."""
-    if ending == "CANCELLED":
-        return ""  # what was attempted in a cancelled task is not documented
-    answered = ending == "SUCCESS" and not files and bool(state.answer)
-    said = "" if answered else last_words(state)  # the answer is shown by itself
-    lines = [_headline(state, ending, reason, detail, answered)]
-    mute = state.feedback["text_only"] + state.feedback["bad_reply"]
-    if ending == "STUCK" and not state.tool_calls and mute > 1:
-        lines.append(
-            "No call of the model could be carried out: headgate doctor shows how it can call tools."
-        )
-    weakened = state.warning("tests_weakened") if "tests_weakened" in state.reviews else ""
-    if weakened:
-        lines.append(f"Warning: {weakened}.")
-    if said and state.config.get("task_output_mode") != "runtime":
-        lines.append(f"{_say_source(state)}: {shorten(said, SUMMARY_CHARS)}")
-        if claims_passing(said) and not state.passing_run:
-            lines.append(
-                f"{state.asked_pass} passed when the model asked for it; the result itself is not verified."
-                if state.asked_pass
-                else "No verification run has passed: that tests pass is the model's claim alone."
-            )
-    if ending not in ("SUCCESS", "PROPOSED"):
-        lines += [f"Final turn forced: {reasons}." for reasons in [say_final_turns(state)] if reasons]
-    lines += _answers(state)
-    if ending == "PROPOSED":
-        lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
-    else:
-        lines.append(f"Changed: {', '.join(files)}." if files else "No file was changed.")
-    if after_review:
-        lines.append(f"Changed after the review, because verification failed: {', '.join(after_review)}.")
-    if not_in_diff:
-        lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
-    lines += _steps_left(state)
-    lines += [f"Warning: {warning}." for warning in _warnings(state) if warning != weakened]
-    ended_runs = state.runs.ended_of(state.run_ids)
-    if ended_runs and ending != "SUCCESS":
-        lines += _list_runs(ended_runs)
-    return "\n".join(lines)
-
-
-def _warnings(state: State) -> tuple[str, ...]:
-    """Boundaries that protected nothing, and what the model left as it was after it heard of it."""
-    problems = boundary_problems(state.unenforced, state.unmatched)
-    return (*(problem.removesuffix(".") for problem in problems), *state.warnings)
-
-
-def _list_runs(run_ids: Sequence[str]) -> list[str]:
-    """How many there were, and the log that matters most; the page and the report name them all."""
-    count = f"{len(run_ids)} verification runs; the last log is" if len(run_ids) > 1 else "Verification log:"
-    return [f"{count} .headgate/runs/{run_ids[-1]}/combined.log."]
-
-
-def _answers(state: State) -> list[str]:
-    """What came of the whole answers that were asked for."""
-    if not state.candidates:
-        return []
-    counts = Counter(tried.verdict for tried in state.candidates)
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    passed = next((tried.place for tried in state.candidates if tried.verdict == "passed"), "")
-    kept = f"kept is the one for {passed}" if passed else "none was kept"
-    failing = state.opening.failing if state.opening else ()
-    more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
-    began = [f"It began with a failing check: {failing[0].split(' (')[0]}{more}."] if failing else []
-    return [*began, f"Answers tried: {len(state.candidates)} ({told}); {kept}."]
-
-
-def _steps_left(state: State) -> list[str]:
-    """Steps of the plan that were not done, where the runtime carries them out one by one."""
-    if state.flow is None or not any(stage.foreach for stage in state.flow.stages):
-        return []
-    left = [
-        f"{item.id} ({item.status}{f': {item.reason}' if item.reason else ''})"
-        for item in state.plan
-        if item.status != "completed"
-    ]
-    return [f"Steps not done: {', '.join(left)}."] if left else []
-
-
-_CLAIM = re.compile(
-    r"\b(?:tests?|checks?|suite|build|verification)\b[^.!?]{0,40}\b(?:pass(?:es|ed|ing)?|green|succeed(?:s|ed)?)\b"
-    r"|\bpass(?:es|ed|ing)?\b[^.!?]{0,20}\b(?:tests?|checks?|suite)\b|\bverified\b",
-    re.IGNORECASE,
-)
-
-
-def claims_passing(text: str) -> bool:
-    """Whether a text says that tests pass."""
-    return bool(_CLAIM.search(text))
-
-
-def last_words(state: State) -> str:
-    """What the model itself said at the end of the last stage: what it said earlier is no result."""
-    return " ".join(_last_note(state).summary.split())
-
-
-def _last_note(state: State) -> Note:
-    """The model's latest note on the last stage; an empty one where it said nothing."""
-    said = _last_said(state)
-    return (said.note if said else None) or Note()
-
-
-def _last_said(state: State) -> StageState | None:
-    """The latest attempt at the last stage in which the model said something about its work."""
-    flow = state.flow
-    attempts = [each for each in state.stages.values() if flow is None or each.stage != flow.replan.id]
-    last = attempts[-1].stage if attempts else ""
-    if flow and any(stage.id == last and stage.candidates for stage in flow.stages):
-        return None  # what such a stage leaves is the runtime's own note
-    said = (each for each in reversed(attempts) if each.stage == last and each.note and each.note.summary)
-    return next(said, None)
-
-
-def _say_source(state: State) -> str:
-    said = _last_said(state)
-    if said is None or said.done:
-        return "The model says"
-    return f"The model's own conclusion (not accepted: {say_refusal(said.refusal)})"
-
-
-def say_final_turns(state: State) -> str:
-    """Why the model was made to conclude, in words and by slug, each reason once; empty if it was not."""
-    counts = Counter(state.final_turns)
-    return ", ".join(
-        f"{say_reason(slug)} ({slug}{f', {times(count)}' if count > 1 else ''})"
-        for slug, count in counts.items()
-    )
-
-
-def _headline(state: State, ending: TaskState, reason: str, detail: str, answered: bool = False) -> str:
-    match ending:
-        case "SUCCESS" if state.passing_run:
-            return f"Verified by {state.passing_run}."
-        case "SUCCESS" if answered:
-            return "Answered."
-        case "SUCCESS":
-            flow_verifies = state.flow is None or state.flow.checks.verify
-            why = "no verification steps are configured" if flow_verifies else "this flow has no verification"
-            return f"Not verified: {why}."
-        case "STUCK" if reason == "verify_loops":
-            return f"Verification failed {times(state.verify_loops)}; the last failure: {state.last_failure}"
-        case "STUCK" if reason == "no_progress" and state.idle_rounds:
-            return (
-                f"Stuck: nothing was changed in {state.idle_rounds} rounds, and verification still fails:"
-                f" {state.last_failure}"
-            )
-        case "STUCK" if reason.startswith("limit_"):
-            return f"Stuck: {say_reason(reason)}{f' ({detail})' if detail else ''}."
-        case "STUCK":
-            return detail or f"Stuck: {say_reason(reason)}."
-        case "INFRA_ERROR":
-            return f"The environment failed, not the work: {detail or say_reason(reason)}"
-        case "PROPOSED":
-            return "A proposal: nothing was written, nothing was verified."
-        case "CANCELLED":
-            return "Cancelled."
-        case _:
-            return ending
 
 
 def render_markdown(report: Report, state: State) -> str:

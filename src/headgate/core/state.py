@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from headgate.core import events as ev
 from headgate.core.branching import with_status, written_since
 from headgate.core.flow import Ending, Flow
+from headgate.core.flowphase import REVIEWS, Phase, next_phase
 from headgate.core.messages import Usage
 from headgate.core.phasefold import follow_phase
 from headgate.core.phases import PhaseState
@@ -15,58 +16,6 @@ from headgate.core.rounds import Failure, Round
 from headgate.core.runrecord import RunRecord
 from headgate.core.stagestate import UNUSABLE, StageState
 from headgate.core.task import Constraints, TaskState
-
-REVIEWS = ("diff_scope", "tests_touched", "tests_weakened")
-"""Checks on the diff that go back to the model once."""
-Phase = Literal[
-    "returned",
-    "revising",
-    "revised",
-    "stages",
-    "verifying",
-    "verified",
-    "failed",
-    "replanning",
-    "replanned",
-    "mending",
-    "mended",
-    "proposed",
-    "applying",
-    "applied",
-]
-"""Where in its flow a task is: in its stages, or where in the debug loop behind them."""
-
-
-def _next_phase(state: "State", body: ev.AnyBody) -> Phase:
-    match body:
-        case ev.CheckFinished(check=check, verdict="fail", final=False) if (
-            check in REVIEWS and len(state.findings(check)) == 1
-        ):
-            return "returned"
-        case ev.StageStarted(reason="review"):
-            return "revising"
-        case ev.StageEnded() if state.phase == "revising":
-            return "revised"
-        case ev.VerifyStarted(asked=False):
-            return "verifying"
-        case ev.VerifyFinished(asked=False):
-            return "verified" if body.passed else "failed"
-        case ev.ReplanStarted(item=""):
-            return "replanning"
-        case ev.StageEnded() if state.phase == "replanning":
-            return "replanned"
-        case ev.StageStarted(reason="check_failed"):
-            return "mending"
-        case ev.FixAttempted():
-            return "mended"
-        case ev.ProposalMade() | ev.ApplyRefused():
-            return "proposed"
-        case ev.ApplyStarted():
-            return "applying"
-        case ev.ApplyFinished():
-            return "applied"
-        case _:
-            return state.phase
 
 
 @dataclass
@@ -307,7 +256,7 @@ class State:
                 self.feedback[slug.replace("nudge_", "loop_")] += 1
             case _:
                 pass
-        self.phase = _next_phase(self, event.body)
+        self.phase = next_phase(self.phase, event.body, first_finding=self._is_first_finding(event.body))
         self.phases = follow_phase(self.phases, event.body)
         self.runs.apply(event.body)
         if stage:
@@ -364,6 +313,9 @@ class State:
         cut = self.cut.describe() if self.cut else ""
         found = (*map(self.warning, self.reviews), *self.runs.warnings, *dict.fromkeys(self.losses), cut)
         return tuple(filter(None, found))
+
+    def _is_first_finding(self, body: ev.AnyBody) -> bool:
+        return isinstance(body, ev.CheckFinished) and len(self.findings(body.check)) == 1
 
     def findings(self, check: str) -> list[str]:
         """What a look at the diff has found so far."""

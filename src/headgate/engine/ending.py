@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from headgate.checks.retention import prune_runs
 from headgate.core.events import AnyBody, ApplyRefused, ProposalMade, TaskEnded
-from headgate.core.report import Report, build_report, report_events, write_summary
+from headgate.core.report import Report, build_report, report_events
 from headgate.core.rules import Decision
+from headgate.core.summary import write_summary
 from headgate.core.task import Task, TaskState
 from headgate.engine.folder import Folder
 from headgate.engine.log import TaskLog
