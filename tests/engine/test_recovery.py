@@ -60,7 +60,7 @@ async def fill(store: Store) -> None:
         token = f"token{number:03} "
         text = token * (1200 if number % 5 == 0 else 60)
         return store.add_task(
-            lambda task_id: Task(id=task_id, text=text, goal="g"), created=float(number) + 0.5
+            lambda task_id: Task(id=task_id, text=text, goal="g"), created=float(number) + 0.5, pin=token
         ).id
 
     async def work(task: str, turns: int, state: TaskState | None) -> None:
@@ -209,6 +209,7 @@ def check(original: Original, damaged: bytes, path: Path, exact: bool) -> int:
     for task in untouched:
         old, new = original.rows[task], rows[task]
         assert (new.task, new.created) == (old.task, old.created)
+        assert store.pin(task) == ("" if old.state in FINAL_STATES else f"token{int(task[1:]):03} ")
         if old.state in FINAL_STATES or (old.state == "QUEUED" and not old.applying):
             assert new.state == old.state
         elif new.state == "INFRA_ERROR":

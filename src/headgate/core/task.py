@@ -75,9 +75,9 @@ class Constraints(BaseModel):
 class Options(BaseModel):
     """What was asked for besides the text. It holds for the task, whichever process runs it.
 
-    Keys are never among it: they, and the rest of the environment, are those of the process that runs the
-    task. A worker inherits them from the process that started it; a process that holds the repository's lock
-    already uses its own.
+    Keys are never among it: they, and what commands see of the environment, are those of the process that
+    runs the task. A worker inherits them from the process that started it; a process that holds the
+    repository's lock already uses its own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

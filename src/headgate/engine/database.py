@@ -64,7 +64,7 @@ def _attempts(db: sqlite3.Connection) -> None:
 
 def _pins(db: sqlite3.Connection) -> None:
     """`pin` is what a task was submitted with (see `config.pinning`), until it has ended."""
-    db.execute("ALTER TABLE tasks ADD COLUMN pin TEXT NOT NULL DEFAULT ''")
+    db.execute("ALTER TABLE tasks ADD COLUMN pin TEXT")
 
 
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [

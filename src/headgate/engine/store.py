@@ -120,7 +120,7 @@ class Store:
         """What a task was submitted with, as `config.pinning` wrote it; empty once the task has ended."""
         with store_errors(self.path):
             row = self._db.execute("SELECT pin FROM tasks WHERE n = ?", (_number(task_id),)).fetchone()
-        return str(row[0]) if row else ""
+        return str(row[0] or "") if row else ""
 
     def claim(self) -> Task | None:
         """Makes the first task in the queue RUNNING and returns it; only the holder of the lock may ask.
