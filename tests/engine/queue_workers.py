@@ -39,6 +39,13 @@ CREATE TRIGGER moved AFTER UPDATE OF state ON tasks BEGIN
 CREATE TRIGGER removed AFTER DELETE ON tasks BEGIN
     INSERT INTO audit (n, old, new) VALUES (old.n, old.state, NULL); END;
 """
+STEPS = "SELECT COUNT(*) FROM audit"
+COVERED = """
+SELECT EXISTS (SELECT 1 FROM audit WHERE old = 'QUEUED' AND new IS NULL) AND EXISTS (
+    SELECT 1 FROM audit AS applied JOIN audit AS begun ON begun.n = applied.n AND begun.step > applied.step
+    WHERE applied.old = 'PROPOSED' AND applied.new = 'QUEUED' AND begun.new = 'RUNNING')
+"""
+"""Whether a queued task was removed, and a proposal that was queued again was begun."""
 ENDS: tuple[TaskState, ...] = ("SUCCESS", "STUCK", "CANCELLED", "INFRA_ERROR", "PROPOSED", "PROPOSED")
 PROCESSES = 4
 
@@ -182,6 +189,12 @@ def failures(pids: list[int]) -> Iterator[int]:
             yield status
 
 
+def look(database: Path, question: str) -> int:
+    """A number out of the audit. The connection is closed at once: a fork must not inherit it."""
+    with closing(sqlite3.connect(database, timeout=60)) as db:
+        return int(db.execute(question).fetchone()[0])
+
+
 def main(kind: str, folder: Path, seed: int, kills: int) -> int:
     choose = random.Random(seed)
     worker: type[StoreWorker | EngineWorker] = StoreWorker if kind == "store" else EngineWorker
@@ -193,10 +206,14 @@ def main(kind: str, folder: Path, seed: int, kills: int) -> int:
         db.executescript(AUDIT)
     pids = [start(worker, folder, choose.randrange(2**32)) for _ in range(PROCESSES)]
     try:
-        for _ in range(kills):
-            time.sleep(choose.uniform(0.0, 0.1 if kind == "store" else 0.5))
-            if any(failures(pids)):
-                return 1
+        # However slow the machine is: a kill comes after a few steps, and the last when enough has happened.
+        while kills > 0 or (kind == "store" and not look(database, COVERED)):
+            kills -= 1
+            goal = look(database, STEPS) + choose.randrange(8)
+            while look(database, STEPS) < goal:
+                if any(failures(pids)):
+                    return 1
+                time.sleep(0.002)
             victim = pids.pop(choose.randrange(len(pids)))
             os.kill(victim, signal.SIGKILL)
             os.waitpid(victim, 0)

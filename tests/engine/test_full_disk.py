@@ -36,7 +36,7 @@ def test_a_task_on_a_full_disk_ends_with_a_report(tmp_path: Path) -> None:
     assert [task["state"] for task in json.loads("".join(lines[at + 2 :]))] == ["INFRA_ERROR"]
 
 
-@pytest.mark.parametrize("name", ["last-words.txt", "lock", "ballast", "worker.log"])
+@pytest.mark.parametrize("name", ["last-words.txt", "ballast", "worker.log"])
 def test_a_folder_where_a_file_is_kept_is_said_in_a_sentence(tmp_path: Path, name: str) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".headgate" / name).mkdir(parents=True)

@@ -392,10 +392,14 @@ def replay(database: Path, folder: Path) -> Model:
     return model
 
 
+PATIENCE = 900
+"""Seconds after which processes that get nowhere are given up."""
+
+
 def run_workers(kind: str, folder: Path, seed: int, kills: int) -> None:
     program = Path(__file__).with_name("queue_workers.py")
     command = [sys.executable, str(program), kind, str(folder), str(seed), str(kills)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
