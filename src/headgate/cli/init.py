@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from headgate.cli.live import say
 from headgate.cli.modelchoice import choose_model
 from headgate.cli.options import find_repo, repo_option
 from headgate.config.detect import Detection, detect_project
@@ -51,25 +52,25 @@ def command(repo: Path | None, force: bool, model: str | None, base_url: str | N
     existed = write_config(root, render_config(detection, choice.model, choice.base_url), force=force)
     exclude_internal(root)
     for kind in detection.kinds:
-        click.echo(f"Found {kind.name} ({kind.evidence}).")
+        say(f"Found {kind.name} ({kind.evidence}).")
     for hint in detection.hints:
-        click.echo(hint)
+        say(hint, hanging=2)
     for line in choice.said:
-        click.echo(line)
-    click.echo(
+        say(line, hanging=2)
+    say(
         f"{'Rewrote' if existed else 'Wrote'} {CONFIG_NAME}"
         + (":" if detection.steps or choice.model else ".")
     )
     if choice.model:
-        click.echo(f"  model: {choice.model}" + (f" at {choice.base_url}" if choice.base_url else ""))
+        say(f"  model: {choice.model}" + (f" at {choice.base_url}" if choice.base_url else ""))
     for step in detection.steps:
-        click.echo(f"  {step.name}: {step.command}")
+        say(f"  {step.name}: {step.command}")
     if detection.left_out:
-        click.echo(f"Left out, and in {CONFIG_NAME} as comments:")
+        say(f"Left out, and in {CONFIG_NAME} as comments:")
     for step in detection.left_out:
-        click.echo(f"  {step.name}: {step.command}")
+        say(f"  {step.name}: {step.command}")
     todo = f"{choice.todo} " if choice.todo else ""
-    click.echo(f'Next: {todo}Run "headgate doctor" to check, then headgate run "what to do".')
+    say(f'Next: {todo}Run "headgate doctor" to check, then headgate run "what to do".', hanging=2)
 
 
 def _look_for_servers(places: Sequence[tuple[str, str]]) -> list[FoundServer]:

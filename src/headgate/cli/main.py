@@ -222,8 +222,10 @@ class ErrorPolicy:
             from traceback import print_exception
 
             print_exception(error)
+        from headgate.cli.wrapping import fold_lines, terminal_width
+
         try:
-            click.echo(line, err=True)
+            click.echo(fold_lines(line, terminal_width(sys.stderr), 2), err=True)
         except BrokenPipeError:
             _exit_quietly(code)
         sys.exit(code)
