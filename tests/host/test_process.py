@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from headgate.host.capture import Capture
 from headgate.host.process import CommandResult, CommandUnavailable, filtered_environment, run_command
+from patience import in_time
 
 ENV = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LANG": "C.UTF-8"}
 LINUX = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
@@ -73,7 +74,9 @@ async def test_killed_by_a_signal(tmp_path: Path) -> None:
 
 
 async def test_output_without_end_is_cut_while_it_comes(tmp_path: Path) -> None:
-    result = await run("yes", tmp_path, timeout=0.5, max_output=1000)
+    result = await in_time(
+        lambda seconds: run("yes", tmp_path, timeout=seconds, max_output=1000), lambda result: result.cut > 0
+    )
     assert result.timed_out
     assert len(result.output) <= 1000
     assert result.cut > 0
@@ -163,14 +166,21 @@ class TestChildren:
         note = tmp_path / "pids"
         command = (
             f"trap '' TERM; echo $$ >> {note}; (trap '' TERM; echo $BASHPID >> {note}; sleep 600; sleep 600)"
+            f" & until test $(cat {note} | wc -l) = 2; do sleep 0.01; done; echo up; wait; sleep 600"
         )
-        result = await run(command + " & wait; sleep 600", tmp_path, timeout=0.5)
+
+        async def attempt(seconds: float) -> CommandResult:
+            note.write_text("")
+            return await run(command, tmp_path, timeout=seconds)
+
+        result = await in_time(attempt, lambda result: "up" in result.output)
         assert result.timed_out
         assert [alive(pid) for pid in pids(note, 2)] == [False, False]
 
     async def test_timeout_lets_a_command_clean_up(self, tmp_path: Path) -> None:
-        result = await run(
-            "trap 'echo cleaned; exit 7' TERM; echo up; while :; do sleep 0.01; done", tmp_path, timeout=0.5
+        command = "trap 'echo cleaned; exit 7' TERM; echo up; while :; do sleep 0.01; done"
+        result = await in_time(
+            lambda seconds: run(command, tmp_path, timeout=seconds), lambda result: "up" in result.output
         )
         assert result.timed_out
         assert result.output.endswith("cleaned\n")

@@ -1,0 +1,2 @@
+echo $$ > "$1"
+while :; do sleep 0.1; done
