@@ -44,7 +44,8 @@ def _over(**counted: Any) -> Tally:
     return Tally(ended_flow=True, verdict=RED, **counted)
 
 
-NO_CALLS = "Stuck: no call of the model succeeded in {} attempts in a row."
+NO_CALLS = "Stuck: no call of the model succeeded in 3 attempts in a row"
+UNCHANGED = "Stuck: nothing was changed in 2 rounds in a row, and verification still fails: step tests failed"
 NOWHERE = [
     (Tally(turns=4, failed_turns=5), Decision("continue", "working")),
     (Tally(turns=4, failed_turns=6, faults="x"), Decision("final_turn", "failed_calls", "x")),
@@ -53,20 +54,23 @@ NOWHERE = [
     (Tally(turns=5, final=True, idle_attempts=1), Decision("retry", "final_turn_spent")),
     (
         Tally(turns=5, final=True, idle=True, idle_attempts=2),
-        Decision("stuck", "no_progress", NO_CALLS.format(3)),
+        Decision("stuck", "no_progress", f"{NO_CALLS}."),
     ),
     (
         Tally(turns=5, final=True, idle=True, idle_attempts=2, fixing=True),
         Decision("fail", "final_turn_spent"),
     ),
     (_over(verify_loops=2, idle_rounds=1), Decision("retry", "verify_failed", RED.reason)),
-    (_over(verify_loops=3, idle_rounds=2), Decision("stuck", "no_progress", RED.reason)),
+    (_over(verify_loops=3, idle_rounds=2), Decision("stuck", "no_progress", UNCHANGED)),
     (
         _over(verify_loops=3, idle_rounds=2, consecutive_failures=3),
-        Decision("stuck", "no_progress", RED.reason),
+        Decision("stuck", "no_progress", UNCHANGED),
     ),
     (_over(verify_loops=4, idle_rounds=2), Decision("stuck", "verify_loops", RED.reason)),
-    (_over(verify_loops=2, idle_attempts=3), Decision("stuck", "no_progress", RED.reason)),
+    (
+        _over(verify_loops=2, idle_attempts=3),
+        Decision("stuck", "no_progress", f"{NO_CALLS}, and verification still fails: {RED.reason}"),
+    ),
 ]
 
 
