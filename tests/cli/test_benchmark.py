@@ -48,6 +48,18 @@ def test_failed(repo: Path) -> None:
     assert run.stdout == 'Failed Try1: Stage "work" did not complete: its turns are used up.\n'
 
 
+def test_why_the_model_had_to_conclude(repo: Path) -> None:
+    (repo / "agent.yaml").write_text(STUCK.replace("exhausted: fail", "exhausted: final_turn"))
+    (repo / "script.yaml").write_text("- calls: [{ls: {}}]\n- text: ''\n- text: ''\n- text: I do not know.\n")
+    run = headgate(repo, *TRY, "1", "Write new.txt")
+    assert run.returncode == 1
+    assert run.stdout.endswith(" [final turn: max_turns]\n")
+    assert "Final turn forced: its turns are used up (max_turns)." in run.stderr
+    for page in (headgate(repo, "report", "t1").stdout, (repo / ".headgate" / "stuck" / "t1.md").read_text()):
+        assert "| final turns forced | its turns are used up (max_turns) |" in page
+        assert "I do not know." in page
+
+
 def test_a_broken_environment_is_a_failed_try(repo: Path) -> None:
     (repo / "script.yaml").write_text("- error: {kind: refused, message: 'No\\nsuch model.'}\n")
     run = headgate(repo, *TRY, "1", "Write new.txt")

@@ -53,6 +53,32 @@ def test_a_task_from_its_text_to_its_report(repo: Path) -> None:
     assert 'There is no task "t9": the latest is t1.' in unknown.stderr
 
 
+def test_what_the_model_says_is_shown_in_short_and_for_what_it_is(repo: Path) -> None:
+    """A summary of 120,000 characters, in a final turn, about work that was not done."""
+    flow = "{id: work, prompt: Do it., checks: [code_changed], budget: {turns: 1, retries: 0}}"
+    (repo / "agent.yaml").write_text(f"model: script:script.yaml\nflow:\n  - {flow}\n")
+    said = json.dumps("cannot: gen.py is missing " + "and so on " * 12_000)
+    closing = f"- calls: [{{stage_done: {{summary: {said}, decisions: [{said}], risks: [{said}]}}}}]\n"
+    (repo / "script.yaml").write_text("- calls: [{ls: {}}]\n" + closing + f"- text: {said}\n")
+    run = headgate(repo, "run", "Write new.txt")
+    assert run.returncode == 1
+    conclusion = (
+        "The model's own conclusion (not accepted: no file was changed): cannot: gen.py is missing and so"
+    )
+    line = next(line for line in run.stdout.splitlines() if line.startswith(conclusion))
+    assert line.endswith(" more characters]")
+    assert len(run.stdout) < 1_500
+    page = (repo / ".headgate" / "stuck" / "t1.md").read_text()
+    assert "## work (not accepted)\n\ncannot: gen.py is missing and so on" in page
+    assert len(page) < 10_000
+    report = json.loads(headgate(repo, "report", "t1", "--json").stdout)
+    assert report["model_says_accepted"] is False
+    assert report["model_says"].endswith(" more characters]")
+    assert len(json.dumps(report)) < 15_000
+    assert len(headgate(repo, "show", "t1", "--detail").stdout) < 10_000
+    assert len(run.stderr) < 3_000
+
+
 def test_json_is_events_and_the_report_last(repo: Path) -> None:
     run = headgate(repo, "run", "--json", "Write new.txt")
     lines = [json.loads(line) for line in run.stdout.splitlines()]

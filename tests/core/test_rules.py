@@ -40,6 +40,74 @@ FORCED = [
 ]
 
 
+def _over(**counted: Any) -> Tally:
+    return Tally(ended_flow=True, verdict=RED, **counted)
+
+
+NO_CALLS = "Stuck: no call of the model succeeded in 3 attempts in a row"
+UNCHANGED = "Stuck: nothing was changed in 2 rounds in a row, and verification still fails: step tests failed"
+NOWHERE = [
+    (Tally(turns=4, failed_turns=5), Decision("continue", "working")),
+    (Tally(turns=4, failed_turns=6, faults="x"), Decision("final_turn", "failed_calls", "x")),
+    (Tally(turns=5, final=True, idle=True), Decision("retry", "final_turn_spent")),
+    (Tally(turns=5, final=True, idle=True, idle_attempts=1), Decision("fail", "final_turn_spent")),
+    (Tally(turns=5, final=True, idle_attempts=1), Decision("retry", "final_turn_spent")),
+    (
+        Tally(turns=5, final=True, idle=True, idle_attempts=2),
+        Decision("stuck", "no_progress", f"{NO_CALLS}."),
+    ),
+    (
+        Tally(turns=5, final=True, idle=True, idle_attempts=2, fixing=True),
+        Decision("fail", "final_turn_spent"),
+    ),
+    (_over(verify_loops=2, idle_rounds=1), Decision("retry", "verify_failed", RED.reason)),
+    (_over(verify_loops=3, idle_rounds=2), Decision("stuck", "no_progress", UNCHANGED)),
+    (
+        _over(verify_loops=3, idle_rounds=2, consecutive_failures=3),
+        Decision("stuck", "no_progress", UNCHANGED),
+    ),
+    (_over(verify_loops=4, idle_rounds=2), Decision("stuck", "verify_loops", RED.reason)),
+    (
+        _over(verify_loops=2, idle_attempts=3),
+        Decision("stuck", "no_progress", f"{NO_CALLS}, and verification still fails: {RED.reason}"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("tally", "decision"), NOWHERE)
+def test_a_model_that_gets_nowhere(tally: Tally, decision: Decision) -> None:
+    assert decide(tally, BUDGET) == decision
+
+
+@pytest.mark.parametrize("exhausted", ["skip", "fail", "stuck", "advance", "final_turn"])
+@pytest.mark.parametrize(
+    ("tally", "reason"),
+    [
+        (Tally(turns=1, overflow=True, compactions=2), "context"),
+        (Tally(turns=1, bad_replies=3), "retry_exhaustion"),
+        (Tally(turns=1, failed_turns=6), "failed_calls"),
+    ],
+)
+def test_only_turns_and_time_may_end_a_stage_without_a_final_turn(
+    tally: Tally, reason: str, exhausted: Any
+) -> None:
+    assert decide(tally, Budget(exhausted=exhausted)) == Decision("final_turn", reason)
+
+
+@pytest.mark.parametrize(
+    ("off", "tally", "action"),
+    [
+        ("failed_calls", Tally(turns=1, failed_turns=20), "continue"),
+        ("idle_attempts", Tally(turns=1, final=True, idle=True, idle_attempts=20), "retry"),
+        ("idle_attempts", _over(idle_attempts=20), "retry"),
+        ("idle_rounds", _over(idle_rounds=20), "retry"),
+    ],
+)
+def test_each_of_these_rules_can_be_switched_off(off: str, tally: Tally, action: str) -> None:
+    assert decide(tally, Budget()).action != action
+    assert decide(tally, Budget.model_validate({off: 0})).action == action
+
+
 SAMPLING = [
     (Tally(turns=4, sampling=True), "final_turn", Decision("continue", "working")),
     (Tally(turns=5, sampling=True), "final_turn", Decision("fail", "max_turns")),
@@ -269,6 +337,9 @@ tallies = st.builds(
     turns=st.integers(0, 60),
     attempts=st.integers(1, 5),
     bad_replies=st.integers(0, 10),
+    failed_turns=st.integers(0, 10),
+    idle=st.booleans(),
+    idle_attempts=st.integers(0, 4),
     done=st.booleans(),
     verdict=verdicts,
     granted=st.booleans(),
@@ -281,6 +352,8 @@ budgets = st.builds(
     turns=st.integers(1, 50),
     retries=st.integers(0, 3),
     bad_replies=st.integers(1, 5),
+    failed_calls=st.integers(1, 8),
+    idle_attempts=st.integers(0, 3),
     waits=st.integers(0, 5),
     exhausted=st.sampled_from(["final_turn", "advance", "skip", "fail", "stuck"]),
 )
@@ -289,7 +362,8 @@ budgets = st.builds(
 @given(tallies, budgets)
 def test_a_stage_never_goes_on_past_its_budget(tally: Tally, budget: Budget) -> None:
     decision = decide(tally, budget)
-    if tally.turns >= budget.turns or tally.bad_replies >= budget.bad_replies:
+    failed = tally.failed_turns >= budget.failed_calls
+    if tally.turns >= budget.turns or tally.bad_replies >= budget.bad_replies or failed:
         assert decision.action != "continue" or tally.granted
     if tally.granted:
         assert decision.action != "final_turn"

@@ -168,7 +168,9 @@ def _closing_rows(flow: Flow, fix: Stage | None) -> Iterator[tuple[str, str]]:
     yield "fix", f"what fails goes back to {fix.id}"
     if not flow.checks.verify:
         return
-    yield "stuck", f"after {_count(fix.budget.verify_loops, 'failed verification')}"
+    idle = fix.budget.idle_rounds
+    unchanged = f", or {_count(idle, 'round')} in a row without a change" if idle else ""
+    yield "stuck", f"after {_count(fix.budget.verify_loops, 'failed verification')}{unchanged}"
     if fix.budget.replan_every:
         replan = f"{_line(flow.replan.title)}, tools {_tools(flow.replan.tools)}"
         yield "replan", f"after {_in_a_row(fix.budget)}: {replan}; then {fix.id} again"

@@ -9,7 +9,7 @@ _REASONS = {
     "max_seconds": "its time is used up",
     "retry_exhaustion": "too many replies in a row were of no use",
     "failed_calls": "every call failed in too many turns in a row",
-    "no_progress": "nothing has changed in too many rounds",
+    "no_progress": "it made no progress",
     "context": "the context window is full",
     "loop": "it goes in circles",
     "task_status_completed": "the model says that all is done",

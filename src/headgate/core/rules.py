@@ -124,6 +124,7 @@ class Decision:
 
 
 CONTINUE = Decision("continue", "working")
+NO_CALLS = "no call of the model succeeded in {} attempts in a row"
 RAN_OUT = ("max_turns", "max_seconds")
 """Why an attempt ends that did nothing wrong but take too long."""
 _AFTER_EXHAUSTION: dict[str, Action] = {
@@ -194,12 +195,21 @@ def _after_last_stage(tally: Tally, budget: Budget) -> Decision:
         return Decision("stuck", tally.over or "user_stop", tally.verdict.reason)
     if tally.verify_loops >= budget.verify_loops:
         return Decision("stuck", "verify_loops", tally.verdict.reason)
-    idle = budget.idle_attempts and tally.idle_attempts > budget.idle_attempts
-    if idle or (budget.idle_rounds and tally.idle_rounds >= budget.idle_rounds):
-        return Decision("stuck", "no_progress", tally.verdict.reason)
+    if nowhere := _say_nowhere(tally, budget):
+        detail = f"Stuck: {nowhere}, and verification still fails: {tally.verdict.reason}"
+        return Decision("stuck", "no_progress", detail)
     if budget.replan_every and tally.consecutive_failures >= budget.replan_every:
         return Decision("replan", "consecutive_failures", tally.verdict.reason)
     return Decision("retry", tally.verdict.kind, tally.verdict.reason)
+
+
+def _say_nowhere(tally: Tally, budget: Budget) -> str:
+    """Why going on would lead nowhere; empty if it may lead somewhere."""
+    if budget.idle_attempts and tally.idle_attempts > budget.idle_attempts:
+        return NO_CALLS.format(tally.idle_attempts)
+    if budget.idle_rounds and tally.idle_rounds >= budget.idle_rounds:
+        return f"nothing was changed in {tally.idle_rounds} rounds in a row"
+    return ""
 
 
 def _judge_work(tally: Tally) -> Decision:
@@ -227,9 +237,7 @@ def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_sp
         return Decision("stuck", tally.over or "user_stop", missing)
     idle = tally.idle_attempts + 1 if tally.idle and budget.idle_attempts else 0
     if idle > budget.idle_attempts and not tally.fixing:
-        return Decision(
-            "stuck", "no_progress", f"Stuck: no call of the model succeeded in {idle} attempts in a row."
-        )
+        return Decision("stuck", "no_progress", f"Stuck: {NO_CALLS.format(idle)}.")
     if tally.attempts <= budget.retries and idle < max(budget.idle_attempts, 1):
         return Decision("retry", reason, missing)
     return Decision(_AFTER_EXHAUSTION[budget.exhausted], reason, missing)

@@ -168,11 +168,6 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str, answere
             return f"Not verified: {why}."
         case "STUCK" if reason == "verify_loops":
             return f"Verification failed {times(state.verify_loops)}; the last failure: {state.last_failure}"
-        case "STUCK" if reason == "no_progress" and state.idle_rounds:
-            return (
-                f"Stuck: nothing was changed in {state.idle_rounds} rounds, and verification still fails:"
-                f" {state.last_failure}"
-            )
         case "STUCK" if reason.startswith("limit_"):
             return f"Stuck: {say_reason(reason)}{f' ({detail})' if detail else ''}."
         case "STUCK":

@@ -120,10 +120,8 @@ def _say_end(job: Job, why: Decision) -> str:
     match why.reason:
         case "verify_loops":
             return f"verification failed {times(job.state.verify_loops)}."
-        case "no_progress" if job.state.failures:
-            return "nothing was changed in the last rounds, and verification still fails."
         case "stage_failed" | "unfinished" | "no_progress":
-            return why.detail.removeprefix("Stuck: ")
+            return f"{why.detail.removeprefix('Stuck: ').removesuffix('.')}."
         case _:
             return f"{say_reason(why.reason)}."
 

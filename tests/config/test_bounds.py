@@ -1,0 +1,43 @@
+"""What a task may cost at most, by nothing but the budgets of the built-in flows; docs/design.md says so."""
+
+from pathlib import Path
+
+import pytest
+
+from headgate.config.flows import load_flow
+from headgate.core.flow import Flow, Stage
+from headgate.core.limits import Limits
+from headgate.core.state import REVIEWS
+from headgate.tools.files import write_file
+
+DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
+FINAL_TURNS = 2
+"""The final turn, and one more if nothing in it could be used."""
+
+
+def most_replies(stage: Stage) -> int:
+    """Of one entrance into a stage, its retries included."""
+    turns = stage.budget.turns + (0 if stage.candidates else FINAL_TURNS)
+    return turns * (1 + stage.budget.retries)
+
+
+def most_rounds(flow: Flow, fix: Stage) -> int:
+    """Of the debug loop: the stage that fixes, the replans, and the hypotheses."""
+    budget = fix.budget
+    reviews = sum(getattr(flow.checks, name) for name in REVIEWS)
+    failures = budget.verify_loops - 1
+    replans = failures // budget.replan_every * most_replies(flow.replan)
+    return (reviews + failures) * most_replies(fix) + replans + 1
+
+
+@pytest.mark.parametrize("name", ["flat", "repair", "staged", "staged3"])
+def test_the_budgets_bound_a_task(name: str, tmp_path: Path) -> None:
+    flow = load_flow(name, tmp_path)
+    fix = flow.fix_stage([write_file.spec])
+    assert fix is not None
+    most = sum(map(most_replies, flow.stages)) + most_rounds(flow, fix)
+    assert f"| `{name}` | {most:,} |" in DESIGN.read_text(encoding="utf-8")
+
+
+def test_no_other_cap_is_set_by_default() -> None:
+    assert Limits() == Limits(turns=None, tokens=None, seconds=None, cost=None)
