@@ -80,6 +80,7 @@ def test_what_a_command_names(tmp_path: Path, command: str, named: set[str]) -> 
         ("make", "Makefile", ".PHONY: all\nall: unit\nunit:\n\tpytest checks/c_add.py\n"),
         ("make all", "Makefile", "all:\n\t$(MAKE) unit\nunit:\n\tcd checks && pytest c_add.py\n"),
         ("make -f ci.mk x T=checks/c_add.py", "ci.mk", "x:\n\tpytest $(T)\n"),
+        ("(cd src && true); cd sub && make", "sub/Makefile", "x:\n\tcd .. && pytest checks/c_add.py\n"),
         ("npm run check", "package.json", '{"scripts": {"check": "node --test checks/c_add.py"}}'),
         ("npm test", "package.json", '{"scripts": {"pretest": "pytest checks/c_add.py", "test": "x"}}'),
         ("yarn check", "package.json", '{"scripts": {"check": "pnpm run it", "it": "jest checks/c_add.py"}}'),
@@ -97,7 +98,7 @@ def test_what_a_command_names(tmp_path: Path, command: str, named: set[str]) -> 
     ],
 )  # fmt: skip
 def test_what_the_file_of_a_task_runner_names(tmp_path: Path, command: str, file: str, text: str) -> None:
-    files = {"calc.py": CALC, "checks/c_add.py": USES_CALC, file: text}
+    files = {"calc.py": CALC, "src/app.py": "", "checks/c_add.py": USES_CALC, file: text}
     assert protected(tmp_path, files, command) - {file} == {"checks/c_add.py"}
 
 

@@ -49,7 +49,9 @@ def expand_steps(commands: Iterable[str], directory: str, root: Path | None) -> 
         place = folder
         for command in step_commands(text):
             if command.program in ("cd", "pushd") and command.arguments:
-                place = _below(place, command.arguments[-1])
+                onward = _below(place, command.arguments[-1])
+                # The shell that went there before may have been one in parentheses, which has ended.
+                place = onward if (root / onward).is_dir() else _below(folder, command.arguments[-1])
             else:
                 below = _behind(command, place, root)
                 pending += [(line, where, depth + 1) for line, where in below]

@@ -106,7 +106,8 @@ def _folders(commands: Iterable[Command], directory: str, top: Path | None) -> s
         if command.program in ("cd", "pushd"):
             target = next((word for word in command.arguments if not word.startswith("-")), "")
             named.append(target)
-            current = path_in(current, target, top) or current
+            there = path_in(current, target, top)
+            current = current if there is None else there
             found.add(current)
         for word in named:
             found.update(path for base in (directory, current) if (path := path_in(base, word, top)))
