@@ -29,8 +29,8 @@ def command(task_id: str, as_json: bool, repo: Path | None) -> None:
     The proposal joins the end of the queue. It is written whole or not at all: if the working tree has moved
     on and the diff no longer applies, nothing is changed, the parts that do not fit are named, and the exit
     code is 1. Then it is verified. Only if that fails does the model change more, as with headgate run; the
-    summary and headgate diff name the files that it changed after your review. One that is cancelled while it waits in the
-    queue is a proposal again.
+    summary and headgate diff name the files that it changed after your review. One that is cancelled while it
+    waits in the queue is a proposal again.
     """
 
     async def begin(engine: Engine) -> Task:
