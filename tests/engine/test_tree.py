@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from headgate.checks.diffs import read_files
 from headgate.engine.proposals import is_written, take_back
 from headgate.engine.tree import TaskTree
 from headgate.host.disk import DiskWorkspace
 from headgate.host.git import Snapshots, git
 from headgate.host.overlay import Proposed, decode_changes, encode_changes
+from headgate.host.workspace import FileChange
 
 
 @pytest.fixture
@@ -56,3 +58,32 @@ def test_what_is_taken_back_has_its_mode_again(repo: Path) -> None:
     take_back(disk, tree, changes)
     modes = {path.name: path.stat().st_mode & 0o777 for path in repo.iterdir() if path.is_file()}
     assert modes == {"file": 0o640, "link": 0o644, "pipe": 0o750}
+
+
+async def test_the_way_back_leads_to_the_start(repo: Path) -> None:
+    tree = TaskTree(Snapshots(repo), dict)
+    (repo / "pipe").chmod(0o755)
+    await tree.begin()
+    (repo / "pipe").write_text("new\n")
+    (repo / "link").unlink()
+    (repo / "made").write_text("new\n")
+    back = await tree.way_back()
+    assert back == (
+        FileChange("link", None, b"old\n", 0o644),
+        FileChange("made", None, None),
+        FileChange("pipe", None, b"old\n", 0o755),
+    )
+    (repo / "link").symlink_to("file")
+    assert await tree.way_back() is None
+
+
+async def test_the_diff_has_both_sides_of_what_was_changed(repo: Path) -> None:
+    tree = TaskTree(Snapshots(repo), dict)
+    await tree.begin()
+    (repo / "file").write_text("new\n")
+    (repo / "made").write_text("new\n")
+    (repo / "pipe").write_bytes(b"\0")
+    found = await tree.own_diff()
+    assert found.versions == {"file": ("old\n", "new\n")}
+    assert found.known == {"file", "link", "made", "pipe"}
+    assert [part.path for part in read_files(found.text)] == ["file", "made", "pipe"]

@@ -155,7 +155,7 @@ class TaskTree:
         versions = {
             path: (old, new)
             for path, blobs in sides.items()
-            if (old := texts[blobs[0]]) is not None and (new := texts[blobs[1]]) is not None
+            if (old := texts.get(blobs[0])) is not None and (new := texts.get(blobs[1])) is not None
         }
         known = {*self._snapshots.files(before)[0], *self._snapshots.files(after)[0]}
         diff = self._snapshots.diff(before, after)
@@ -170,9 +170,9 @@ class TaskTree:
 
     def _way_back(self) -> tuple[FileChange, ...] | None:
         found = self._snapshots.differences(self._snapshots.take(), self._baseline)
-        if not all(one.is_plain for one in found):
+        contents = self._snapshots.contents(one.after[1] for one in found if one.after and one.is_plain)
+        if not all(one.is_plain and (not one.after or one.after[1] in contents) for one in found):
             return None
-        contents = self._snapshots.contents(one.after[1] for one in found if one.after)
         return tuple(
             FileChange(
                 one.path,

@@ -166,7 +166,7 @@ class Snapshots:
         return tuple(Difference.of(row, os.fsdecode(path)) for row, path in rows)
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """The contents of blobs, by their names."""
+        """The contents of blobs, by their names; those that a partial clone does not have are left out."""
         names = list(dict.fromkeys(blobs))
         out = self._git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
         found: dict[str, bytes] = {}
@@ -174,11 +174,10 @@ class Snapshots:
         for name in names:
             end = out.index(b"\n", at)
             words = out[at:end].split()
-            if len(words) != 3:
-                raise GitFailed(f"git cat-file failed: the object {name} is missing.")
-            at = end + 1 + int(words[2])
-            found[name] = out[end + 1 : at]
-            at += 1
+            at = end + 1
+            if len(words) == 3:
+                found[name] = out[at : at + int(words[2])]
+                at += int(words[2]) + 1
         return found
 
     def diff(self, before: str, after: str) -> str:
