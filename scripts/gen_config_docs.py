@@ -38,9 +38,9 @@ INTRODUCTION = """\
 is below it; the environment and flags are above. Unknown keys are errors, with the line and what was
 probably meant. The file may also be called `agent.yml` or `agent.json`; two of them at once are an error.
 
-A task's configuration and flow are settled when the task is submitted and stored with it. Later changes to the
-files hold for tasks that are submitted later. API keys are not stored: they come from the environment, or from
-the file that holds them, when the task runs.
+A task's configuration and flow are settled when the task is submitted and stored with it. Later changes to
+the files hold for tasks that are submitted later. API keys are not stored: they come from the environment, or
+from the file that holds them, when the task runs.
 
 No task may change `agent.yaml`, `agent.yml` or `agent.json`, a file given with `--config`, or the flow files
 that they name. Tools refuse to write them, and a command's changes to them are undone. Your own changes are
