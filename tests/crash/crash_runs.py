@@ -235,6 +235,8 @@ def _body(event: ev.Event) -> str:
                 del result["seconds"]
         case ev.ViewCompacted():
             body = {"reason": body["reason"]}  # after an interrupted call there is more to cut
+        case ev.TaskReport():
+            body["report"] = without(body["report"], SUMS)  # an interrupted call counts, and so does the next
         case ev.ToolStarted():
             del body["call"]
         case ev.ToolFinished():
