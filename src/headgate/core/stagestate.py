@@ -28,6 +28,10 @@ REFUSED = {
         "a file that the task names was not read",
         "without reading the files that the task names",
     ),
+    "named_tests": (
+        "a test for what the task names was not read",
+        "without reading the tests for what the task names",
+    ),
     "plan_written": ("no plan was written", "without writing a plan"),
     "tool_calls": ("too few calls succeeded", "without making enough calls"),
 }
