@@ -87,7 +87,7 @@ tool results cut to 500 characters, the last 3 whole
 After the last stage
    checks  tests_touched, verify
    fix     what fails goes back to look
-   stuck   after 12 failed verifications
+   stuck   after 12 failed verifications, or 2 rounds in a row without a change
    replan  after 3 failures in a row: REPLAN, tools only read, reasoning, plan_tasks; then look again
 """
     )
