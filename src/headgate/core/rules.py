@@ -209,7 +209,9 @@ def _judge_work(tally: Tally) -> Decision:
     if tally.proposing:
         return Decision("propose", "done")
     if tally.unfinished and tally.verdict is None:
-        return Decision("stuck", "unfinished", "The work was not finished, and nothing verifies it.")
+        return Decision(
+            "stuck", "unfinished", "The work was not finished, and there are no checks to verify it."
+        )
     return Decision("advance", "done")
 
 
@@ -228,7 +230,7 @@ def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_sp
     idle = tally.idle_attempts + 1 if tally.idle and budget.idle_attempts else 0
     if idle > budget.idle_attempts and not tally.fixing:
         return Decision(
-            "stuck", "no_progress", f"Stuck: no call of the model succeeded in {idle} attempts in a row."
+            "stuck", "no_progress", f"Stuck: none of the model's calls succeeded in {idle} attempts in a row."
         )
     if tally.attempts <= budget.retries and idle < max(budget.idle_attempts, 1):
         return Decision("retry", reason, missing)

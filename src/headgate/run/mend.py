@@ -121,7 +121,7 @@ def _say_end(job: Job, why: Decision) -> str:
         case "verify_loops":
             return f"verification failed {times(job.state.verify_loops)}."
         case "no_progress" if job.state.failures:
-            return "nothing was changed in the last rounds, and verification still fails."
+            return "the last rounds changed nothing, and verification still fails."
         case "stage_failed" | "unfinished" | "no_progress":
             return why.detail.removeprefix("Stuck: ")
         case _:
@@ -131,7 +131,7 @@ def _say_end(job: Job, why: Decision) -> str:
 def condense_answers(candidates: Sequence[CandidateTried]) -> str:
     """What was answered, and how that went, a line each."""
     lines = [f"- {tried.place}: {tried.verdict} {tried.reason}".rstrip() for tried in candidates[-LISTED:]]
-    return "\n".join(["Answers that were tried:", *lines]) if lines else ""
+    return "\n".join(["Answers tried:", *lines]) if lines else ""
 
 
 def condense(failures: list[Failure]) -> str:
