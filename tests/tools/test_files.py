@@ -183,7 +183,7 @@ class TestReadFile:
 
     def test_secrets(self, repo: Path) -> None:
         (repo / ".env").write_text("X=1\n")
-        with pytest.raises(ToolDenied, match=r"\.env may hold secrets"):
+        with pytest.raises(ToolDenied, match=r"\.env may contain secrets"):
             call(read_file, repo, path=".env")
 
     def test_names_are_shown_so_that_they_can_be_given_back(self, repo: Path) -> None:
@@ -323,13 +323,13 @@ class TestWriteFile:
         ("path", "content", "error"),
         [
             ("src", "x", "src is a directory"),
-            ("src/", "x", "names a directory"),
+            ("src/", "x", "is a directory"),
             (".", "x", "is the repository root"),
             ("a.txt", "\ud800", "half of a surrogate pair"),
             ("a.txt", "\0", "NUL character"),
             ("../x", "x", "outside the repository"),
             (".git/hooks/x", "x", "not to be"),
-            (".env", "A=1", "may hold secrets"),
+            (".env", "A=1", "may contain secrets"),
         ],
     )
     def test_refusals(self, repo: Path, path: str, content: str, error: str) -> None:

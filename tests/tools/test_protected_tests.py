@@ -98,7 +98,7 @@ def test_what_the_model_is_told() -> None:
     old, new = b"[project]\nname='a'\n", b"[project]\nname='b'\n"
     assert tests(Access("write", "pyproject.toml", old, new)) is None
     assert tests(Access("write", "pyproject.toml", old, new + b"[tool.pytest]\nx=1\n")) == Denial(
-        "pyproject.toml: this task may not change tool.pytest, which decides how the tests run. "
+        "pyproject.toml: tool.pytest decides how the tests run; this task may not change that. "
         "You may change the rest of the file."
     )
 

@@ -92,8 +92,8 @@ class ProtectedTests:
             changed = changed_settings(access.target, access.before, access.after)
             if changed:
                 return Denial(
-                    f"{shown}: this task may not change {', '.join(changed)}, which decides how the tests"
-                    " run. You may change the rest of the file."
+                    f"{shown}: {', '.join(changed)} decides how the tests run; this task may not change that."
+                    " You may change the rest of the file."
                 )
         return None
 

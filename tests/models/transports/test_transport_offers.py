@@ -142,9 +142,9 @@ async def test_all_tools_again(kind: type[TextModel | SchemaModel]) -> None:
     inner = Calling()
     await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, (LS, DONE), TOOLS, TOOLS)
     ends = [content.rpartition("\n\n")[2] for content in told(inner.asked[3])]
-    assert [end for end in ends if end.startswith("Now")] == [
+    assert [end for end in ends if "tools now" in end] == [
         "Only these tools now: ls, stage_done.",
-        "All tools can be called again.",
+        "You have all tools now.",
     ]
 
 
@@ -153,7 +153,7 @@ async def test_a_tool_that_reads_the_same_is_the_same(kind: type[TextModel | Sch
     inner = Calling()
     await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, (LS, replace(WRITE), replace(DONE)))
     assert inner.asked[0].messages[0] is inner.asked[1].messages[0]
-    assert "Now" not in told(inner.asked[1])[-1]
+    assert "tools now" not in told(inner.asked[1])[-1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -197,7 +197,7 @@ async def test_a_hint_that_is_never_stored_stands_behind_the_line() -> None:
     assert told(inner.asked[-1])[-1].endswith(
         "</tool_response>\n\nOnly these tools now: stage_done.\n\nHint 99."
     )
-    assert "".join(told(inner.asked[-1])).count("Now only") == 1
+    assert "".join(told(inner.asked[-1])).count("Only these tools now") == 1
 
 
 OFFER = st.lists(st.sampled_from([LS, WRITE]), unique=True).map(lambda tools: (*tools, DONE))
@@ -214,9 +214,11 @@ async def test_the_prompt_only_grows(
         assert all(old is new for old, new in zip(before.messages, after.messages, strict=False))
     assert inner.encoded == len(inner.asked[-1].messages)
     # What was told last is what is offered.
-    lines = [line for content in told(inner.asked[-1])[1:] for line in content.split("\n") if "Now " in line]
+    lines = [
+        line for content in told(inner.asked[-1])[1:] for line in content.split("\n") if "tools now" in line
+    ]
     last = offered[-1] if offered else first
-    if not lines or lines[-1] == "All tools can be called again.":
+    if not lines or lines[-1] == "You have all tools now.":
         assert set(last) == set(first)
     else:
         named = lines[-1].removeprefix("Only these tools now: ").removesuffix(" New:").removesuffix(".")

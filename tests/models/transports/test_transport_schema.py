@@ -281,6 +281,6 @@ async def test_a_server_that_cannot_make_a_grammar_of_long_strings() -> None:
 
 async def test_the_messages_api_takes_no_schema() -> None:
     wanted = ModelSettings(model="anthropic/claude", tool_transport="schema")
-    with pytest.raises(ConfigError, match="takes no schema"):
+    with pytest.raises(ConfigError, match="does not support schemas"):
         async with open_model(wanted):
             pass

@@ -110,6 +110,6 @@ def _tell_change(offered: Described, new: Described, *, every: bool) -> str:
     if not offered:
         return "No tools now: answer in plain text."
     if every:
-        return "All tools can be called again."
+        return "You have all tools now."
     only = f"Only these tools now: {', '.join(offered)}."
     return "\n".join((f"{only} New:", *new.values())) if new else only
