@@ -14,7 +14,7 @@ UNITTEST = "-----\nRan 1 test in 0.000s\n\nOK\n"
 JEST = "PASS a.test.js\nTests:       1 passed, 1 total\nTime: 1 s\n"
 GO = "ok  \texample.com/a\t0.003s\n?   \texample.com/b\t[no test files]\n"
 CARGO = "\nrunning 1 test\n.\ntest result: ok. 1 passed; 0 failed\n"
-MISSING = "ended with exit code 0, but without {}'s own result: something ended the run early"
+MISSING = "ended with exit code 0, but {} printed no result: something ended the run early"
 FAILED = "ended with exit code 0, but {}'s own result says that tests failed"
 
 

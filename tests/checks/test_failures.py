@@ -408,7 +408,7 @@ def test_they_are_few_and_short() -> None:
     found = find_failures("= short test summary info =\n" + "\n".join(lines))
     assert [failure.name for failure in found] == [f"t.py::test_{number}" for number in range(MAX_FAILURES)]
     assert {len(failure.message) for failure in found} == {200}
-    assert render_failures(found).splitlines()[-1] == "- (no more than 20 are listed)"
+    assert render_failures(found).splitlines()[-1] == "- (at most 20 are listed)"
 
 
 def test_of_a_huge_output_the_beginning_and_the_end_are_read() -> None:

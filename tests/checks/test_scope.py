@@ -78,11 +78,11 @@ LOOP = "def f(xs):\n    s = 0\n    for x in xs:\n        s += x\n        return 
 
 def laid_out(*paths: str) -> Fail:
     listed = ", ".join(paths)
-    return Fail("diff_scope", f"only white space or layout was changed in parts of {listed}: take that back")
+    return Fail("diff_scope", f"parts of {listed} changed only in whitespace or layout: undo that")
 
 
 def stray(path: str) -> Fail:
-    return Fail("diff_scope", f"no step of the plan names {path}: is that change needed for the task?")
+    return Fail("diff_scope", f"no step of the plan names {path}: undo that change unless the task needs it")
 
 
 @pytest.mark.parametrize(

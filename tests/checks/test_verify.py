@@ -83,7 +83,7 @@ async def test_a_timeout_is_a_failure(tmp_path: Path) -> None:
 async def test_tests_that_are_not_there_verify_nothing(tmp_path: Path) -> None:
     command = "printf 'Ran 0 tests in 0.000s\\n\\nOK\\n'"
     found = await verifier(tmp_path, step("tests", command)).run("run_x")
-    assert found.verdict == Fail("verify_failed", f'step "tests" ({command}) ran no test at all')
+    assert found.verdict == Fail("verify_failed", f'step "tests" ({command}) ran no tests')
     assert not found.steps[0].passed
 
 

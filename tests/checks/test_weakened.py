@@ -172,7 +172,7 @@ WEAKER = [
 def test_weaker(repo: Path, changes: dict[str, str | None], found: str) -> None:
     verdict = check_weakened(diff_of(repo, {**CALC, **changes}), GOAL)
     assert verdict == Fail(
-        "tests_weakened", f"tests were weakened ({found}): put that back, or say why it is right"
+        "tests_weakened", f"tests were weakened ({found}): restore them, or say why the change is right"
     )
     assert check_weakened(diff_of(repo, {}), GOAL) == Pass()
 
@@ -219,9 +219,9 @@ def test_not_weaker(repo: Path, changes: dict[str, str | None]) -> None:
 
 def test_expectations_that_were_made_to_fit(repo: Path) -> None:
     diff = diff_of(repo, edit(TESTS, ("add(1, 2) == 3", "add(1, 2) == -1")))
-    fitted = f"{TESTS}: only what is expected was changed, and no code"
+    fitted = f"{TESTS}: only expected values changed, and no code"
     assert check_weakened(diff, GOAL) == Fail(
-        "tests_weakened", f"tests were weakened ({fitted}): put that back, or say why it is right"
+        "tests_weakened", f"tests were weakened ({fitted}): restore them, or say why the change is right"
     )
     assert check_weakened(diff, "Correct the expected value of the first test.") == Pass()
 

@@ -155,7 +155,7 @@ async def test_all_is_well(repo: Path) -> None:
         Finding("server", "ok", "reachable, 2 models"),
         Finding("streaming", "ok", "a reply came in 2 pieces"),
         Finding("tool calls", "ok", "the model called the tool that it was offered"),
-        Finding("tool transport", "ok", "native: the server's own calls work"),
+        Finding("tool transport", "ok", "native: native tool calls work"),
     ]
     (question,) = server.asked
     assert question["max_tokens"] == 1024
@@ -185,7 +185,7 @@ async def test_a_server_that_takes_no_tools(repo: Path, refusal: tuple[int, Any]
     found = await ask(repo, Server(refusal=refusal))
     assert outline(found, "server", "tool calls") == [("ok", ""), ("warn", "")]
     assert found["tool calls"].fix.startswith(f"Tools are called in another way. {fix}")
-    assert found["tool transport"].detail == "text: the server takes no tools, schemas are ignored"
+    assert found["tool transport"].detail == "text: the server does not accept tools, schemas are ignored"
     assert "streaming" not in found
 
 
@@ -203,7 +203,7 @@ async def test_calls_that_come_as_text(repo: Path, text: str) -> None:
     (repo / "agent.yaml").write_text("tool_transport: auto\n")
     found = await ask(repo, Server(events=(delta(content=text[:9]), delta(content=text[9:]), last())))
     assert outline(found, "streaming", "tool calls") == [("ok", ""), ("warn", "")]
-    assert found["tool transport"].detail == "text: the model's calls come as text"
+    assert found["tool transport"].detail == "text: the model writes its calls as text"
     assert found["tool calls"].detail.startswith("the server does not turn the model's calls into tool calls")
     assert "--jinja" in found["tool calls"].fix
 

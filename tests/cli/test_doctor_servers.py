@@ -56,7 +56,7 @@ async def test_ollama_s_own_api(repo: Path) -> None:
         Finding("model", "ok", f"ollama/qwen3:8b at {server.url}"),
         Finding("server", "ok", "reachable, 1 model"),
         Finding("tool calls", "ok", "the model called the tool that it was offered"),
-        Finding("tool transport", "ok", "native: the server's own calls work"),
+        Finding("tool transport", "ok", "native: native tool calls work"),
         Finding("speed", "ok", "the model writes 6 tokens a second; the server loaded it in 3 s"),
         Finding("context window", "ok", "16,384 tokens"),
     ]

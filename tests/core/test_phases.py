@@ -84,7 +84,7 @@ def test_defaults_are_those_of_the_specification() -> None:
         (
             {"states": ["context", "code review"]},
             ("states",),
-            'must hold names such as "context" or "code-review", not "code review"',
+            'must contain names such as "context" or "code-review", not "code review"',
         ),
         (
             {"default": "review"},
@@ -95,12 +95,12 @@ def test_defaults_are_those_of_the_specification() -> None:
         (
             {"prompts": {"contxt": "Read."}},
             ("prompts",),
-            'has a hint for "contxt", which is no state: did you mean "context"?',
+            'has a hint for "contxt", which is not a state: did you mean "context"?',
         ),
         (
             {"prompts": {"xyz": "Read."}},
             ("prompts",),
-            'has a hint for "xyz", which is no state: the states are context, plan, implement',
+            'has a hint for "xyz", which is not a state: the states are context, plan, implement',
         ),
         ({"rules": {"min_files_read_for_plan": 0}}, ("rules", "min_files_read_for_plan"), None),
         ({"probe": {"max_tokens": 0}}, ("probe", "max_tokens"), None),

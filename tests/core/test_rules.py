@@ -269,7 +269,9 @@ def test_a_forced_end_is_a_final_turn_whatever_else_the_budget_says(reason: Any)
         pytest.param(
             Tally(ended_flow=True, unfinished=True, changed=True),
             BUDGET,
-            Decision("stuck", "unfinished", "The work was not finished, and nothing verifies it."),
+            Decision(
+                "stuck", "unfinished", "The work was not finished, and there are no checks to verify it."
+            ),
             id="changes that nobody vouches for",
         ),
         pytest.param(

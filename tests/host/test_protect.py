@@ -190,12 +190,12 @@ def test_sentences() -> None:
     assert [
         Restored("a.py", "changed", "it is out of bounds for this task").sentence(),
         Restored("b.py", "created", WHY).sentence(),
-        Restored("c.bin", "deleted", WHY, "its content had not been kept").sentence(),
+        Restored("c.bin", "deleted", WHY, "no copy of its content was kept").sentence(),
     ] == [
         "Restored: a.py (it is out of bounds for this task; the command had changed it).",
         "Removed: b.py (it is protected; the command had created it).",
-        "Could not be restored: c.bin (it is protected; the command had deleted it, and its content had not"
-        " been kept).",
+        "Could not be restored: c.bin (it is protected; the command had deleted it, and no copy of its"
+        " content was kept).",
     ]
 
 
@@ -281,7 +281,7 @@ class TestContents:
     )
     def test_what_is_only_on_disk_is_not_trusted(self, tmp_path: Path, damage: str) -> None:
         place = Place(tmp_path, limits=Limits(one_in_memory=0))
-        problem = "its content had not been kept"
+        problem = "no copy of its content was kept"
         assert place.run(f"rm kept/a.txt; {damage}") == (Restored("kept/a.txt", "deleted", WHY, problem),)
 
     def test_large_files_come_from_the_disk(self, tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ class TestContents:
 
     def test_too_much_is_said_not_hidden(self, tmp_path: Path) -> None:
         place = Place(tmp_path, limits=Limits(one_in_memory=100, all_on_disk=100))
-        problem = "its content had not been kept"
+        problem = "no copy of its content was kept"
         assert place.run("chmod 600 kept/deep/same.bin") == (Restored("kept/deep/same.bin", "changed", WHY),)
         assert place.look() == place.before
         assert place.run("echo x > kept/deep/same.bin; echo x > kept/a.txt; rm kept/deep/er/same.bin") == (

@@ -42,7 +42,7 @@ def test_refused(text: str) -> None:
 
 
 def test_what_was_cut_off_is_never_completed() -> None:
-    with pytest.raises(ToolArgsInvalid, match="end in the middle"):
+    with pytest.raises(ToolArgsInvalid, match="are incomplete"):
         parse_arguments('{"content": "{}', cut_off=True)
 
 

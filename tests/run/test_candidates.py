@@ -179,7 +179,7 @@ def test_a_check_that_fails_otherwise_in_a_copy_goes_to_the_stage_with_tools(tmp
     report, events = work(tmp_path, model, agent, {"cart.py": CART, "test_cart.py": TEST})
     found = [event.body for event in events if isinstance(event.body, SuspectsFound)]
     assert [(each.functions, each.unfit) for each in found] == [
-        ((), "in a copy of the tree, the check does not fail as it does here")
+        ((), "the check does not fail the same way in a copy of the tree")
     ]
     assert not [event for event in events if isinstance(event.body, CandidateTried)]
     tools = {tool.name for tool in model.requests[0].tools}

@@ -219,7 +219,7 @@ async def test_a_call_as_text_to_a_tool_of_elsewhere_is_answered_like_any_other(
 
 NUMBERS = "".join(f"line {number}\n" for number in range(1, 60))
 NUMBERED = ("read_file", '{"path": "n.txt"}')
-THE_SAME = "The same as when this was last called: nothing in it has changed since."
+THE_SAME = "Same result as the last call: nothing has changed since."
 
 
 def with_numbers(job: Job, text: str = NUMBERS) -> Job:
@@ -363,7 +363,7 @@ async def test_a_long_status_is_cut_in_the_log_and_the_limit_is_the_stage_s_own(
     given = [event.body for event in store.events(TASK.id) if isinstance(event.body, TaskStatusGiven)]
     assert [(len(body.done), body.done[-1], body.now) for body in given] == [(200, "\u2026", "c")]
     told = next(spec for spec in model.requests[0].tools if spec.name == STATUS_TOOL)
-    assert "Alone 4 times, or completed," in told.description
+    assert "call it alone 4 times, or report completed," in told.description
 
 
 async def test_a_file_that_changed_from_outside_is_read_again(store: Store) -> None:

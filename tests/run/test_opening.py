@@ -33,7 +33,7 @@ def test_of_many_files_only_the_directories_are_told(repo: Path) -> None:
     (repo / "tests" / "test_a.py").touch()
     (repo / "tests" / "test_b.py").touch()
     assert told(repo) == [
-        "Directories, with their number of files:",
+        "Directories and their number of files:",
         "src/ (1)",
         "tests/ (2)",
     ]

@@ -87,7 +87,7 @@ async def test_the_classifier_names_the_phase() -> None:
     model = says("implement")
     step = await next_phase(model, LLM, PhaseState(), DIGEST)
     state, probe = PhaseState("implement"), ProbeResult("implement", USAGE)
-    assert step == PhaseStep(state, "context", "implement", "llm", "the classifier named it", probe)
+    assert step == PhaseStep(state, "context", "implement", "llm", "the classifier chose it", probe)
 
 
 async def test_the_classifier_may_go_back_and_may_let_it_be() -> None:
@@ -126,11 +126,11 @@ def test_the_built_in_question_is_filled_in_whole() -> None:
     assert (system.role, question.role) == ("system", "user")
     assert question.content == (
         "Phases, in order: context, plan, implement\n"
-        "Phase so far: plan\n"
+        "Current phase: plan\n"
         "Tools called in the last turn: ls, read_file (failed)\n"
         "Files read so far: a.py\n"
         "Files changed so far: b.py\n"
-        "What the agent said last: I {will} edit {phase}.\n\n"
+        "The agent's last message: I {will} edit {phase}.\n\n"
         "Which phase comes next? Answer with one of: context, plan, implement"
     )
 

@@ -75,7 +75,7 @@ class TestExact:
     def test_an_insertion_made_twice_is_noted(self) -> None:
         once = edit("import os\n\nmain()\n", "import os\n", "import os\nimport sys\n")
         twice = edit_text(once, "import os\n", "import os\nimport sys\n")
-        assert twice.note == "Note: the new text was there before (line 1), so it may now be there twice."
+        assert twice.note == "Note: the new text was already at line 1, so it may now be there twice."
 
 
 class TestLineEndings:
@@ -163,7 +163,7 @@ class TestTolerance:
         told = refusal(text, "\ta(1)\n\tb()\n", "\tc()\n")
         assert "`old` matches 2 places in the file ignoring indentation: lines 1 and 3." in told
         told = refusal(text, "\ta(1)\n\tb()\n", "\tc()\n", replace_all=True)
-        assert "They are not alike" in told
+        assert "They differ" in told
 
     def test_a_text_of_equal_lines(self) -> None:
         assert "Too many places look like this" in refusal("x\n" * 3000, "  x\n  x\n", "  y\n")
@@ -213,11 +213,11 @@ class TestNoMatch:
 
     def test_nothing_alike(self) -> None:
         told = refusal(CODE, "SELECT * FROM users", "x")
-        assert told.endswith("Nothing in its 8 lines resembles it. Read the file first.")
+        assert told.endswith("Nothing in its 8 lines is similar. Read the file first.")
 
     def test_applied_already(self) -> None:
         told = refusal(CODE, "    def good_bye(self):\n", "    def bye(self):\n")
-        assert "`new` is already there, at line 6: the edit seems to be applied already." in told
+        assert "`new` is already at line 6: the edit may already be applied." in told
 
     def test_what_is_shown_is_bounded(self) -> None:
         text = "".join(f"value_{n} = {n}\n" for n in range(30_000))
@@ -246,7 +246,7 @@ class TestTool:
             "7:         name = self.name\n"
             '8:         print("bye")\n'
             "9:         return None\n"
-            "Note: the new lines below the first were indented to fit the line that was replaced."
+            "Note: the new lines after the first were indented to match the replaced line."
         )
 
     def test_how_and_warning(self) -> None:

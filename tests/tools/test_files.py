@@ -136,9 +136,9 @@ class TestReadFile:
             read_file.parse({"path": "src/a.py", **arguments})
 
     def test_range_that_is_not_there(self, repo: Path) -> None:
-        with pytest.raises(ToolFailed, match=r"src/a\.py has 3 lines; start_line 9 is beyond its end"):
+        with pytest.raises(ToolFailed, match=r"src/a\.py has 3 lines; start_line 9 is past the end"):
             call(read_file, repo, path="src/a.py", start_line=9)
-        with pytest.raises(ToolFailed, match="start_line 3 comes after end_line 1"):
+        with pytest.raises(ToolFailed, match="start_line 3 is after end_line 1"):
             call(read_file, repo, path="src/a.py", start_line=3, end_line=1)
 
     def test_long_file_goes_on(self, repo: Path) -> None:
@@ -152,7 +152,7 @@ class TestReadFile:
             read += body
             start += len(body)
             if start <= 500:
-                assert lines[-1] == f"[cut here; read_file with start_line={start} goes on]"
+                assert lines[-1] == f"[cut here; to continue, call read_file with start_line={start}]"
         assert read == [f"line {number}" for number in range(1, 501)]
 
     def test_very_long_line(self, repo: Path) -> None:
@@ -183,7 +183,7 @@ class TestReadFile:
 
     def test_secrets(self, repo: Path) -> None:
         (repo / ".env").write_text("X=1\n")
-        with pytest.raises(ToolDenied, match=r"\.env may hold secrets"):
+        with pytest.raises(ToolDenied, match=r"\.env may contain secrets"):
             call(read_file, repo, path=".env")
 
     def test_names_are_shown_so_that_they_can_be_given_back(self, repo: Path) -> None:
@@ -222,7 +222,7 @@ class TestReadFiles:
         text = call(read_files, repo, limit=3000, paths=["big1", "README.md", "big2"]).text
         assert "# Title" in text
         assert abs(text.count("big1 ") - text.count("big2 ")) <= 2
-        assert text.count("[cut here; read_file with start_line=") == 2
+        assert text.count("[cut here; to continue, call read_file with start_line=") == 2
 
     def test_too_many(self, repo: Path) -> None:
         text = call(read_files, repo, limit=1000, paths=["README.md"] * 10).text
@@ -259,8 +259,8 @@ class TestFindFiles:
         assert lines == [f"{len(found)} file{'s' * (len(found) > 1)} found:", *found]
 
     def test_nothing(self, repo: Path) -> None:
-        assert call(find_files, repo, glob="*.log").text == "No file matches *.log (3 files looked at)."
-        assert call(find_files, repo, glob="[").text == "No file matches [ (3 files looked at)."
+        assert call(find_files, repo, glob="*.log").text == "No file matches *.log (3 files checked)."
+        assert call(find_files, repo, glob="[").text == "No file matches [ (3 files checked)."
         with pytest.raises(ToolArgsInvalid):
             call(find_files, repo, glob=" ")
 
@@ -276,7 +276,7 @@ class TestFindFiles:
     )
     def test_a_wrong_directory_is_told_from_a_wrong_name(self, repo: Path, glob: str, hint: str) -> None:
         text = call(find_files, repo, glob=glob).text
-        assert text == f"No file matches {glob} (3 files looked at).{hint}"
+        assert text == f"No file matches {glob} (3 files checked).{hint}"
 
 
 class TestWriteFile:
@@ -296,7 +296,7 @@ class TestWriteFile:
 
     def test_same_content(self, repo: Path) -> None:
         assert call(write_file, repo, path="README.md", content="# Title\n") == Outcome(
-            "Nothing changed: README.md has this content already."
+            "Nothing changed: README.md already has this content."
         )
 
     def test_line_endings_and_byte_order_mark_are_kept(self, repo: Path) -> None:
@@ -323,13 +323,13 @@ class TestWriteFile:
         ("path", "content", "error"),
         [
             ("src", "x", "src is a directory"),
-            ("src/", "x", "names a directory"),
-            (".", "x", "names the repository's root"),
+            ("src/", "x", "is a directory"),
+            (".", "x", "is the repository root"),
             ("a.txt", "\ud800", "half of a surrogate pair"),
             ("a.txt", "\0", "NUL character"),
             ("../x", "x", "outside the repository"),
             (".git/hooks/x", "x", "not to be"),
-            (".env", "A=1", "may hold secrets"),
+            (".env", "A=1", "may contain secrets"),
         ],
     )
     def test_refusals(self, repo: Path, path: str, content: str, error: str) -> None:

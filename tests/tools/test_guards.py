@@ -43,7 +43,7 @@ def test_secret_files(act: str) -> None:
 def test_own_patterns() -> None:
     guard = SecretFiles([*DEFAULT_SECRETS, "vault/", "!tests/**"])
     assert guard(Access("read", "vault/a/b")) == Denial(
-        "vault/a/b may hold secrets: tools do not read or write it."
+        "vault/a/b may contain secrets: tools cannot read or write it."
     )
     assert guard(Access("read", "tests/fixtures/server.key")) is None
 
@@ -185,7 +185,7 @@ def test_only_inside_a_package() -> None:
     assert [path for path in denied if guard(Access("read", path))] == []
     assert guard(Access("run", "rm -rf /")) is None
     assert guard(Access("write", "agent.yaml")) == Denial(
-        "agent.yaml is outside the package packages/api: this task writes only inside it."
+        "agent.yaml is outside the package packages/api: this task may only write inside it."
     )
     assert [path for path in denied + allowed if guard.covers(path)] == denied
     assert [path for path in ("packages", "packages/api", "packages/web", ".git") if guard.enters(path)] == [

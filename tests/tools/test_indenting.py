@@ -174,7 +174,7 @@ def test_what_did_not_parse_before_is_judged_by_its_look() -> None:
 
 def test_the_model_is_told() -> None:
     edited = edit_text(CODE, "return x", "y = x\nreturn y", name="a.py")
-    assert edited.note.startswith("Note: the new lines below the first were indented")
+    assert edited.note.startswith("Note: the new lines after the first were indented")
     assert edit_text(CODE, "return x", "y = x\n    return y", name="a.py").note == ""
 
 

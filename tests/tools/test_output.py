@@ -29,8 +29,8 @@ def test_long_text_keeps_head_and_tail_on_line_borders() -> None:
     cut = text[len(head) : len(text) - len(tail)]
     start = head.count("\n") + 1
     assert note == (
-        f"[... {len(cut):,} characters ({cut.count(chr(10)):,} lines) cut; all of it is in"
-        f" .headgate/outputs/1.txt: read_file with start_line={start} goes on from here ...]"
+        f"[... {len(cut):,} characters ({cut.count(chr(10)):,} lines) cut; full output:"
+        f" .headgate/outputs/1.txt; to continue, call read_file with start_line={start} ...]"
     )
     assert cut.startswith(f"line {start}\n")
 

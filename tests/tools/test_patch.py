@@ -47,7 +47,7 @@ class TestPlace:
     def test_an_ambiguous_hunk_is_refused(self) -> None:
         assert refusal(CODE, "@@\n-        x = 1\n+        x = 2") == (
             "the file, hunk 1 of 1: its lines can be at lines 3 and 12. Add unchanged lines around the "
-            "change, or `@@ ` and a line above it that tells them apart.\nNothing was changed."
+            "change, or `@@ ` and a line above it that occurs only there.\nNothing was changed."
         )
 
     def test_a_header_tells_the_place(self) -> None:
@@ -69,7 +69,7 @@ class TestPlace:
 
     def test_a_header_that_is_nowhere(self) -> None:
         told = refusal(CODE, "@@ class Bee:\n-        x = 1\n+        x = 2")
-        assert "no line reads `class Bee:`, as its `@@` line says. Nearest:\n- class Bee:\n+ " in told
+        assert "no line matches its `@@` line, `class Bee:`. Nearest:\n- class Bee:\n+ " in told
 
     def test_lines_that_are_not_below_the_header(self) -> None:
         told = refusal(CODE, "@@ class B:\n-        return 0\n+        return 1")
@@ -82,9 +82,7 @@ class TestPlace:
 
     def test_hunks_out_of_order_are_refused(self) -> None:
         told = refusal(CODE, "@@\n-class B:\n+class C:", "@@\n-        return 0\n+        return 1")
-        assert (
-            "hunk 2 of 2: its lines are at line 7, not below hunk 1. Put hunks in the file's order." in told
-        )
+        assert "hunk 2 of 2: its lines are at line 7, not below hunk 1. Put hunks in file order." in told
 
     def test_one_header_for_two_hunks(self) -> None:
         first, second = (
@@ -117,7 +115,7 @@ class TestAddedLines:
     @pytest.mark.parametrize("hunk", ["@@\n+c\n+d", "+c\n+d", "@@\n a\n-b\n+B\n@@\n+c\n+d"])
     def test_without_a_place_they_are_refused(self, hunk: str) -> None:
         why = refusal("a\nb\n", hunk)
-        assert "nothing says where they go" in why
+        assert "does not say where they go" in why
         assert all(way in why for way in ("unchanged lines around", "`@@ `", "`*** End of File`"))
 
     def test_at_the_end_if_that_is_said(self) -> None:
@@ -135,7 +133,7 @@ class TestAddedLines:
         assert patched("a\n\nb\n", "@@ a\n\n+x") == "a\n\nx\nb\n"
 
     def test_a_line_number_alone_is_no_place(self) -> None:
-        assert "it has only added lines" in refusal("a\nb\n", "@@ -1,0 +2 @@\n+x")
+        assert "it only adds lines" in refusal("a\nb\n", "@@ -1,0 +2 @@\n+x")
         assert patched("", "@@ -0,0 +1 @@\n+x") == "x\n"
 
 
@@ -193,10 +191,10 @@ class TestExplanations:
 
     def test_applied_already(self) -> None:
         told = refusal(CODE, "@@\n-        return None\n+        return 0")
-        assert "The new lines are there, at line 7: it seems to be applied already." in told
+        assert "The new lines are already at line 7: the hunk may already be applied." in told
 
     def test_nothing_alike(self) -> None:
-        assert "Nothing in the file resembles them:\n- SELECT 1" in refusal(CODE, "@@\n-SELECT 1\n+x")
+        assert "Nothing in the file is similar:\n- SELECT 1" in refusal(CODE, "@@\n-SELECT 1\n+x")
 
 
 def run(files: dict[str, bytes | str], patch: str) -> tuple[str, MemoryWorkspace]:
@@ -260,8 +258,8 @@ class TestTool:
             ("*** Add File: n\n+1\n*** Add File: n\n+2", "changes n and then adds it again"),
             ("*** Update File: a\n-1\n+2\n*** Add File: a\n+2", "changes a and then adds it again"),
             ("*** Update File: a\n-1\n+2\n*** Delete File: a", "changes a and then deletes it"),
-            ("*** Delete File: a\n*** Update File: a\n-1\n+2", "a is gone by an earlier part of the patch"),
-            ("*** Delete File: a\n*** Delete File: a", "a is gone by an earlier part of the patch"),
+            ("*** Delete File: a\n*** Update File: a\n-1\n+2", "An earlier part of the patch removes a"),
+            ("*** Delete File: a\n*** Delete File: a", "An earlier part of the patch removes a"),
             ("*** Add File: n\n+1\n*** Update File: a\n*** Move to: n\n-1\n+2", "then moves a onto it"),
             ("*** Add File: n\n+1\n*** Update File: no\n-1\n+2", "no does not exist"),
             ("*** Update File: a\n 1", "changes nothing"),
@@ -280,7 +278,7 @@ class TestTool:
         assert workspace.data == before
 
     def test_a_diff_does_not_create_what_is_there(self) -> None:
-        with pytest.raises(ToolFailed, match="a exists already"):
+        with pytest.raises(ToolFailed, match="a already exists"):
             call(
                 apply_patch,
                 MemoryWorkspace({"a": "1\n"}),

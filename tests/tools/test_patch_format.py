@@ -127,7 +127,7 @@ def test_git_operations() -> None:
     [
         ("", "This is not a patch"),
         ("change a to b", "This is not a patch"),
-        ("*** Begin Patch\n*** End Patch", "holds no file operation"),
+        ("*** Begin Patch\n*** End Patch", "contains no file operation"),
         ("*** Begin Patch\n*** Rename File: x\n*** End Patch", "Line 2 of the patch, `*** Rename File: x`"),
         ("*** Begin Patch\n*** Add File:\n+x\n*** End Patch", "the path is missing"),
         ("*** Begin Patch\n*** Add File: a\nx\n*** End Patch", "each line of an added file begins with `+`"),
@@ -140,7 +140,7 @@ def test_git_operations() -> None:
         ("--- x only\n@@ -1 +1 @@\n-a\n+b\n", "no file is named"),
         ("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n+b\n", "the file's name is missing"),
         ("--- /dev/null\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "do not begin with `+`"),
-        ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "changes of mode"),
+        ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "mode changes"),
         ("diff --git a/x b/x\nBinary files a/x and b/x differ\n", "binary"),
     ],
 )

@@ -90,16 +90,16 @@ def test_what_the_model_is_told() -> None:
     assert tests(Access("run", "rm tests/test_app.py")) is None
     assert tests(Access("write", "app.py", b"a", b"b")) is None
     assert tests(Access("write", "tests/test_app.py", b"a", b"b")) == Denial(
-        "tests/test_app.py is a test, and this task may not change that: leave it alone."
+        "tests/test_app.py is a test: this task may not change it."
     )
     assert tests(Access("write", "check.sh", b"a", None)) == Denial(
-        "check.sh decides how the tests run, and this task may not change that: leave it alone."
+        "check.sh decides how the tests run: this task may not change it."
     )
     old, new = b"[project]\nname='a'\n", b"[project]\nname='b'\n"
     assert tests(Access("write", "pyproject.toml", old, new)) is None
     assert tests(Access("write", "pyproject.toml", old, new + b"[tool.pytest]\nx=1\n")) == Denial(
-        "pyproject.toml: tool.pytest decides how the tests run, and this task may not change that. "
-        "The rest of the file may be changed."
+        "pyproject.toml: tool.pytest decides how the tests run; this task may not change that. "
+        "You may change the rest of the file."
     )
 
 
@@ -139,8 +139,8 @@ def test_modules_are_looked_for_where_tests_lie() -> None:
 
 def test_what_the_model_is_told_of_a_shadow() -> None:
     assert protected("all")(Access("write", "shlex.py", None, b"")) == Denial(
-        "shlex.py decides how the tests run, since it would be taken for the module shlex that the test"
-        " runner imports: choose another name."
+        "shlex.py decides how the tests run: the test runner would import it as the module shlex."
+        " Choose another name."
     )
 
 

@@ -115,17 +115,16 @@ class TestSearch:
         assert run(repo, ripgrep, pattern="nowhere") == "No match in 9 files."
         assert run(repo, ripgrep, pattern="import", path="binary") == "No match in 1 file."
         assert (
-            run(repo, ripgrep, pattern=r"os\ndef")
-            == "No match in 9 files. A pattern is matched within one line."
+            run(repo, ripgrep, pattern=r"os\ndef") == "No match in 9 files. Patterns match within one line."
         )
 
     def test_not_a_regular_expression(self, repo: Path, ripgrep: str | None) -> None:
         lines = run(repo, ripgrep, pattern="load_files(").splitlines()
         assert lines[0] == "src/a.py:3: def load_files(x):"
-        assert lines[1].startswith("[taken literally: not a regular expression (missing )")
+        assert lines[1].startswith("[searched as plain text: not a valid regular expression (missing )")
         assert len(lines) == 2
-        assert "taken literally" in run(repo, ripgrep, pattern="x{99999999999999999999}")
-        assert "taken literally" in run(repo, ripgrep, pattern="(" * 5000 + ")" * 5000)
+        assert "searched as plain text" in run(repo, ripgrep, pattern="x{99999999999999999999}")
+        assert "searched as plain text" in run(repo, ripgrep, pattern="(" * 5000 + ")" * 5000)
 
     def test_too_much(self, repo: Path, ripgrep: str | None) -> None:
         (repo / "many").write_text("needle\n" * 500)

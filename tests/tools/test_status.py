@@ -16,10 +16,10 @@ FIELDS = {
 
 def test_the_description_says_the_rules() -> None:
     assert status_tool(2).spec.description == (
-        "Report your status beside other calls, up to 15 words a field."
-        " Alone twice, or completed, ready and without more tools, it ends the work."
+        "Report your status with other calls, up to 15 words per field."
+        " The work ends if you call it alone twice, or report completed, ready and no more tools."
     )
-    assert " Alone 5 times, or completed," in status_tool(5).spec.description
+    assert " call it alone 5 times, or report completed," in status_tool(5).spec.description
 
 
 def test_every_field_is_described() -> None:

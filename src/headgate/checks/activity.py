@@ -8,7 +8,7 @@ from headgate.core.stagestate import StageState
 
 _IS_IT_A_QUESTION = (
     "no file has been changed yet: make the change or, if the task only asks a question, call stage_done"
-    " again with the whole answer as its summary"
+    " again with the full answer as the summary"
 )
 
 
@@ -33,10 +33,10 @@ def check_activity(
         return Fail("files_read", f"read at least {_count(wanted_files, 'file')} first ({read} read so far)")
     unread = [path for path in named if path not in stage.files_read] if checks.named_files else []
     if unread:
-        return Fail("named_files", f"the task names {', '.join(unread)}: read that first")
+        return Fail("named_files", f"read {', '.join(unread)} first (named in the task)")
     untold = [path for path in tests if path not in stage.files_read] if checks.named_tests else []
     if untold:
-        return Fail("named_tests", f"there are tests for what the task names: read {', '.join(untold)} first")
+        return Fail("named_tests", f"read {', '.join(untold)} first (tests for what the task names)")
     if calls < checks.tool_calls:
         wanted = _count(checks.tool_calls, "successful tool call")
         return Fail("tool_calls", f"make at least {wanted} first ({calls} so far)")

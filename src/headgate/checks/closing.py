@@ -59,7 +59,7 @@ def doubtful_result(command: str, output: str) -> str:
         if found.failed:
             return f"ended with exit code 0, but {name}'s own result says that tests failed"
         if found.closed < calls.count(name):
-            return f"ended with exit code 0, but without {name}'s own result: something ended the run early"
+            return f"ended with exit code 0, but {name} printed no result: something ended the run early"
     return ""
 
 

@@ -54,7 +54,7 @@ def render_failures(failures: Sequence[Failure]) -> str:
     """One short line for each: `- name (file:line): message`. Empty where there are none."""
     lines = [f"- {describe(failure)}" for failure in failures]
     if len(failures) >= MAX_FAILURES:
-        lines.append(f"- (no more than {MAX_FAILURES} are listed)")
+        lines.append(f"- (at most {MAX_FAILURES} are listed)")
     return "\n".join(lines)
 
 

@@ -24,9 +24,7 @@ def check_scope(diff: TaskDiff, named: Iterable[str]) -> Verdict:
     """Whether the diff stays with the task. `named`: the task's text and the plan, where files are named."""
     parts = _own_parts(diff)
     if blank := _laid_out_anew(diff, parts):
-        return Fail(
-            "diff_scope", f"only white space or layout was changed in parts of {_list(blank)}: take that back"
-        )
+        return Fail("diff_scope", f"parts of {_list(blank)} changed only in whitespace or layout: undo that")
     mentions = {word for text in named for word in path_words(text)}
     changed = {part.path for part in parts}
     meant = _files_meant(mentions, diff.known | changed)
@@ -36,7 +34,8 @@ def check_scope(diff: TaskDiff, named: Iterable[str]) -> Verdict:
     strays = [part.path for part in parts if part.path not in meant and not is_test(part.path)]
     if strays:
         return Fail(
-            "diff_scope", f"no step of the plan names {_list(strays)}: is that change needed for the task?"
+            "diff_scope",
+            f"no step of the plan names {_list(strays)}: undo that change unless the task needs it",
         )
     return Pass()
 
@@ -51,7 +50,7 @@ def check_tests(diff: TaskDiff, goal: str) -> Verdict:
     if _ABOUT_TESTS.search(goal):
         return Pass()
     return Fail(
-        "tests_touched", f"{_list(changed)} changed, and no test did: add or change one that shows it"
+        "tests_touched", f"{_list(changed)} changed, but no test did: add or change a test that covers it"
     )
 
 

@@ -172,7 +172,7 @@ class Verifier:
         if done.exit_code == 0:
             if not _RAN_NOTHING.search(done.output):
                 return Pass()
-            return Fail("verify_failed", f'step "{step.name}" ({step.command}) ran no test at all')
+            return Fail("verify_failed", f'step "{step.name}" ({step.command}) ran no tests')
         missing = self._missing_program(step.command, done)
         if missing:
             return Broken(f'verification step "{step.name}": the program {missing} is not installed')

@@ -46,7 +46,9 @@ def check_weakened(diff: str, goal: str) -> Verdict:
         return Pass()
     more = [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
     listed = "; ".join([*found[:_MOST], *more])
-    return Fail("tests_weakened", f"tests were weakened ({listed}): put that back, or say why it is right")
+    return Fail(
+        "tests_weakened", f"tests were weakened ({listed}): restore them, or say why the change is right"
+    )
 
 
 def _findings(files: Sequence[FileLines]) -> Iterator[str]:
@@ -155,5 +157,5 @@ def _fitted_expectations(files: Sequence[FileLines]) -> Iterator[str]:
             new = [line.text.strip() for line in hunk if line.sign == "+" and line.asserts_exactly]
             for before, after in zip(old, new, strict=False):
                 if before != after and before[:_SAME_SUBJECT] == after[:_SAME_SUBJECT]:
-                    yield f"{show_path(file.path)}: only what is expected was changed, and no code"
+                    yield f"{show_path(file.path)}: only expected values changed, and no code"
                     return

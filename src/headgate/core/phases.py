@@ -31,7 +31,7 @@ _JSON_PHASE = re.compile(r"""["']phase["']\s*:\s*["']([^"']*)["']""", re.IGNOREC
 
 
 class PhaseRules(Settings):
-    """Which signals move the phase. A rule applies only where the states it is about are listed."""
+    """Which signals move the phase. A rule applies only if `states` lists the phases it moves between."""
 
     min_files_read_for_plan: int = Field(1, ge=1)
     """With `auto_plan_after_read`: how many different files must have been read."""
@@ -56,14 +56,14 @@ class PhaseProbe(Settings):
 
 
 class PhaseControl(Settings):
-    """A hint that depends on how far the work has come. It gates nothing and enters no transcript."""
+    """A hint that depends on how far the work has come. It blocks nothing and stays out of the transcript."""
 
     mode: PhaseMode = "off"
     """`rules` makes no requests; `llm` asks the model after each turn; `hybrid` where no rule applies."""
     states: tuple[str, ...] = Field((CONTEXT, PLAN, IMPLEMENT), min_length=1)
     """The phases, in order: rules never move backwards."""
     default: str = CONTEXT
-    """The phase that a task begins in."""
+    """The phase in which a task starts."""
     rules: PhaseRules = PhaseRules()
     """What moves the phase in the modes `rules` and `hybrid`."""
     probe: PhaseProbe = PhaseProbe()
@@ -77,7 +77,7 @@ class PhaseControl(Settings):
         seen: set[str] = set()
         for name in states:
             if not _NAME.fullmatch(name):
-                raise ValueError(f'must hold names such as "context" or "code-review", not "{name[:40]}"')
+                raise ValueError(f'must contain names such as "context" or "code-review", not "{name[:40]}"')
             # An answer is read without regard to case, so two such names could not be told apart.
             if name.lower() in seen:
                 raise ValueError(f'names the state "{name}" twice')
@@ -100,7 +100,7 @@ class PhaseControl(Settings):
             if states is not None and name not in states:
                 close = nearest(name, states)
                 meant = f'did you mean "{close}"?' if close else f"the states are {', '.join(states)}"
-                raise ValueError(f'has a hint for "{name[:40]}", which is no state: {meant}')
+                raise ValueError(f'has a hint for "{name[:40]}", which is not a state: {meant}')
         return prompts
 
     @model_validator(mode="after")

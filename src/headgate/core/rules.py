@@ -219,7 +219,9 @@ def _judge_work(tally: Tally) -> Decision:
     if tally.proposing:
         return Decision("propose", "done")
     if tally.unfinished and tally.verdict is None:
-        return Decision("stuck", "unfinished", "The work was not finished, and nothing verifies it.")
+        return Decision(
+            "stuck", "unfinished", "The work was not finished, and there are no checks to verify it."
+        )
     return Decision("advance", "done")
 
 

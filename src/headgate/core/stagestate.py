@@ -25,8 +25,8 @@ REFUSED = {
     "code_changed": ("no file was changed", "without changing a file"),
     "files_read": ("too few files were read", "without reading enough files"),
     "named_files": (
-        "a file that the task names was not read",
-        "without reading the files that the task names",
+        "a file named in the task was not read",
+        "without reading the files named in the task",
     ),
     "named_tests": (
         "a test for what the task names was not read",
@@ -306,7 +306,7 @@ _FAULTS = {
     "unknown_tool": "a call to a tool that does not exist",
     "denied": "a call that is not allowed",
     "failed": "a call that failed",
-    "repeated": "a call that had brought the same before",
+    "repeated": "a call that had already returned the same result",
 }
 
 

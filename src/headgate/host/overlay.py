@@ -258,7 +258,7 @@ def decode_changes(text: str) -> tuple[FileChange, ...]:
     try:
         return tuple(map(_decode_change, json.loads(text)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"The record of a change to files cannot be read: {error!r}.") from error
+        raise StoreError(f"The record of a file change cannot be read: {error!r}.") from error
 
 
 def _decode_change(kept: Any) -> FileChange:

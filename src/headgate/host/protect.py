@@ -227,7 +227,7 @@ class ProtectedFiles:
             if not action():
                 if change == "created":
                     return
-                problem = "its content had not been kept"
+                problem = "no copy of its content was kept"
         except OSError as error:
             problem = (error.strerror or str(error)).lower()
         done[path] = Restored(show_path(self._label + path), change, self._reason, problem)

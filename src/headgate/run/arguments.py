@@ -37,7 +37,7 @@ def _load(text: str, cut_off: bool) -> Any:
     text = fenced[1] if fenced else text
     if cut_off or not text.endswith("}"):
         raise ToolArgsInvalid(
-            "The arguments end in the middle, so the call was not run. Call again with shorter content."
+            "The arguments are incomplete, so the call was not run. Call again with shorter content."
         )
     try:
         return json.loads(_TRAILING_COMMA.sub(lambda match: match[1] or match[2], text), strict=False)

@@ -29,9 +29,7 @@ def stage_failure(job: Job, stage: Stage) -> Decision:
     why = say_reason(latest.why) if latest.why.isidentifier() else latest.why or "it was not finished"
     why = f'Stage "{stage.id}" did not complete: {why}.'
     if stage.candidates and (tried := len(job.state.candidates)):
-        why = (
-            f"None of the {tried} answers that were tried passed." if tried > 1 else "The one answer failed."
-        )
+        why = f"None of the {tried} answers passed." if tried > 1 else "The only answer failed."
     return decide(Tally(ended_flow=True, failed_stage=why), stage.budget)
 
 

@@ -25,7 +25,7 @@ from headgate.run.verification import run_verification
 from headgate.tools.base import Args, Outcome, Tool
 from headgate.tools.output import cap
 
-SEEN = "The same as when this was last called: nothing in it has changed since."
+SEEN = "Same result as the last call: nothing has changed since."
 """Stands for what the model has before it already: a local model would read it all again."""
 LONG = 200
 """Characters from which on that is worth it."""
@@ -145,7 +145,7 @@ async def _run_tests(run: StageRun) -> str:
     job = run.job
     tree = await job.tree.mark()
     if tree == job.last_tests[0]:
-        return f"Not run again, as nothing has changed since. {job.last_tests[1]}"
+        return f"Not run again: nothing has changed since the last run. {job.last_tests[1]}"
     finding = await run_verification(job, run.path, run.turn, asked=True)
     text = finding.message or f"The tests pass ({finding.run_id})."
     job.last_tests = (tree, text)
@@ -172,7 +172,7 @@ def _repetition(run: StageRun, name: str, key: str) -> CallRepeated | None:
         return None
     return CallRepeated(
         f"{name} was refused: this call has returned the same result {count} times in a row."
-        " That result is above: use it, or do something else."
+        " Use the result above or do something else."
     )
 
 
@@ -196,7 +196,7 @@ def _admitted(run: StageRun, name: str) -> Tool:
     if tool.spec in run.visible:
         return tool
     if run.state.final_granted:
-        raise ToolDenied(f"{name} was not run: this is the final turn, and only {here} can be called.")
+        raise ToolDenied(f"{name} was not run: this is the final turn; you can only call {here}.")
     stages = [stage.id for stage in run.job.flow.stages if stage.tools.admits(tool.spec)]
     where = f"it is allowed in stage {' and '.join(stages)}" if stages else "no stage of this flow allows it"
     raise ToolDenied(
@@ -208,7 +208,7 @@ def _after_crash(run: StageRun, begun: ToolStarted) -> Answer | None:
     """The answer to a call that a crash interrupted; None if it left no mark and can simply be run."""
     if begun.category == "run":
         raise CallInterrupted(
-            f"{begun.name} was interrupted by a crash and not run again: it may have taken effect in part."
+            f"{begun.name} was interrupted by a crash and not run again: it may have partly taken effect."
         )
     now = [run.job.tree.hash_of(change.path) for change in begun.changes]
     if now == [change.before for change in begun.changes]:
@@ -218,8 +218,8 @@ def _after_crash(run: StageRun, begun: ToolStarted) -> Answer | None:
         text = f"{begun.name} was interrupted by a crash after its change was made: {', '.join(paths)}."
         return Answer(text, changed=tuple(map(parse_path, paths)))
     raise CallInterrupted(
-        f"{begun.name} was interrupted by a crash; {', '.join(paths)} is now neither as before nor as"
-        " intended: read it again."
+        f"{begun.name} was interrupted by a crash and {', '.join(paths)} is neither in its old nor in its"
+        " intended state: read it again."
     )
 
 

@@ -98,9 +98,9 @@ async def _judge(run: StageRun, question: Question, reply: Reply) -> _Judged:
         answered_sources, file.text, answer, suspect, question.ask, is_python=is_python
     )
     if _BLOT in answer and _BLOT not in file.text:
-        return _Judged(_tried(run, question, "unusable", "it holds what stands for a secret"))
+        return _Judged(_tried(run, question, "unusable", "it contains a placeholder for a secret"))
     if not sources:
-        return _Judged(_tried(run, question, "unusable", "it holds no code that fits"))
+        return _Judged(_tried(run, question, "unusable", "it contains no usable code"))
     before = code_identity(file.text, is_python=is_python)
     known = {tried.fingerprint for tried in job.state.candidates}
     verdict, reason, fingerprint = "unchanged", "", ""
@@ -189,7 +189,7 @@ async def _write(run: StageRun, judged: _Judged) -> bool:
 
 def _finish(run: StageRun, judged: _Judged) -> None:
     paths = tuple(show_path(change.path) for change in judged.changes)
-    summary = f"Changed {', '.join(paths)}; the check passes in a copy of the tree that has the change."
+    summary = f"Changed {', '.join(paths)}; the check passes in a copy of the tree with this change."
     note = Note(summary=summary, files_changed=paths)
     run.record(StageDoneSignalled(note=note, implied=True))
     run.record(CheckFinished(check="exit", verdict="pass"))

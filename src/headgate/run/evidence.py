@@ -120,7 +120,7 @@ async def _scores(job: Job, failures: Sequence[Failure]) -> dict[tuple[str, int]
     if there != names:
         again = await trials.verify([])  # coverage itself may have made the difference
         if {failure.name for failure in again.failures} != names:
-            raise CopyImpossible("in a copy of the tree, the check does not fail as it does here")
+            raise CopyImpossible("the check does not fail the same way in a copy of the tree")
     failed, passed = spectrum.split(tuple(names))
     scores = await asyncio.to_thread(score_lines, failed, passed) if failed else {}
     readable = {path: _readable(job, path) for path in {path for path, _ in scores} if not is_test(path)}

@@ -112,13 +112,13 @@ def _met(job: Job, stages: tuple[Stage, ...]) -> dict[str, Ending]:
 async def _skip_rest(job: Job, stages: tuple[Stage, ...]) -> Decision | None:
     not_run = [stage for stage in stages if stage.id not in job.state.endings()]
     for stage in not_run:
-        note = Note(summary="Not run: a stage that it needs did not complete.")
+        note = Note(summary="Not run: a stage it needs did not complete.")
         skipped = StageEnded(stage=stage.id, ending="skipped", reason="needs_not_met", note=note)
         job.log.record(stage.id, 0, skipped)
     await job.log.commit()
     missing = next((stage for stage in not_run if stage.required), None)
     if missing:
-        lacks = "there is no plan" if NO_PLAN in missing.needs else "a stage that it needs did not complete"
+        lacks = "there is no plan" if NO_PLAN in missing.needs else "a stage it needs did not complete"
         why = f'Stage "{missing.id}" could not run: {lacks}.'
         return decide(Tally(ended_flow=True, failed_stage=why), missing.budget)
     return None

@@ -129,7 +129,7 @@ def _say_end(job: Job, why: Decision) -> str:
 def condense_answers(candidates: Sequence[CandidateTried]) -> str:
     """What was answered, and how that went, a line each."""
     lines = [f"- {tried.place}: {tried.verdict} {tried.reason}".rstrip() for tried in candidates[-LISTED:]]
-    return "\n".join(["Answers that were tried:", *lines]) if lines else ""
+    return "\n".join(["Answers tried:", *lines]) if lines else ""
 
 
 def condense(failures: list[Failure]) -> str:

@@ -58,7 +58,7 @@ def list_files(workspace: Workspace) -> str:
         return listing("Files in the repository", paths, LISTED_CHARS) if paths else ""
     folders = Counter(path.partition("/")[0] for path in paths if "/" in path)
     used = [f"{name}/ ({count:,})" for name, count in folders.items()]
-    return listing("Directories, with their number of files", used, LISTED_CHARS) if used else ""
+    return listing("Directories and their number of files", used, LISTED_CHARS) if used else ""
 
 
 def stage_message(stage: Stage) -> str:
@@ -82,7 +82,7 @@ def _from_earlier_stages(job: Job, stage: Stage) -> list[str]:
     """The plan, and the latest notes: what a stage that sees none of the others' messages needs."""
     window = stage.view.notes_window
     notes = render_notes(list(job.state.notes.items())[-window:], plan_room(job, stage)) if window else ""
-    parts = [f"Notes of earlier stages:\n{notes}"] if notes else []
+    parts = [f"Notes from earlier stages:\n{notes}"] if notes else []
     files = [("changed", job.state.files_changed), ("read", job.state.files_read)]
     told = [
         f"Files {what} so far: {list_names(list(names), 20, NAMES_CHARS)}." for what, names in files if names

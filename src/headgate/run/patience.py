@@ -23,7 +23,7 @@ async def reply_in_time(
     most, left = job.model_settings[model].timeouts.reply, job.seconds_left()
     said = f"The reply took longer than {most:g} s and was cut off."
     if left is not None and left < most:
-        most, said = (left if left > 0 else LAST_SECONDS), "The task's time was up before the reply was."
+        most, said = left if left > 0 else LAST_SECONDS, "The task ran out of time before the reply ended."
     try:
         async with asyncio.timeout(most + _MARGIN) as limit:
             return await job.models[model].reply(request, on_delta)

@@ -91,7 +91,7 @@ async def next_phase(
     if probe.answer is None or probe.answer == before:
         return PhaseStep(state, before, before, probe=probe)
     moved = state.move(probe.answer, "llm")
-    return PhaseStep(moved, before, probe.answer, "llm", "the classifier named it", probe)
+    return PhaseStep(moved, before, probe.answer, "llm", "the classifier chose it", probe)
 
 
 async def ask_classifier(

@@ -163,8 +163,8 @@ def _task_again(run: StageRun) -> str:
     """The task and its constraints, where the view does not keep the message that holds them."""
     view = run.stage.view
     if view.history == "tail" and not view.keep_first:
-        return f"These still hold:\n\n{opening_message(run.job, run.stage)}\n"
-    return "The task and its constraints above still hold."
+        return f"The task and its constraints still apply:\n\n{opening_message(run.job, run.stage)}\n"
+    return "The task and its constraints above still apply."
 
 
 def _assignment(run: StageRun) -> str:

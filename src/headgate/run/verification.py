@@ -97,7 +97,7 @@ def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verif
     if not tampered or not isinstance(found.verdict, Pass):
         return found
     listed = ", ".join(tampered[:5])
-    return replace(found, verdict=Fail("verify", f"protected tests were changed while it ran: {listed}"))
+    return replace(found, verdict=Fail("verify", f"protected tests changed during the run: {listed}"))
 
 
 def _protects_all(job: Job) -> bool:

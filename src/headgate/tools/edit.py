@@ -66,8 +66,8 @@ class EditFile(Args):
     """The arguments of `edit_file`."""
 
     path: str = Field(description="File to edit, relative to the repository")
-    old: str = Field(description="Text to replace, copied from the file; enough lines to occur only once")
-    new: str = Field(description="Text to put in its place")
+    old: str = Field(description="Text to replace, copied from the file; long enough to occur only once")
+    new: str = Field(description="Replacement text")
     replace_all: bool = Field(default=False, description="Replace every occurrence")
 
 
@@ -85,9 +85,9 @@ def edit_file(ctx: ToolContext, args: EditFile) -> Outcome:
     file = ctx.workspace.read(args.path)
     name = show_path(file.path)
     if file.is_binary:
-        raise ToolFailed(f"{name} is a binary file: edit_file works on text.")
+        raise ToolFailed(f"{name} is a binary file: edit_file only edits text.")
     if args.replace_all and file.text.count(args.old) * len(args.new) > MOST_CHARS:
-        raise ToolFailed(f"{name} would become too large. Replace fewer places, or with less.")
+        raise ToolFailed(f"{name} would become too large. Replace fewer places or use less text.")
     edited = edit_text(file.text, args.old, args.new, replace_all=args.replace_all, name=name)
     change = FileChange(file.path, file.data, encode(edited.text))
     parts = [_summary(name, edited), _excerpt(edited), edited.note, describe_new_errors([change])]
@@ -121,9 +121,9 @@ def encode(text: str) -> bytes:
 def require_text(value: str, what: str) -> None:
     """ToolArgsInvalid for text that no file can hold as it is."""
     if clean_text(value) != value:
-        raise ToolArgsInvalid(f"`{what}` holds half of a surrogate pair: write the character itself.")
+        raise ToolArgsInvalid(f"`{what}` contains half of a surrogate pair: write the character itself.")
     if "\0" in value:
-        raise ToolArgsInvalid(f"`{what}` holds a NUL character: only text can be written.")
+        raise ToolArgsInvalid(f"`{what}` contains a NUL character: only text can be written.")
 
 
 def count_lines(count: int) -> str:
@@ -142,7 +142,7 @@ def edit_text(text: str, old: str, new: str, *, replace_all: bool = False, name:
         old, new = old.removeprefix(BOM) or old, new.removeprefix(BOM)
     edited = _edit(body, old, new, replace_all, name)
     if edited.text == body:
-        raise ToolFailed(f"Nothing changed: {name} reads like `new` there already.")
+        raise ToolFailed(f"Nothing changed: {name} already has `new` there.")
     return replace(edited, text=mark + edited.text)
 
 
@@ -170,10 +170,10 @@ def _edit_endings(text: str, old: str, new: str, replace_all: bool, name: str) -
     count = text.count(old)
     if count == 0:
         raise ToolFailed(
-            f"`old` and `new` differ only in line endings, and `old` is not in {name} as it stands."
+            f"`old` and `new` differ only in line endings, and {name} does not contain exactly `old`."
         )
     if count > 1 and not replace_all:
-        raise ToolFailed(f"`old` occurs {count} times in {name}. Set replace_all to change every one.")
+        raise ToolFailed(f"`old` occurs {count} times in {name}. Set replace_all to change them all.")
     first = text.count("\n", 0, text.find(old)) + 1
     last = first + old.count("\n")
     return Edited(text.replace(old, new), ((first, last),) * count, first, last)
@@ -215,10 +215,10 @@ class _Place:
         best = choose(self.name, text, texts)
         note = ""
         if any(reading[min(best, len(reading) - 1)] != new for reading in meant):
-            note = "Note: the new lines below the first were indented to fit the line that was replaced."
+            note = "Note: the new lines after the first were indented to match the replaced line."
         elif old in new and (earlier := text.find(new)) >= 0:
             line = text.count("\n", 0, earlier) + 1
-            note = f"Note: the new text was there before (line {line}), so it may now be there twice."
+            note = f"Note: the new text was already at line {line}, so it may now be there twice."
         last = numbers[0] + inner_breaks(new) if new else numbers[0] - 1
         replaced = tuple((number, number + inner_breaks(old)) for number in numbers)
         return Edited(texts[best](), replaced, numbers[0], last, note=note)
@@ -308,14 +308,14 @@ class _Place:
         )
         if done:
             places = list_places([match.start + 1 for match in done])
-            parts.append(f"`new` is already there, at {places}: the edit seems to be applied already.")
+            parts.append(f"`new` is already at {places}: the edit may already be applied.")
         wanted = old.removesuffix("\n").split("\n")
         region = self.index.nearest(wanted)
         if region:
             shown = show_difference(wanted, bodies, *region)
             parts.append(f"The nearest lines (`-` is your `old`, `+` is the file):\n{shown}")
         elif not done:
-            parts.append(f"Nothing in its {count_lines(len(bodies))} resembles it. Read the file first.")
+            parts.append(f"Nothing in its {count_lines(len(bodies))} is similar. Read the file first.")
         return " ".join(parts)
 
     def _require_alike(self, matches: Sequence[Match], how: str) -> None:
@@ -327,9 +327,7 @@ class _Place:
             raise ToolFailed(f"{found} Add surrounding lines so that it matches one, or set replace_all.")
         alike = {tuple(self.lines.bodies[match.start : match.end]) for match in matches}
         if len(alike) > 1 or any(one.end > other.start for one, other in pairwise(matches)):
-            raise ToolFailed(
-                f"{found} They are not alike, so replace_all cannot be used: edit each by itself."
-            )
+            raise ToolFailed(f"{found} They differ, so replace_all cannot be used: edit each one separately.")
 
     def _carry_over(self, match: Match, wanted: Sequence[str], wished: Sequence[str]) -> list[str]:
         """The new lines: those that `old` had too stay as the file has them, others are indented to fit."""
@@ -342,13 +340,13 @@ class _Place:
             if line is None:
                 raise ToolFailed(
                     f"`old` matches {place} ignoring {match.level.label}, but the indentation of the new "
-                    f"line `{wished[index].strip()[:80]}` does not fit there. Copy the lines as they are:\n"
+                    f"line `{wished[index].strip()[:80]}` does not fit there. Copy the lines exactly:\n"
                     + show_lines(bodies, match.start, match.end)
                 )
             if undecoded and source is None and "\ufffd" in line:
                 raise ToolFailed(
-                    f"{place} hold bytes that are not UTF-8, shown as \ufffd; `new` would overwrite them. "
-                    "Choose an `old` that leaves them out."
+                    f"{place} contain bytes that are not UTF-8 (shown as \ufffd); `new` would overwrite "
+                    "them. Choose an `old` without them."
                 )
             result.append(line)
         return result
@@ -369,7 +367,7 @@ def _summary(name: str, edited: Edited) -> str:
     how = f" (matched ignoring {edited.how})" if edited.how else ""
     if len(edited.replaced) > 1:
         places = list_places([first for first, _ in edited.replaced])
-        return f"Edited {name}: replaced {len(edited.replaced)} occurrences, at what were {places}{how}."
+        return f"Edited {name}: replaced {len(edited.replaced)} occurrences, previously at {places}{how}."
     before = _range(*edited.replaced[0])
     if edited.last < edited.first:
         return f"Edited {name}: removed text at {before}{how}."

@@ -54,9 +54,9 @@ def excerpt(file: File, limit: int, start: int | None = None, end: int | None = 
     first = max(1, start or 1)
     last = total if end is None or end < 1 else min(end, total)
     if first > total:
-        raise ToolFailed(f"{shown} has {count(total)}; start_line {first} is beyond its end.")
+        raise ToolFailed(f"{shown} has {count(total)}; start_line {first} is past the end.")
     if end is not None and 1 <= end < first:
-        raise ToolFailed(f"start_line {first} comes after end_line {end}.")
+        raise ToolFailed(f"start_line {first} is after end_line {end}.")
     room = limit - len(shown) - 100
     body: list[str] = []
     for line in lines[first - 1 : last]:
@@ -70,7 +70,7 @@ def excerpt(file: File, limit: int, start: int | None = None, end: int | None = 
         body.append(line)
     until = first + len(body) - 1
     header = f"{shown} ({f'lines {first}-{until}' if until > first else f'line {first}'} of {total})"
-    footer = [] if until >= last else [f"[cut here; read_file with start_line={until + 1} goes on]"]
+    footer = [] if until >= last else [f"[cut here; to continue, call read_file with start_line={until + 1}]"]
     return clean_text("\n".join([header, *body, *footer]))[:limit]
 
 

@@ -22,7 +22,7 @@ _RANGES = ("view_range", "line_range", "range")
 class Ls(Args):
     """Arguments of ls."""
 
-    path: str = Field(default="", description="Directory; the root if left out")
+    path: str = Field(default="", description="Directory; default: the root")
 
 
 class ReadFile(Args):
@@ -67,14 +67,14 @@ class ReadFiles(Args):
 class FindFiles(Args):
     """Arguments of find_files."""
 
-    glob: str = Field(description="Such as *.py")
+    glob: str = Field(description="For example *.py")
 
 
 class WriteFile(Args):
     """Arguments of write_file."""
 
     path: str
-    content: str = Field(description="The whole content")
+    content: str = Field(description="The entire content")
 
 
 @tool("read")
@@ -92,7 +92,7 @@ def ls(ctx: ToolContext, args: Ls) -> Outcome:
 
 @tool("read")
 def read_file(ctx: ToolContext, args: ReadFile) -> Outcome:
-    """Read a file, or some of its lines."""
+    """Read a file or some of its lines."""
     file = ctx.workspace.read(args.path)
     text = excerpt(file, ctx.result_chars, args.start_line, args.end_line)
     return Outcome(text, read=(file.path,))
@@ -125,12 +125,12 @@ def read_files(ctx: ToolContext, args: ReadFiles) -> Outcome:
 
 @tool("read")
 def find_files(ctx: ToolContext, args: FindFiles) -> Outcome:
-    """Find files by name; * matches within a name, ** across directories. Ignored files are left out."""
+    """Find files by name. * matches within a name, ** across directories. Skips ignored files."""
     rules = glob_rules(args.glob, str(ctx.workspace.root))
     paths = list(ctx.workspace.files())
     found = [show_path(path) for path in paths if rules.covers(path)]
     if not found:
-        text = f"No file matches {args.glob} ({len(paths):,} files looked at)."
+        text = f"No file matches {args.glob} ({len(paths):,} files checked)."
         text += _elsewhere(args.glob, paths, ctx.result_chars - len(text))
         return Outcome(clean_text(text)[: ctx.result_chars])
     count = "1 file" if len(found) == 1 else f"{len(found):,} files"
@@ -139,12 +139,12 @@ def find_files(ctx: ToolContext, args: FindFiles) -> Outcome:
 
 @tool("write")
 def write_file(ctx: ToolContext, args: WriteFile) -> Outcome:
-    """Create a file, or replace its whole content."""
+    """Create a file or replace its entire content."""
     if args.path.rstrip().endswith("/"):
-        raise ToolFailed(f"{args.path} names a directory; give the path of a file.")
+        raise ToolFailed(f"{args.path} is a directory; give the path of a file.")
     path = ctx.workspace.locate(args.path)
     if not path:
-        raise ToolFailed("The path names the repository's root; give the path of a file.")
+        raise ToolFailed("The path is the repository root; give the path of a file.")
     before = ctx.workspace.read(args.path) if ctx.workspace.exists(args.path) else None
     require_text(args.content, "content")
     after = args.content.encode()
@@ -154,7 +154,7 @@ def write_file(ctx: ToolContext, args: WriteFile) -> Outcome:
         notes = _conversion_note(before)
     shown = clean_text(show_path(path))
     if before is not None and before.data == after:
-        return Outcome(f"Nothing changed: {shown} has this content already.")
+        return Outcome(f"Nothing changed: {shown} already has this content.")
     change = FileChange(path, None if before is None else before.data, after)
     now = count_lines(after)
     if before is None:

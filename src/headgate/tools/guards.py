@@ -91,7 +91,7 @@ class OnlyInside:
         if access.act == "write" and not _is_inside(access.target, self.package):
             return Denial(
                 f"{show_path(access.target)} is outside the package {show_path(self.package)}: this task"
-                " writes only inside it."
+                " may only write inside it."
             )
         return None
 
@@ -123,8 +123,8 @@ class ConfigFiles:
     def __call__(self, access: Access, /) -> Denial | None:
         if access.act == "write" and self.covers(access.target):
             return Denial(
-                f"{show_path(access.target)} configures Headgate, and a task may not change that: leave it "
-                "as it is. Only a person can lift this, with `allow_config_edits: true`."
+                f"{show_path(access.target)} configures Headgate: a task may not change it. "
+                "Only a person can allow this, with `allow_config_edits: true`."
             )
         return None
 

@@ -89,7 +89,7 @@ def _begin(sink: IO[bytes], source: IO[bytes], pattern: str, limits: Limits) -> 
     except OSError as error:
         raise ToolFailed(f"The search could not be started: {error}.") from error
     if not answer.endswith(b"\n"):
-        raise ToolFailed("The pattern takes too long even to be understood; use a simpler one.")
+        raise ToolFailed("The pattern takes too long to compile; use a simpler one.")
     error_text = json.loads(answer).get("error", "")
     assert isinstance(error_text, str)
     return error_text

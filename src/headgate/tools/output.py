@@ -32,6 +32,6 @@ def cap(text: str, limit: int, save: Callable[[str], str]) -> str:
 
 def _note(characters: int, lines: int, name: str, start: int) -> str:
     return (
-        f"[... {characters:,} characters ({lines:,} lines) cut; all of it is in {name}:"
-        f" read_file with start_line={start} goes on from here ...]"
+        f"[... {characters:,} characters ({lines:,} lines) cut; full output: {name};"
+        f" to continue, call read_file with start_line={start} ...]"
     )

@@ -34,7 +34,7 @@ class ApplyPatch(Args):
 
 @tool("write")
 def apply_patch(ctx: ToolContext, args: ApplyPatch) -> Outcome:
-    """Change files with a patch. All of it is applied, or nothing.
+    """Change files with a patch. If any part fails, nothing is changed.
 
     *** Begin Patch
     *** Update File: PATH
@@ -47,8 +47,8 @@ def apply_patch(ctx: ToolContext, args: ApplyPatch) -> Outcome:
     *** Delete File: PATH
     *** End Patch
 
-    Give up to 3 unchanged lines around a change, each with a space before it. `@@` tells equal places apart.
-    `*** Move to: PATH` below Update File renames the file.
+    Give up to 3 unchanged lines around a change, each with a space before it.
+    `@@` tells identical places apart. `*** Move to: PATH` below Update File renames the file.
     """
     require_text(args.patch, "patch")
     plan = _Plan(ctx.workspace)
@@ -63,7 +63,7 @@ def apply_patch(ctx: ToolContext, args: ApplyPatch) -> Outcome:
                 report.append(plan.update(operation))
     changes = plan.changes()
     if not changes:
-        raise ToolFailed("The patch changes nothing: the files read like that already.")
+        raise ToolFailed("The patch changes nothing: the files already have this content.")
     warning = describe_new_errors(changes)
     return Outcome("\n".join([*report, warning] if warning else report), changes=changes)
 
@@ -92,8 +92,8 @@ class _Plan:
         if file.is_written:
             raise ToolFailed(f"The patch changes {name} and then adds it again. Nothing was changed.")
         if operation.is_new and file.after is not None:
-            raise ToolFailed(f"{name} exists already, but the patch creates it. Nothing was changed.")
-        verb = "Added" if file.after is None else "Replaced the whole of"
+            raise ToolFailed(f"{name} already exists, but the patch creates it. Nothing was changed.")
+        verb = "Added" if file.after is None else "Replaced all of"
         if file.before is None:
             file.mode = 0o755 if operation.mode & 0o100 else None
         file.after, file.is_written = encode(operation.text), True
@@ -113,7 +113,7 @@ class _Plan:
         report, content = "", file.after
         if operation.hunks:
             if b"\0" in content[:65536]:
-                raise ToolFailed(f"{name} is a binary file: a patch works on text. Nothing was changed.")
+                raise ToolFailed(f"{name} is a binary file: patches only work on text. Nothing was changed.")
             patched = patch_text(content.decode("utf-8", "surrogateescape"), operation.hunks, name)
             content, report = encode(patched.text), patched.report()
         moved = ""
@@ -122,7 +122,9 @@ class _Plan:
             if target != path:
                 if goal.is_written:
                     raise ToolFailed(f"The patch changes {show_path(target)} and then moves {name} onto it.")
-                moved = f" to {show_path(target)}" + (", which it replaces" if goal.after is not None else "")
+                moved = f" to {show_path(target)}" + (
+                    ", replacing that file" if goal.after is not None else ""
+                )
                 if goal.before is None:
                     goal.mode = file.mode
                 file.after, file.is_written = None, False
@@ -130,7 +132,7 @@ class _Plan:
         file.after, file.is_written = content, True
         if moved:
             return f"Moved {name}{moved}" + (f", updated at {report}" if report else ".")
-        return f"Updated {name} at {report}" if report else f"{name} stays where it is."
+        return f"Updated {name} at {report}" if report else f"{name} was not moved."
 
     def changes(self) -> tuple[FileChange, ...]:
         return tuple(
@@ -154,9 +156,7 @@ class _Plan:
         if file.after is None:
             if file.before is None:
                 self.workspace.read(path)
-            raise ToolFailed(
-                f"{show_path(path)} is gone by an earlier part of the patch. Nothing was changed."
-            )
+            raise ToolFailed(f"An earlier part of the patch removes {show_path(path)}. Nothing was changed.")
         return path, file
 
 
@@ -247,7 +247,7 @@ class _Search:
             clean_text(body) != body for body in self.bodies[match.start : match.end]
         ):
             raise self._failed(
-                "its lines hold bytes that are not UTF-8, shown as \ufffd; leave those lines out."
+                "its lines contain bytes that are not UTF-8 (shown as \ufffd); leave those lines out."
             )
         return fitted
 
@@ -264,7 +264,7 @@ class _Search:
             place = max(scopes[0][0] + 1, self.cursor)
         elif self.bodies and not hunk.at_end:
             raise self._failed(
-                "it has only added lines, and nothing says where they go. Give the unchanged lines around "
+                "it only adds lines and does not say where they go. Give the unchanged lines around "
                 "them, or `@@ ` and the line above them, or `*** End of File` below them to append them."
             )
         return Match(place, place, EXACT, str)
@@ -315,7 +315,7 @@ class _Search:
                 wanted = [header]
                 region = self.index.nearest(wanted)
                 shown = f" Nearest:\n{show_difference(wanted, self.bodies, *region)}" if region else ""
-                raise self._failed(f"no line reads `{header.strip()}`, as its `@@` line says.{shown}")
+                raise self._failed(f"no line matches its `@@` line, `{header.strip()}`.{shown}")
             scopes = inner
         return [(start, end) for start, end in scopes if end > self.cursor] or scopes
 
@@ -339,27 +339,25 @@ class _Search:
         after = f" below hunk {self.hunk - 1}" if self.hunk > 1 else ""
         raise self._failed(
             f"{what} can be at {list_places([place + 1 for place in places])}{after}. "
-            "Add unchanged lines around the change, or `@@ ` and a line above it that tells them apart."
+            "Add unchanged lines around the change, or `@@ ` and a line above it that occurs only there."
         )
 
     def _explain_missing(self, hunk: Hunk) -> str:
         earlier = self.index.find(hunk.old)
         if earlier:
             places = list_places([match.start + 1 for match in earlier])
-            return (
-                f"its lines are at {places}, not below hunk {self.hunk - 1}. Put hunks in the file's order."
-            )
+            return f"its lines are at {places}, not below hunk {self.hunk - 1}. Put hunks in file order."
         parts = ["its lines are not in the file."]
         is_change = any(sign == "+" for sign, _ in hunk.lines)
         done = self.index.find(hunk.new, levels=(EXACT, TRAILING)) if is_change else []
         if done:
             places = list_places([match.start + 1 for match in done])
-            parts.append(f"The new lines are there, at {places}: it seems to be applied already.")
+            parts.append(f"The new lines are already at {places}: the hunk may already be applied.")
         region = self.index.nearest(hunk.old)
         if region:
             shown = show_difference(hunk.old, self.bodies, *region)
             parts.append(f"The nearest lines (`-` is the hunk, `+` is the file):\n{shown}")
         else:
             expected = "\n".join(f"- {line}" for line in hunk.old[:10])
-            parts.append(f"Nothing in the file resembles them:\n{expected}")
+            parts.append(f"Nothing in the file is similar:\n{expected}")
         return " ".join(parts)

@@ -91,7 +91,7 @@ def parse_patch(text: str) -> tuple[Operation, ...]:
     else:
         raise ToolFailed(f"This is not a patch. {FORMAT_HINT}")
     if not operations:
-        raise ToolFailed("The patch holds no file operation: nothing was changed.")
+        raise ToolFailed("The patch contains no file operation. Nothing was changed.")
     return tuple(operations)
 
 
@@ -329,9 +329,7 @@ class _Unified(_Reader):
             raise self.wrong("the file's name is missing.")
         move_to = diff.new if diff.new != diff.old else None
         if not hunks and move_to is None:
-            raise self.wrong(
-                f"no hunk for {diff.old}: a change of mode or of binary content cannot be applied."
-            )
+            raise self.wrong(f"no hunk for {diff.old}: mode changes and binary content cannot be applied.")
         return UpdateFile(diff.old, hunks, move_to)
 
     def _git_headers(self, diff: _FileDiff) -> None:
@@ -352,7 +350,7 @@ class _Unified(_Reader):
             elif line.startswith(("GIT binary patch", "Binary files ")):
                 raise self.wrong("binary content cannot be patched.")
             elif line.startswith(("copy from ", "old mode ", "new mode ")):
-                raise self.wrong("copies and changes of mode cannot be applied.")
+                raise self.wrong("copies and mode changes cannot be applied.")
 
     def _hunks(self) -> tuple[Hunk, ...]:
         hunks = []

@@ -13,5 +13,5 @@ class Think(Args):
 
 @tool("reasoning")
 def think(ctx: ToolContext, args: Think) -> Outcome:
-    """Think something through; changes nothing."""
+    """Think something through. Changes nothing."""
     return Outcome("ok")

@@ -31,8 +31,8 @@ class Search(Args):
     """Arguments of search."""
 
     pattern: str = Field(description="Regular expression, matched line by line")
-    path: str = Field(default="", description="File or directory; everything if left out")
-    glob: str = Field(default="", description="Only files that match, such as *.py")
+    path: str = Field(default="", description="File or directory; default: everything")
+    glob: str = Field(default="", description="Only matching files, for example *.py")
 
 
 @tool("read")
@@ -125,7 +125,7 @@ def _batches(paths: Sequence[str]) -> list[list[str]]:
 def _describe(pattern: str, found: Found, searched: int, limit: int) -> str:
     notes = []
     if found.error:
-        notes.append(f"[taken literally: not a regular expression ({found.error})]")
+        notes.append(f"[searched as plain text: not a valid regular expression ({found.error})]")
     if found.unread:
         notes.append(f"[{len(found.unread):,} files were skipped: too large or unreadable]")
     if found.left:
@@ -135,7 +135,7 @@ def _describe(pattern: str, found: Found, searched: int, limit: int) -> str:
         )
     if not found.matches:
         files = "1 file" if searched == 1 else f"{searched:,} files"
-        hint = " A pattern is matched within one line." if "\\n" in pattern or "\n" in pattern else ""
+        hint = " Patterns match within one line." if "\\n" in pattern or "\n" in pattern else ""
         return "\n".join([f"No match in {files}.{hint}", *notes])[:limit]
     lines = [f"{show_path(path)}:{number}: {text}" for path, number, text in found.lines]
     room = limit - sum(len(note) + 1 for note in notes) - 100

@@ -42,7 +42,7 @@ class SecretFiles:
         if access.act == "run":
             return self._judge(access.target)
         if self._rules.covers(access.target):
-            return Denial(f"{show_path(access.target)} may hold secrets: tools do not read or write it.")
+            return Denial(f"{show_path(access.target)} may contain secrets: tools cannot read or write it.")
         return None
 
     def _judge(self, command: str) -> Denial | None:
@@ -50,7 +50,9 @@ class SecretFiles:
         suspects = [word for word in words if self._rules.covers(word.strip("/"))]
         for word in suspects:
             if self._certain.covers(word) or self._is_there(word, words):
-                return Denial(f"The command names {show_path(word)}, which may hold secrets: leave it alone.")
+                return Denial(
+                    f"The command names {show_path(word)}, which may contain secrets: leave it alone."
+                )
         return None
 
     def _is_there(self, word: str, words: Sequence[str]) -> bool:

@@ -20,7 +20,7 @@ from headgate.tools.output import cap
 
 MAX_TIMEOUT = 600.0
 """Seconds that a call may ask for, unless the configured time is longer still."""
-ROOT = "the repository's root"
+ROOT = "the repository root"
 _MAX_CAPTURE = 2_000_000
 _MAX_TOLD = 20
 _MORE = "\n... and {} more paths like these."
@@ -35,11 +35,11 @@ class Shell(Args):
 
 @tool("run")
 async def shell(ctx: ToolContext, args: Shell) -> Outcome:
-    """Run a command; returns its output and exit code. Background processes die with the call."""
+    """Run a command; returns its output and exit code. Background processes are killed when it ends."""
     if not args.command.strip():
         raise ToolArgsInvalid("shell: `command` is empty.")
     if args.timeout is not None and not args.timeout > 0:
-        raise ToolArgsInvalid("shell: `timeout` has to be more than 0 seconds.")
+        raise ToolArgsInvalid("shell: `timeout` must be more than 0 seconds.")
     ctx.workspace.check_run(args.command)
     seconds = min(args.timeout or ctx.shell_timeout, max(MAX_TIMEOUT, ctx.shell_timeout))
     restored: list[Restored] = []

@@ -56,7 +56,7 @@ class PlanTasks(Args):
 
 @tool("control")
 def plan_tasks(ctx: ToolContext, args: PlanTasks) -> Outcome:
-    """Write the plan (create), change steps of it by id (update), or show it (list)."""
+    """Write the plan (create), change its steps by id (update), or show it (list)."""
     items = {item.id: item for item in ctx.plan()}
     if args.action == "list":
         return Outcome(render_plan(tuple(items.values())) or "There is no plan yet.")
@@ -64,7 +64,7 @@ def plan_tasks(ctx: ToolContext, args: PlanTasks) -> Outcome:
         raise ToolFailed(f"plan_tasks: {args.action} needs at least one entry in `tasks`")
     ids = [step.id for step in args.tasks]
     if len(set(ids)) < len(ids):
-        raise ToolFailed("plan_tasks: each entry needs an id of its own")
+        raise ToolFailed("plan_tasks: each entry needs its own id")
     if args.action == "create":
         items = {}
         nameless = [step.id for step in args.tasks if not (step.description or "").strip()]
@@ -73,7 +73,7 @@ def plan_tasks(ctx: ToolContext, args: PlanTasks) -> Outcome:
     unknown = [name for name in ids if args.action == "update" and name not in items]
     if unknown:
         raise ToolFailed(
-            f"plan_tasks: there is no step {', '.join(unknown)}; there are {', '.join(items) or 'none'}"
+            f"plan_tasks: there is no step {', '.join(unknown)}; existing steps: {', '.join(items) or 'none'}"
         )
     for step in args.tasks:
         old = items[step.id].model_dump() if step.id in items else {}
@@ -151,7 +151,7 @@ def stage_done_tool(stage: str, stages: Sequence[str] = (), also: Sequence[str] 
     names = {_plain_name(name) for name in (stage, *also)}
 
     def stage_done(ctx: ToolContext, args: StageDone) -> Outcome:
-        """Say that this stage is done. The runtime then checks whether it is."""
+        """Say that this stage is done. The runtime then checks it."""
         if _plain_name(args.stage) not in names:
             raise WrongStage(f'stage_done: this is stage "{stage}", not "{args.stage}"')
         return Outcome("ok", signal=Signal("stage_done", args.model_dump(exclude={"stage"})))

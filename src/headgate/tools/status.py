@@ -21,13 +21,13 @@ class TaskStatus(Args):
     """Arguments of agent__task_status."""
 
     status: Annotated[Literal["starting", "in-progress", "completed"], BeforeValidator(_hyphenated)] = Field(
-        description="completed: all is done"
+        description="completed: everything is done"
     )
     done: str = Field(description="What is done")
     pending: str = Field(description="What remains")
     now: str = Field(description="Your next step")
     ready_for_final_report: bool = Field(description="You can report now")
-    need_to_run_more_tools: bool = Field(description="You will call more")
+    need_to_run_more_tools: bool = Field(description="You will call more tools")
 
 
 def status_tool(limit: int = USUAL_LIMIT) -> Tool:
@@ -37,8 +37,8 @@ def status_tool(limit: int = USUAL_LIMIT) -> Tool:
         return Outcome("ok", signal=Signal("task_status", args.model_dump()))
 
     agent__task_status.__doc__ = (
-        "Report your status beside other calls, up to 15 words a field."
-        f" Alone {times(limit)}, or completed, ready and without more tools, it ends the work."
+        "Report your status with other calls, up to 15 words per field."
+        f" The work ends if you call it alone {times(limit)}, or report completed, ready and no more tools."
     )
     return tool("control", TaskStatus)(agent__task_status)
 

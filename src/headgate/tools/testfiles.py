@@ -83,17 +83,17 @@ class ProtectedTests:
             module = None if self._is_test(access.target) else self._shadowed(access.target)
             if module is not None:
                 return Denial(
-                    f"{shown} decides how the tests run, since it would be taken for the module {module} that"
-                    " the test runner imports: choose another name."
+                    f"{shown} decides how the tests run: the test runner would import it as the module"
+                    f" {module}. Choose another name."
                 )
             kind = "is a test" if self._is_test(access.target) else "decides how the tests run"
-            return Denial(f"{shown} {kind}, and this task may not change that: leave it alone.")
+            return Denial(f"{shown} {kind}: this task may not change it.")
         if self._covers_parts(access.target):
             changed = changed_settings(access.target, access.before, access.after)
             if changed:
                 return Denial(
-                    f"{shown}: {', '.join(changed)} decides how the tests run, and this task may not change"
-                    " that. The rest of the file may be changed."
+                    f"{shown}: {', '.join(changed)} decides how the tests run; this task may not change that."
+                    " You may change the rest of the file."
                 )
         return None
 

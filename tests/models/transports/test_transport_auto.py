@@ -318,7 +318,7 @@ async def test_native_replies_lose_only_their_thinking() -> None:
     assert await native({"content": f"Write `{CALL}` to look."}) == Message(
         "assistant", f"Write `{CALL}` to look."
     )
-    with pytest.raises(ReplyInvalid, match="ends in the middle"):
+    with pytest.raises(ReplyInvalid, match="is incomplete"):
         await native({"content": CALL[:-20]})
 
 

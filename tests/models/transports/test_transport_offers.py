@@ -68,7 +68,7 @@ async def test_whole_requests() -> None:
     first, second, third = habits.asked
     calls = {"role": "assistant", "content": '{"thought":"","name":"ls","arguments":{}}'}
     result = '<tool_response name="ls">\nfile {}\n</tool_response>'
-    narrower = {"role": "user", "content": result.format(1) + "\n\nNow only: stage_done."}
+    narrower = {"role": "user", "content": result.format(1) + "\n\nOnly these tools now: stage_done."}
     assert second["messages"] == [*first["messages"], calls, narrower]
     assert third["messages"] == [
         *second["messages"],
@@ -96,11 +96,11 @@ async def test_more_tools_are_described_where_they_come(kind: type[TextModel | S
     assert "write_file(" not in told(inner.asked[0])[0]
     ends = [content.partition("</tool_response>")[2].strip() for content in told(inner.asked[-1])[3::2]]
     assert ends == [
-        "Now only: stage_done.",
-        f"Now only: ls, write_file, stage_done. New among them:\n{describe_tool(WRITE)}",
-        "Now only: stage_done.",
-        "Now only: ls, write_file, stage_done.",
-        "Now only: ls, stage_done.",
+        "Only these tools now: stage_done.",
+        f"Only these tools now: ls, write_file, stage_done. New:\n{describe_tool(WRITE)}",
+        "Only these tools now: stage_done.",
+        "Only these tools now: ls, write_file, stage_done.",
+        "Only these tools now: ls, stage_done.",
     ]
 
 
@@ -110,8 +110,8 @@ async def test_a_tool_that_reads_otherwise_is_described_again(kind: type[TextMod
     other = replace(DONE, description="Ends the other stage.")
     await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, (other,), (DONE,))
     last = told(inner.asked[-1])
-    assert last[3].endswith(f"Now only: stage_done. New among them:\n{describe_tool(other)}")
-    assert last[5].endswith(f"Now only: stage_done. New among them:\n{describe_tool(DONE)}")
+    assert last[3].endswith(f"Only these tools now: stage_done. New:\n{describe_tool(other)}")
+    assert last[5].endswith(f"Only these tools now: stage_done. New:\n{describe_tool(DONE)}")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -142,9 +142,9 @@ async def test_all_tools_again(kind: type[TextModel | SchemaModel]) -> None:
     inner = Calling()
     await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, (LS, DONE), TOOLS, TOOLS)
     ends = [content.rpartition("\n\n")[2] for content in told(inner.asked[3])]
-    assert [end for end in ends if end.startswith("Now")] == [
-        "Now only: ls, stage_done.",
-        "Now all tools again.",
+    assert [end for end in ends if "tools now" in end] == [
+        "Only these tools now: ls, stage_done.",
+        "You have all tools now.",
     ]
 
 
@@ -153,7 +153,7 @@ async def test_a_tool_that_reads_the_same_is_the_same(kind: type[TextModel | Sch
     inner = Calling()
     await ask(kind(inner, UNKNOWN), [SYSTEM, ASK], TOOLS, (LS, replace(WRITE), replace(DONE)))
     assert inner.asked[0].messages[0] is inner.asked[1].messages[0]
-    assert "Now" not in told(inner.asked[1])[-1]
+    assert "tools now" not in told(inner.asked[1])[-1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -163,7 +163,7 @@ async def test_no_tools_in_a_conversation_that_had_some(kind: type[TextModel | S
     await ask(model, [SYSTEM, ASK], TOOLS, ())
     first, second = inner.asked
     assert second.messages[0] is first.messages[0]
-    assert told(second)[-1].endswith("\n\nNow without tools: answer in words.")
+    assert told(second)[-1].endswith("\n\nNo tools now: answer in plain text.")
     # Another conversation never had any.
     await model.reply(Request([SYSTEM, Message("user", "Which phase is this?")]))
     assert told(inner.asked[-1]) == ["Be brief.", "Which phase is this?"]
@@ -181,7 +181,7 @@ async def test_each_conversation_has_a_description_of_its_own(kind: type[TextMod
     assert [("write_file(" in content[0], content[1]) for content in map(told, inner.asked)] == [
         (True, "Begin."),
         (False, "Begin."),
-        (True, "Begin.\n\nNow only: stage_done."),
+        (True, "Begin.\n\nOnly these tools now: stage_done."),
         (False, "Begin."),
     ]
 
@@ -194,8 +194,10 @@ async def test_a_hint_that_is_never_stored_stands_behind_the_line() -> None:
         await model.reply(
             Request([*talk, Message("user", f"Hint {number}.")], TOOLS if number == 0 else (DONE,))
         )
-    assert told(inner.asked[-1])[-1].endswith("</tool_response>\n\nNow only: stage_done.\n\nHint 99.")
-    assert "".join(told(inner.asked[-1])).count("Now only") == 1
+    assert told(inner.asked[-1])[-1].endswith(
+        "</tool_response>\n\nOnly these tools now: stage_done.\n\nHint 99."
+    )
+    assert "".join(told(inner.asked[-1])).count("Only these tools now") == 1
 
 
 OFFER = st.lists(st.sampled_from([LS, WRITE]), unique=True).map(lambda tools: (*tools, DONE))
@@ -212,12 +214,14 @@ async def test_the_prompt_only_grows(
         assert all(old is new for old, new in zip(before.messages, after.messages, strict=False))
     assert inner.encoded == len(inner.asked[-1].messages)
     # What was told last is what is offered.
-    lines = [line for content in told(inner.asked[-1])[1:] for line in content.split("\n") if "Now " in line]
+    lines = [
+        line for content in told(inner.asked[-1])[1:] for line in content.split("\n") if "tools now" in line
+    ]
     last = offered[-1] if offered else first
-    if not lines or lines[-1] == "Now all tools again.":
+    if not lines or lines[-1] == "You have all tools now.":
         assert set(last) == set(first)
     else:
-        named = lines[-1].removeprefix("Now only: ").removesuffix(" New among them:").removesuffix(".")
+        named = lines[-1].removeprefix("Only these tools now: ").removesuffix(" New:").removesuffix(".")
         assert {*named.split(", ")} == {tool.name for tool in last}
     # What is offered was described, once.
     everything = "\n".join(told(inner.asked[-1]))

@@ -163,7 +163,7 @@ async def test_a_row_of_calls_to_a_tool_that_is_not_there_is_ended() -> None:
     poured = pour(map(WIRES["openai"][1], repeat(UNKNOWN_TOOL)), closed)
     async with talk_to(poured, tool_transport="text") as (_, model):
         with pytest.raises(
-            CallUnknown, match=r'There is no tool "think"\. There are: ls, write_file'
+            CallUnknown, match=r'There is no tool "think"\. The tools are ls, write_file'
         ) as caught:
             await model.reply(REQUEST)
         await asyncio.wait_for(closed.wait(), 30)

@@ -144,7 +144,7 @@ async def test_what_is_nearly_right_is_mended(said: str, arguments: str) -> None
 async def test_a_cut_off_string_is_not_written() -> None:
     said = {"thought": "", "name": "write_file", "arguments": {"path": "a", "content": "x" * 8000}}
     with pytest.raises(
-        ReplyInvalid, match=re.escape("write_file was not run: an argument has reached 8,000")
+        ReplyInvalid, match=re.escape("write_file was not run: an argument reached the limit of 8,000")
     ):
         await ask(json.dumps(said))
 
@@ -281,6 +281,6 @@ async def test_a_server_that_cannot_make_a_grammar_of_long_strings() -> None:
 
 async def test_the_messages_api_takes_no_schema() -> None:
     wanted = ModelSettings(model="anthropic/claude", tool_transport="schema")
-    with pytest.raises(ConfigError, match="takes no schema"):
+    with pytest.raises(ConfigError, match="does not support schemas"):
         async with open_model(wanted):
             pass

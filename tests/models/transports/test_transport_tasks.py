@@ -146,7 +146,7 @@ async def test_the_next_stage_of_a_conversation_leaves_its_beginning_as_it_is(re
     told = [body["messages"] for body in habits.asked]
     assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(told))
     assert ["- edit_file(" in json.dumps(messages) for messages in told] == [False, False, True]
-    result, _, stage = told[-1][-1]["content"].partition("Now only: ")
+    result, _, stage = told[-1][-1]["content"].partition("Only these tools now: ")
     assert result.startswith("<tool_response")
     assert stage.endswith("Stage: MEND\nMend it.")
 

@@ -88,7 +88,7 @@ async def test_the_tools_are_described_and_the_call_is_read() -> None:
     ("said", "message"),
     [
         ('<tool_call>{"name": "rm", "arguments": {}}</tool_call>', "There is no tool"),
-        ('<tool_call>{"name": "ls", "arguments": {"path": "', 'The call to "ls" ends in the middle'),
+        ('<tool_call>{"name": "ls", "arguments": {"path": "', 'The call to "ls" is incomplete'),
     ],
 )
 async def test_a_call_that_cannot_be_run_is_explained(said: str, message: str) -> None:

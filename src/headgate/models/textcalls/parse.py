@@ -22,7 +22,7 @@ def parse_calls(
     the prompt ends inside the thinking, so that the reply begins there. ValueError for an unknown family.
     """
     if family is not None and family not in NAMES:
-        raise ValueError(f'There is no family "{family}"; known are {", ".join(sorted(NAMES))}.')
+        raise ValueError(f'There is no family "{family}"; the families are {", ".join(sorted(NAMES))}.')
     text = mend_text(text)
     try:
         return _parse(text, ToolBook(tools), family, thinking)

@@ -37,14 +37,14 @@ PROBLEMS = 16
 """More than so many tell a model nothing new."""
 MESSAGES = {
     "unknown_tool": 'There is no tool "{}".',
-    "cut_off": 'The call to "{}" ends in the middle, so it was not run. Call again, with less content.',
+    "cut_off": 'The call to "{}" is incomplete, so it was not run. Call again with less content.',
     "unreadable": (
         'The call to "{}" cannot be read: write its arguments as one JSON object, and escape quotation marks '
         "inside strings."
     ),
 }
 NAMELESS = {
-    "cut_off": "A call ends in the middle, so it was not run. Call again, with less content.",
+    "cut_off": "A call is incomplete, so it was not run. Call again with less content.",
     "unreadable": "A call cannot be read: write the tool's name, and its arguments as one JSON object.",
 }
 """For calls that do not tell which tool they mean."""

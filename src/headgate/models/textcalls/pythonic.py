@@ -102,7 +102,7 @@ def read_pythonic(source: Source, start: int, book: ToolBook) -> Found | None:
             if not bracket or parser.take("]"):
                 return Found(parser.position, tuple(attempts))
             if not parser.take(","):
-                raise parser.error("a list has no end")
+                raise parser.error("a list is not closed")
     except ValueError:
         if parser.cut and book.find(name):
             return Found(len(source.text), (*attempts, Attempt(name, None, "", "cut_off")))

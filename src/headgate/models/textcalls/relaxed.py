@@ -110,7 +110,7 @@ class RelaxedParser:
             end = self.text.find(self._quote, start)
             if end < 0:
                 self.cut = True
-                raise ValueError("a string has no end")
+                raise ValueError("a string is not closed")
             self.position = end + len(self._quote)
             return self.text[start:end]
         for quote, pattern in _STRINGS:
@@ -120,7 +120,7 @@ class RelaxedParser:
                 self.position = match.end()
                 return match[1] if raw else _ESCAPE.sub(_unescape, match[1])
         self.cut = True
-        raise ValueError("a string has no end")
+        raise ValueError("a string is not closed")
 
     def _object(self, depth: int) -> dict[str, Any]:
         self.position += 1
@@ -132,7 +132,7 @@ class RelaxedParser:
             elif mark:
                 key = self._key()
             else:
-                raise self.error("an object has no end")
+                raise self.error("an object is not closed")
             if not self.take(":"):
                 raise self.error("a colon is missing")
             found[key] = self.value(depth + 1)
@@ -172,5 +172,5 @@ def read_literal(text: str) -> Any:
     parser = RelaxedParser(text)
     value = parser.value()
     if parser.skip_space():
-        raise ValueError("there is more than a value")
+        raise ValueError("there is text after the value")
     return value

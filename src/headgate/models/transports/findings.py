@@ -47,16 +47,16 @@ class Findings(Settings):
     def describe(self) -> str:
         """What was found, for people."""
         told = {
-            "calls": "the server's own calls work",
-            "text": "the model's calls come as text",
+            "calls": "native tool calls work",
+            "text": "the model writes its calls as text",
             "none": "the model called no tool",
-            "refused": "the server takes no tools",
-            "unknown": "whether the server's own calls work is unknown",
+            "refused": "the server does not accept tools",
+            "unknown": "it is unknown whether native tool calls work",
         }[self.native]
         if self.tools_dropped:
-            told = "the server drops the tools silently"
+            told = "the server silently ignores the tools"
         if self.constrains is not None:
-            told += ", replies can be held to a schema" if self.constrains else ", schemas are ignored"
+            told += ", schemas are enforced" if self.constrains else ", schemas are ignored"
         if self.context_window:
             told += f", context window {self.context_window:,} tokens"
         return told

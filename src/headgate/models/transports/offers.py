@@ -108,8 +108,8 @@ def _place(talk: Sequence[Message]) -> Message:
 
 def _tell_change(offered: Described, new: Described, *, every: bool) -> str:
     if not offered:
-        return "Now without tools: answer in words."
+        return "No tools now: answer in plain text."
     if every:
-        return "Now all tools again."
-    only = f"Now only: {', '.join(offered)}."
-    return "\n".join((f"{only} New among them:", *new.values())) if new else only
+        return "You have all tools now."
+    only = f"Only these tools now: {', '.join(offered)}."
+    return "\n".join((f"{only} New:", *new.values())) if new else only

@@ -43,7 +43,7 @@ def wrap(model: Model, settings: ModelSettings, inquiry: Inquiry) -> Model:
             return TextModel(model, profile)
         case "schema":
             if provider == "anthropic":
-                raise ConfigError("The Messages API takes no schema: leave tool_transport out.")
+                raise ConfigError("The Messages API does not support schemas: remove tool_transport.")
             return SchemaModel(model, profile, inquiry.server)
     return AutoModel(model, profile, inquiry)
 

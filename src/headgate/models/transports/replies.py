@@ -63,9 +63,9 @@ def explain_problem(problem: Problem, tools: Sequence[ToolSpec]) -> ReplyInvalid
     if problem.reason != "unknown_tool":
         return ReplyInvalid(problem.message)
     if not tools:
-        return CallUnknown(f"{problem.message} There is none to call here.", problem.name)
+        return CallUnknown(f"{problem.message} No tools can be called here.", problem.name)
     names = ", ".join(tool.name for tool in tools[:_NAMES_TOLD])
-    return CallUnknown(f"{problem.message} There are: {names}.", problem.name)
+    return CallUnknown(f"{problem.message} The tools are {names}.", problem.name)
 
 
 def known_calls(message: Message, tools: Sequence[ToolSpec]) -> Message:

@@ -31,7 +31,7 @@ from headgate.models.transports.watching import watch
 _FORM = """# Tools
 
 Answer with one JSON object that calls one tool. Its keys are thought (one short sentence: why), name (of the
-tool) and arguments. The result follows in <tool_response>. The tools (? marks what may be left out):
+tool) and arguments. The result follows in <tool_response>. The tools (? marks optional arguments):
 {tools}"""
 _SCHEMAS = 32
 _GRAMMAR = re.compile("grammar|repetition|sampler", re.IGNORECASE)
@@ -115,8 +115,8 @@ class SchemaModel:
             limit = string_limit(tool, self._long)
             if reaches_limit(arguments, limit):
                 raise ReplyInvalid(
-                    f"The call to {tool.name} was not run: an argument has reached {limit:,} characters, "
-                    "where it is cut off. Do it in several smaller calls."
+                    f"The call to {tool.name} was not run: an argument reached the limit of {limit:,} "
+                    "characters and was cut off. Make several smaller calls."
                 )
         values = encode_json(coerce_arguments(arguments, tool.parameters)).decode()
         why = decision.get("thought")

@@ -24,7 +24,7 @@ Call a tool by writing exactly this, with its arguments as JSON:
 {{"name": "{name}", "arguments": {{}}}}
 </tool_call>
 {number} The result follows in <tool_response>; never write one yourself.
-The tools (? marks what may be left out):
+The tools (? marks optional arguments):
 {tools}"""
 
 
@@ -58,7 +58,7 @@ class TextModel:
 
     def _tell(self, tools: tuple[ToolSpec, ...]) -> str:
         number = (
-            "Write one call in a reply." if self._profile.one_call else "Several calls may follow each other."
+            "Write one call per reply." if self._profile.one_call else "You may write several calls in a row."
         )
         return _FORM.format(name=tools[0].name, number=number, tools=describe_tools(tools))
 
