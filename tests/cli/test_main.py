@@ -76,7 +76,7 @@ def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
     ("argv", "message"),
     [
         (["rnu"], 'headgate: No such command "rnu": did you mean "run"? (see "headgate --help")\n'),
-        (["xyzzy"], 'headgate: No such command "xyzzy": there are init, doctor, '),
+        (["xyzzy"], 'headgate: No such command "xyzzy": the commands are init, doctor, '),
         (["--frobnicate"], "headgate: No such option"),
         (["init", "--frobnicate"], "headgate init: No such option"),
         (["init", "surplus"], "headgate init: Got unexpected extra argument (surplus)"),
