@@ -138,15 +138,24 @@ def test_files_are_found_from_the_working_directory_and_from_the_repository(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["show", "stagd"], 'headgate: There is no flow "stagd": did you mean "staged"? Built in are '),
-        (["draw", "stagd"], 'headgate: There is no flow "stagd": did you mean "staged"? Built in are '),
-        (["check", "stagd"], 'headgate: There is no flow "stagd": did you mean "staged"? Built in are '),
+        (
+            ["show", "stagd"],
+            'headgate: There is no flow "stagd": did you mean "staged"? The built-in flows are ',
+        ),
+        (
+            ["draw", "stagd"],
+            'headgate: There is no flow "stagd": did you mean "staged"? The built-in flows are ',
+        ),
+        (
+            ["check", "stagd"],
+            'headgate: There is no flow "stagd": did you mean "staged"? The built-in flows are ',
+        ),
         (["show", "none.yaml"], "headgate: There is no flow file none.yaml."),
         (["check", "none.yaml"], "headgate: There is no flow file none.yaml."),
         (["check", "bad.yaml"], 'headgate: bad.yaml, line 4: unknown tool or category "edit_fil": did you '),
         (["draw", "bad.yaml"], 'headgate: bad.yaml, line 4: unknown tool or category "edit_fil": did you '),
         (["show", "escape.yaml"], "headgate: escape.yaml, line 2: there is a character that YAML does not"),
-        (["show", "."], "headgate: . is a directory, where a file was expected."),
+        (["show", "."], "headgate: . is a directory, but a file was expected."),
         (["check", "staged", "--repo", "nowhere.yaml"], "headgate: nowhere.yaml does not exist."),
         (["--repo", "nowhere"], "headgate: nowhere does not exist."),
         (["shwo"], 'headgate flows: No such command "shwo": did you mean "show"?'),

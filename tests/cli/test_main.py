@@ -188,7 +188,7 @@ def git_init(folder: Path) -> None:
     ("agent", "argv", "code", "message"),
     [
         (None, ["--config", "absent.yaml"], 2, "absent.yaml does not exist."),
-        (None, ["--config", "folder"], 2, "folder is a directory, where a file was expected."),
+        (None, ["--config", "folder"], 2, "folder is a directory, but a file was expected."),
         ("modle: x\n", [], 2, 'agent.yaml, line 1: unknown key "modle": did you mean "model"?'),
         ("model: [\n", [], 2, "agent.yaml, line 2: this is not valid YAML"),
         (None, [], 2, "No model is configured: set `model:` in agent.yaml, HEADGATE_MODEL or --model"),

@@ -181,7 +181,7 @@ async def test_a_package_is_named_from_the_root_or_from_the_working_directory(mo
     [
         ("packages/gone", "--package: there is no directory packages/gone."),
         (".", "--package is the repository itself: name a directory in it, or leave it out."),
-        ("..", "--package: .. leads outside the repository."),
+        ("..", "--package: .. points outside the repository."),
     ],
 )
 async def test_a_package_that_is_none_is_refused_at_once(monorepo: Path, package: str, message: str) -> None:

@@ -295,7 +295,7 @@ def test_boundaries_that_hold_nothing_are_named_at_once(repo: Path, command: tup
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[:3] == [
         'Boundary "the auth module": auth.py.',
-        'Boundary "the payment provider" is not enforced: it names no path here.',
-        'Boundary "srv/**" matches nothing now. It holds if such a file appears; check the spelling.',
+        'Boundary "the payment provider" is not enforced: it names no path in this repository.',
+        'Boundary "srv/**" matches nothing now. It holds once such a file exists; check the spelling.',
     ]
     assert "Boundary" not in done.stdout or command[0] == "run"

@@ -72,7 +72,7 @@ def test_what_tries_another_task_again(repo: Path, engine: Engine, typed: Typed)
     (repo / "script.yaml").write_text("- calls: [{write_file: {path: new.txt, content: x}}]\n")
     code, out, err = typed("run", "Write it")
     assert code == 3
-    assert "INFRA_ERROR (model_refused): the script has no answer to the request" in err
+    assert "INFRA_ERROR (model_refused): the script has no reply to the request" in err
     assert out.splitlines()[-1] == "headgate run --resume t1 tries again and starts from this report."
     code, _, err = typed("run", "--resume", "t1")
     assert "Task t2 started: flat flow, script:script.yaml; retry of t1" in err
@@ -111,7 +111,7 @@ async def test_a_proposal_that_is_refused_and_then_cancelled_in_the_queue(repo: 
     assert err.splitlines()[-1] == last
     (repo / "new.txt").write_text("mine\n")
     code, out, _ = await call(repo, "apply", "t1")
-    assert (code, "new.txt: exists already" in out) == (1, True)
+    assert (code, "new.txt: already exists" in out) == (1, True)
     assert "A new headgate run --dry-run starts from the current tree." in out
     lock = FileLock(repo / ".git" / "headgate" / "lock")
     assert lock.try_acquire()

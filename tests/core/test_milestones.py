@@ -66,7 +66,7 @@ def test_a_new_try_says_of_what() -> None:
     [
         (
             ev.ApplyStarted(baseline="", changes=()),
-            "What was proposed is in the working tree already: there is nothing to write",
+            "The proposed changes are already in the working tree: nothing to write",
         ),
         (
             ev.ApplyRefused(conflicts=("a: gone",)),

@@ -31,8 +31,8 @@ from headgate.models.scripted import ScriptedModel
 
 TASK = "Fix the failing test of basket.total.\n\nConstraints:\n- Do not change the tests"
 INTRODUCTION = (
-    "The real engine works on a small repository with a failing test. The model is a script that makes typical"
-    " mistakes: it writes too early, and it says that it is done when it is not."
+    "The real engine works on a small repository with a failing test. The model is a script that makes"
+    " typical mistakes: it writes too early, and it says that it is done when it is not."
 )
 LOCAL_INTRODUCTION = (
     "The real engine works on a small repository with a failing test. The model is real: SmolLM2 with 135"
@@ -93,8 +93,8 @@ def account(report: Report) -> Iterator[str]:
     """What a model tried, what became of it, and how that shows to a shell."""
     yield "How Headgate controlled the model:"
     yield (
-        f"- Tool calls in {report.requests} replies: {report.tool_calls_total}. Refused or failed, each with a "
-        f"reason: {report.tool_errors_total}."
+        f"- Tool calls in {report.requests} replies: {report.tool_calls_total}. Refused or failed, each with "
+        f"a reason: {report.tool_errors_total}."
     )
     counted = {
         "It said that a stage was done when it was not": report.feedback_counts.get("not_done", 0),

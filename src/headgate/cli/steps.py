@@ -16,7 +16,7 @@ from headgate.engine.outfit import build_verifier
 from headgate.errors import ConfigError
 from headgate.host.lock import FileLock
 
-NO_STEPS = "No verification steps are configured: write them under `verification:` in agent.yaml, or run headgate init."
+NO_STEPS = "No verification steps are configured: add `verification:` to agent.yaml, or run headgate init."
 
 
 @dataclass

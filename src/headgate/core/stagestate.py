@@ -302,7 +302,7 @@ _FAULTS = {
     "unknown_tool": "a call to a tool that does not exist",
     "denied": "a call that is not allowed",
     "failed": "a call that failed",
-    "repeated": "a call that had brought the same before",
+    "repeated": "a call that had already returned the same result",
 }
 
 
