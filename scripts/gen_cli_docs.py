@@ -15,11 +15,11 @@ KEYS = """\
 Flags override the environment, and the environment overrides `agent.yaml`.
 
 Headgate sends your keys to a server that you named yourself: with `--base-url`, in the environment, in your
-own configuration file or in one given with `--config`. If only the repository's `agent.yaml` names the server,
-`HEADGATE_API_KEY` (or an `api_key` in your own configuration file) is sent to one on this machine, such as
-`http://localhost:8080/v1`, and `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `OLLAMA_API_KEY` are not. Any of
-them is sent to the provider's own server, `https://api.openai.com`, `https://api.anthropic.com` or
-`https://ollama.com`. `headgate doctor` says when a key is withheld."""
+own configuration file or in one given with `--config`. If only the repository's `agent.yaml` names the
+server, `HEADGATE_API_KEY` (or an `api_key` in your own configuration file) is sent only if the server is on
+this machine, such as `http://localhost:8080/v1`; `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `OLLAMA_API_KEY`
+are not sent. The provider's own server, `https://api.openai.com`, `https://api.anthropic.com` or
+`https://ollama.com`, gets any of them. `headgate doctor` says when a key is withheld."""
 
 
 def render() -> str:

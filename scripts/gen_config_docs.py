@@ -36,12 +36,12 @@ TESTED = {
 INTRODUCTION = """\
 `agent.yaml` is in the repository's root; `headgate init` writes one. It overrides your own user file, which
 has the same keys; the environment and flags override both. An unknown key is an error that names the line and
-the key that you probably meant. The file may also be called `agent.yml` or `agent.json`; having two of them is
-an error.
+the key that you probably meant. The file may also be called `agent.yml` or `agent.json`; two of them at once
+are an error.
 
 A task's configuration and flow are fixed when the task is submitted, and stored with the task. Later changes
-to the files affect only tasks that are submitted later. API keys are not stored: they come from the environment, or
-from the file that holds them, when the task runs.
+to the files affect only tasks that are submitted later. API keys are not stored: they come from the
+environment, or from the file that contains them, when the task runs.
 
 No task may change `agent.yaml`, `agent.yml` or `agent.json`, a file given with `--config`, or the flow files
 that they name. Tools refuse to write them, and a command's changes to them are undone. Your own changes are
@@ -85,7 +85,7 @@ SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     (
         "timeouts",
         Timeouts,
-        "How long a model's server may be silent, and how long a reply may take, in seconds; part of a model.",
+        "How long a model's server may be silent, and a reply may take, in seconds; part of a model.",
     ),
     ("price", Price, "The price of a million tokens, in any currency; part of a model."),
     ("limits", Limits, "What a task may use; `null`: no limit."),
@@ -93,7 +93,7 @@ SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     (
         "phase_control",
         PhaseControl,
-        "A hint that depends on how far the work has come. It blocks nothing and stays out of the conversation.",
+        "A hint that depends on the progress of the work. It blocks nothing and stays out of the conversation.",
     ),
     ("rules", PhaseRules, "In `phase_control`: what moves the phase."),
     ("probe", PhaseProbe, "In `phase_control`: what the model is asked."),

@@ -68,7 +68,7 @@ Two suites of real replies, written by the people who make the servers: those of
 (Apache-2.0). A reply is right if the names and the arguments, as JSON values, are exactly the expected ones;
 one that was cut off is right if its calls are noticed as such. "Family known" means with what a model's
 profile contains: the family, and whether the prompt opens the thinking. Text and thinking are compared
-without outer white space; they differ intentionally where a call that is not run stays in the text, and where a
+without outer white space; they differ on purpose where a call that is not run stays in the text, and where a
 suite keeps the thinking in the text."""
 
 

@@ -184,7 +184,7 @@ def test_tests_that_one_discovery_does_not_find_are_named(tmp_path: Path) -> Non
     build(tmp_path, {"a/test_a.py": UNIT_TEST, "a/test_b.py": UNIT_TEST, "c/test_c.py": UNIT_TEST})
     detection = detect_project(tmp_path)
     assert commands(detection) == {"tests": "python3 -m unittest discover -s a"}
-    assert detection.hints == ("Python: the tests in c were left out: add a step for them if you need them.",)
+    assert detection.hints == ("Python: the tests in c were left out: add a step if you need them.",)
 
 
 class TestBelowTheRoot:
@@ -221,8 +221,8 @@ class TestBelowTheRoot:
             kinds=(Kind("Node", "a/package.json"), Kind("Python", "b/pyproject.toml")),
             hints=(
                 'a: Node: package.json has no "test" script.',
-                "Several projects below the root were left out: a (Node), b (Python). Write the steps "
-                'that count, such as "cd FOLDER && COMMAND".',
+                "Several projects below the root were left out: a (Node), b (Python). Add the steps "
+                'that you need, such as "cd FOLDER && COMMAND".',
             ),
             left_out=(VerifyStep(name="b-tests", command="cd b && python3 -m unittest discover -s tests"),),
         )
@@ -346,7 +346,7 @@ class TestWhatTheProjectSays:
 
     def test_where_it_comes_from_is_said(self, tmp_path: Path) -> None:
         files = {"pyproject.toml": self.RUFF, "test_a.py": PLAIN_TEST, "Makefile": "lint:\n\truff check a\n"}
-        assert 'The step "lint" is from Makefile.' in detect_project(build(tmp_path, files)).hints
+        assert 'The step "lint" comes from Makefile.' in detect_project(build(tmp_path, files)).hints
 
     def test_a_program_that_is_not_there_gives_no_step(self, tmp_path: Path) -> None:
         files = {"pyproject.toml": self.RUFF, "test_a.py": PLAIN_TEST, "Makefile": "lint:\n\tflake8 a\n"}

@@ -161,7 +161,7 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, message: str) -> Non
     [
         (
             "stagd",
-            'There is no flow "stagd": did you mean "staged"? The built-in flows are ask, branched, flat, repair, ',
+            'There is no flow "stagd": did you mean "staged"? The built-in flows are ask, branched, flat, ',
         ),
         (
             "xyzzy",

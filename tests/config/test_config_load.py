@@ -415,7 +415,7 @@ class TestKeysAndTheRepository:
         assert shown(loaded.config.model_settings()) == ("openai/a", REMOTE, None)
         assert loaded.notes == (
             f"{name} is not sent to {REMOTE}, which only the repository's agent.yaml names: "
-            "to confirm that server, set HEADGATE_BASE_URL or --base-url to it.",
+            "to confirm it, set HEADGATE_BASE_URL or --base-url to its address.",
         )
 
     def test_so_is_the_one_in_the_users_file(self, setup: Setup) -> None:

@@ -100,8 +100,8 @@ def test_a_key_is_read_again_for_the_server_that_it_was_written_for(place: Place
     with pytest.raises(ConfigError) as caught:
         unpin(stored, {}, {})
     assert str(caught.value) == (
-        f'{place.user} has changed the model "cheap" since the task was submitted, and the key is not stored: '
-        "submit the task again."
+        f'{place.user} has changed the model "cheap" since the task was submitted, and the key is not '
+        "stored: submit the task again."
     )
     place.user.write_text(USER.replace("mine.example", "elsewhere.example"))
     with pytest.raises(ConfigError, match="has changed the model's server since"):

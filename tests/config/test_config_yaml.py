@@ -74,7 +74,7 @@ def test_what_is_wrong(text: str, message: str) -> None:
 
 def test_aliases_cannot_make_a_small_file_large() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
-    assert "holds too many values" in failure("l0: &l0 [lol]\n" + "\n".join(levels))
+    assert "contains too many values" in failure("l0: &l0 [lol]\n" + "\n".join(levels))
 
 
 def test_lines() -> None:

@@ -28,7 +28,7 @@ def choose_flow(loaded: Loaded, options: Options, folder: Folder, goal: str = ""
     flow = flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal)
     if options.dry_run and all(stage.candidates for stage in flow.stages):
         raise ConfigError(
-            f"The flow {flow.name} runs commands to try out answers, and a dry run runs none: choose another flow."
+            f"The flow {flow.name} runs commands, and a dry run runs none: choose another flow."
         )
     if flow.begin == "verify" and not loaded.config.verification.steps:
         raise ConfigError(

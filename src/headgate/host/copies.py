@@ -104,7 +104,7 @@ def _make(top: Path, change: FileChange) -> None:
     place = top / change.path
     if not place.parent.resolve().is_relative_to(top) or place.is_symlink():
         raise CopyImpossible(
-            f"{show_path(change.path)} cannot be tried out in a copy: a symbolic link points outside the copy."
+            f"{show_path(change.path)} cannot be tried out in a copy: a symbolic link points outside it."
         )
     mode = change.mode if change.mode is not None else _mode_of(place)
     place.unlink(missing_ok=True)  # it may be one that only its folder lets be written
