@@ -151,8 +151,8 @@ def test_a_stuck_try_is_tried_again(repo: Path) -> None:
         (("--try", "1", "x"), "--benchmark and --try N go together"),
         (("--benchmark", "--try", "0", "x"), "0 is not in the range x>=1"),
         (("--benchmark", "--try", "one", "x"), "'one' is not a valid integer range"),
-        (("--benchmark", "--try", "1", "--json", "x"), "leave --json out"),
-        (("--benchmark", "--try", "1", "--dry-run", "x"), "leave --dry-run out"),
+        (("--benchmark", "--try", "1", "--json", "x"), "leave out --json"),
+        (("--benchmark", "--try", "1", "--dry-run", "x"), "leave out --dry-run"),
     ],
 )
 def test_what_does_not_go_together(repo: Path, args: tuple[str, ...], sentence: str) -> None:

@@ -52,7 +52,7 @@ async def test_a_running_task_is_cancelled_from_another_process(repo: Path, duri
     following = await start(repo, "run", "y", "--model", "script:a.yaml")
     await line_with(following.stderr, "Queued as t2: 1 task")
     code, out, err = await call(repo, "cancel", "t1")
-    assert (code, out) == (0, "Task t1 was cancelled; what it has changed so far stays.\n"), err
+    assert (code, out) == (0, "Task t1 was cancelled. Its changes so far stay in the working tree.\n"), err
     pid = pid_of(repo)
     assert pid is None or is_dead(pid)
     out, err = await ended(run)
@@ -70,7 +70,7 @@ async def test_a_running_task_is_cancelled_from_another_process(repo: Path, duri
     }
     if during == "model request":
         again = await call(repo, "cancel", "t1")
-        assert (again[0], again[1], again[2]) == (2, "", "headgate: Task t1 is over: CANCELLED.\n")
+        assert (again[0], again[1], again[2]) == (2, "", "headgate: Task t1 has already ended: CANCELLED.\n")
         unknown = await call(repo, "cancel", "t9")
         assert (unknown[0], 'There is no task "t9"' in unknown[2]) == (2, True)
 
@@ -82,7 +82,7 @@ async def test_a_task_whose_process_is_gone_is_cancelled_at_once(repo: Path) -> 
     run.send_signal(signal.SIGKILL)
     await ended(run)
     code, out, err = await call(repo, "cancel", "t1")
-    assert (code, out) == (0, "Task t1 was cancelled; what it has changed so far stays.\n"), err
+    assert (code, out) == (0, "Task t1 was cancelled. Its changes so far stay in the working tree.\n"), err
     assert (states(repo), reports(repo)) == ({"t1": "CANCELLED"}, [])
 
 
@@ -113,10 +113,10 @@ async def test_a_second_ctrl_c_quits_at_once_and_the_store_is_sound(repo: Path) 
     run = await start(repo, "run", "x")
     await until(lambda: pid_of(repo))
     run.send_signal(signal.SIGINT)
-    await line_with(run.stderr, "Cancelling task t1; what it has changed so far stays.")
+    await line_with(run.stderr, "Cancelling task t1; its changes so far stay.")
     run.send_signal(signal.SIGINT)
     _, err = await ended(run)
-    last = b"Quit at once; the next headgate run, submit or cancel ends task t1 as cancelled.\n"
+    last = b"Quit at once. The next headgate run, submit or cancel ends task t1 as cancelled.\n"
     assert (run.returncode, err) == (130, last)
     pid = pid_of(repo)
     assert pid is not None

@@ -67,7 +67,7 @@ async def test_a_killed_task_is_taken_up_by_the_next_run(repo: Path, server: str
     assert not is_dead(left)
     second = await asyncio.to_thread(headgate, repo, "run", "Another task", *flags)
     assert second.returncode == 0, second.stderr
-    assert "Task t1 taken up again where it was interrupted" in second.stderr
+    assert "Task t1 resumed where it was interrupted" in second.stderr
     assert is_dead(left)
     taken_up = json.loads(headgate(repo, "report", "t1", "--json").stdout)
     assert (taken_up["state"], taken_up["files_changed"]) == ("SUCCESS", ["a.txt", "b.txt", "pid"])

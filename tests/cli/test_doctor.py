@@ -153,8 +153,8 @@ async def test_all_is_well(repo: Path) -> None:
         ),
         Finding("model", "ok", f"openai/m at {address}"),
         Finding("server", "ok", "reachable, 2 models"),
-        Finding("streaming", "ok", "a reply came in 2 pieces"),
-        Finding("tool calls", "ok", "the model called the tool that it was offered"),
+        Finding("streaming", "ok", "a reply arrived in 2 pieces"),
+        Finding("tool calls", "ok", "the model called the tool as asked"),
         Finding("tool transport", "ok", "native: native tool calls work"),
     ]
     (question,) = server.asked
@@ -177,14 +177,14 @@ async def test_all_is_well(repo: Path) -> None:
             (400, {"error": "registry.ollama.ai/library/gemma3 does not support tools"}),
             "Choose a model that can call tools; on Ollama, one with the tag `tools`.",
         ),
-        ((400, {"error": "tool calling is not supported"}), "Switch on tool calling in the server. "),
+        ((400, {"error": "tool calling is not supported"}), "Turn on tool calling in the server. "),
     ],
 )
 async def test_a_server_that_takes_no_tools(repo: Path, refusal: tuple[int, Any], fix: str) -> None:
     (repo / "agent.yaml").write_text("tool_transport: auto\n")
     found = await ask(repo, Server(refusal=refusal))
     assert outline(found, "server", "tool calls") == [("ok", ""), ("warn", "")]
-    assert found["tool calls"].fix.startswith(f"Tools are called in another way. {fix}")
+    assert found["tool calls"].fix.startswith(f"Headgate calls tools in another way. {fix}")
     assert found["tool transport"].detail == "text: the server does not accept tools, schemas are ignored"
     assert "streaming" not in found
 
@@ -253,7 +253,7 @@ async def test_a_schema_that_the_server_ignores_is_told(repo: Path) -> None:
     assert found["tool transport"] == Finding(
         "tool transport",
         "warn",
-        "schema, as configured, but this server holds no reply to a schema",
+        "schema, as configured, but this server does not enforce a schema",
         "Leave tool_transport out.",
     )
 
@@ -267,7 +267,7 @@ async def test_a_schema_for_a_server_that_is_not_asked_is_taken_as_it_is() -> No
 async def test_a_model_that_answers_in_words_is_no_reason_to_change_the_server(repo: Path) -> None:
     (repo / "agent.yaml").write_text("tool_transport: auto\n")
     found = await ask(repo, Server(events=(delta(content="I am"), delta(content=" ready."), last())))
-    assert found["tool calls"].fix == "Tools are called in another way."
+    assert found["tool calls"].fix == "Headgate calls tools in another way."
     assert found["tool transport"].detail.startswith("text: ")
 
 
@@ -275,7 +275,7 @@ async def test_a_model_without_end_is_not_waited_for(repo: Path) -> None:
     server = Server(events=(delta(content=f"{number} ") for number in count()))
     found = await ask(repo, server, patience=Patience(total=0.3))
     assert outline(found, "reply") == [("fail", "environment")]
-    assert found["reply"].detail == "the model came to no end in 0.3 s"
+    assert found["reply"].detail == "the model did not finish in 0.3 s"
 
 
 async def test_a_server_that_is_down(repo: Path) -> None:
@@ -295,7 +295,7 @@ async def test_a_server_that_is_down(repo: Path) -> None:
             (500, {"error": {"message": "CUDA died"}}),
             "environment",
             "CUDA died",
-            "Look at the model server's log",
+            "Check the model server's log",
         ),
         (
             (503, {"error": {"message": "Loading model"}}),
@@ -366,7 +366,7 @@ async def test_a_server_that_answers_at_once(repo: Path) -> None:
         ((404, {"error": "no such path"}), "it does not list its models"),
         ((200, {"data": [{"name": "odd"}]}), "it does not list its models"),
         ((200, "odd"), "it does not list its models"),
-        ((403, {"error": "not with this key"}), "it does not show this key its models"),
+        ((403, {"error": "not with this key"}), "it does not list its models for this key"),
         ((200, {"data": []}), "0 models"),
     ],
 )
@@ -406,7 +406,7 @@ async def test_a_script_is_only_loaded(repo: Path) -> None:
 def test_without_git_it_is_said_once(repo: Path) -> None:
     found = json.loads(run(repo, "--json", PATH="/nonexistent").stdout)
     faults = [item for item in found if item["fault"] == "environment"]
-    assert [(item["check"], item["detail"]) for item in faults] == [("git", "it is not found")]
+    assert [(item["check"], item["detail"]) for item in faults] == [("git", "not found")]
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,9 @@ async def test_ollama_s_own_api(repo: Path) -> None:
     assert found == [
         Finding("model", "ok", f"ollama/qwen3:8b at {server.url}"),
         Finding("server", "ok", "reachable, 1 model"),
-        Finding("tool calls", "ok", "the model called the tool that it was offered"),
+        Finding("tool calls", "ok", "the model called the tool as asked"),
         Finding("tool transport", "ok", "native: native tool calls work"),
-        Finding("speed", "ok", "the model writes 6 tokens a second; the server loaded it in 3 s"),
+        Finding("speed", "ok", "the model writes 6 tokens per second; the server loaded it in 3 s"),
         Finding("context window", "ok", "16,384 tokens"),
     ]
     assert {body["options"]["num_ctx"] for body in habits.chats} == {16_384}
@@ -166,4 +166,4 @@ def test_speed_is_told_where_the_server_tells() -> None:
     assert judge_speed(Reply(said, Usage(10, 20))) is None
     assert judge_speed(Reply(said, Usage(10, 20), timing=Timing())) is None
     finding = judge_speed(Reply(said, Usage(10, 20), timing=Timing(0.1, 0.5, 2.0)))
-    assert finding == Finding("speed", "ok", "the model writes 10 tokens a second")
+    assert finding == Finding("speed", "ok", "the model writes 10 tokens per second")

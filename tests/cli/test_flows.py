@@ -63,7 +63,7 @@ def test_the_list(repo: Path) -> None:
         ("task_branching: true\n", "branched (agent.yaml): explore -> plan -> step*"),
         ("task_plan_mode: first\n", "staged (agent.yaml): plan -> implement"),
         ("flow: two.yaml\n", "two.yaml (agent.yaml): look-around -> change"),
-        ("flow: [Do it., two.yaml]\n", "a flow of its own (agent.yaml): do-it -> look-around -> change"),
+        ("flow: [Do it., two.yaml]\n", "an inline flow (agent.yaml): do-it -> look-around -> change"),
     ],
 )
 def test_the_flow_in_use(repo: Path, config: str, last: str) -> None:
@@ -76,14 +76,12 @@ def test_a_small_model_has_a_flow_for_bugs_besides(repo: Path) -> None:
     (repo / "agent.yaml").write_text(
         "model: openai/qwen2.5-coder-1.5b\nverification: {steps: [{name: tests, command: 'true'}]}\n"
     )
-    assert (
-        "A task that does not ask for something new gets repair here: line -> missing -> " in outcome(repo)[1]
-    )
+    assert "Tasks here that do not ask for something new use repair: line -> missing -> " in outcome(repo)[1]
     code, out, err = outcome(repo, "draw", "--text")
     assert (code, out.startswith("staged")) == (0, True)
     assert (
         err
-        == "A task that does not ask for something new gets repair here; this is staged, which others get.\n"
+        == "Tasks here that do not ask for something new use repair; this is staged, which other tasks use.\n"
     )
 
 
@@ -97,7 +95,7 @@ def test_a_broken_configuration_is_told_after_the_list(repo: Path) -> None:
 def test_outside_a_repository(tmp_path: Path, person: Person) -> None:
     code, out, err = outcome(tmp_path)
     assert (code, err) == (0, "")
-    assert out.endswith("\nThis is no git repository, so no flow is in use here.\n")
+    assert out.endswith("\nThis is not a git repository, so no flow is in use here.\n")
     (tmp_path / "two.yaml").write_text(TWO)
     assert person.types(tmp_path, "check", "two.yaml") == (0, "two.yaml: ok, 2 stages\n", "")
     assert person.types(tmp_path, "draw", "staged")[0] == 0
@@ -140,15 +138,24 @@ def test_files_are_found_from_the_working_directory_and_from_the_repository(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["show", "stagd"], 'headgate: There is no flow "stagd": did you mean "staged"? Built in are '),
-        (["draw", "stagd"], 'headgate: There is no flow "stagd": did you mean "staged"? Built in are '),
-        (["check", "stagd"], 'headgate: There is no flow "stagd": did you mean "staged"? Built in are '),
+        (
+            ["show", "stagd"],
+            'headgate: There is no flow "stagd": did you mean "staged"? The built-in flows are ',
+        ),
+        (
+            ["draw", "stagd"],
+            'headgate: There is no flow "stagd": did you mean "staged"? The built-in flows are ',
+        ),
+        (
+            ["check", "stagd"],
+            'headgate: There is no flow "stagd": did you mean "staged"? The built-in flows are ',
+        ),
         (["show", "none.yaml"], "headgate: There is no flow file none.yaml."),
         (["check", "none.yaml"], "headgate: There is no flow file none.yaml."),
         (["check", "bad.yaml"], 'headgate: bad.yaml, line 4: unknown tool or category "edit_fil": did you '),
         (["draw", "bad.yaml"], 'headgate: bad.yaml, line 4: unknown tool or category "edit_fil": did you '),
         (["show", "escape.yaml"], "headgate: escape.yaml, line 2: there is a character that YAML does not"),
-        (["show", "."], "headgate: . is a directory, where a file was expected."),
+        (["show", "."], "headgate: . is a directory, but a file was expected."),
         (["check", "staged", "--repo", "nowhere.yaml"], "headgate: nowhere.yaml does not exist."),
         (["--repo", "nowhere"], "headgate: nowhere does not exist."),
         (["shwo"], 'headgate flows: No such command "shwo": did you mean "show"?'),

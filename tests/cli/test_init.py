@@ -24,7 +24,9 @@ from headgate.core.settings import VerifyStep
 from headgate.errors import ConfigError
 from headgate.models.discovery import PLACES
 
-NOTHING = "No model server answered on this machine: looked for Ollama, llama.cpp, vLLM and LM Studio."
+NOTHING = (
+    "No model server answered on this machine. Headgate looked for Ollama, llama.cpp, vLLM and LM Studio."
+)
 START = (
     "Start a model server, for example Ollama with `ollama pull qwen3-coder`, and run headgate init --force; "
     "or name a model in agent.yaml."
@@ -230,7 +232,7 @@ def test_only_a_hosted_key(repo: Path) -> None:
 
 
 def test_a_model_of_the_user_s_own_is_left_alone(repo: Path) -> None:
-    assert "The model is script:a, by HEADGATE_MODEL." in init(repo, HEADGATE_MODEL="script:a").output
+    assert "The model is script:a (from HEADGATE_MODEL)." in init(repo, HEADGATE_MODEL="script:a").output
     path = repo.parent / "config" / "headgate" / "config.yaml"
     path.parent.mkdir(parents=True)
     path.write_text("model: ollama/mine\n")
@@ -267,7 +269,7 @@ def test_several_projects_are_left_to_the_user(repo: Path) -> None:
     assert lines[:2] == ["Found Go (a/go.mod).", "Found Go (b/go.mod)."]
     assert lines[4:7] == [
         "Wrote agent.yaml.",
-        "Left out, and in agent.yaml as comments:",
+        "Left out; agent.yaml has them as comments:",
         "  a-vet: cd a && go vet ./...",
     ]
     assert load(repo).verification.steps == ()
@@ -309,7 +311,7 @@ def test_an_old_file_is_only_overwritten_by_force(repo: Path) -> None:
     path.write_text("model: openai/mine\n")
     path.chmod(0o600)
     refused = init(repo)
-    assert str(refused.exception) == f"{path} exists already: use --force to overwrite it."
+    assert str(refused.exception) == f"{path} already exists: use --force to overwrite it."
     assert path.read_text() == "model: openai/mine\n"
     assert "Rewrote agent.yaml" in init(repo, "--force").output
     assert load(repo).model is None
@@ -356,6 +358,6 @@ def test_a_configuration_of_another_name_is_not_joined_by_a_second_one(repo: Pat
     (repo / name).write_text("{}")
     refused = init(repo, "--force")
     assert str(refused.exception) == (
-        f"{name} configures this repository already: edit it, or remove it first."
+        f"{name} already configures this repository: edit it, or remove it first."
     )
     assert not (repo / "agent.yaml").exists()

@@ -41,7 +41,7 @@ async def test_the_queue_survives(repo: Path, way: str) -> None:
     if way in ("clean", "removed"):
         for words in (("tasks",), ("submit", "late"), ("diff", "t2")):
             code, out, err = await call(repo, *words)
-            assert (code, out, "It is put back when the command ends" in err) == (3, "", True), err
+            assert (code, out, "Headgate restores it when the command ends" in err) == (3, "", True), err
     (repo / "go").touch()
     out, err = await ended(first)
     assert first.returncode == 0, err

@@ -76,7 +76,7 @@ def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
     ("argv", "message"),
     [
         (["rnu"], 'headgate: No such command "rnu": did you mean "run"? (see "headgate --help")\n'),
-        (["xyzzy"], 'headgate: No such command "xyzzy": there are init, doctor, '),
+        (["xyzzy"], 'headgate: No such command "xyzzy": the commands are init, doctor, '),
         (["--frobnicate"], "headgate: No such option"),
         (["init", "--frobnicate"], "headgate init: No such option"),
         (["init", "surplus"], "headgate init: Got unexpected extra argument (surplus)"),
@@ -188,7 +188,7 @@ def git_init(folder: Path) -> None:
     ("agent", "argv", "code", "message"),
     [
         (None, ["--config", "absent.yaml"], 2, "absent.yaml does not exist."),
-        (None, ["--config", "folder"], 2, "folder is a directory, where a file was expected."),
+        (None, ["--config", "folder"], 2, "folder is a directory, but a file was expected."),
         ("modle: x\n", [], 2, 'agent.yaml, line 1: unknown key "modle": did you mean "model"?'),
         ("model: [\n", [], 2, "agent.yaml, line 2: this is not valid YAML"),
         (None, [], 2, "No model is configured: set `model:` in agent.yaml, HEADGATE_MODEL or --model"),

@@ -30,8 +30,8 @@ async def test_one_outage_pauses_the_queue(repo: Path) -> None:
         0,
         True,
     ), last
-    assert "headgate submit --resume t2 goes on with the queue" in last
-    assert "headgate submit --resume t1 also tries t1 again" in last
+    assert "headgate submit --resume t2 resumes the queue" in last
+    assert "headgate submit --resume t1 also retries t1" in last
     code, out, err = await call(repo, "tasks", "--json")
     assert [(row["id"], row["position"]) for row in json.loads(out)] == [("t1", None), ("t2", 1), ("t3", 2)]
     assert err == last + "\n"
@@ -79,10 +79,14 @@ async def test_what_cannot_be_resumed(repo: Path) -> None:
     assert words == (
         2,
         "",
-        "headgate: Task t1 has not ended and goes on as it was submitted: leave TEXT out.\n",
+        "headgate: Task t1 has not ended and continues as submitted: leave out TEXT.\n",
     )
     idle = await call(repo, "submit", "--resume", "t1", "--no-start")
-    assert idle == (2, "", "headgate: Task t1 is queued already: leave --no-start out.\n")
+    assert idle == (2, "", "headgate: Task t1 is already queued: leave out --no-start.\n")
     assert (await call(repo, "run", "--resume", "t1"))[0] == 0
     over = await call(repo, "submit", "--resume", "t1")
-    assert over == (2, "", "headgate: Task t1 is over (SUCCESS): submit a new one with headgate run.\n")
+    assert over == (
+        2,
+        "",
+        "headgate: Task t1 has already ended (SUCCESS): start a new one with headgate run.\n",
+    )

@@ -149,10 +149,10 @@ def in_package(name: str) -> str:
 
 async def test_a_task_stays_in_the_package_it_was_submitted_for(monorepo: Path) -> None:
     (monorepo / "agent.yaml").write_text(in_package("./packages/api/"))
-    assert await submit(monorepo, "one") == "Task t1 works on the package packages/api.\n"
+    assert await submit(monorepo, "one") == "Task t1 will work on the package packages/api.\n"
     assert (await report(monorepo, "t1"))["package"] == "packages/api"
     assert await submit(monorepo, "two", "--package", "packages/web") == (
-        "Task t2 works on the package packages/web.\n"
+        "Task t2 will work on the package packages/web.\n"
     )
     (monorepo / "agent.yaml").write_text(in_package("packages/web"))
     assert await drain(monorepo) == {"t1": "SUCCESS", "t2": "SUCCESS"}
@@ -170,9 +170,9 @@ async def test_a_task_stays_in_the_package_it_was_submitted_for(monorepo: Path) 
 async def test_a_package_is_named_from_the_root_or_from_the_working_directory(monorepo: Path) -> None:
     (monorepo / "agent.yaml").write_text("model: script:script.yaml\ntask_flow_mode: flat\n")
     said = await submit(monorepo / "packages" / "api", "one", "--package", ".")
-    assert said == "Task t1 works on the package packages/api.\n"
+    assert said == "Task t1 will work on the package packages/api.\n"
     said = await submit(monorepo / "packages" / "api", "one", "--package", "packages/web")
-    assert said == "Task t2 works on the package packages/web.\n"
+    assert said == "Task t2 will work on the package packages/web.\n"
     assert await submit(monorepo, "one") == ""
 
 
@@ -181,7 +181,7 @@ async def test_a_package_is_named_from_the_root_or_from_the_working_directory(mo
     [
         ("packages/gone", "--package: there is no directory packages/gone."),
         (".", "--package is the repository itself: name a directory in it, or leave it out."),
-        ("..", "--package: .. leads outside the repository."),
+        ("..", "--package: .. points outside the repository."),
     ],
 )
 async def test_a_package_that_is_none_is_refused_at_once(monorepo: Path, package: str, message: str) -> None:

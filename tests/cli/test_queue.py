@@ -124,7 +124,7 @@ async def test_no_start_starts_nothing_and_the_next_run_does_it_all_in_order(que
     assert (is_idle(queue_repo), states(queue_repo)) == (True, {"t1": "QUEUED", "t2": "QUEUED"})
     assert "worker.log" not in files(queue_repo)
     watch = await call(queue_repo, "watch", "t1")
-    nobody = "Nobody works: headgate submit --resume t1 starts the work."
+    nobody = "No process is working: headgate submit --resume t1 starts the work."
     assert (watch[0], watch[1].splitlines()) == (3, ["Task t1 is queued.", nobody])
     code, _, err = await call(queue_repo, "run", "z", "--model", "script:c.yaml")
     assert code == 0, err

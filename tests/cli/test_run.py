@@ -104,8 +104,8 @@ def test_text_from_standard_input_and_from_a_file(repo: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (("run",), 'Say what is to be done, once: headgate run "..."'),
-        (("submit",), 'Say what is to be done, once: headgate submit "..."'),
+        (("run",), 'Give the text exactly once: headgate run "..."'),
+        (("submit",), 'Give the text exactly once: headgate submit "..."'),
         (("run", "Fix", "it"), "Put the task's text in quotes"),
         (("run", "x", "--file", "task.md"), "Say what is to be done, once"),
         (("run", "  "), "The task is empty"),
@@ -197,7 +197,9 @@ async def test_a_second_run_waits_for_the_first(repo: Path, cancelled: bool) -> 
         stderr=asyncio.subprocess.PIPE,
     )
     assert process.stderr is not None
-    assert f"process {os.getpid()} works in this repository" in (await process.stderr.readline()).decode()
+    assert (
+        f"process {os.getpid()} is working in this repository" in (await process.stderr.readline()).decode()
+    )
     assert not (repo / "new.txt").exists()
     if cancelled:
         process.send_signal(signal.SIGINT)
@@ -283,8 +285,8 @@ async def test_watching_a_task_whose_process_was_killed_ends(repo: Path) -> None
     watch = await asyncio.to_thread(headgate, repo, "watch", "t1")
     assert (watch.returncode, watch.stderr) == (3, "")
     assert watch.stdout.splitlines()[-2:] == [
-        "Task t1 was interrupted: nobody works on it.",
-        "headgate run --resume t1 goes on; headgate cancel t1 ends it.",
+        "Task t1 was interrupted: no process is working on it.",
+        "headgate run --resume t1 continues it; headgate cancel t1 ends it.",
     ]
 
 
@@ -319,7 +321,7 @@ def test_boundaries_that_hold_nothing_are_named_at_once(repo: Path, command: tup
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[:3] == [
         'Boundary "the auth module": auth.py.',
-        'Boundary "the payment provider" is not enforced: it names no path here.',
-        'Boundary "srv/**" matches nothing now. It holds if such a file appears; check the spelling.',
+        'Boundary "the payment provider" is not enforced: it names no path in this repository.',
+        'Boundary "srv/**" matches nothing now. It holds once such a file exists; check the spelling.',
     ]
     assert "Boundary" not in done.stdout or command[0] == "run"

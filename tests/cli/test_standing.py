@@ -47,7 +47,7 @@ def submit(engine: Engine, text: str, **options: str) -> str:
 def test_an_interrupted_task(repo: Path, engine: Engine, typed: Typed) -> None:
     submit(engine, "Write it")
     engine.store.claim()  # and the process is gone
-    hint = "headgate run --resume t1 goes on; headgate cancel t1 ends it."
+    hint = "headgate run --resume t1 continues it; headgate cancel t1 ends it."
     code, out, _ = typed("tasks")
     assert (code, out.splitlines()) == (0, ["t1  INTERRUPTED  now  Write it", f"t1 was interrupted: {hint}"])
     listed = {"id": "t1", "state": "RUNNING", "text": "Write it", "position": None, "interrupted": True}
@@ -72,14 +72,14 @@ def test_what_tries_another_task_again(repo: Path, engine: Engine, typed: Typed)
     (repo / "script.yaml").write_text("- calls: [{write_file: {path: new.txt, content: x}}]\n")
     code, out, err = typed("run", "Write it")
     assert code == 3
-    assert "INFRA_ERROR (model_refused): the script has no answer to the request" in err
-    assert out.splitlines()[-1] == "headgate run --resume t1 tries again, knowing this report."
+    assert "INFRA_ERROR (model_refused): the script has no reply to the request" in err
+    assert out.splitlines()[-1] == "headgate run --resume t1 tries again and starts from this report."
     code, _, err = typed("run", "--resume", "t1")
-    assert "Task t2 started: flat flow, script:script.yaml; tries t1 again" in err
-    assert typed("tasks")[1].splitlines()[1] == "t2  INFRA_ERROR  now  (tries t1 again) Write it"
-    assert "Tries t1 again." in typed("show")[1].splitlines()
+    assert "Task t2 started: flat flow, script:script.yaml; retry of t1" in err
+    assert typed("tasks")[1].splitlines()[1] == "t2  INFRA_ERROR  now  (retry of t1) Write it"
+    assert "Retry of t1." in typed("show")[1].splitlines()
     report = typed("report")[1]
-    assert "Tries t1 again." in report.splitlines()
+    assert "Retry of t1." in report.splitlines()
     assert ".." not in report.replace("...", "")
     code, out, _ = typed("watch")
     assert (code, out.splitlines()[-1].startswith("headgate run --resume t2 tries again")) == (3, True)
@@ -89,14 +89,14 @@ def test_a_cancelled_task_s_report(repo: Path, engine: Engine, typed: Typed) -> 
     (repo / "script.yaml").write_text("- text: There is nothing to do.\n- text: Nothing.\n")
     code, out, err = typed("run", "--dry-run", "Look")
     assert (code, out) == (0, "")
-    assert err.splitlines()[-2:] == ["No change is proposed.", "headgate abort t1 gives it up."]
+    assert err.splitlines()[-2:] == ["No change is proposed.", "headgate abort t1 discards it."]
     assert typed("cancel", "t1") == (
         2,
         "",
-        "headgate: Task t1 is a proposal: headgate abort t1 gives it up.\n",
+        "headgate: Task t1 is a proposal: headgate abort t1 discards it.\n",
     )
     assert typed("abort", "t1")[0] == 0
-    assert "CANCELLED (aborted): the proposal was given up" in typed("show")[1]
+    assert "CANCELLED (aborted): the proposal was discarded" in typed("show")[1]
     report = typed("report")[1]
     assert report.splitlines()[:3] == ["# CANCELLED: Look", "", "Cancelled."]
     assert ("| requests | 2 |" in report, "## work" in report) == (True, False)
@@ -106,17 +106,17 @@ async def test_a_proposal_that_is_refused_and_then_cancelled_in_the_queue(repo: 
     code, out, err = await call(repo, "run", "--dry-run", "Write it")
     assert (code, "+hello" in out) == (0, True)
     last = (
-        "headgate diff t1 shows it; headgate apply t1 writes and verifies it; headgate abort t1 gives it up."
+        "headgate diff t1 shows it; headgate apply t1 writes and verifies it; headgate abort t1 discards it."
     )
     assert err.splitlines()[-1] == last
     (repo / "new.txt").write_text("mine\n")
     code, out, _ = await call(repo, "apply", "t1")
-    assert (code, "new.txt: exists already" in out) == (1, True)
-    assert "A new headgate run --dry-run starts from the tree as it is now." in out
+    assert (code, "new.txt: already exists" in out) == (1, True)
+    assert "A new headgate run --dry-run starts from the current tree." in out
     lock = FileLock(repo / ".git" / "headgate" / "lock")
     assert lock.try_acquire()
     waiting = await start(repo, "apply", "t1")
-    await line_with(waiting.stderr, "works in this repository")
+    await line_with(waiting.stderr, "is working in this repository")
     await call(repo, "cancel", "t1")
     told = (await ended(waiting))[0].decode()
     assert (waiting.returncode, told) == (130, "Task t1 left the queue and is a proposal again.\n")
@@ -135,7 +135,7 @@ async def test_watching_a_queued_task(repo: Path, engine: Engine) -> None:
     await line_with(watch.stdout, "Queued: 1 before this one")
     watch.send_signal(signal.SIGINT)
     _, err = await ended(watch)
-    assert (watch.returncode, err) == (130, b"Task t2 goes on; headgate cancel t2 ends it.\n")
+    assert (watch.returncode, err) == (130, b"Task t2 continues; headgate cancel t2 ends it.\n")
     lock.release()
 
 

@@ -49,7 +49,7 @@ def test_a_step_that_cannot_be_run(repo: Path) -> None:
 def test_no_steps(repo: Path) -> None:
     done = headgate(repo, "verify")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "There are no verification steps" in done.stderr
+    assert "No verification steps are configured" in done.stderr
     assert not (repo / ".headgate").exists()
 
 

@@ -127,7 +127,7 @@ def test_several_kinds_are_all_listed(tmp_path: Path) -> None:
 
 def test_nothing_known_is_said(tmp_path: Path) -> None:
     assert detect_project(tmp_path) == Detection(
-        hints=("No known kind of project was seen: name the commands that verify it yourself.",)
+        hints=("No known kind of project was found: write the commands that verify it yourself.",)
     )
 
 
@@ -137,7 +137,7 @@ def test_a_project_without_tests_is_said(tmp_path: Path) -> None:
         kinds=(Kind("Python", "pyproject.toml"),),
         hints=(
             "Python: no test files were found.",
-            "No tests were found: name the commands that verify the project yourself.",
+            "No tests were found: write the commands that verify the project yourself.",
         ),
     )
 
@@ -184,7 +184,7 @@ def test_tests_that_one_discovery_does_not_find_are_named(tmp_path: Path) -> Non
     build(tmp_path, {"a/test_a.py": UNIT_TEST, "a/test_b.py": UNIT_TEST, "c/test_c.py": UNIT_TEST})
     detection = detect_project(tmp_path)
     assert commands(detection) == {"tests": "python3 -m unittest discover -s a"}
-    assert detection.hints == ("Python: the tests in c were left out: add a step for them if they count.",)
+    assert detection.hints == ("Python: the tests in c were left out: add a step if you need them.",)
 
 
 class TestBelowTheRoot:
@@ -221,8 +221,8 @@ class TestBelowTheRoot:
             kinds=(Kind("Node", "a/package.json"), Kind("Python", "b/pyproject.toml")),
             hints=(
                 'a: Node: package.json has no "test" script.',
-                "Several projects below the root were left out: a (Node), b (Python). Write the steps "
-                'that count, such as "cd FOLDER && COMMAND".',
+                "Several projects below the root were left out: a (Node), b (Python). Add the steps "
+                'that you need, such as "cd FOLDER && COMMAND".',
             ),
             left_out=(VerifyStep(name="b-tests", command="cd b && python3 -m unittest discover -s tests"),),
         )
@@ -346,13 +346,13 @@ class TestWhatTheProjectSays:
 
     def test_where_it_comes_from_is_said(self, tmp_path: Path) -> None:
         files = {"pyproject.toml": self.RUFF, "test_a.py": PLAIN_TEST, "Makefile": "lint:\n\truff check a\n"}
-        assert 'The step "lint" is from Makefile.' in detect_project(build(tmp_path, files)).hints
+        assert 'The step "lint" comes from Makefile.' in detect_project(build(tmp_path, files)).hints
 
     def test_a_program_that_is_not_there_gives_no_step(self, tmp_path: Path) -> None:
         files = {"pyproject.toml": self.RUFF, "test_a.py": PLAIN_TEST, "Makefile": "lint:\n\tflake8 a\n"}
         found = detect_project(build(tmp_path, files), has=lambda program: program == "python3")
         assert commands(found) == {"tests": "python3 -m pytest -q"}
-        assert 'Left out: "ruff check .", because its program is not found.' in found.hints
+        assert 'Left out: "ruff check .", because its program was not found.' in found.hints
         found = detect_project(tmp_path, has=lambda program: program == "ruff")
         assert commands(found) == self.USUAL
 

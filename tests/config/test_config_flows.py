@@ -96,11 +96,11 @@ checks: [verify]
         ("stages:\n- 5\n", 'my.yaml, line 2: "stages[0]" must be a mapping'),
         (
             "stages:\n- id: a\n  candidates: {ask: line}\n",
-            "my.yaml, line 3: candidates needs a check that is run first: add `begin: verify` to the flow",
+            "my.yaml, line 3: candidates needs a check that runs first: add `begin: verify` to the flow",
         ),
         (
             "stages:\n- id: a\n- id: b\n  prompt: x\n  when: no_suspects\n",
-            "my.yaml, line 5: when needs a check that is run first: add `begin: verify` to the flow",
+            "my.yaml, line 5: when needs a check that runs first: add `begin: verify` to the flow",
         ),
         (
             "begin: verify\nstages:\n- id: a\n  candidates: {ask: lines}\n",
@@ -161,11 +161,14 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, message: str) -> Non
     [
         (
             "stagd",
-            'There is no flow "stagd": did you mean "staged"? Built in are ask, branched, flat, repair, ',
+            'There is no flow "stagd": did you mean "staged"? The built-in flows are ask, branched, flat, ',
         ),
-        ("xyzzy", 'There is no flow "xyzzy". Built in are ask, branched, flat, repair, staged, staged3; '),
+        (
+            "xyzzy",
+            'There is no flow "xyzzy". The built-in flows are ask, branched, flat, repair, staged, staged3; ',
+        ),
         ("nowhere.yaml", "There is no flow file nowhere.yaml."),
-        ("folder/", "folder/ is a directory, where a file was expected."),
+        ("folder/", "folder/ is a directory, but a file was expected."),
     ],
 )
 def test_unknown_flows(tmp_path: Path, name: str, message: str) -> None:

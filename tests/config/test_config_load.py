@@ -235,7 +235,7 @@ def test_what_is_wrong_outside_agent_yaml(setup: Setup, tmp_path: Path) -> None:
     assert setup.failure(config_file=missing) == f"{missing} does not exist."
     folder = tmp_path / "folder"
     folder.mkdir()
-    assert setup.failure(config_file=folder) == f"{folder} is a directory, where a file was expected."
+    assert setup.failure(config_file=folder) == f"{folder} is a directory, but a file was expected."
     assert setup.failure(model=" ") == "The option --model needs a value."
     bad = {"HEADGATE_BASE_URL": "localhost"}
     assert setup.failure(environ=bad, model="openai/x").startswith("HEADGATE_BASE_URL must be an address")
@@ -255,7 +255,7 @@ def test_a_file_that_may_not_be_read(setup: Setup) -> None:
 
 def test_agent_yaml_that_is_no_file(setup: Setup) -> None:
     (setup.repo / "agent.yaml").mkdir()
-    assert setup.failure() == "agent.yaml is a directory, where a file was expected."
+    assert setup.failure() == "agent.yaml is a directory, but a file was expected."
 
 
 def test_a_secret_is_not_in_a_message(setup: Setup) -> None:
@@ -415,7 +415,7 @@ class TestKeysAndTheRepository:
         assert shown(loaded.config.model_settings()) == ("openai/a", REMOTE, None)
         assert loaded.notes == (
             f"{name} is not sent to {REMOTE}, which only the repository's agent.yaml names: "
-            "to confirm that server, set HEADGATE_BASE_URL or --base-url to it.",
+            "to confirm it, set HEADGATE_BASE_URL or --base-url to its address.",
         )
 
     def test_so_is_the_one_in_the_users_file(self, setup: Setup) -> None:

@@ -100,11 +100,11 @@ def test_a_key_is_read_again_for_the_server_that_it_was_written_for(place: Place
     with pytest.raises(ConfigError) as caught:
         unpin(stored, {}, {})
     assert str(caught.value) == (
-        f'{place.user} says something else about the model "cheap" than when the task was submitted, and its '
-        "key is not stored: submit the task again."
+        f'{place.user} has changed the model "cheap" since the task was submitted, and the key is not '
+        "stored: submit the task again."
     )
     place.user.write_text(USER.replace("mine.example", "elsewhere.example"))
-    with pytest.raises(ConfigError, match="says something else about the model's server than when"):
+    with pytest.raises(ConfigError, match="has changed the model's server since"):
         unpin(stored, {}, {})
 
 

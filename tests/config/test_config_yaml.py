@@ -48,8 +48,8 @@ def test_values(text: str, data: dict[str, Any]) -> None:
     [
         ("- a\n", 'f.yaml, line 1: expected "key: value" lines, found a list.'),
         ("\nhello\n", 'f.yaml, line 2: expected "key: value" lines, found a single value.'),
-        ("a: 1\nb: 2\na: 3\n", 'f.yaml, line 3: the key "a" is there twice.'),
-        ("x:\n  a: 1\n  a: 1\n", 'f.yaml, line 3: the key "a" is there twice.'),
+        ("a: 1\nb: 2\na: 3\n", 'f.yaml, line 3: the key "a" appears twice.'),
+        ("x:\n  a: 1\n  a: 1\n", 'f.yaml, line 3: the key "a" appears twice.'),
         ("1: a\n", "f.yaml, line 1: a key must be text."),
         ("[a]: b\n", "f.yaml, line 1: a key must be text."),
         (
@@ -57,7 +57,7 @@ def test_values(text: str, data: dict[str, Any]) -> None:
             "f.yaml, line 1: the tag !!python/object/apply:os.system",
         ),
         ("a: !!binary aGk=\n", "f.yaml, line 1: the tag !!binary has no meaning here."),
-        ("a: !!int x\n", "f.yaml, line 1: this should be a number, and is not."),
+        ("a: !!int x\n", "f.yaml, line 1: this should be a number."),
         ("a: 1\nb: [1,\n", "f.yaml, line 3: this is not valid YAML: "),
         ("a: 1\n\tb: 2\n", "f.yaml, line 2: this is not valid YAML: "),
         ("a: 1\nb: \x07\n", "f.yaml, line 2: there is a character that YAML does not allow."),
@@ -74,7 +74,7 @@ def test_what_is_wrong(text: str, message: str) -> None:
 
 def test_aliases_cannot_make_a_small_file_large() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
-    assert "holds too many values" in failure("l0: &l0 [lol]\n" + "\n".join(levels))
+    assert "contains too many values" in failure("l0: &l0 [lol]\n" + "\n".join(levels))
 
 
 def test_lines() -> None:
@@ -93,7 +93,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     expected = {
         "latin.yaml": "latin.yaml, line 2: this is not UTF-8 text.",
         "long.yaml": "long.yaml is larger than 256 KB.",
-        "folder.yaml": "folder.yaml is a directory, where a file was expected.",
+        "folder.yaml": "folder.yaml is a directory, but a file was expected.",
         "link.yaml": "link.yaml does not exist.",
         "endless.yaml": "endless.yaml is not a regular file.",
         "pipe.yaml": "pipe.yaml is not a regular file.",

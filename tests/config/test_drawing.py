@@ -60,7 +60,7 @@ all: Everything [31m at once.
    tools   all, never run
    ends    by stage_done
    budget  25 turns, 1 retry, then one last turn, and the stage fails
-   view    a conversation of its own, no notes
+   view    its own conversation, no notes
    order   high priority
 
 2. plan
@@ -70,23 +70,23 @@ all: Everything [31m at once.
    budget  25 turns, 1 retry, then one last turn, and the stage fails
    view    the flow's conversation
    order   low priority
-   fails   and the flow goes on
+   fails   and the flow continues
 
 3. Do it (work)
    needs   plan
-   each    step of the plan; a failed step has the plan written anew, once at most; \
+   each    step of the plan; if a step fails, the plan is rewritten, at most once; \
 steps that only read are skipped
    tools   only read, write, never apply_patch
    checks  2 files read, 1 tool call, code changed
    ends    by stage_done or a reply without calls
    budget  1 turn, then the stage is skipped
-   view    a conversation of its own, notes of the last 3 stages; the last 9 messages, without its first; \
+   view    its own conversation, notes of the last 3 stages; the last 9 messages, without its first; \
 tool results cut to 500 characters, the last 3 whole
    model   cheap
 
 After the last stage
    checks  tests_touched, verify
-   fix     what fails goes back to look
+   fix     failures go back to look
    stuck   after 12 failed verifications, or 2 rounds in a row without a change
    replan  after 3 failures in a row: REPLAN, tools only read, reasoning, plan_tasks; then look again
 """
@@ -232,7 +232,7 @@ def test_whole_answers_as_text() -> None:
         line
         == """\
 1. line
-   when    the first check fails, and it is known where to look
+   when    the first check fails and shows where to look
    asks    for one line, about 3 places
    ends    with the first answer that passes
    budget  3 turns or 90 s, 1 retry, then the stage fails"""
@@ -241,9 +241,9 @@ def test_whole_answers_as_text() -> None:
         work
         == """\
 2. work
-   when    the first check passes, or it is not known where to look
+   when    the first check passes, or does not show where to look
    tools   all
    ends    by stage_done
    budget  25 turns or 0.5 s, then one last turn, and the stage fails
-   view    a conversation of its own, notes of the last 3 stages"""
+   view    its own conversation, notes of the last 3 stages"""
     )

@@ -41,7 +41,7 @@ def test_an_error_names_the_key_and_its_line(tmp_path: Path, key: str, value: st
     (tmp_path / "alone.yaml").write_text("\n".join([*written[:5], f"    {key}: {value}", *written[5:]]))
     with pytest.raises(ConfigError) as raised:
         load_flow("alone.yaml", tmp_path)
-    said = f"alone.yaml, line 6: {key} means nothing in a stage with candidates: leave it out."
+    said = f"alone.yaml, line 6: {key} has no effect in a stage with candidates: leave it out."
     assert str(raised.value) == said
 
 

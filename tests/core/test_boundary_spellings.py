@@ -144,7 +144,7 @@ def test_a_path_to_be_is_enforced_and_said_to_match_nothing_now(text: str, globs
     assert found.unenforced == ()
     assert found.unmatched == (globs[-1],)
     assert found.problems() == (
-        f'Boundary "{globs[-1]}" matches nothing now. It holds if such a file appears; check the spelling.',
+        f'Boundary "{globs[-1]}" matches nothing now. It holds once such a file exists; check the spelling.',
     )
 
 

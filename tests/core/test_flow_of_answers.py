@@ -44,7 +44,7 @@ def test_a_stage_of_answers_mends_nothing(stages: list[dict[str, Any]], fix: str
     ],
 )
 def test_what_would_be_ignored_is_an_error(key: str, value: Any) -> None:
-    problem = Problem(("stages", 1, key), f"{key} means nothing in a stage with candidates: leave it out")
+    problem = Problem(("stages", 1, key), f"{key} has no effect in a stage with candidates: leave it out")
     assert list(flow_problems(flow_of({"id": "work"}, {**ANSWER, key: value}))) == [problem]
     assert list(flow_problems(flow_of({"id": "work", key: value}, ANSWER))) == []
 
@@ -70,13 +70,13 @@ def test_what_a_stage_of_answers_does_heed() -> None:
 
 
 def test_a_stage_of_answers_cannot_be_named_to_mend() -> None:
-    said = '"answer" has candidates: a failed check is mended by a stage without'
+    said = '"answer" has candidates: `fix` must name a stage without candidates'
     assert list(flow_problems(flow_of({"id": "work"}, ANSWER, fix="answer"))) == [Problem(("fix",), said)]
 
 
 @pytest.mark.parametrize("check", ["diff_scope", "tests_touched", "tests_weakened"])
 def test_a_finding_that_nobody_could_be_told(check: str) -> None:
-    said = f"{check} goes back to a stage without candidates, and there is none: leave it out"
+    said = f"{check} needs a stage without candidates, and there is none: leave it out"
     assert list(flow_problems(flow_of(ANSWER, checks=[check, "verify"]))) == [Problem(("checks",), said)]
     assert list(flow_problems(flow_of(ANSWER, {"id": "work"}, checks=[check, "verify"]))) == []
     assert list(flow_problems(flow_of(ANSWER, checks=["verify"]))) == []

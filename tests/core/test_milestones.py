@@ -58,9 +58,7 @@ def test_runs_are_counted_and_the_last_log_is_named(runs: list[str], line: str) 
 
 
 def test_a_new_try_says_of_what() -> None:
-    assert lines(STARTED, tries_again="t1") == [
-        (0.0, "Task t2 started: f flow, script:s.yaml; tries t1 again")
-    ]
+    assert lines(STARTED, tries_again="t1") == [(0.0, "Task t2 started: f flow, script:s.yaml; retry of t1")]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +66,7 @@ def test_a_new_try_says_of_what() -> None:
     [
         (
             ev.ApplyStarted(baseline="", changes=()),
-            "What was proposed is in the working tree already: there is nothing to write",
+            "The proposed changes are already in the working tree: nothing to write",
         ),
         (
             ev.ApplyRefused(conflicts=("a: gone",)),
@@ -76,7 +74,7 @@ def test_a_new_try_says_of_what() -> None:
         ),
         (
             ev.TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=()),
-            "CANCELLED (aborted): the proposal was given up",
+            "CANCELLED (aborted): the proposal was discarded",
         ),
     ],
     ids=lambda value: type(value).__name__,

@@ -73,13 +73,13 @@ class TestMonorepo:
         [
             ("packages/nope", "there is no directory packages/nope."),
             ("agent.yaml", "agent.yaml is a file; name the package's directory."),
-            ("../elsewhere", "../elsewhere leads outside the repository."),
-            ("/etc", "/etc leads outside the repository."),
-            ("out", "out leads outside the repository."),
+            ("../elsewhere", "../elsewhere points outside the repository."),
+            ("/etc", "/etc points outside the repository."),
+            ("out", "out points outside the repository."),
             (".", "monorepo.package is the repository itself"),
             ("packages/..", "monorepo.package is the repository itself"),
             (".git", ".git is not a package."),
-            ("a\0b", "leads outside the repository."),
+            ("a\0b", "points outside the repository."),
         ],
     )
     def test_what_is_no_package(self, repo: Path, named: str, said: str) -> None:

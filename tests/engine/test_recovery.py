@@ -203,7 +203,7 @@ def check(original: Original, damaged: bytes, path: Path, exact: bool) -> int:
     rows = known_rows(store)
     [added] = [row.task.id for row in store.tasks() if row.task.text == ADDED]
     assert [file.read_bytes() for file in aside] == ([damaged] if aside else [])
-    assert bool(aside) == any("is set aside as headgate.db.damaged-" in text for text in said)
+    assert bool(aside) == any("was moved aside as headgate.db.damaged-" in text for text in said)
     assert not list(path.parent.glob("*.check")) + list(path.parent.glob("*.new*"))
     assert untouched <= set(rows) <= set(original.rows)
     for task in untouched:
@@ -320,7 +320,7 @@ def test_what_never_was_a_store_is_set_aside(tmp_path: Path, content: bytes) -> 
     assert aside.read_bytes() == content
     assert (
         store.recovery.note
-        == f"{path} was damaged and is set aside as {aside.name}. From it no tasks were recovered."
+        == f"{path} was damaged and was moved aside as {aside.name}. No tasks were recovered."
     )
     assert store.tasks() == []
     store.close()
@@ -340,7 +340,7 @@ def test_damage_met_while_working_is_named_and_mended_at_the_next_start(
     store = Store(path)
     assert store.recovery is None  # opening does not read the whole file
     with pytest.raises(
-        StoreError, match=r"is damaged \(.*\): run again, and it is set aside and its tasks are"
+        StoreError, match=r"is damaged \(.*\): run again to move it aside and recover its tasks"
     ):
         read_all(store)
     with pytest.raises(StoreError, match="other Headgate processes use it"):
@@ -453,7 +453,7 @@ def test_the_write_ahead_log_makes_good_what_it_holds(
         assert (set(rows), rows["t21"].state) == (everything, "RUNNING")
     else:
         assert {"t24", "t25"} <= set(rows) <= everything
-        assert "is set aside as headgate.db.damaged-" in said[-1]
+        assert "was moved aside as headgate.db.damaged-" in said[-1]
         assert not {row.state for row in rows.values()} & {"RUNNING", "PROPOSED"}
     store.close()
 

@@ -237,15 +237,15 @@ def test_conflicts_say_where(repo: Path) -> None:
     assert set(conflicts.problems) == {
         "a.py: hunk 2 (@@ -27,7 +27,7 @@) does not apply",
         "a.py: hunk 3 (@@ -55,6 +55,6 @@) does not apply",
-        "gone.py: does not exist any more",
+        "gone.py: no longer exists",
         "dir.py is a directory, not a file.",
-        "src/s: is reached through a symbolic link now",
+        "src/s: is now reached through a symbolic link",
         "locked is not to be read.",
         "deleted.py: hunk 1 (@@ -1,3 +0,0 @@) does not apply",
-        "empty: has changed, and a patch of binary or empty content fits nothing else",
-        "b.bin: has changed, and a patch of binary or empty content fits nothing else",
-        "new.py: exists already",
-        "moved.py: exists already",
+        "empty: has changed, and a patch for binary or empty content applies only to the original",
+        "b.bin: has changed, and a patch for binary or empty content applies only to the original",
+        "new.py: already exists",
+        "moved.py: already exists",
     }
     assert tree(repo) == before
 

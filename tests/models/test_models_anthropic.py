@@ -214,7 +214,7 @@ async def test_the_sides_alternate_and_no_block_is_blank() -> None:
     ]
     texts = [[item.get("text") for item in message["content"]] for message in sent["messages"]]
     assert texts == [
-        ["(The conversation goes on.)"],
+        ["(The conversation continues.)"],
         ["I begin.", "(empty)"],
         ["a", "later rule", "(empty)"],
         [None],

@@ -107,7 +107,7 @@ def test_a_name_that_openai_does_not_have_goes_nowhere_by_itself(name: str) -> N
         f"For Ollama, write model: ollama/{name}. For another server, set base_url to its address: "
         "llama.cpp http://localhost:8080/v1, vLLM http://localhost:8000/v1, "
         "LM Studio http://localhost:1234/v1. "
-        "To ask OpenAI for it nevertheless, set base_url to https://api.openai.com/v1."
+        "To use OpenAI anyway, set base_url to https://api.openai.com/v1."
     )
     named = ModelSettings(model=f"openai/{name}", api_key=key, base_url="https://api.openai.com/v1")
     assert find_endpoint(named).root == "https://api.openai.com/v1"

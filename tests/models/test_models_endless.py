@@ -17,7 +17,7 @@ from headgate.errors import ReplyInvalid
 from headgate.models.endless import LONGEST_PIECE, WINDOW, repeats_itself
 
 ASK = Request([Message("user", "Hi")])
-REPEATED = "The reply repeated itself without end and was cut off."
+REPEATED = "The reply repeated itself endlessly and was cut off."
 TOO_LONG = "The reply was longer than 400,000 characters and was cut off."
 
 

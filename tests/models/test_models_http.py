@@ -205,7 +205,7 @@ async def test_a_web_page_in_place_of_an_answer(status: int) -> None:
     page = "<!DOCTYPE html>\n<html><head><title>\n Bad gateway </title></head>" + "<p>long</p>" * 999
     caught = await failure(answer(page, status, content_type="text/html"))
     assert isinstance(caught, ModelUnavailable if status == 502 else ModelRefused)
-    assert 'it sent a web page titled "Bad gateway" in place of an API answer.' in str(caught)
+    assert 'it sent a web page titled "Bad gateway" instead of an API answer.' in str(caught)
     assert len(str(caught)) < 400
 
 

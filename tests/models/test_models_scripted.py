@@ -50,7 +50,7 @@ replies:
         Delta(text="Looking."),
         *(Delta(arguments=call.arguments) for call in calls),
     ]
-    with pytest.raises(ScriptError, match="nobody asked for: 2"):
+    with pytest.raises(ScriptError, match="never requested: 2"):
         model.check_finished()
     assert model.leftover() == [2]
 

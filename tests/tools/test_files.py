@@ -211,7 +211,7 @@ class TestReadFiles:
         )
 
     def test_none_there(self, repo: Path) -> None:
-        with pytest.raises(ToolFailed, match=r"zzzzz does not exist\.\n\n\.\./q leads outside"):
+        with pytest.raises(ToolFailed, match=r"zzzzz does not exist\.\n\n\.\./q points outside"):
             call(read_files, repo, paths=["zzzzz", "../q"])
         with pytest.raises(ToolArgsInvalid):
             call(read_files, repo, paths=[])

@@ -15,12 +15,12 @@ from headgate.engine.engine import Engine
 @click.argument("task_id", metavar="ID")
 @repo_option
 def command(task_id: str, repo: Path | None) -> None:
-    """Give up what a dry run proposed. The working tree stays as it is."""
+    """Discard a dry run's proposal. The working tree is not changed."""
     engine = Engine.open(find_store(find_repo(repo)).repo)
     try:
         for note in engine.store.notes:
             click.echo(note, err=True)
         task = asyncio.run(engine.abort(find_task(engine.store, task_id).task.id))
-        say(f"The proposal of task {task.id} was given up.")
+        say(f"The proposal of task {task.id} was discarded.")
     finally:
         engine.store.close()

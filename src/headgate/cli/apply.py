@@ -19,18 +19,16 @@ EXIT_REFUSED = 1
 
 @click.command("apply")
 @click.argument("task_id", metavar="ID")
-@click.option(
-    "--json", "as_json", is_flag=True, help="One event per line on standard output, the report last."
-)
+@click.option("--json", "as_json", is_flag=True, help="Print one event per line, then the report.")
 @repo_option
 def command(task_id: str, as_json: bool, repo: Path | None) -> None:
-    """Write what a dry run proposed, verify it, and wait for the end.
+    """Write a dry run's proposal, verify it, and wait for the end.
 
-    The proposal joins the end of the queue. It is written whole or not at all: if the working tree has moved
-    on and the diff no longer applies, nothing is changed, the parts that do not fit are named, and the exit
-    code is 1. Then it is verified. Only if that fails does the model change more, as with headgate run; the
-    summary and headgate diff name the files that it changed after your review. One that is cancelled while it
-    waits in the queue is a proposal again.
+    The proposal joins the end of the queue. Headgate writes the whole proposal or nothing: if the working
+    tree has changed and the diff no longer applies, no file is changed, the conflicting parts are listed, and
+    the exit code is 1. Then the result is verified. The model makes further changes only if verification
+    fails, as with headgate run; the summary and headgate diff list the files that it changed after your
+    review. If you cancel the task while it waits in the queue, it becomes a proposal again.
     """
 
     async def begin(engine: Engine) -> Task:

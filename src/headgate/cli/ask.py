@@ -24,9 +24,7 @@ FLOW = "ask"
 @model_options
 @config_option
 @repo_option
-@click.option(
-    "--json", "as_json", is_flag=True, help="One event per line on standard output, the report last."
-)
+@click.option("--json", "as_json", is_flag=True, help="Print one event per line, then the report.")
 def command(
     text: tuple[str, ...],
     file: Path | None,
@@ -36,13 +34,13 @@ def command(
     repo: Path | None,
     as_json: bool,
 ) -> None:
-    """Ask a question about the code, and print the answer.
+    """Ask a question about the code and print the answer.
 
-    TEXT is the question; - reads it from standard input. The model can read files and search, and nothing
-    else: it changes no file and runs no command. Standard output is the answer alone, progress is on standard
-    error. headgate show prints the answer again.
+    TEXT is the question; - reads it from standard input. The model can only read and search files: it changes
+    no file and runs no command. Standard output contains only the answer; progress goes to standard error.
+    headgate show prints the answer again.
 
-    A question is a task like any other: it waits for the tasks before it, and Ctrl-C cancels it.
+    A question is a task like any other: it waits for earlier tasks, and Ctrl-C cancels it.
     """
     ctx = click.get_current_context()
     if len(text) > 1:

@@ -28,10 +28,10 @@ def as_try(options: Options, number: int, environ: Mapping[str, str]) -> Options
 def check_options(benchmark: bool, number: int | None, as_json: bool, dry_run: bool) -> None:
     """UsageError for what does not go together: each of these wants standard output for itself."""
     if benchmark != (number is not None):
-        raise click.UsageError("--benchmark and --try N go together: --benchmark --try 1.")
+        raise click.UsageError("Use --benchmark and --try N together, such as --benchmark --try 1.")
     for given, option in ((as_json, "--json"), (dry_run, "--dry-run")):
         if benchmark and given:
-            raise click.UsageError(f"--benchmark prints one line and nothing else: leave {option} out.")
+            raise click.UsageError(f"--benchmark prints only one line: leave out {option}.")
 
 
 def result_line(number: int, report: Report | None, state: State) -> str:

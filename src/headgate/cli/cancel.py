@@ -22,14 +22,14 @@ POLL_SECONDS = 0.1
 @click.command("cancel")
 @click.argument("task_id", metavar="ID")
 @click.option(
-    "--conclude", is_flag=True, help="Let a running task conclude with what there is, instead of stopping it."
+    "--conclude", is_flag=True, help="Let a running task conclude with what it has, instead of stopping it."
 )
 @repo_option
 def command(task_id: str, conclude: bool, repo: Path | None) -> None:
-    """Cancel a task that is queued or runs.
+    """Cancel a queued or running task.
 
-    A queued task is removed, as if it had never been submitted. A running one is stopped, in whichever
-    process it runs; what it has changed so far stays in the working tree.
+    A queued task is removed, as if it had never been submitted. A running task is stopped, whichever process
+    runs it; its changes so far stay in the working tree.
 
     With --conclude the model gets one last turn to say what it has done, and the result is verified.
     """
@@ -39,8 +39,8 @@ def command(task_id: str, conclude: bool, repo: Path | None) -> None:
     engine = Engine.open(root, start_worker=partial(start_worker, root))
     try:
         if conclude and not engine.conclude(found):
-            raise ConfigError(f"Task {found} does not run: there is nothing to conclude.")
-        asked = f"Task {found} is asked to conclude: headgate watch {found} shows how it ends."
+            raise ConfigError(f"Task {found} is not running: there is nothing to conclude.")
+        asked = f"Task {found} was asked to conclude. headgate watch {found} follows it."
         say(asked if conclude else asyncio.run(cancel(engine, found)))
     finally:
         engine.store.close()
@@ -58,13 +58,15 @@ async def cancel(engine: Engine, task_id: str) -> str:
             if state == "PROPOSED":
                 return f"Task {task_id} is a proposal again; nothing was changed."
             if state == "CANCELLED":
-                return f"Task {task_id} was cancelled; what it has changed so far stays."
-            raise ConfigError(f"Task {task_id} had just ended: {state}.")
+                return f"Task {task_id} was cancelled. Its changes so far stay in the working tree."
+            raise ConfigError(f"Task {task_id} has already ended: {state}.")
         case _:
             row = engine.store.task(task_id)
             if row and row.state == "PROPOSED":
-                raise ConfigError(f"Task {task_id} is a proposal: headgate abort {task_id} gives it up.")
-            raise ConfigError(f"Task {task_id} is over: {row.state if row else 'it was cancelled'}.")
+                raise ConfigError(f"Task {task_id} is a proposal: headgate abort {task_id} discards it.")
+            raise ConfigError(
+                f"Task {task_id} has already ended: {row.state if row else 'it was cancelled'}."
+            )
 
 
 async def _wait_for_end(engine: Engine, task_id: str) -> TaskState | None:
@@ -77,5 +79,5 @@ async def _wait_for_end(engine: Engine, task_id: str) -> TaskState | None:
         await engine.settle_cancelled()
         await asyncio.sleep(POLL_SECONDS)
     raise HeadgateError(
-        f"Task {task_id} is asked to stop, but the process that runs it has not stopped it yet."
+        f"Task {task_id} was asked to stop, but the process that runs it has not stopped it yet."
     )

@@ -60,7 +60,7 @@ def environment_fault(check: str, detail: str, fix: str = "") -> Finding:
 def check_git(directory: Path) -> Finding:
     """Whether git is there, and which."""
     if not shutil.which("git"):
-        return environment_fault("git", "it is not found", "Install git and put it on PATH.")
+        return environment_fault("git", "not found", "Install git and put it on PATH.")
     try:
         version = git(directory, "version").decode("utf-8", "replace").strip()
     except GitFailed as error:
@@ -96,7 +96,7 @@ def check_disk(repo: Path) -> Finding:
     except OSError as error:
         return environment_fault("disk", f"{folder} cannot be written: {error.strerror}", "Make it writable.")
     if free < MIN_FREE_MEGABYTES:
-        return environment_fault("disk", f"only {free} MB are free in {folder}", "Make room.")
+        return environment_fault("disk", f"only {free} MB free in {folder}", "Free some space.")
     return Finding("disk", "ok", f"{folder} is writable")
 
 
@@ -104,8 +104,8 @@ def check_store(repo: Path) -> Iterator[Finding]:
     """Damaged stores that were set aside."""
     for path in sorted((repo / INTERNAL).glob("headgate.db.damaged-*")):
         if not path.name.endswith(("-wal", "-shm")):
-            detail = f"a damaged one was set aside and its tasks were recovered: {path.relative_to(repo)}"
-            yield Finding("store", "note", f"{detail}; delete it when nothing is missing")
+            detail = f"a damaged store was moved aside and its tasks were recovered: {path.relative_to(repo)}"
+            yield Finding("store", "note", f"{detail}; delete it if nothing is missing")
 
 
 def check_config(loaded: Loaded) -> Iterator[Finding]:
@@ -131,9 +131,7 @@ def check_flow(loaded: Loaded, repo: Path) -> Finding:
                 check_price(loaded, settings)
     except ConfigError as error:
         return configuration_fault("flow", str(error))
-    besides = (
-        "; a task that does not ask for something new gets repair" if depends_on_goal(loaded.config) else ""
-    )
+    besides = "; tasks that do not ask for something new use repair" if depends_on_goal(loaded.config) else ""
     return Finding("flow", "ok", f"{flow.name}: {', '.join(stage.id for stage in flow.stages)}{besides}")
 
 
@@ -143,7 +141,7 @@ def check_verification(config: Config, repo: Path, environ: Mapping[str, str]) -
         yield Finding(
             "verification",
             "note",
-            "there are no steps: results are reported as unverified; see `headgate init`",
+            "no steps: results are reported as unverified; see `headgate init`",
         )
     for step in config.verification.steps:
         yield _check_step(step, repo, environ.get("PATH", os.defpath))
@@ -155,7 +153,7 @@ def _check_step(step: VerifyStep, repo: Path, path: str) -> Finding:
     if missing is None:
         return Finding(check, "ok", step.command)
     fix = f'Install it, or correct the command of the step "{step.name}".'
-    return configuration_fault(check, f"`{missing}` is not found, which `{step.command}` needs", fix)
+    return configuration_fault(check, f"`{step.command}` needs `{missing}`, which was not found", fix)
 
 
 def missing_program(command: str, repo: Path, path: str) -> str | None:

@@ -31,15 +31,15 @@ from headgate.models.scripted import ScriptedModel
 
 TASK = "Fix the failing test of basket.total.\n\nConstraints:\n- Do not change the tests"
 INTRODUCTION = (
-    "The real engine on a small repository with a failing test. The model is a script that makes the mistakes"
-    " that models make: it writes too early, and it says that it is done when it is not."
+    "The real engine works on a small repository with a failing test. The model is a script that makes"
+    " typical mistakes: it writes too early, and it says that it is done when it is not."
 )
 LOCAL_INTRODUCTION = (
-    "The real engine on a small repository with a failing test, and a real model: SmolLM2 with 135 million"
-    " parameters, on one processor of this machine. A model of this size will not fix the test. What there is"
-    " to see is that it is kept in line: it has only the tools of the stage it is in, what it claims is"
-    " checked, it is stopped when it goes in circles, and the report is true. After three minutes the task is"
-    " brought to its end, if it has not come to one."
+    "The real engine works on a small repository with a failing test. The model is real: SmolLM2 with 135"
+    " million parameters, on one processor of this machine. A model of this size will not fix the test. The"
+    " demo shows how Headgate controls it: the model has only the tools of its current stage, its claims are"
+    " checked, it is stopped when it loops, and the report is true. If the task has not ended after three"
+    " minutes, Headgate ends it."
 )
 FLOW = "staged"
 """Whatever a user's own settings say: the script was written for it, and it has the most to show."""
@@ -53,15 +53,15 @@ LOCAL_LIMITS = Limits(seconds=180)
 
 
 @click.command("demo")
-@click.option("--into", type=click.Path(path_type=Path), metavar="DIR", help="Put the repository there.")
-@click.option("--local", is_flag=True, help="Ask a real, tiny model on this machine in place of a script.")
+@click.option("--into", type=click.Path(path_type=Path), metavar="DIR", help="Create the repository in DIR.")
+@click.option("--local", is_flag=True, help="Use a real, tiny model on this machine instead of a script.")
 def command(into: Path | None, local: bool) -> None:
-    """Watch a task run in a throw-away repository, without a model of your own.
+    """Watch a task run in a throwaway repository, without a model of your own.
 
-    The exit code is that of the task: with --local most likely 1, for one that is stuck.
+    The exit code is the task's own. With --local it is most likely 1: the task is stuck.
     """
     if into is not None and into.exists():
-        raise ConfigError(f"{into} is there already: name a folder that is not.")
+        raise ConfigError(f"{into} already exists: name a new folder.")
     if local:
         find_model()
     target = into.resolve() if into else Path(tempfile.mkdtemp(prefix="headgate-demo-")) / "basket"
@@ -91,25 +91,25 @@ def command(into: Path | None, local: bool) -> None:
 
 def account(report: Report) -> Iterator[str]:
     """What a model tried, what became of it, and how that shows to a shell."""
-    yield "How it was kept in line:"
+    yield "How Headgate controlled the model:"
     yield (
-        f"- Calls in {report.requests} replies: {report.tool_calls_total}; refused or failed, each with the "
-        f"reason: {report.tool_errors_total}."
+        f"- Tool calls in {report.requests} replies: {report.tool_calls_total}. Refused or failed, each with "
+        f"a reason: {report.tool_errors_total}."
     )
     counted = {
-        "It claimed that a stage was done which was not": report.feedback_counts.get("not_done", 0),
-        "It repeated a call that had brought nothing new": report.feedback_counts.get("repeated", 0),
-        "It found no end, and was cut off": report.feedback_counts.get("cut_off", 0),
-        "It was made to conclude, with no other tool left": len(report.final_turns),
+        "It said that a stage was done when it was not": report.feedback_counts.get("not_done", 0),
+        "It repeated a call that had returned nothing new": report.feedback_counts.get("repeated", 0),
+        "Its reply did not end and was cut off": report.feedback_counts.get("cut_off", 0),
+        "It had to conclude, with no other tool left": len(report.final_turns),
     }
     for words, count in counted.items():
         if count:
             yield f"- {words}: {times(count)}."
     if report.verified:
-        yield "Against all odds the test passes now: Headgate has run it."
+        yield "Against all odds, the test passes now. Headgate ran it."
     else:
         yield (
-            "The task is not done, and nothing says that it is: "
+            "The task is not done, and Headgate does not claim that it is: "
             f"the state is {report.state}, and the exit code {EXIT_CODES[report.state]}."
         )
 

@@ -15,10 +15,10 @@ from headgate.engine.log import recall
 
 @click.command("diff")
 @click.argument("task_id", metavar="[ID]", required=False)
-@click.option("--after-review", is_flag=True, help="Only what was changed after the proposal was applied.")
+@click.option("--after-review", is_flag=True, help="Print only what changed after the proposal was applied.")
 @repo_option
 def command(task_id: str | None, after_review: bool, repo: Path | None) -> None:
-    """Print what a task proposes, or has changed, as a diff that git apply takes. Without ID: the latest.
+    """Print what a task proposes or has changed, as a diff for git apply. Without ID: the latest task.
 
     If verification failed after a proposal was applied, the model may have changed more files. A note on
     standard error names them. Another note names changed files that a diff cannot show, such as those in a
@@ -31,6 +31,6 @@ def command(task_id: str | None, after_review: bool, repo: Path | None) -> None:
         report = build_report(recall(store, row))
     if report.changed_after_review and not after_review:
         click.echo(f"Changed after the review: {', '.join(report.changed_after_review)}.", err=True)
-        click.echo(f"headgate diff {row.task.id} --after-review prints those changes alone.", err=True)
+        click.echo(f"headgate diff {row.task.id} --after-review prints only those changes.", err=True)
     if report.not_in_diff:
         click.echo(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(report.not_in_diff)}.", err=True)

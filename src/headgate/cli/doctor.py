@@ -39,8 +39,8 @@ _PLAIN_MARKS = {"ok": "ok  ", "note": "note", "warn": "WARN", "fail": "FAIL"}
 @config_option
 @model_options
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list.")
-@click.option("--fresh", is_flag=True, help="Find out anew how the model calls tools.")
-@click.option("--checks", is_flag=True, help="Run the verification steps, too.")
+@click.option("--fresh", is_flag=True, help="Check again how the model calls tools.")
+@click.option("--checks", is_flag=True, help="Also run the verification steps.")
 def command(
     repo: Path | None,
     config: Path | None,
@@ -52,10 +52,10 @@ def command(
 ) -> int:
     """Check git, the configuration and the model.
 
-    Asks the model one short question, which it should answer with a tool call, and waits three minutes for it
-    at most; how it calls tools is remembered for a week. Runs the verification commands only with --checks; a
-    step that fails is a warning. Exits with 2 if the configuration is at fault, with 3 if something around
-    Headgate is, such as a model server that is down.
+    Asks the model one short question, which it should answer with a tool call, and waits at most three
+    minutes. Headgate remembers for a week how the model calls tools. The verification commands run only with
+    --checks; a failed step is a warning. The exit code is 2 if the configuration is wrong, and 3 if something
+    outside Headgate fails, such as a model server that is down.
     """
     flags = {"model": model, "base_url": base_url}
     return asyncio.run(_report(repo, config, flags, as_json, fresh, checks))

@@ -24,7 +24,7 @@ from headgate.errors import ConfigError
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
 """The keys of agent.yaml that say which flow is used."""
 
-BUGS_ARE_REPAIRED = "A task that does not ask for something new gets repair here"
+BUGS_ARE_REPAIRED = "Tasks here that do not ask for something new use repair"
 
 _ROW = re.compile(r"   \w+ +")
 """What a row of a drawing begins with: its label."""
@@ -32,7 +32,7 @@ _ROW = re.compile(r"   \w+ +")
 EPILOG = """\b
 Examples:
   headgate flows show staged > my-flow.yaml    # a file to change
-  headgate flows check my-flow.yaml            # is it sound?
+  headgate flows check my-flow.yaml            # is it valid?
   headgate flows draw my-flow.yaml             # what does it do?
   headgate run --flow my-flow.yaml "..."
 """
@@ -50,7 +50,11 @@ class FlowsGroup(click.Group):
                 flow: f"show {flow}" for flow in builtin_flows()
             }
             close = nearest(word, known)
-            hint = f'did you mean "{known[close]}"?' if close else f"there are {', '.join(self.commands)}."
+            hint = (
+                f'did you mean "{known[close]}"?'
+                if close
+                else f"the commands are {', '.join(self.commands)}."
+            )
             raise click.UsageError(f'No such command "{word}": {hint}', ctx)
         return super().resolve_command(ctx, args)
 
@@ -61,7 +65,7 @@ class FlowsGroup(click.Group):
 def command(ctx: click.Context, repo: Path | None) -> None:
     """List, show, check and draw flows.
 
-    Without a subcommand: the built-in flows with their stages, and the one that tasks use here.
+    Without a subcommand: list the built-in flows with their stages, and the flow that tasks use here.
     """
     ctx.obj = repo
     if ctx.invoked_subcommand is None:
@@ -73,7 +77,7 @@ def command(ctx: click.Context, repo: Path | None) -> None:
 @repo_option
 @click.pass_context
 def show(ctx: click.Context, name: str, repo: Path | None) -> None:
-    """Print the file of a flow as it is."""
+    """Print a flow's file unchanged."""
     root, builtin = _root(ctx, repo), builtin_flows()
     if name in builtin:
         click.echo(builtin[name].read_bytes(), nl=False)
@@ -90,7 +94,7 @@ def show(ctx: click.Context, name: str, repo: Path | None) -> None:
 @repo_option
 @click.pass_context
 def check(ctx: click.Context, file: str, repo: Path | None) -> None:
-    """Say whether a flow file is sound, or what is wrong in which line."""
+    """Check a flow file, and say what is wrong in which line."""
     count = len(read_flow(file, _root(ctx, repo)).stages)
     say(f"{printable(file)}: ok, {count} {'stage' if count == 1 else 'stages'}")
 
@@ -104,9 +108,9 @@ def check(ctx: click.Context, file: str, repo: Path | None) -> None:
 @repo_option
 @click.pass_context
 def draw(ctx: click.Context, name: str | None, form: str | None, repo: Path | None) -> None:
-    """Draw a flow: its stages and gates, and the way back when checks fail.
+    """Draw a flow: its stages, its gates, and where it goes back to when checks fail.
 
-    Without a name: the flow that tasks use here, with what agent.yaml says of it.
+    Without a name: the flow that tasks use here, with the settings in agent.yaml.
     """
     root = _root(ctx, repo)
     if name is not None:
@@ -115,7 +119,7 @@ def draw(ctx: click.Context, name: str | None, form: str | None, repo: Path | No
         choice = in_use(root or find_repo())
         flow = choice.flow
         if choice.or_repair:
-            click.echo(f"{BUGS_ARE_REPAIRED}; this is {choice.name}, which others get.", err=True)
+            click.echo(f"{BUGS_ARE_REPAIRED}; this is {choice.name}, which other tasks use.", err=True)
     form = form or ("text" if sys.stdout.isatty() else "mermaid")
     if form == "mermaid":
         say(draw_mermaid(flow, SPECS).removesuffix("\n"))
@@ -172,7 +176,7 @@ def list_flows(root: Path | None) -> None:
     if any(stage.foreach for flow in flows.values() for stage in flow.stages):
         say("\n* once for each step of the plan")
     if root is None:
-        say("\nThis is no git repository, so no flow is in use here.")
+        say("\nThis is not a git repository, so no flow is in use here.")
         return
     choice = in_use(root)
     say(f"\nIn use here: {printable(choice.name)} ({choice.chosen_by}): {outline(choice.flow)}")
@@ -185,7 +189,7 @@ def in_use(root: Path) -> Choice:
     loaded = load_config(root, environ=os.environ, flags={})
     flow = flow_from_config(loaded.config, None, root, SPECS, loaded.documents)
     chosen = loaded.config.flow
-    name = chosen if isinstance(chosen, str) else flow.name if chosen is None else "a flow of its own"
+    name = chosen if isinstance(chosen, str) else flow.name if chosen is None else "an inline flow"
     return Choice(flow, name, _chosen_by(loaded), depends_on_goal(loaded.config))
 
 

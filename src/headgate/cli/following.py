@@ -125,12 +125,12 @@ class Interrupts:
             return
         here = FileLock(self._engine.folder.lock).holder() == str(os.getpid())
         self._last = (
-            f"Quit at once; the next headgate run, submit or cancel ends task {name} as cancelled."
+            f"Quit at once. The next headgate run, submit or cancel ends task {name} as cancelled."
             if here
-            else f"Quit at once; the process that runs task {name} is still cancelling it."
+            else f"Quit at once. The process that runs task {name} is still cancelling it."
         )
         self._progress.print_now(
-            f"Cancelling task {name}; what it has changed so far stays. Ctrl-C again quits at once"
+            f"Cancelling task {name}; its changes so far stay. Ctrl-C again quits at once"
         )
 
     def hang_up(self) -> None:
@@ -154,12 +154,12 @@ class Waiting:
         if wait.interrupted and self._store.is_cancelled(wait.interrupted):
             self._progress.print_line(f"Task {wait.interrupted} was being cancelled: ending it", 0)
         elif wait.interrupted:
-            self._progress.print_line(f"Task {wait.interrupted} taken up again where it was interrupted", 0)
+            self._progress.print_line(f"Task {wait.interrupted} resumed where it was interrupted", 0)
         if wait.ahead and wait.ahead != self._ahead:
             self._progress.print_line(self._queued(), 0)
         elif first:
             who = f"process {wait.holder}" if wait.holder else "another process"
-            self._progress.print_line(f"Waiting: {who} works in this repository", 0)
+            self._progress.print_line(f"Waiting: {who} is working in this repository", 0)
         self._ahead = wait.ahead
         self._progress.waiting = f"Queued: {wait.ahead} before this one" if wait.ahead else ""
 

@@ -33,14 +33,14 @@ _MODEL_EXAMPLES = """\
 
 @click.command("init")
 @repo_option
-@click.option("--force", is_flag=True, help="Overwrite an agent.yaml that is there already.")
-@click.option("--model", metavar="MODEL", help="The model to write.  [default: one that runs here]")
+@click.option("--force", is_flag=True, help="Overwrite an existing agent.yaml.")
+@click.option("--model", metavar="MODEL", help="The model to write.  [default: one found on this machine]")
 @click.option("--base-url", metavar="URL", help="The address of the model's server.")
 def command(repo: Path | None, force: bool, model: str | None, base_url: str | None) -> None:
     """Write agent.yaml for this repository.
 
-    Looks at the project's files to find out how it is tested, and for model servers on this machine (Ollama,
-    llama.cpp, vLLM, LM Studio). Writes what it found with comments. Nothing is run, and no code is sent
+    Reads the project's files to find out how it is tested, and looks for model servers on this machine
+    (Ollama, llama.cpp, vLLM, LM Studio). Writes what it finds, with comments. Runs nothing, and sends no code
     anywhere. Also keeps `.headgate/`, where Headgate stores its data, out of git.
     """
     root = find_repo(repo)
@@ -66,7 +66,7 @@ def command(repo: Path | None, force: bool, model: str | None, base_url: str | N
     for step in detection.steps:
         say(f"  {step.name}: {step.command}")
     if detection.left_out:
-        say(f"Left out, and in {CONFIG_NAME} as comments:")
+        say(f"Left out; {CONFIG_NAME} has them as comments:")
     for step in detection.left_out:
         say(f"  {step.name}: {step.command}")
     todo = f"{choice.todo} " if choice.todo else ""
@@ -106,13 +106,15 @@ def render_config(detection: Detection, model: str | None = None, base_url: str 
             lines += [f"    - name: {_quote(step.name)}", f"      command: {_quote(step.command)}"]
             lines += [f"      timeout: {step.timeout:g}  # seconds"]
     else:
-        lines += ["# There are none yet. Until there are some, results are reported as unverified."]
+        lines += ["# There are none yet. Without steps, results are reported as unverified."]
         lines += ["verification:", "  steps: []"]
         if not detection.left_out:
             lines += ["  # - name: tests", "  #   command: make test"]
     if detection.left_out:
         where = "here" if detection.steps else "in place of []"
-        lines += [f"  # Projects below the root, which were left out: write those that count {where}."]
+        lines += [
+            f"  # Steps of projects below the root, which were left out: write those that you need {where}."
+        ]
     for step in detection.left_out:
         lines += [f"    # - name: {_quote(step.name)}", f"    #   command: {_quote(step.command)}"]
     lines += ["", "# Paths that no task may write.", "boundaries: []", '# boundaries: ["migrations/**"]', ""]
@@ -124,7 +126,7 @@ def write_config(root: Path, text: str, *, force: bool) -> bool:
     path = root / CONFIG_NAME
     for other in find_configs(root):
         if other != CONFIG_NAME:
-            raise ConfigError(f"{other} configures this repository already: edit it, or remove it first.")
+            raise ConfigError(f"{other} already configures this repository: edit it, or remove it first.")
     try:
         return _write_config(root, path, text, force=force)
     except OSError as error:
@@ -141,7 +143,7 @@ def _check_place(path: Path, *, force: bool) -> os.stat_result | None:
     if not stat.S_ISREG(old.st_mode):
         raise ConfigError(f"{path} is not a regular file: move it away first.")
     if not force:
-        raise ConfigError(f"{path} exists already: use --force to overwrite it.")
+        raise ConfigError(f"{path} already exists: use --force to overwrite it.")
     return old
 
 

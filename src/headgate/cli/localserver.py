@@ -62,7 +62,7 @@ def find_model() -> Path:
     places = (spec.submodule_search_locations if spec else None) or []
     found = sorted(path for place in places for path in Path(place).glob("*.gguf"))
     if not found:
-        raise ConfigError(f"The package {_MODEL_PACKAGE} holds no model: {INSTALL} --force-reinstall")
+        raise ConfigError(f"The package {_MODEL_PACKAGE} contains no model: {INSTALL} --force-reinstall")
     return found[0]
 
 

@@ -12,7 +12,7 @@ from headgate.engine.store import Store, TaskRow
 from headgate.errors import ConfigError
 from headgate.host.lock import FileLock
 
-NO_TASK_YET = 'This repository has had no task yet: start one with "headgate run".'
+NO_TASK_YET = 'This repository has no tasks yet: start one with "headgate run".'
 
 
 def find_store(repo: Path) -> Folder:
@@ -68,7 +68,7 @@ def interrupted_hint(store: Store, task_id: str) -> str:
     """The commands for a task whose process is gone."""
     if store.is_cancelled(task_id):
         return "It was being cancelled: the next headgate run, submit or cancel ends it."
-    return f"headgate run --resume {task_id} goes on; headgate cancel {task_id} ends it."
+    return f"headgate run --resume {task_id} continues it; headgate cancel {task_id} ends it."
 
 
 def pause_sentence(store: Store, folder: Folder) -> str:

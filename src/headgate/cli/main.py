@@ -44,45 +44,47 @@ COMMANDS = {
     "init": Entry("Set up", "headgate.cli.init", "Write agent.yaml for this repository."),
     "doctor": Entry("Set up", "headgate.cli.doctor", "Check git, the configuration and the model."),
     "demo": Entry(
-        "Set up", "headgate.cli.demo", "Watch a task run without a model, in a throw-away repository."
+        "Set up", "headgate.cli.demo", "Watch a task run without a model, in a throwaway repository."
     ),
     "flows": Entry("Set up", "headgate.cli.flows", "List, show, check and draw flows."),
-    "run": Entry("Work", "headgate.cli.run", "Run a task and wait for its end."),
-    "ask": Entry("Work", "headgate.cli.ask", "Ask a question about the code, and print the answer."),
+    "run": Entry("Work", "headgate.cli.run", "Run a task and wait for it to end."),
+    "ask": Entry("Work", "headgate.cli.ask", "Ask a question about the code and print the answer."),
     "submit": Entry("Work", "headgate.cli.submit", "Queue a task and return at once."),
     "watch": Entry("Work", "headgate.cli.watch", "Follow a task while it runs."),
-    "cancel": Entry("Work", "headgate.cli.cancel", "Cancel a task that is queued or runs."),
-    "apply": Entry("Work", "headgate.cli.apply", "Write what a dry run proposed, and verify it."),
-    "abort": Entry("Work", "headgate.cli.abort", "Give up what a dry run proposed."),
+    "cancel": Entry("Work", "headgate.cli.cancel", "Cancel a queued or running task."),
+    "apply": Entry("Work", "headgate.cli.apply", "Write a dry run's proposal and verify it."),
+    "abort": Entry("Work", "headgate.cli.abort", "Discard a dry run's proposal."),
     "verify": Entry("Work", "headgate.cli.verify", "Run the verification steps now, without a task."),
-    "tasks": Entry("Look back", "headgate.cli.tasks", "List the tasks: states, places in the queue, ages."),
+    "tasks": Entry(
+        "Look back", "headgate.cli.tasks", "List the tasks with their states, queue positions and ages."
+    ),
     "show": Entry("Look back", "headgate.cli.show", "Show a task: its state, stages and changes."),
-    "diff": Entry("Look back", "headgate.cli.diff", "Print what a task proposes, or has changed."),
+    "diff": Entry("Look back", "headgate.cli.diff", "Print what a task proposes or has changed."),
     "report": Entry("Look back", "headgate.cli.report", "Print a task's report."),
 }
 
-HIDDEN = {"work": Entry("", "headgate.cli.work", "Run what is queued, then exit.")}
+HIDDEN = {"work": Entry("", "headgate.cli.work", "Run the queued tasks, then exit.")}
 """Commands that Headgate gives itself; no list shows them."""
 
 EXIT_CODES = {
     0: "success, or a proposal",
-    1: "stuck, a proposal that no longer applies, or a verification step that fails",
+    1: "stuck, a proposal that no longer applies, or a failed verification step",
     2: "usage or configuration",
     3: "environment",
     130: "cancelled",
 }
 
 ENVIRONMENT = {
-    "HEADGATE_MODEL": "The model, as `--model` takes it.",
-    "HEADGATE_BASE_URL": "The model server's address, as `--base-url` takes it.",
+    "HEADGATE_MODEL": "The model, in the same form as for `--model`.",
+    "HEADGATE_BASE_URL": "The model server's address, in the same form as for `--base-url`.",
     "HEADGATE_API_KEY": "The key for the model's server.",
-    "OPENAI_BASE_URL": "The server's address for `openai/` models, where HEADGATE_BASE_URL is not set.",
-    "OPENAI_API_KEY": "The key for `openai/` models, where HEADGATE_API_KEY is not set.",
-    "ANTHROPIC_API_KEY": "The key for `anthropic/` models, where HEADGATE_API_KEY is not set.",
-    "OLLAMA_HOST": "Ollama's address for `ollama/` models, where nothing else names one.",
-    "OLLAMA_API_KEY": "The key for `ollama/` models, where HEADGATE_API_KEY is not set.",
-    "HEADGATE_SERVERS": "Where `init` and `doctor` look for model servers: addresses, with commas between "
-    "them; empty: nowhere.",
+    "OPENAI_BASE_URL": "The server's address for `openai/` models, if HEADGATE_BASE_URL is not set.",
+    "OPENAI_API_KEY": "The key for `openai/` models, if HEADGATE_API_KEY is not set.",
+    "ANTHROPIC_API_KEY": "The key for `anthropic/` models, if HEADGATE_API_KEY is not set.",
+    "OLLAMA_HOST": "Ollama's address for `ollama/` models, if nothing else names one.",
+    "OLLAMA_API_KEY": "The key for `ollama/` models, if HEADGATE_API_KEY is not set.",
+    "HEADGATE_SERVERS": "Where `init` and `doctor` look for model servers: a comma-separated list of "
+    "addresses. If empty, they look nowhere.",
     "HEADGATE_BLOCK_TEST_EDITS": "`0` lets a benchmark's tasks change tests; otherwise they cannot.",
     "HEADGATE_DEBUG": "`1` shows the traceback of an error.",
 }
@@ -126,7 +128,7 @@ class LazyGroup(click.Group):
             from headgate.core.names import nearest
 
             close = nearest(name, COMMANDS)
-            hint = f'did you mean "{close}"?' if close else f"there are {', '.join(COMMANDS)}."
+            hint = f'did you mean "{close}"?' if close else f"the commands are {', '.join(COMMANDS)}."
             raise click.UsageError(f'No such command "{name}": {hint}', ctx)
         return super().resolve_command(ctx, args)
 
@@ -152,7 +154,7 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """Headgate runs coding tasks in a git repository with the model you have.
 
-    The runtime, not the model, decides what may be done, when work counts as done and when to stop.
+    The runtime, not the model, decides what is allowed, when work counts as done and when to stop.
     """
 
 

@@ -39,7 +39,7 @@ _LOOKS_LIKE_A_CALL = re.compile(
     rf'|\{{\s*"(?:name|function|tool)"\s*:|"{TOOL.name}"'
 )
 _SWITCH_ON = (
-    "Switch on tool calling in the server. llama.cpp: start llama-server with --jinja. "
+    "Turn on tool calling in the server. llama.cpp: start llama-server with --jinja. "
     "vLLM: start it with --enable-auto-tool-choice --tool-call-parser NAME. "
     "Ollama: choose a model with the tag `tools`. LM Studio: choose a model that is marked for tool use."
 )
@@ -56,11 +56,11 @@ _FIXES = {
     "unreachable": "Usual addresses: Ollama http://localhost:11434/v1, llama.cpp http://localhost:8080/v1, "
     "vLLM http://localhost:8000/v1, LM Studio http://localhost:1234/v1.",
     "loading": "Wait until the server has loaded its model, then run this again.",
-    "busy": "Wait and run this again; if it stays so, look at the limits of your account.",
-    "broken": "Look at the model server's log: the fault is there.",
-    "silent": "The model may still be loading, or be too large for this machine: look at the server, "
-    "or choose a smaller model.",
-    "cut": "The server or something on the way to it broke off: look at its log; it may have crashed.",
+    "busy": "Wait and run this again; if it happens again, check the limits of your account.",
+    "broken": "Check the model server's log: the server failed.",
+    "silent": "The model may still be loading, or it may be too large for this machine: check the "
+    "server, or choose a smaller model.",
+    "cut": "The connection to the server broke: check its log, because it may have crashed.",
 }
 
 
@@ -135,7 +135,7 @@ async def _check_server(
         told = _NO_LIST if offered is None else _count(len(offered), "model")
     except KeyRefused:
         # Some keys may ask a model and not see the list; whether this one may, the question below shows.
-        told = "it does not show this key its models"
+        told = "it does not list its models for this key"
     except TimeoutError:
         yield environment_fault("server", f"it did not list its models in {total:g} s", _FIXES["silent"])
         return
@@ -161,12 +161,12 @@ async def _check_reply(
     pieces: list[Delta] = []
     limit = min(MAX_TOKENS, settings.max_tokens or MAX_TOKENS)
     question = Request([Message("user", _QUESTION)], (TOOL,), max_tokens=limit)
-    say(f"Asking the model, for {total:g} s at most ...")
+    say(f"Asking the model, waiting at most {total:g} s ...")
     try:
         async with asyncio.timeout(total), open_wire(settings) as model:
             reply = await model.reply(question, pieces.append)
     except TimeoutError:
-        heard = "came to no end" if pieces else "did not answer"
+        heard = "did not finish" if pieces else "did not answer"
         yield environment_fault("reply", f"the model {heard} in {total:g} s", _FIXES["silent"])
         return
     except ModelUnknown as error:
@@ -185,13 +185,13 @@ async def _check_reply(
         yield _model_fault("reply", error, settings)
         return
     if not listed:
-        yield Finding("model name", "note", f'the server answers to "{name}", though it does not list it')
+        yield Finding("model name", "note", f'the server accepts "{name}" but does not list it')
     count = sum(bool(piece.text or piece.reasoning or piece.arguments) for piece in pieces)
     if count > 1:
-        yield Finding("streaming", "ok", f"a reply came in {count} pieces")
+        yield Finding("streaming", "ok", f"a reply arrived in {count} pieces")
     elif provider_of(settings.model) != "ollama":  # it sends every call in one piece, as it should
         yield Finding(
-            "streaming", "note", "a reply came in one piece: a task's progress will be less visible"
+            "streaming", "note", "a reply arrived in one piece: a task's progress will be less visible"
         )
     transport = await check_transport(settings, reply, fresh, total)
     yield ease(judge_tool_call(reply), transport)
@@ -208,21 +208,21 @@ def judge_tool_call(reply: Reply) -> Finding:
     if any(
         call.name == TOOL.name and UNPARSED not in parse_arguments(call.arguments) for call in message.calls
     ):
-        return Finding("tool calls", "ok", "the model called the tool that it was offered")
+        return Finding("tool calls", "ok", "the model called the tool as asked")
     if message.calls:
         call = message.calls[0]
-        detail = f'the model called "{call.name[:60]}" with arguments that do not fit, not {TOOL.name}'
-        return Finding("tool calls", "warn", detail, "It may do badly here: choose another model.")
+        detail = f'the model called "{call.name[:60]}" with unusable arguments, instead of {TOOL.name}'
+        return Finding("tool calls", "warn", detail, "It may work badly: choose another model.")
     if _LOOKS_LIKE_A_CALL.search(message.content):
-        detail = "the server does not turn the model's calls into tool calls: they came as text"
+        detail = "the server does not turn the model's calls into tool calls: they arrived as text"
         return environment_fault("tool calls", detail, _SWITCH_ON)
     if reply.finish == "length":
         detail = f"the model had not called the tool after {MAX_TOKENS} tokens"
     elif message.content.strip():
-        detail = "the model answered in words, where it was asked to call a tool"
+        detail = "the model answered in words instead of calling the tool"
     else:
-        detail = "the model answered nothing, where it was asked to call a tool"
-    return Finding("tool calls", "warn", detail, f"It may work nevertheless. If not: {_SWITCH_ON}")
+        detail = "the model answered nothing instead of calling the tool"
+    return Finding("tool calls", "warn", detail, f"It may still work. If not: {_SWITCH_ON}")
 
 
 def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> Finding:
@@ -235,12 +235,12 @@ def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> Find
     if isinstance(error, ServerTrouble):
         return environment_fault(check, str(error), _FIXES[error.cause])
     if isinstance(error, QuotaSpent):
-        return environment_fault(check, str(error), "Look at the quota and the billing of your account.")
+        return environment_fault(check, str(error), "Check the quota and the billing of your account.")
     if isinstance(error, KeyRefused):
         return configuration_fault(check, str(error))  # it says what to do
     if isinstance(error, ModelRefused):
         return configuration_fault(check, str(error), "Check `model`, `base_url` and the model's settings.")
-    return environment_fault(check, str(error), "Look at the model server's log, or choose another model.")
+    return environment_fault(check, str(error), "Check the model server's log, or choose another model.")
 
 
 def _count(number: int, noun: str) -> str:

@@ -58,7 +58,7 @@ def choose_model(
     models = best_first(servers)
     if not models and base_url:
         raise ConfigError(
-            f"No model server lists its models at {show_address(base_url)}: name one by --model."
+            f"No model server lists its models at {show_address(base_url)}: name one with --model."
         )
     if not models:
         return _without_server(servers, said, environ)
@@ -97,7 +97,7 @@ def _take_named(named: str, base_url: str | None, environ: Mapping[str, str], lo
     for variable in ("HEADGATE_BASE_URL", "OPENAI_BASE_URL"):
         address = env_value(environ, variable)
         if provider == "openai" and address:
-            return Choice(named, said=(f"Its server is {show_address(address)}, by {variable}.",))
+            return Choice(named, said=(f"Its server is {show_address(address)} (from {variable}).",))
     name = named.partition("/")[2] if provider else named
     if provider == "anthropic" or (provider and is_openai_name(name)):
         root = DEFAULT_URLS["anthropic" if provider == "anthropic" else "openai"]
@@ -126,10 +126,10 @@ def _take_of_ollama(named: str, environ: Mapping[str, str], look: Look) -> Choic
 def _named_elsewhere(environ: Mapping[str, str]) -> str:
     """What says which model tasks use, other than agent.yaml."""
     if model := env_value(environ, "HEADGATE_MODEL"):
-        return f"The model is {model}, by HEADGATE_MODEL."
+        return f"The model is {model} (from HEADGATE_MODEL)."
     path = user_config_path()
     model = read_yaml(path, str(path)).data.get("model") if path.is_file() else None
-    return f"The model is {model}, by {path}." if model else ""
+    return f"The model is {model} (from {path})." if model else ""
 
 
 def _without_server(
@@ -138,7 +138,9 @@ def _without_server(
     if servers:
         todo = "Give the server a model, such as `ollama pull qwen3-coder`, and run `headgate init --force`."
         return Choice(said=said, todo=todo)
-    nothing = "No model server answered on this machine: looked for Ollama, llama.cpp, vLLM and LM Studio."
+    nothing = (
+        "No model server answered on this machine. Headgate looked for Ollama, llama.cpp, vLLM and LM Studio."
+    )
     for variable, (service, form) in _HOSTED.items():
         if env_value(environ, variable):
             key = f"{variable} is set, but a key alone sends no code anywhere."

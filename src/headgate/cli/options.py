@@ -29,7 +29,7 @@ def config_option(function: F) -> F:
         "--config",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A configuration file instead of the repository's agent.yaml.",
+        help="Use this configuration file instead of the repository's agent.yaml.",
     )(function)
 
 
@@ -46,7 +46,7 @@ def model_options(function: F) -> F:
 def package_option(function: F) -> F:
     """Adds `--package DIR`, passed on as `package: str | None` for `package_argument`."""
     return click.option(
-        "--package", metavar="DIR", help="The package of a monorepo to work on, for this task."
+        "--package", metavar="DIR", help="The package of a monorepo that this task works on."
     )(function)
 
 
@@ -73,8 +73,8 @@ def find_repo(directory: Path | None = None) -> Path:
             return folder
         if _is_git_directory(folder):
             raise ConfigError(
-                f"{folder} is a bare repository or the inside of one: Headgate needs a working tree, "
-                "such as `git clone` makes."
+                f"{folder} is a bare repository or inside one: Headgate needs a working tree, "
+                "such as `git clone` creates."
             )
     raise ConfigError(f'{start} is not in a git repository: run "git init" there, or name one with --repo.')
 

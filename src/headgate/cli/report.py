@@ -21,7 +21,7 @@ from headgate.engine.log import recall
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @repo_option
 def command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
-    """Print a task's report. Without ID: the latest task's."""
+    """Print a task's report. Without ID: the report of the latest task."""
     root = find_repo(repo)
     with open_store(root) as store:
         row = find_task(store, task_id)
@@ -42,4 +42,4 @@ def command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
 def _page(report: Report, state: State, resumes: str) -> str:
     """The report for people."""
     page = render_markdown(report, state).rstrip()
-    return f"{page}\n\nTries {resumes} again." if resumes else page
+    return f"{page}\n\nRetry of {resumes}." if resumes else page

@@ -17,36 +17,43 @@ from headgate.engine.engine import Engine
 @click.command("run")
 @submission_options
 @resume_option
+@click.option("--json", "as_json", is_flag=True, help="Print one event per line, then the report.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="One event per line on standard output, the report last."
+    "--benchmark", "is_try", is_flag=True, help="Print only one line: Finished TryN, or why it failed."
 )
-@click.option("--benchmark", "is_try", is_flag=True, help="Print one line alone: Finished TryN, or why not.")
-@click.option("--try", "number", type=click.IntRange(min=1), metavar="N", help="Which try --benchmark is.")
+@click.option(
+    "--try",
+    "number",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The number of this try, for --benchmark.",
+)
 def command(
     submission: Submission, resume: str | None, as_json: bool, is_try: bool, number: int | None
 ) -> None:
-    """Run a task and wait for its end.
+    """Run a task and wait for it to end.
 
     TEXT says in plain words what to do; - reads it from standard input. Sections headed Constraints:,
-    Non-goals: and Boundaries: in it bind the task, and so do --keep, --non-goal and --boundary. A boundary
-    that protects nothing is named at once, on standard error.
+    Non-goals: and Boundaries: in TEXT bind the task, and so do --keep, --non-goal and --boundary. If a
+    boundary protects nothing, standard error says so at once.
 
-    Tasks run one at a time, in the order in which they came. Ctrl-C cancels the task; a second Ctrl-C quits
-    at once. If the terminal is closed, the task goes on in the background: headgate watch follows it.
+    Tasks run one at a time, in the order in which they were submitted. Ctrl-C cancels the task; a second
+    Ctrl-C quits at once. If the terminal is closed, the task continues in the background: headgate watch
+    follows it.
 
-    With --dry-run nothing is written and no command is run: the proposed changes are printed as a diff, for
+    With --dry-run Headgate writes no file and runs no command. It prints the proposed changes as a diff, for
     headgate apply or headgate abort.
 
-    With --resume ID no TEXT is needed. A task that was interrupted, or is queued, goes on. One that ended as
-    STUCK, INFRA_ERROR or CANCELLED is tried again: a new task starts with its report, and TEXT, if given, is
-    added to what was asked for.
+    With --resume ID no TEXT is needed. An interrupted or queued task continues. A task that ended as STUCK,
+    INFRA_ERROR or CANCELLED is tried again: a new task starts with its report, and TEXT, if given, is added
+    to the request.
 
-    If the environment fails a task that comes before this one, such as a model server that is down, the queue
-    is paused: the task stays queued, and the exit code is 3.
+    If the environment fails an earlier task, for example because the model server is down, the queue is
+    paused: this task stays queued, and the exit code is 3.
 
-    With --benchmark --try N standard output is one line: Finished TryN, or Failed TryN: and why, with exit
-    code 1 whatever the reason, or 130 if the task was cancelled. Tests, and what decides how they run, cannot
-    be changed then, unless HEADGATE_BLOCK_TEST_EDITS=0 is in the environment.
+    With --benchmark --try N standard output is one line: Finished TryN, or Failed TryN: and the reason. The
+    exit code of a failure is 1 whatever the reason, or 130 if the task was cancelled. The task cannot change
+    tests, or what decides how they run, unless HEADGATE_BLOCK_TEST_EDITS=0 is in the environment.
     """
     benchmark.check_options(is_try, number, as_json, submission.options.dry_run)
     submission.check_text("run", resume)

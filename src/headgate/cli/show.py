@@ -32,13 +32,14 @@ LOG_LINES = 40
 
 @click.command("show")
 @click.argument("task_id", metavar="[ID]", required=False)
-@click.option("--detail", is_flag=True, help="Every tool call, failure logs, diagnoses and fixes, too.")
+@click.option("--detail", is_flag=True, help="Also show every tool call, failure log, diagnosis and fix.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the report and the events.")
 @repo_option
 def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None) -> None:
     """Show a task: its state, stages and changes.
 
-    INTERRUPTED means that the process that ran it is gone; in JSON it is RUNNING, with "interrupted": true.
+    INTERRUPTED means that the process that ran the task is gone; in JSON the state is RUNNING, with
+    "interrupted": true.
     """
     root = find_repo(repo)
     folder = Folder(root)
@@ -57,7 +58,7 @@ def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None)
     standing = "INTERRUPTED" if interrupted else row.state
     say(f"{row.task.id}  {standing}  {printable(row.task.text.strip().splitlines()[0])}", hanging=4)
     if row.task.resumes:
-        say(f"Tries {row.task.resumes} again.")
+        say(f"Retry of {row.task.resumes}.")
     if row.task.added:
         say(f"Added for this attempt: {printable(row.task.added)}", hanging=2)
     if constraints := row.task.constraints.render():
@@ -104,7 +105,7 @@ def _log_tail(log: Path) -> list[str]:
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ["(its log is gone)"]
+        return ["(the log is missing)"]
     lines = plain(text).rstrip().splitlines()
     left_out = len(lines) - LOG_LINES
     if left_out <= 0:

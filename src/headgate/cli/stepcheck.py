@@ -9,7 +9,7 @@ from headgate.config.schema import Config
 from headgate.core.rules import Broken, Pass
 from headgate.errors import ConfigError
 
-_RED = "A task that runs now is told that this step failed before it. See {log}."
+_RED = "Tasks that start now will know that this step failed before they began. See {log}."
 
 
 async def check_steps(config: Config, repo: Path, say: Say) -> list[Finding]:

@@ -16,9 +16,7 @@ from headgate.engine.outfit import build_verifier
 from headgate.errors import ConfigError
 from headgate.host.lock import FileLock
 
-NO_STEPS = (
-    "There are no verification steps: write them under `verification:` in agent.yaml, or run headgate init."
-)
+NO_STEPS = "No verification steps are configured: add `verification:` to agent.yaml, or run headgate init."
 
 
 @dataclass
@@ -93,5 +91,5 @@ def say_result(ran: StepRun) -> str:
     if result.timed_out:
         return f"failed: it took longer than {ran.step.timeout:g} s"
     if result.exit_code == 0:
-        return "failed: it ran no test at all"
+        return "failed: it ran no tests"
     return f"failed with exit code {result.exit_code} in {result.seconds:.1f} s"

@@ -64,18 +64,18 @@ class Submission:
             return describe_boundaries(engine, again)
         if row.state == "PROPOSED":
             raise ConfigError(
-                f"Task {name} is a proposal: headgate apply {name} goes on with it, "
-                f"headgate abort {name} gives it up."
+                f"Task {name} is a proposal: headgate apply {name} writes it, "
+                f"headgate abort {name} discards it."
             )
         if row.state == "SUCCESS":
-            raise ConfigError(f"Task {name} is over (SUCCESS): submit a new one with headgate run.")
+            raise ConfigError(f"Task {name} has already ended (SUCCESS): start a new one with headgate run.")
         if self.text is not None:
-            raise ConfigError(f"Task {name} has not ended and goes on as it was submitted: leave TEXT out.")
+            raise ConfigError(f"Task {name} has not ended and continues as submitted: leave out TEXT.")
         same = (
             {"benchmark": None, "protect_tests": None} if self.options.benchmark == row.task.benchmark else {}
         )
         if (self.options.model_copy(update=same), self.constraints) != (Options(), Constraints()):
-            raise ConfigError(f"Task {name} goes on as it was submitted: leave the other options out.")
+            raise ConfigError(f"Task {name} continues as submitted: leave out the other options.")
         return row.task
 
 
@@ -135,7 +135,7 @@ def resume_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--resume",
         metavar="ID",
-        help="Go on with an interrupted or queued task, or try one again that ended without success.",
+        help="Continue an interrupted or queued task, or retry one that ended without success.",
     )(function)
 
 
@@ -146,10 +146,12 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     ),
     click.option("--keep", multiple=True, metavar="TEXT", help="Something to preserve. Repeatable."),
     click.option("--non-goal", multiple=True, metavar="TEXT", help="Something not to do. Repeatable."),
-    click.option("--boundary", multiple=True, metavar="GLOB", help="Paths not to write. Repeatable."),
-    click.option("--flow", metavar="FLOW", help="A flow by name or file."),
+    click.option(
+        "--boundary", multiple=True, metavar="GLOB", help="Paths that must not be written. Repeatable."
+    ),
+    click.option("--flow", metavar="FLOW", help="The flow, by name or file."),
     package_option,
-    click.option("--dry-run", is_flag=True, help="Write nothing: propose the changes as a diff."),
+    click.option("--dry-run", is_flag=True, help="Write nothing; propose the changes as a diff."),
     model_options,
     config_option,
     repo_option,
@@ -167,9 +169,7 @@ def _notes(root: Path, options: Options, *, resuming: bool) -> tuple[str, ...]:
 
 def say_once(command: str) -> str:
     """What is wrong with a command line that has no task, or two."""
-    return (
-        f'Say what is to be done, once: headgate {command} "...", {command} - (standard input) or --file F.'
-    )
+    return f'Give the text exactly once: headgate {command} "...", {command} - (standard input) or --file F.'
 
 
 def read_text(text: str | None, file: Path | None, stdin: IO[str], command: str) -> str:

@@ -14,17 +14,17 @@ from headgate.errors import ConfigError
 @click.command("submit")
 @submission_options
 @resume_option
-@click.option("--no-start", is_flag=True, help="Only queue it: the next run, or submit, starts the work.")
+@click.option("--no-start", is_flag=True, help="Only queue the task; the next run or submit starts the work.")
 def command(submission: Submission, resume: str | None, no_start: bool) -> None:
     """Queue a task and return at once.
 
-    Prints the task's id. The work is done in the background, one task at a time, in the order in which they
-    were submitted. TEXT and the options are those of headgate run. The configuration and the flow are settled
-    now: later changes to their files have no effect on this task.
+    Prints the task's id. Tasks run in the background, one at a time, in the order in which they were
+    submitted. TEXT and the options are those of headgate run. The configuration and the flow are fixed now:
+    later changes to their files do not affect this task.
 
-    If the environment fails a task, such as a model server that is down, the queue is paused and the tasks
-    behind it stay queued: headgate tasks says why. The next submit or run starts the queue again. With
-    --resume ID that needs no new task: ID is a queued one, or the one that failed.
+    If the environment fails a task, for example because the model server is down, the queue is paused and
+    later tasks stay queued; headgate tasks shows the reason. The next submit or run starts the queue again.
+    To start it without a new task, use --resume ID with a queued task or with the one that failed.
     """
     submission.check_text("submit", resume)
     engine = Engine.open(submission.root, start_worker=partial(start_worker, submission.root))
@@ -33,9 +33,9 @@ def command(submission: Submission, resume: str | None, no_start: bool) -> None:
             click.echo(note, err=True)
         task = submission.submit_to(engine, resume)
         if no_start and resume and task.resumes != resume.lower():
-            raise ConfigError(f"Task {task.id} is queued already: leave --no-start out.")
+            raise ConfigError(f"Task {task.id} is already queued: leave out --no-start.")
         if task.package:
-            click.echo(f"Task {task.id} works on the package {task.package}.", err=True)
+            click.echo(f"Task {task.id} will work on the package {task.package}.", err=True)
         say(task.id)
         if not no_start:
             engine.wake_worker()

@@ -22,12 +22,12 @@ MIN_TEXT_CHARS = 20
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of {id, state, text, position}.")
 @repo_option
 def command(as_json: bool, repo: Path | None) -> None:
-    """List the tasks: states, places in the queue, ages.
+    """List the tasks with their states, queue positions and ages.
 
-    The most recent is the last. A queued task's number is its place in the queue. INTERRUPTED means that the
-    process that ran it is gone; in JSON it is RUNNING, with "interrupted": true. If the environment failed a
-    task and the queue is paused, the reason and the command that goes on follow; with --json, on standard
-    error.
+    The most recent task is last. A queued task's number is its position in the queue. INTERRUPTED means that
+    the process that ran the task is gone; in JSON the state is RUNNING, with "interrupted": true. If the
+    queue is paused because the environment failed a task, the reason and the command to continue follow; with
+    --json, on standard error.
     """
     rows, interrupted, paused = _all_tasks(find_repo(repo))
     if as_json:
@@ -78,7 +78,7 @@ def _state(row: TaskRow, interrupted: bool) -> str:
 
 
 def _title(row: TaskRow) -> str:
-    again = f"(tries {row.task.resumes} again) " if row.task.resumes else ""
+    again = f"(retry of {row.task.resumes}) " if row.task.resumes else ""
     return again + printable(row.task.text.strip().splitlines()[0])
 
 

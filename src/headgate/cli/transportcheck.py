@@ -9,7 +9,7 @@ from headgate.core.settings import ModelSettings
 from headgate.models.failures import ToolsUnsupported
 
 CHECK = "tool transport"
-_IGNORED = "this server holds no reply to a schema"
+_IGNORED = "this server does not enforce a schema"
 
 
 async def check_transport(
@@ -40,7 +40,7 @@ async def check_transport(
     if named:
         return configured
     if found is None:
-        return Finding(CHECK, "note", "native: the server did not answer the questions about it")
+        return Finding(CHECK, "note", "native: the server did not answer the probe")
     chosen = found.choose(find_profile(settings.model.partition("/")[2]))
     return Finding(CHECK, "ok", f"{chosen}: {found.describe()}")
 
@@ -50,5 +50,7 @@ def ease(finding: Finding, transport: Finding | None) -> Finding:
     if transport is None or transport.detail.startswith("native") or finding.status == "ok":
         return finding
     if finding.status == "warn":
-        return replace(finding, fix="Tools are called in another way.")
-    return replace(finding, status="warn", fault="", fix=f"Tools are called in another way. {finding.fix}")
+        return replace(finding, fix="Headgate calls tools in another way.")
+    return replace(
+        finding, status="warn", fault="", fix=f"Headgate calls tools in another way. {finding.fix}"
+    )

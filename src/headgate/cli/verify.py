@@ -24,11 +24,11 @@ EXIT_FAILED, EXIT_BROKEN = 1, 3
 @repo_option
 @config_option
 def command(as_json: bool, repo: Path | None, config: Path | None) -> None:
-    """Run the verification steps on the working tree as it is, without a task and without a model.
+    """Run the verification steps on the current working tree, without a task or a model.
 
-    Every step is run, also after one that fails. The logs are kept in .headgate/runs, as those of a task are.
-    Exits with 0 if all steps pass, with 1 if one fails, with 2 if there are none or while a task runs, and
-    with 3 if one cannot be run.
+    Every step runs, even after one fails. The logs are kept in .headgate/runs, like those of a task. The exit
+    code is 0 if all steps pass, 1 if one fails, 2 if there are no steps or a task is running, and 3 if a step
+    cannot be run.
     """
     root = find_repo(repo)
     loaded = load_config(root, config_file=config, environ=os.environ, flags={})

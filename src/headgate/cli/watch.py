@@ -24,16 +24,18 @@ from headgate.host.lock import FileLock
 
 @click.command("watch")
 @click.argument("task_id", metavar="[ID]", required=False)
-@click.option("--detail", is_flag=True, help="Every tool call, failure logs, diagnoses and fixes, too.")
-@click.option("--json", "as_json", is_flag=True, help="One event per line on standard output.")
-@click.option("--after", type=int, default=0, metavar="SEQ", help="Only events after this sequence number.")
+@click.option("--detail", is_flag=True, help="Also show every tool call, failure log, diagnosis and fix.")
+@click.option("--json", "as_json", is_flag=True, help="Print one event per line.")
+@click.option(
+    "--after", type=int, default=0, metavar="SEQ", help="Show only events after this sequence number."
+)
 @repo_option
 def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: Path | None) -> int:
     """Follow a task until it ends, and exit with its exit code.
 
-    Without ID: the task that is running, or the next in the queue, or else the latest.
+    Without ID: the running task, or else the next in the queue, or else the latest.
 
-    Ctrl-C ends the watching, not the task.
+    Ctrl-C stops watching; the task continues.
     """
     root = find_repo(repo)
     with open_store(root) as store:
@@ -46,7 +48,7 @@ def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: 
         try:
             lines, code = asyncio.run(follow(store, task.id, Folder(root), watcher))
         except KeyboardInterrupt:
-            click.echo(f"Task {task.id} goes on; headgate cancel {task.id} ends it.", err=True)
+            click.echo(f"Task {task.id} continues; headgate cancel {task.id} ends it.", err=True)
             sys.exit(EXIT_CANCELLED)
     for line in lines:
         click.echo(line, err=True) if as_json else say(line, hanging=2)
@@ -119,8 +121,11 @@ async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -
     if row is None:
         return [f"Task {task_id} was cancelled before it started."], EXIT_CANCELLED
     if row.state == "QUEUED":
-        nobody = f"Nobody works: headgate submit --resume {task_id} starts the work."
+        nobody = f"No process is working: headgate submit --resume {task_id} starts the work."
         why = pause_sentence(store, folder) or nobody
         return [f"Task {task_id} is queued.", why], EXIT_CODES["QUEUED"]
-    interrupted = [f"Task {task_id} was interrupted: nobody works on it.", interrupted_hint(store, task_id)]
+    interrupted = [
+        f"Task {task_id} was interrupted: no process is working on it.",
+        interrupted_hint(store, task_id),
+    ]
     return interrupted, EXIT_CODES["INFRA_ERROR"]

@@ -49,7 +49,7 @@ def judge_speed(reply: Reply) -> Finding | None:
         return None
     loaded = f"; the server loaded it in {timing.load:.0f} s" if timing.load >= 1 else ""
     return Finding(
-        "speed", "ok", f"the model writes {written / timing.completion:.0f} tokens a second{loaded}"
+        "speed", "ok", f"the model writes {written / timing.completion:.0f} tokens per second{loaded}"
     )
 
 

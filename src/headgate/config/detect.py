@@ -102,9 +102,9 @@ def detect_project(root: Path, python: str = "python3", has: Has = lambda progra
         left_out = [step for folder, items in below.items() for step in _steps_below(folder, items, root)]
         hints.append(_name_projects(below, root))
     if not kinds:
-        hints.append("No known kind of project was seen: name the commands that verify it yourself.")
+        hints.append("No known kind of project was found: write the commands that verify it yourself.")
     elif not steps and not left_out:
-        hints.append("No tests were found: name the commands that verify the project yourself.")
+        hints.append("No tests were found: write the commands that verify the project yourself.")
     return Detection(tuple(kinds), tuple(steps), tuple(hints), tuple(left_out))
 
 
@@ -132,13 +132,13 @@ def _with_own_steps(found: list[Found], folder: Path, root: Path, python: str, h
     if "tests" in own and (not usual.get("tests") or len(shlex.split(own["tests"].command)) <= 3):
         del own["tests"]  # the usual command says as much, or there is nothing to run
     commands: dict[str, str] = {}
-    hints = [f'The step "{step.name}" is from {step.source}.' for step in own.values()]
+    hints = [f'The step "{step.name}" comes from {step.source}.' for step in own.values()]
     for name, command in usual.items():
         there = own[name].command if name in own else _that_is_there(command, folder, has)
         if there:
             commands[name] = there
         else:
-            hints.append(f'Left out: "{command}", because its program is not found.')
+            hints.append(f'Left out: "{command}", because its program was not found.')
     commands |= {name: step.command for name, step in own.items()}
     changed = replace(item, steps=tuple(commands.items()), hints=(*item.hints, *hints))
     return [changed if each is item else each for each in found]
@@ -212,7 +212,7 @@ def _name_projects(below: dict[Path, list[Found]], root: Path) -> str:
     one = len(named) == 1
     return (
         f"{'A project' if one else 'Several projects'} below the root {'was' if one else 'were'} left out: "
-        f"{', '.join(named[:_MAX_NAMED])}{more}. Write the steps that count, such as "
+        f"{', '.join(named[:_MAX_NAMED])}{more}. Add the steps that you need, such as "
         '"cd FOLDER && COMMAND".'
     )
 

@@ -9,19 +9,19 @@ from headgate.core.words import times
 
 _EXHAUSTED = {
     "final_turn": "then one last turn, and the stage fails",
-    "advance": "then one last turn, and the flow goes on",
+    "advance": "then one last turn, and the flow continues",
     "skip": "then the stage is skipped",
     "fail": "then the stage fails",
     "stuck": "then the task is stuck",
 }
-_WITHOUT_LAST_TURN = {"final_turn": _EXHAUSTED["fail"], "advance": "then the flow goes on"}
+_WITHOUT_LAST_TURN = {"final_turn": _EXHAUSTED["fail"], "advance": "then the flow continues"}
 _WHEN = {
-    "suspects": "the first check fails, and it is known where to look",
-    "no_suspects": "the first check passes, or it is not known where to look",
+    "suspects": "the first check fails and shows where to look",
+    "no_suspects": "the first check passes, or does not show where to look",
 }
 _CHECKS = {
-    "named_files": "every file that the task names read",
-    "named_tests": "the tests for what the task names read",
+    "named_files": "every file named in the task read",
+    "named_tests": "the tests for the files named in the task read",
 }
 _LABEL_WIDTH = 7
 
@@ -102,12 +102,12 @@ def _stage_rows(flow: Flow, stage: Stage) -> Iterator[tuple[str, str]]:
     if stage.priority != "normal":
         yield "order", f"{stage.priority} priority"
     if not stage.required:
-        yield "fails", "and the flow goes on"
+        yield "fails", "and the flow continues"
 
 
 def _steps(flow: Flow) -> str:
-    anew = f"a failed step has the plan written anew, {times(flow.replan_max)} at most"
-    text = anew if flow.replan_max else "a failed step fails the flow"
+    anew = f"if a step fails, the plan is rewritten, at most {times(flow.replan_max)}"
+    text = anew if flow.replan_max else "if a step fails, the flow fails"
     return f"{text}; steps that only read are skipped" if flow.skip_readonly else text
 
 
@@ -147,7 +147,7 @@ def _view(view: ViewPolicy) -> str:
         notes = (
             f", notes of the last {_count(view.notes_window, 'stage')}" if view.notes_window else ", no notes"
         )
-        parts = [f"a conversation of its own{notes}"]
+        parts = [f"its own conversation{notes}"]
     if view.history == "tail":
         first = "" if view.keep_first else ", without its first"
         parts.append(f"the last {_count(view.max_messages, 'message')}{first}")
@@ -165,7 +165,7 @@ def _closing_rows(flow: Flow, fix: Stage | None) -> Iterator[tuple[str, str]]:
     if fix is None:
         yield "stuck", "as soon as they fail"
         return
-    yield "fix", f"what fails goes back to {fix.id}"
+    yield "fix", f"failures go back to {fix.id}"
     if not flow.checks.verify:
         return
     idle = fix.budget.idle_rounds

@@ -105,7 +105,7 @@ def choose_endpoint(
             return Endpoint(base_url, key.text, tuple(sources), tuple(notes))
         notes.append(
             f"{_key_name(key)} is not sent to {show_address(address.text)}, which only the repository's "
-            f"{address.source} names: to confirm that server, set HEADGATE_BASE_URL or --base-url to it."
+            f"{address.source} names: to confirm it, set HEADGATE_BASE_URL or --base-url to its address."
         )
     return Endpoint(base_url, None, tuple(sources), tuple(notes))
 

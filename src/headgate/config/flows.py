@@ -47,8 +47,8 @@ def load_flow(
     close = nearest(name_or_file, builtin)
     hint = f': did you mean "{close}"?' if close else "."
     raise ConfigError(
-        f'There is no flow "{name_or_file}"{hint} Built in are {", ".join(builtin) or "none"}; '
-        "a flow of your own is named by its file, which ends in .yaml."
+        f'There is no flow "{name_or_file}"{hint} The built-in flows are {", ".join(builtin) or "none"}; '
+        "to use your own flow, name its .yaml file."
     )
 
 

@@ -40,80 +40,82 @@ class FlowKnobs(Settings):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     task_flow_mode: Literal["auto", "staged", "staged3", "branched", "flat", "repair"] = "auto"
-    """The built-in flow: `headgate flows` lists them. `auto` is `repair` for a small model, where there are
-    verification steps and the task does not ask for something new, and `staged` otherwise."""
+    """The built-in flow to use; `headgate flows` lists them. `auto` means `repair` if the model is small,
+    verification steps exist and the task does not ask for something new, and `staged` otherwise."""
     task_plan_mode: Literal["first", "explore", "none"] = "explore"
     """In built-in flows: `explore` reads before it plans, `first` plans at once, `none` has no plan."""
     task_branching: bool = False
-    """The same as `task_flow_mode: branched`: each step of the plan is carried out in a run of its own."""
+    """The same as `task_flow_mode: branched`: each step of the plan gets its own run."""
     task_skip_readonly: bool = False
     """Skip steps of the plan that change no file: those with `writes: false` in `plan_tasks`."""
     task_replan_max: int = Field(2, ge=0)
-    """How often the plan is written anew because one of its steps failed."""
+    """How often the plan may be rewritten because one of its steps failed."""
     task_output_mode: Literal["runtime", "human"] = "human"
-    """What is printed at the end: `runtime` what was measured, `human` also what the model says it did."""
+    """What is printed at the end: `runtime` prints what was measured, `human` also what the model says."""
     benchmark_output_mode: Literal["runtime", "model"] = "runtime"
-    """The line that `run --benchmark` prints: the runtime's own, or the model's last text."""
+    """The line that `run --benchmark` prints: the runtime's result, or the model's last text."""
     flow: FlowChoice | None = None
     """A flow's name or file, or its stages; takes precedence over `task_flow_mode`."""
     flow_stage_retries: int | None = Field(None, ge=0)
-    """How often a stage is attempted again, for stages that do not say so."""
+    """How often to attempt a stage again, for stages that do not set it."""
     flow_stage_required: bool | None = None
-    """Whether the flow fails when a stage does, for stages that do not say so."""
+    """Whether the flow fails if a stage fails, for stages that do not set it."""
     flow_retry_hints: bool = True
-    """Tell the model, when a stage is attempted again, what was missing."""
+    """Tell the model what was missing when a stage is attempted again."""
     flow_history_mode: Literal["full", "tail"] | None = None
-    """What a stage shows of its conversation, for stages that do not say so: all of it, or its end."""
+    """How much of its conversation a stage shows, all or only the end, for stages that do not set it."""
     flow_history_max_messages: int | None = Field(None, ge=2)
     """With `tail`: how many messages are kept."""
     flow_history_keep_first: bool | None = None
-    """With `tail`: keep the first message, which holds the task."""
+    """With `tail`: keep the first message, which contains the task."""
     flow_history_strip_thinking: bool | None = None
-    """At compaction points, drop the reasoning of all but the latest exchange."""
+    """At compaction points, drop the reasoning from all but the latest exchange."""
     flow_history_tool_truncate_chars: int | None = Field(None, ge=0)
-    """At compaction points, shorten older tool results to this many characters; 0 leaves them whole."""
+    """At compaction points, shorten older tool results to this many characters; 0: do not shorten them."""
     flow_history_tool_truncate_keep_last: int | None = Field(None, ge=0)
-    """How many of the latest tool results stay whole."""
+    """How many of the latest tool results are never shortened."""
     flow_context_window: int | None = Field(None, ge=0)
-    """How many notes of earlier stages a stage is given; 0 for none."""
+    """How many notes from earlier stages a stage receives; 0: none."""
     history_strip_thinking: bool | None = None
-    """As `flow_history_strip_thinking`, for whatever that leaves open."""
+    """The same as `flow_history_strip_thinking`, which takes precedence."""
     history_tool_truncate_chars: int | None = Field(None, ge=0)
-    """As `flow_history_tool_truncate_chars`, for whatever that leaves open."""
+    """The same as `flow_history_tool_truncate_chars`, which takes precedence."""
     history_tool_truncate_keep_last: int | None = Field(None, ge=0)
-    """As `flow_history_tool_truncate_keep_last`, for whatever that leaves open."""
+    """The same as `flow_history_tool_truncate_keep_last`, which takes precedence."""
     tools_allow: tuple[str, ...] | None = None
-    """The tools, by name or category, of stages that do not say so; absent: every tool."""
+    """The tools, by name or category, of stages that do not set them; absent: every tool."""
     tools_block: tuple[str, ...] | None = None
-    """Tools that stages which do not say so do not have."""
+    """Tools, by name or category, that stages do not get, unless they set their own."""
     tools_visibility: Literal["hidden", "stable"] = "hidden"
-    """`hidden` sends a stage's own tools alone; `stable` sends the same list in every stage, and refuses."""
+    """`hidden` sends only the stage's own tools; `stable` sends the same list in every stage and refuses
+    the other tools when they are called."""
     task_status: Literal["auto", "always", "never"] = "auto"
-    """Offer the model a tool to report its status: beside tools that get something done, always, or never."""
+    """When the model gets a tool to report its status: together with tools that do work, always, or never."""
     task_status_standalone: int | None = Field(None, ge=1)
-    """Replies that only report a status before the final turn is forced, for stages that do not say so."""
+    """Replies that only report a status before the final turn is forced, for stages that do not set it."""
     loop_detection: bool = True
-    """Tell a model that goes in circles, then refuse, then have it conclude."""
+    """Warn a model that is in a loop, then refuse its repeated calls, then make it conclude."""
     loop_identical_calls: int | None = Field(None, ge=2)
-    """Identical calls with identical results that count as a loop."""
+    """How many identical calls with identical results count as a loop."""
     loop_reads: int | None = Field(None, ge=2)
-    """Turns in a row that read nothing new, in a stage that may write, that count as a loop."""
+    """How many turns in a row that read nothing new count as a loop, in a stage that may write."""
     loop_thoughts: int | None = Field(None, ge=2)
-    """Turns that only think that count as a loop."""
+    """How many turns that only think count as a loop."""
     loop_patience: int | None = Field(None, ge=1)
-    """How much longer a loop may go on before the final turn is forced."""
+    """How much longer a loop may continue before the final turn is forced."""
     limits: Limits = Limits()
     """Hard caps on a whole task: turns, tokens, seconds, cost."""
     phase_control: PhaseControl = PhaseControl()
-    """Hints by phase, beside the conversation."""
+    """Hints for each phase, outside the conversation."""
     phase_prompt_place: PromptPlace = "tail"
-    """Where a phase's hint goes: behind the last message, or into the system prompt."""
+    """Where a phase's hint goes: after the last message, or into the system prompt."""
     phase_log: PhaseLog = "off"
-    """Where changes of phase are written: standard output, `.headgate/logs/TASK.log`, or both."""
+    """Where phase changes are logged: standard output, `.headgate/logs/TASK.log`, or both."""
     protect_tests: Literal["off", "existing", "all"] = "off"
-    """Keep tests from being changed: those that exist, or also from being added to."""
+    """Protect tests: `existing` blocks changes to existing tests, `all` also blocks new ones."""
     test_paths: tuple[str, ...] = ()
-    """Paths (globs) of tests, besides what has the usual names and what verification steps name."""
+    """Paths (globs) of tests, in addition to files with the usual names and files that verification steps
+    name."""
 
     @model_validator(mode="after")
     def _one_mode(self) -> "FlowKnobs":
@@ -121,7 +123,7 @@ class FlowKnobs(Settings):
         if self.task_branching and chosen != "branched":
             raise ValueError(f"task_branching: true means task_flow_mode: branched, not {chosen}: keep one")
         if self.mode == "branched" and self.task_plan_mode == "none" and self.flow is None:
-            raise ValueError("task_plan_mode: none leaves the branched flow without a plan: it needs one")
+            raise ValueError("the branched flow needs a plan, which task_plan_mode: none leaves out")
         return self
 
     @property

@@ -118,7 +118,7 @@ def _read_layers(repo: Path, config_file: Path | None, user_file: Path) -> list[
     found = find_configs(repo)
     if len(found) > 1:
         raise ConfigError(
-            f"The repository has {' and '.join(found)}, and only one of them can count: "
+            f"The repository has {' and '.join(found)}, and only one of them can be used: "
             "remove one, or name the right one with --config."
         )
     for name in found:

@@ -115,7 +115,7 @@ def _withheld(file: PinnedFile, model: str, now: Mapping[str, Any]) -> dict[str,
     if _server(before) != _server(after):
         which = f'the model "{model}"' if model else "the model's server"
         raise ConfigError(
-            f"{file.name} says something else about {which} than when the task was submitted, and its key is "
+            f"{file.name} has changed {which} since the task was submitted, and the key is "
             "not stored: submit the task again."
         )
     return {name: after[name] for name in _SECRET if name in after and name not in before}

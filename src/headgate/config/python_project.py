@@ -101,9 +101,7 @@ def _discovery(root: Path, files: list[Path]) -> tuple[str | None, str]:
     others = sorted({folder.relative_to(root).as_posix() for folder in starts.values() if folder != start})
     hint = ""
     if others:
-        hint = (
-            f"Python: the tests in {', '.join(others[:5])} were left out: add a step for them if they count."
-        )
+        hint = f"Python: the tests in {', '.join(others[:5])} were left out: add a step if you need them."
     return arguments, hint
 
 

@@ -53,9 +53,9 @@ class Verification(Settings):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     steps: tuple[VerifyStep, ...] = ()
-    """Commands, run in this order; all of them must succeed."""
+    """The commands, run in this order; all must succeed."""
     accept_red_before: bool = False
-    """Accept a step that fails exactly as it did before the task: a warning instead of a failure."""
+    """Accept a step that fails exactly as it did before the task, with a warning."""
 
 
 class Monorepo(Settings):
@@ -64,7 +64,7 @@ class Monorepo(Settings):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     package: str = Field(min_length=1)
-    """The package's directory: commands and verification run there, and only there files are written."""
+    """The package's directory. Commands and verification run there, and tasks write files only there."""
 
 
 class Config(FlowKnobs):
@@ -78,29 +78,29 @@ class Config(FlowKnobs):
     base_url: str | None = None
     """The address of that model's server, such as `http://localhost:11434/v1`."""
     api_key: SecretStr | None = None
-    """The key for that server; better left to HEADGATE_API_KEY than written into a file."""
+    """The key for that server; HEADGATE_API_KEY is a better place than a file."""
     tool_transport: ToolTransport | None = None
-    """How models that do not say so themselves call tools: `auto`, `native`, `text` or `schema`."""
+    """How models call tools, unless their own entry says otherwise: `auto`, `native`, `text` or `schema`."""
     models: dict[str, ModelSettings] = Field(default_factory=dict)
-    """Models by a name of your own, for `model` and for the stages of a flow."""
+    """Models under names that you choose, for use in `model` and in the stages of a flow."""
     verification: Verification = Verification()
     """The commands that decide whether work is done."""
     monorepo: Monorepo | None = None
     """The package that tasks work on; the rest of the repository can only be read."""
     boundaries: tuple[str, ...] = ()
-    """Paths (globs) that no task may write; [Boundaries](boundaries.md) says how they may be spelled."""
+    """Paths (globs) that no task may write; [Boundaries](boundaries.md) describes the syntax."""
     allow_config_edits: bool = False
-    """Let tasks change agent.yaml and the flow files it names; changes hold for tasks submitted later."""
+    """Let tasks change agent.yaml and the flow files that it names. Changes affect tasks submitted later."""
     secret_files: tuple[str, ...] = ()
-    """Paths (globs) that the model may not read, besides those that are always kept from it."""
+    """Paths (globs) that the model may not read, in addition to those that are always hidden."""
     tool_result_chars: int = Field(16_000, ge=500)
-    """The longest tool result that a model is given, in characters; the rest is saved to a file."""
+    """The longest tool result that the model gets, in characters; the rest is saved to a file."""
     shell_timeout: float = Field(120, gt=0, allow_inf_nan=False)
-    """Seconds a command may take when the model names no time."""
+    """Seconds that a command may take if the model sets no time."""
     shell_env: tuple[str, ...] = ()
-    """Environment variables that commands may see although their names look secret."""
+    """Environment variables that commands may see even though their names look secret."""
     keep_conversations: bool = False
-    """Keep what was said to and by the model after a task has ended."""
+    """Keep the conversation with the model after a task has ended."""
     agents_md: bool = True
     """Put the repository's AGENTS.md into the prompt."""
 

@@ -54,7 +54,7 @@ def read_yaml(path: Path, name: str | None = None) -> Document:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            raise ConfigError(f"{name} is a directory, where a file was expected.")
+            raise ConfigError(f"{name} is a directory, but a file was expected.")
         if not stat.S_ISREG(mode):
             raise ConfigError(f"{name} is not a regular file.")
         with path.open("rb") as stream:
@@ -161,7 +161,7 @@ class _Reading:
     def value(self, node: yaml.Node, place: Place, depth: int) -> Any:
         self.values += 1
         if self.values > MAX_VALUES or depth > MAX_DEPTH:
-            what = "holds too many values" if self.values > MAX_VALUES else "is nested too deeply"
+            what = "contains too many values" if self.values > MAX_VALUES else "is nested too deeply"
             raise ConfigError(f"{self.name}, line {_line(node)}: this {what}.")
         self.lines.setdefault(place, _line(node))
         if isinstance(node, yaml.MappingNode):
@@ -179,7 +179,7 @@ class _Reading:
             if not isinstance(key, str):
                 raise ConfigError(f"{self.name}, line {_line(key_node)}: a key must be text.")
             if key in found:
-                raise ConfigError(f'{self.name}, line {_line(key_node)}: the key "{key}" is there twice.')
+                raise ConfigError(f'{self.name}, line {_line(key_node)}: the key "{key}" appears twice.')
             self.lines[(*place, key)] = _line(key_node)
             found[key] = self.value(value_node, (*place, key), depth + 1)
         return found
@@ -197,9 +197,7 @@ class _Reading:
                 try:
                     return int(text) if kind == "int" else float(text)
                 except ValueError:
-                    raise ConfigError(
-                        f"{self.name}, line {_line(node)}: this should be a number, and is not."
-                    ) from None
+                    raise ConfigError(f"{self.name}, line {_line(node)}: this should be a number.") from None
         raise self._tag_error(node)
 
     def _tag_error(self, node: yaml.Node) -> ConfigError:

@@ -47,9 +47,9 @@ class Resolved:
 def boundary_problems(unenforced: Iterable[str], unmatched: Iterable[str]) -> tuple[str, ...]:
     """What people are told about boundaries that protect nothing now."""
     return (
-        *(f'Boundary "{text}" is not enforced: it names no path here.' for text in unenforced),
+        *(f'Boundary "{text}" is not enforced: it names no path in this repository.' for text in unenforced),
         *(
-            f'Boundary "{text}" matches nothing now. It holds if such a file appears; check the spelling.'
+            f'Boundary "{text}" matches nothing now. It holds once such a file exists; check the spelling.'
             for text in unmatched
         ),
     )

@@ -7,7 +7,7 @@ from hashlib import sha256
 from headgate.core.events import PlanItem, Status
 from headgate.core.flow import Flow, Stage
 
-REPLACED = "the plan was written anew without it"
+REPLACED = "the plan was rewritten without it"
 NO_PLAN = "no plan was written"
 _SLUG_CHARS = 20
 

@@ -36,9 +36,9 @@ class ToolScope(Data):
     """Knob 1: what is visible. Entries are tool names or categories; `stage_done` is always there."""
 
     allow: tuple[str, ...] | None = None
-    """Only these; absent means every tool."""
+    """Only these tools; absent: every tool."""
     block: tuple[str, ...] = ()
-    """Never these, whatever `allow` says."""
+    """Never these tools, whatever `allow` says."""
 
     @field_validator("allow", "block", mode="before")
     @classmethod
@@ -58,46 +58,48 @@ class ViewPolicy(Data):
     """Knob 2: what history the model sees. The transcript itself is never changed."""
 
     transcript: Literal["own", "parent"] = "own"
-    """`own`: the stage starts a conversation of its own; `parent`: it continues the flow's."""
+    """`own`: the stage starts its own conversation; `parent`: it continues the flow's conversation."""
     history: Literal["full", "tail"] = "full"
     """`tail` drops the oldest exchanges at compaction points."""
     notes_window: int = Field(3, ge=0)
-    """How many notes of earlier stages a stage with its own transcript is given."""
+    """How many notes from earlier stages a stage with its own transcript receives."""
     max_messages: int = Field(40, ge=2)
-    """With `tail`: how many messages are kept at most."""
+    """With `tail`: the most messages to keep."""
     keep_first: bool = True
-    """With `tail`: the stage's prompt is kept."""
+    """With `tail`: keep the stage's prompt."""
     strip_thinking: bool = True
-    """At compaction points, drop the reasoning of all but the latest exchange."""
+    """At compaction points, drop the reasoning from all but the latest exchange."""
     truncate_chars: int = Field(0, ge=0)
-    """At compaction points, shorten older tool results to this many characters; 0 leaves them whole."""
+    """At compaction points, shorten older tool results to this many characters; 0: do not shorten them."""
     truncate_keep_last: int = Field(3, ge=0)
-    """How many of the latest tool results stay whole."""
+    """How many of the latest tool results are never shortened."""
 
 
 class Checks(Data):
     """Knob 3: what must hold to leave a stage, or, in a flow's own `checks`, to end the flow."""
 
     files_read: int = Field(0, ge=0)
-    """At least this many different files were read in the stage, if the repository has as many."""
+    """The stage read at least this many different files, if the repository has that many."""
     tool_calls: int = Field(0, ge=0)
-    """At least this many tool calls other than signals succeeded in the stage."""
+    """At least this many tool calls, not counting signals, succeeded in the stage."""
     named_files: bool = False
-    """Every file that the task names, if it exists and is text, was read in the stage."""
+    """The stage read every file that the task names, if it exists and is text."""
     named_tests: bool = False
-    """The tests named after files and symbols in the task (`test_cart.py` for `cart.py`) were read."""
+    """The stage read the tests named after files and symbols in the task (`test_cart.py` for `cart.py`)."""
     plan_written: bool = False
-    """A plan was written in the stage."""
+    """The stage wrote a plan."""
     code_changed: bool = False
     """The task has changed at least one file."""
     diff_scope: bool = False
-    """The diff stays with the task; goes back to the model once. For a flow's own checks."""
+    """The diff stays within the task; otherwise it goes back to the model once. Only in a flow's own
+    checks."""
     tests_touched: bool = False
-    """Changed behaviour has a test; goes back to the model once. For a flow's own checks."""
+    """Changed behaviour has a test; otherwise it goes back to the model once. Only in a flow's own checks."""
     tests_weakened: bool = False
-    """No test was removed, skipped or loosened; goes back to the model once. For a flow's own checks."""
+    """No test was removed, skipped or weakened; otherwise the diff goes back to the model once. Only in a
+    flow's own checks."""
     verify: bool = False
-    """The project's verification steps pass. For a flow's own checks."""
+    """The project's verification steps pass. Only in a flow's own checks."""
 
 
 FINAL_TOOLS = {"plan_written": ("plan_tasks",)}
@@ -108,41 +110,44 @@ class Budget(Data):
     """Knob 4: how often and how long, and what happens then."""
 
     turns: int = Field(25, ge=1)
-    """Replies in one attempt at the stage."""
+    """The most replies in one attempt at the stage."""
     retries: int = Field(1, ge=0)
-    """How often the stage is attempted again when it did not complete."""
+    """How often to attempt the stage again if it does not complete."""
     bad_replies: int = Field(3, ge=1)
-    """Replies in a row that bring nothing usable before the final turn is forced."""
+    """Unusable replies in a row before the final turn is forced."""
     failed_calls: int = Field(6, ge=0)
-    """Turns in a row in which no call succeeds, from the first failure on, before the final turn is forced.
-    Thoughts, plans and status reports are no success. 0: never."""
+    """Turns in a row without a successful call, counted from the first failure, before the final turn is
+    forced. Thoughts, plans and status reports are not successful calls. 0: never."""
     idle_attempts: int = Field(2, ge=0)
-    """Attempts in a row, over all stages, in which no call succeeded before no stage is attempted again; one
-    more ends the task as STUCK. 0: never."""
+    """Attempts in a row without a successful call, across all stages, before no stage is attempted again.
+    One more ends the task as STUCK. 0: never."""
     waits: int = Field(4, ge=0)
-    """How often in a row an unavailable model is waited for."""
+    """How often in a row to wait for an unavailable model."""
     backoff: float = Field(1.0, ge=0)
-    """Seconds of the first such wait; each further one doubles, up to a minute."""
+    """The first such wait, in seconds; each later wait doubles, up to a minute."""
     verify_loops: int = Field(12, ge=1)
-    """Failed verifications of the task before it ends STUCK."""
+    """Failed verifications before the task ends STUCK."""
     idle_rounds: int = Field(2, ge=0)
     """Rounds of the debug loop in a row that change nothing before the task ends STUCK; 0: never."""
     replan_every: int = Field(3, ge=0)
-    """Failed verifications in a row before the plan is written anew; 0 never does that."""
+    """Failed verifications in a row before the plan is rewritten; 0: never."""
     standalone_status: int = Field(2, ge=1)
     """Replies that only report a status before the final turn is forced."""
     identical_calls: int = Field(3, ge=0)
-    """Identical calls with identical results before the model is told, and more are refused; 0: never."""
+    """Identical calls with identical results before the model gets a warning and further ones are refused;
+    0: never."""
     idle_reads: int = Field(8, ge=0)
-    """Turns in a row that read nothing new, in a stage that may write, before the model is told; 0: never."""
+    """Turns in a row that read nothing new, in a stage that may write, before the model gets a warning;
+    0: never."""
     idle_thoughts: int = Field(4, ge=0)
-    """Turns that only think before the model is told; 0: never."""
+    """Turns that only think before the model gets a warning; 0: never."""
     loop_patience: int = Field(2, ge=1)
-    """How much longer a loop may go on after that before the final turn is forced."""
+    """How much longer a loop may continue after the warning before the final turn is forced."""
     seconds: float | None = Field(None, gt=0)
-    """Seconds after which an attempt at the stage takes no further turn; absent: no end."""
+    """Seconds after which an attempt at the stage takes no further turn; absent: no limit."""
     exhausted: Literal["final_turn", "advance", "skip", "fail", "stuck"] = "final_turn"
-    """When turns and retries are used up; `final_turn` and `advance` first let the model conclude."""
+    """What happens when turns and retries are used up; `final_turn` and `advance` let the model conclude
+    first."""
 
 
 class Candidates(Data):
@@ -152,14 +157,14 @@ class Candidates(Data):
     """
 
     ask: Literal["line", "missing", "function", "file"] = "function"
-    """What an answer is: a line in the place of another, one that is missing in a function, a function, or
-    a whole file. A line is tried in every place where it may belong."""
+    """What to ask for: a line that replaces another, a line that is missing in a function, a function, or a
+    whole file. A line is tried in every place where it may belong."""
     as_json: bool = False
-    """Hold the answer to JSON, `{"code": ...}`, where the server can."""
+    """Require the answer as JSON, `{"code": ...}`, if the server can enforce it."""
     suspects: int = Field(1, ge=1)
-    """How many places are asked about in turn, the most suspect first."""
+    """How many places to ask about, one after the other, the most suspect first."""
     temperature: float | None = Field(None, ge=0)
-    """Sampling temperature of the answers; absent: the model's own."""
+    """Sampling temperature for the answers; absent: the model's own setting."""
     max_tokens: int = Field(1000, ge=16)
     """The longest answer, in tokens."""
 
@@ -186,44 +191,46 @@ class Stage(Data):
     """One prompt with five knobs: tools, view, checks, budget, model."""
 
     id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")
-    """Its name in the flow, in `needs`, in notes and in the log."""
+    """The stage's name in the flow, in `needs`, in notes and in the log."""
     label: str = ""
-    """What people see; the id in capitals if empty."""
+    """The name that people see; if empty, the id in capitals."""
     prompt: str = ""
-    """What the model is told when the stage starts."""
+    """The prompt that the model gets when the stage starts."""
     system: str = ""
-    """Added to the system prompt of a stage that has its own transcript."""
+    """Text added to the system prompt, in a stage that has its own transcript."""
     model: str | None = None
     """Knob 5: a name from `models` in agent.yaml, or a model such as `openai/qwen3-4b`."""
     tools: ToolScope = ToolScope()
-    """Which tools it has; see below."""
+    """The tools of the stage; see below."""
     view: ViewPolicy = ViewPolicy()
-    """What the model sees of its conversation; see below."""
+    """What the model sees of the conversation; see below."""
     checks: Checks = Checks()
-    """What must hold to leave it; see below."""
+    """What must hold before the stage can end; see below."""
     budget: Budget = Budget()
-    """How often and how long, and what happens then; see below."""
+    """How many turns and retries, how long, and what happens after that; see below."""
     advance: Literal["signal", "rules"] = "signal"
     """`signal`: the model says that it is done; `rules`: the stage ends as soon as its checks hold."""
     allow_missing_done: bool = False
-    """No signal is needed if the checks hold: a reply without tool calls counts as one, and so does the end
-    of the turns or the time, in a stage that has checks."""
+    """No signal is needed if the checks hold: a reply without tool calls counts as the signal. In a stage
+    that has checks, so does running out of turns or time."""
     required: bool = True
-    """The flow fails when this stage does; otherwise it goes on."""
+    """The flow fails if this stage fails; otherwise the flow continues."""
     needs: tuple[str, ...] = ()
-    """Stages that must have ended well before this one."""
+    """Stages that must complete before this one starts."""
     priority: Priority = "normal"
-    """Which of several ready stages goes first; equal ones go in file order."""
+    """Which of several ready stages runs first; equal ones run in file order."""
     retry_hints: bool = True
-    """Tell the model, when the stage is attempted again, what was missing."""
+    """Tell the model what was missing when the stage is attempted again."""
     foreach: Literal["plan"] | None = None
-    """`plan`: one such stage for each step of the plan; `{item.description}` and the like are filled in."""
+    """`plan`: run this stage once for each step of the plan; `{item.description}` and the like are filled
+    in."""
     item: str = ""
     """The step that a stage made by `foreach` carries out; not for files."""
     candidates: Candidates | None = None
-    """Ask for whole answers instead of tool calls, and keep the first that passes; see below."""
+    """Ask for whole answers instead of tool calls, and keep the first one that passes; see below."""
     when: Literal["suspects", "no_suspects"] | None = None
-    """Only if the check that the flow began with fails and it is known where to look, or only if not."""
+    """`suspects`: run only if the check at the start of the flow fails and shows where to look.
+    `no_suspects`: run only otherwise."""
 
     @model_validator(mode="before")
     @classmethod
@@ -257,15 +264,15 @@ class Flow(Data):
     description: str = ""
     stages: tuple[Stage, ...] = Field(min_length=1)
     begin: Literal["verify"] | None = None
-    """`verify`: run the verification steps before the first stage; what fails is what stages are told."""
+    """`verify`: run the verification steps before the first stage. The stages get the failures."""
     checks: Checks = Checks()
     """Run after the last stage."""
     fix: str | None = None
-    """The stage that mends a failed check; by default the last one that may write."""
+    """The stage that fixes a failed check; by default the last one that may write."""
     replan: Stage = REPLAN
-    """What happens when mending has failed several times: not part of the sequence."""
+    """What happens when fixing has failed several times. It is not part of the sequence."""
     replan_max: int = Field(2, ge=0)
-    """How often the plan is written anew because one of its steps failed."""
+    """How often the plan is rewritten because one of its steps failed."""
     skip_readonly: bool = False
     """Skip steps of the plan that say `writes: false`."""
 

@@ -56,18 +56,18 @@ def flow_problems(
         yield from _misspelt(stage, ("stages", index))
         for name in ("candidates", "when"):
             if getattr(stage, name) is not None and flow.begin != "verify":
-                message = f"{name} needs a check that is run first: add `begin: verify` to the flow"
+                message = f"{name} needs a check that runs first: add `begin: verify` to the flow"
                 yield Problem(("stages", index, name), message)
         for name in _NOT_FOR_ANSWERS if stage.candidates else ():
             if name in stage.model_fields_set:
-                message = f"{name} means nothing in a stage with candidates: leave it out"
+                message = f"{name} has no effect in a stage with candidates: leave it out"
                 yield Problem(("stages", index, name), message)
         if any(stage.id.startswith(f"{other.id}-") for other in flow.stages if other.foreach):
-            yield Problem(("stages", index, "id"), f'"{stage.id}" may become the id of a step of the plan')
+            yield Problem(("stages", index, "id"), f'"{stage.id}" could be the id of a plan step')
     if whole and all(stage.foreach for stage in flow.stages):
         yield Problem(("stages", 0, "foreach"), "nothing writes the plan: put a stage before this one")
     if flow.replan.id in ids:
-        yield Problem(("replan",), f'"{flow.replan.id}" is the id of a stage already')
+        yield Problem(("replan",), f'"{flow.replan.id}" is already the id of a stage')
     if flow.replan.tools != REPLAN.tools:
         yield from _unknown_tools(flow.replan, known_tools, ("replan",))
     if flow.fix is not None and flow.fix not in ids:
@@ -83,10 +83,10 @@ def _nobody_mends(flow: Flow) -> Iterator[Problem]:
     """A stage of whole answers mends nothing afterwards, and cannot be told what is wrong with a diff."""
     answers = [stage.id for stage in flow.stages if stage.candidates]
     if flow.fix in answers:
-        yield Problem(("fix",), f'"{flow.fix}" has candidates: a failed check is mended by a stage without')
+        yield Problem(("fix",), f'"{flow.fix}" has candidates: `fix` must name a stage without candidates')
     for name in ("diff_scope", "tests_touched", "tests_weakened"):
         if len(answers) == len(flow.stages) and getattr(flow.checks, name):
-            message = f"{name} goes back to a stage without candidates, and there is none: leave it out"
+            message = f"{name} needs a stage without candidates, and there is none: leave it out"
             yield Problem(("checks",), message)
 
 

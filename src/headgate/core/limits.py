@@ -10,14 +10,14 @@ class Limits(Settings):
     """What a task may use. None: no cap."""
 
     turns: int | None = Field(None, ge=1)
-    """Replies of the model, over all stages. The budgets of the stages bound them in any case."""
+    """The model's replies, across all stages. The budgets of the stages limit them in any case."""
     tokens: int | None = Field(None, ge=1)
-    """Tokens, read and written."""
+    """Tokens read and written."""
     seconds: float | None = Field(None, gt=0)
-    """Time from its start; what it spent waiting for `apply`, or interrupted, does not count. A reply that is
-    under way by then is cut off, and the model gets a minute to conclude."""
+    """Time since the task started, without the time it waited for `apply` or was interrupted. When the time
+    is up, the current reply is cut off, and the model gets a minute to conclude."""
     cost: float | None = Field(None, gt=0)
-    """Money, by the prices in `models`."""
+    """Cost, by the prices in `models`."""
 
 
 def over_limit(limits: Limits, requests: int, usage: Usage, seconds: float, cost: float) -> str:

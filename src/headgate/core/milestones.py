@@ -7,21 +7,21 @@ from headgate.core.state import State
 _REASONS = {
     "max_turns": "its turns are used up",
     "max_seconds": "its time is used up",
-    "retry_exhaustion": "too many replies in a row were of no use",
-    "failed_calls": "every call failed in too many turns in a row",
+    "retry_exhaustion": "too many replies in a row were unusable",
+    "failed_calls": "every call failed for too many turns in a row",
     "no_progress": "it made no progress",
     "context": "the context window is full",
-    "loop": "it goes in circles",
-    "task_status_completed": "the model says that all is done",
+    "loop": "the model is in a loop",
+    "task_status_completed": "the model says that everything is done",
     "task_status_standalone_limit": "the model only reports its status",
     "task_status_stuck": "the model says that it is stuck",
     "user_stop": "it was asked to conclude",
-    "limit_turns": "the task's turns are used up",
-    "limit_tokens": "the task's tokens are used up",
-    "limit_seconds": "the task's time is used up",
-    "limit_cost": "the task's money is used up",
+    "limit_turns": "the task reached its turn limit",
+    "limit_tokens": "the task reached its token limit",
+    "limit_seconds": "the task reached its time limit",
+    "limit_cost": "the task reached its cost limit",
     "final_turn_spent": "the final turn did not complete it",
-    "needs_not_met": "a stage that it needs did not complete",
+    "needs_not_met": "a stage that it depends on did not complete",
     "verify_loops": "verification failed too often",
     "stage_failed": "a stage did not complete",
     "unfinished": "the work was not finished",
@@ -30,8 +30,8 @@ _REASONS = {
     "check_broken": "verification cannot be run",
     "environment": "something that Headgate needs is missing",
     "crash": "Headgate itself failed",
-    "crash_loop": "it was interrupted again and again",
-    "aborted": "the proposal was given up",
+    "crash_loop": "it was interrupted too many times",
+    "aborted": "the proposal was discarded",
     "store_damaged": "part of its log is lost",
 }
 _DOING = {
@@ -59,12 +59,12 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             bounds = f"; boundaries: {', '.join(body.boundaries)}" if body.boundaries else ""
             loose = f"; not enforced: {'; '.join(body.unenforced)}" if body.unenforced else ""
             loose += f"; matches nothing now: {', '.join(body.unmatched)}" if body.unmatched else ""
-            again = f"; tries {tries_again} again" if tries_again else ""
+            again = f"; retry of {tries_again}" if tries_again else ""
             package = f", package {package_of(body.config)}" if package_of(body.config) else ""
             how = f"{body.flow.name} flow, {body.model}{package}"
             return f"Task {event.task} started: {how}{again}{bounds}{loose}"
         case ev.TaskResumed():
-            return f"Task {event.task} taken up again where it was interrupted"
+            return f"Task {event.task} resumed where it was interrupted"
         case ev.StageStarted(reason="next") as body:
             doing = "asking..." if _asks(body.stage, state) else _DOING.get(body.stage, "started")
             return f"{body.title}: {doing}"
@@ -111,7 +111,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.VerifyFinished(opening=True) as body:
             return "It passes" if body.passed else f"It fails: {_failing(body)}"
         case ev.SuspectsFound(unfit=unfit) if unfit:
-            return f"No answers can be tried out: {unfit}"
+            return f"Cannot try out answers: {unfit}"
         case ev.SuspectsFound() as body if body.functions or body.files:
             return f"Suspect: {', '.join((body.functions or body.files)[:3])}{_how_to_go_on(body, state)}"
         case ev.SuspectsFound() if state.opening and not state.opening.passed:
@@ -125,7 +125,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.VerifyStarted() as body:
             return f"Running verification ({_run(body.run_id, state)})..."
         case ev.VerifyFinished(passed=True, forgiven=forgiven) if forgiven:
-            return f"Verification passed; failed as before this task: {', '.join(forgiven)}"
+            return f"Verification passed; failed as before the task: {', '.join(forgiven)}"
         case ev.VerifyFinished(passed=True):
             return "Verification passed"
         case ev.VerifyFinished() as body:
@@ -137,7 +137,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.ProposalMade() as body:
             return f"PROPOSED: {_count(len(body.files_changed), 'file')}"
         case ev.ApplyStarted(changes=()):
-            return "What was proposed is in the working tree already: there is nothing to write"
+            return "The proposed changes are already in the working tree: nothing to write"
         case ev.ApplyStarted() as body:
             return f"Applying the proposal: {_count(len(body.changes), 'file')}"
         case ev.ApplyRefused(reason="cancelled"):
@@ -172,12 +172,12 @@ def _how_to_go_on(body: ev.SuspectsFound, state: State) -> str:
     asking = [stage.candidates.ask for stage in stages if stage.candidates]
     if body.functions or "file" in asking or len(asking) in (0, len(stages)):
         return ""
-    return " (no Python function there to ask about: the model is given tools)"
+    return " (no Python function to ask about: the model gets tools instead)"
 
 
 def _why(slug: str, state: State) -> str:
     if slug == "model_refused" and state.model.startswith("script:"):
-        return "the script has no answer to the request"
+        return "the script has no reply to the request"
     return say_reason(slug)
 
 

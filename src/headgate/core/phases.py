@@ -36,9 +36,9 @@ class PhaseRules(Settings):
     min_files_read_for_plan: int = Field(1, ge=1)
     """With `auto_plan_after_read`: how many different files must have been read."""
     auto_plan_after_read: bool = True
-    """Reading moves from `context` to `plan`."""
+    """Reading files moves the phase from `context` to `plan`."""
     write_to_implement: bool = True
-    """A written file moves to `implement`; so does a written plan, from `plan`."""
+    """Writing a file moves the phase to `implement`; from `plan`, so does writing a plan."""
 
 
 class PhaseProbe(Settings):
@@ -49,19 +49,19 @@ class PhaseProbe(Settings):
     max_tokens: int = Field(64, gt=0)
     """The longest answer, in tokens; a model that thinks first needs more."""
     system_prompt: str | None = None
-    """The system message; absent, a built-in one."""
+    """The system message; absent: a built-in one."""
     user_prompt: str | None = None
     """The question, with {phase}, {states}, {tools}, {files_read}, {files_changed} and {text} filled in;
-    absent, a built-in one."""
+    absent: a built-in one."""
 
 
 class PhaseControl(Settings):
     """A hint that depends on how far the work has come. It blocks nothing and stays out of the transcript."""
 
     mode: PhaseMode = "off"
-    """`rules` makes no requests; `llm` asks the model after each turn; `hybrid` where no rule applies."""
+    """`rules` makes no requests; `llm` asks the model after each turn; `hybrid` only if no rule applies."""
     states: tuple[str, ...] = Field((CONTEXT, PLAN, IMPLEMENT), min_length=1)
-    """The phases, in order: rules never move backwards."""
+    """The phases, in order. Rules never move backwards."""
     default: str = CONTEXT
     """The phase in which a task starts."""
     rules: PhaseRules = PhaseRules()
@@ -69,7 +69,7 @@ class PhaseControl(Settings):
     probe: PhaseProbe = PhaseProbe()
     """What the model is asked in the modes `llm` and `hybrid`."""
     prompts: dict[str, str] = Field(default_factory=dict)
-    """The hint of each phase; an empty one sends none. The default states have built-in ones."""
+    """The hint for each phase; an empty text sends no hint. The default states have built-in hints."""
 
     @field_validator("states")
     @classmethod

@@ -62,7 +62,7 @@ class Report(BaseModel):
     """What failed in verification and had failed before the task as well: tests, or steps."""
     replans: int
     replan_max: int
-    """How often the plan may be written anew because one of its steps failed."""
+    """How often the plan may be rewritten because one of its steps failed."""
     final_turns: tuple[str, ...]
     """Why the model was made to conclude, each time, by slug."""
     warnings: tuple[str, ...]
@@ -185,7 +185,7 @@ def report_events(state: State, ended: ev.TaskEnded, at: float) -> list[ev.AnyBo
 
 def _summary(state: State) -> str:
     if state.status == "PROPOSED" and state.refusal:
-        return f"Not applied, and nothing was changed: {state.refusal}\n{state.summary}"
+        return f"Not applied; nothing was changed: {state.refusal}\n{state.summary}"
     return state.summary
 
 
@@ -232,14 +232,14 @@ def render_markdown(report: Report, state: State) -> str:
 
 def _what_is_left(report: Report) -> list[str]:
     """What helps whoever takes a task up that did not succeed."""
-    lines = _section("Hypotheses (the model's)", [report.hypotheses] if report.hypotheses else [])
+    lines = _section("Hypotheses from the model", [report.hypotheses] if report.hypotheses else [])
     failures = []
     for number, failure in enumerate(report.failures, 1):
         failures.append(f"{number}. {failure.reason} ({failure.run_id})")
         failures += [f"   Diagnosis: {failure.diagnosis}"] if failure.diagnosis else []
     lines += _section("Failed verifications", failures)
     logs = [f"- `.headgate/runs/{run_id}/combined.log`" for run_id in report.run_ids]
-    lines += _section("Logs of the runs", logs)
+    lines += _section("Run logs", logs)
     return lines + _section("Traceback", ["```", report.traceback, "```"] if report.traceback else [])
 
 

@@ -23,13 +23,13 @@ class Timeouts(Settings):
     """How long a model server may stay silent, in seconds."""
 
     connect: float = Field(10, gt=0)
-    """Until the connection stands."""
+    """Until the connection is established."""
     first_token: float = Field(600, gt=0)
     """Until the first piece of the reply: a local model reads the whole prompt first."""
     idle: float = Field(120, gt=0)
     """Between two pieces of a reply."""
     reply: float = Field(1800, gt=0)
-    """For a whole reply: one that goes on is cut off."""
+    """For a whole reply: a longer one is cut off."""
 
 
 class Price(Settings):
@@ -38,7 +38,7 @@ class Price(Settings):
     input: float = Field(0, ge=0)
     """Tokens read."""
     cached: float | None = Field(None, ge=0)
-    """Tokens read from the server's cache; absent: as much as others."""
+    """Tokens read from the server's cache; absent: the same price as `input`."""
     output: float = Field(0, ge=0)
     """Tokens written."""
 
@@ -57,37 +57,38 @@ class ModelSettings(Settings):
     base_url: str | None = None
     """The server's address, such as `http://localhost:11434/v1`."""
     api_key: SecretStr | None = None
-    """Better left to HEADGATE_API_KEY than written into a file."""
+    """The key for the server; HEADGATE_API_KEY is a better place than a file."""
     temperature: float | None = Field(None, ge=0)
-    """Sampling temperature; absent leaves it to the server."""
+    """Sampling temperature; absent: the server decides."""
     top_p: float | None = Field(None, gt=0, le=1)
-    """Nucleus sampling; absent leaves it to the server."""
+    """Nucleus sampling; absent: the server decides."""
     max_tokens: int | None = Field(None, gt=0)
-    """The longest reply, in tokens; absent leaves it to the server."""
+    """The longest reply, in tokens; absent: the server decides."""
     seed: int | None = None
     """For servers that can sample repeatably."""
     context_window: int | None = Field(None, gt=0)
-    """The model's context window in tokens; history is compacted before it is full."""
+    """The model's context window in tokens; the history is compacted before the window is full."""
     tool_transport: ToolTransport | None = None
-    """How tools are called: `native` by the server, as `text`, by a JSON `schema`, or what a probe finds to
-    work (`auto`); absent: by the server, until something speaks against it."""
+    """How the model calls tools: `native` through the server, as `text`, through a JSON `schema`, or in the
+    way that a probe finds to work (`auto`). Absent: `native`, until that fails."""
     timeouts: Timeouts = Timeouts()
-    """Seconds for which the server may be silent (`connect`, `first_token`, `idle`) or go on (`reply`)."""
+    """How many seconds the server may be silent (`connect`, `first_token`, `idle`) or a reply may take
+    (`reply`)."""
     num_ctx: int | None = Field(None, ge=1024, le=1_048_576)
     """Only `ollama/NAME`: the context window, in tokens, that Ollama gives the model for a request. Absent:
-    `context_window`, else 16384, and never more than the model has. A larger one needs more memory."""
+    `context_window`, else 16384, and never more than the model supports. A larger one needs more memory."""
     keep_alive: str | int | None = None
     """Only `ollama/NAME`: how long the model stays in memory after a request, such as `30m`, a number of
     seconds, or -1 for ever; absent: `15m`."""
     think: bool | Literal["low", "medium", "high"] | None = None
-    """Only `ollama/NAME`: whether the model thinks before it answers; absent leaves it to Ollama."""
+    """Only `ollama/NAME`: whether the model thinks before it answers; absent: Ollama decides."""
     price: Price = Price()
-    """What a million tokens cost: `input`, `cached` and `output`; for the report and `limits: {cost}`.
-    Absent: the list price, where it is known."""
+    """The price of a million tokens: `input`, `cached` and `output`; for the report and `limits: {cost}`.
+    Absent: the list price, if it is known."""
     headers: dict[str, str] = {}
     """Extra HTTP headers."""
     extra_body: dict[str, Any] = {}
-    """Extra fields of the request's body, for options that only some servers know."""
+    """Extra fields in the request's body, for options that only some servers know."""
 
 
 class VerifyStep(Settings):
@@ -96,6 +97,6 @@ class VerifyStep(Settings):
     name: str = Field(min_length=1)
     """A short name, shown in reports."""
     command: str = Field(min_length=1)
-    """Run by the shell, in the repository's root, or in the package of a monorepo."""
+    """The command. The shell runs it in the repository's root, or in the package of a monorepo."""
     timeout: float = Field(600, gt=0)
-    """Seconds; a step that takes longer has failed."""
+    """In seconds; a step that takes longer fails."""

@@ -15,7 +15,7 @@ from headgate.core.words import times
 
 SUMMARY_CHARS = 300
 """What is shown of the model's words."""
-WHY_NOT_IN_DIFF = "inside a submodule or another repository, where git diff shows it, or very large"
+WHY_NOT_IN_DIFF = "in a submodule or another repository, where git diff shows it, or too large"
 
 
 def write_summary(
@@ -36,7 +36,7 @@ def write_summary(
     mute = state.feedback["text_only"] + state.feedback["bad_reply"]
     if ending == "STUCK" and not state.tool_calls and mute > 1:
         lines.append(
-            "No call of the model could be carried out: headgate doctor shows how it can call tools."
+            "None of the model's tool calls could be run: headgate doctor shows how it can call tools."
         )
     weakened = state.warning("tests_weakened") if "tests_weakened" in state.reviews else ""
     if weakened:
@@ -45,9 +45,9 @@ def write_summary(
         lines.append(f"{_say_source(state)}: {shorten(said, SUMMARY_CHARS)}")
         if claims_passing(said) and not state.passing_run:
             lines.append(
-                f"{state.asked_pass} passed when the model asked for it; the result itself is not verified."
+                f"{state.asked_pass} passed when the model asked for it; the final result is not verified."
                 if state.asked_pass
-                else "No verification run has passed: that tests pass is the model's claim alone."
+                else "No verification run has passed: only the model claims that the tests pass."
             )
     if ending not in ("SUCCESS", "PROPOSED"):
         lines += [f"Final turn forced: {reasons}." for reasons in [say_final_turns(state)] if reasons]
@@ -87,10 +87,10 @@ def _answers(state: State) -> list[str]:
     counts = Counter(tried.verdict for tried in state.candidates)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     passed = next((tried.place for tried in state.candidates if tried.verdict == "passed"), "")
-    kept = f"kept is the one for {passed}" if passed else "none was kept"
+    kept = f"the one for {passed} was kept" if passed else "none was kept"
     failing = state.opening.failing if state.opening else ()
     more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
-    began = [f"It began with a failing check: {failing[0].split(' (')[0]}{more}."] if failing else []
+    began = [f"The task began with a failing check: {failing[0].split(' (')[0]}{more}."] if failing else []
     return [*began, f"Answers tried: {len(state.candidates)} ({told}); {kept}."]
 
 
@@ -175,7 +175,7 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str, answere
         case "INFRA_ERROR":
             return f"The environment failed, not the work: {detail or say_reason(reason)}"
         case "PROPOSED":
-            return "A proposal: nothing was written, nothing was verified."
+            return "A proposal: nothing was written or verified."
         case "CANCELLED":
             return "Cancelled."
         case _:

@@ -129,14 +129,14 @@ def explain(path: Path, error: Exception) -> StoreError:
     """What is wrong with the file, in a sentence; damage is remembered for the next start."""
     text = str(error)
     if isinstance(error, RowUnknown):
-        return StoreError(f"this Headgate cannot read {text} in {path}: upgrade it, or move the file aside")
+        return StoreError(
+            f"this version of Headgate cannot read {text} in {path}: upgrade it, or move the file aside"
+        )
     if _is_damage(error):
         text = text.partition(" with text ")[0]  # what could not be decoded is for nobody
         with suppress(OSError):  # then the next start meets the same damage and says the same
             suspicion(path).touch()
-        return StoreDamaged(
-            f"{path} is damaged ({text}): run again, and it is set aside and its tasks are recovered"
-        )
+        return StoreDamaged(f"{path} is damaged ({text}): run again to move it aside and recover its tasks")
     if "disk is full" in text or "disk I/O" in text:
         return StoreError(f"cannot write {path}: {text}; free some space and run again")
     if "unable to open" in text or "readonly" in text:

@@ -18,7 +18,7 @@ def diff_of(store: Store, repo: Path, task_id: str, *, after_review: bool = Fals
     row = store.task(task_id)
     state = recall(store, row) if row else State()
     if after_review and not (state.applied_tree and state.end_tree):
-        raise ConfigError(f"Task {task_id} is no proposal that was applied and has ended.")
+        raise ConfigError(f"Task {task_id} is not an applied proposal that has ended.")
     with Snapshots.apart(repo) as snapshots:
         if row and row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.phase == "proposed":
             assert state.proposal is not None

@@ -97,13 +97,13 @@ class Rest:
 
     async def _release(self) -> list[str]:
         """Gives up what was kept of protected files; says which of those could not be put back."""
-        kept = f"what they were is kept in {self.folder.protected(self.task.id)}"
+        kept = f"their original content is kept in {self.folder.protected(self.task.id)}"
         try:
             restored = await asyncio.to_thread(release_protected, self.folder, self.task, self.log.state)
         except (HeadgateError, OSError) as error:
-            return [f"Protected files could not be looked at ({error}); {kept}."]
+            return [f"Protected files could not be checked ({error}); {kept}."]
         lost = [one.sentence() for one in restored if one.problem]
-        return [*lost, f"Of these files, {kept}."] if lost else []
+        return [*lost, f"For these files, {kept}."] if lost else []
 
     async def _commit(self, bodies: list[AnyBody], state: TaskState | None, keep_bodies: bool = True) -> None:
         try:

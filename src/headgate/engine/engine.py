@@ -114,7 +114,7 @@ class Engine:
             sections = (
                 " It has only sections; put the task above them." if stated.constraints.render() else ""
             )
-            raise ConfigError(f"The task is empty: say in plain words what is to be done.{sections}")
+            raise ConfigError(f"The task is empty: say in plain words what to do.{sections}")
         loaded = self.configure(options)
         package = check_monorepo(self.repo, loaded.config, "--package" if options.package else "")
         flow = choose_flow(loaded, options, self.folder, stated.request)
@@ -174,7 +174,7 @@ class Engine:
     async def _settle_proposal(self, task_id: str, state: TaskState, drafts: list[Draft]) -> Task:
         row = self.store.task(task_id)
         if row is None or row.state != "PROPOSED":
-            raise ConfigError(f"Task {task_id} is no proposal: it is {row.state if row else 'gone'}.")
+            raise ConfigError(f"Task {task_id} is not a proposal: it is {row.state if row else 'gone'}.")
         try:
             await self.store.append(row.task.id, drafts, state, keep_bodies=False)
         except ImpossibleTransition:

@@ -193,7 +193,7 @@ class Execution:
             self.log.record("", 0, TaskResumed(traceback=words, restored=told))
             await self.log.commit()
         if self._attempts > MAX_CRASHES:
-            said = "" if words or self.log.state.traceback else " Nothing was left that says why."
+            said = "" if words or self.log.state.traceback else " Nothing shows why."
             return Decision("infra", "crash_loop", f"It was interrupted {MAX_CRASHES} times in a row.{said}")
         return None
 

@@ -28,11 +28,11 @@ def choose_flow(loaded: Loaded, options: Options, folder: Folder, goal: str = ""
     flow = flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal)
     if options.dry_run and all(stage.candidates for stage in flow.stages):
         raise ConfigError(
-            f"The flow {flow.name} tries answers out, and a dry run runs no command: choose another flow."
+            f"The flow {flow.name} runs commands, and a dry run runs none: choose another flow."
         )
     if flow.begin == "verify" and not loaded.config.verification.steps:
         raise ConfigError(
-            f"The flow {flow.name} begins with the project's check, and none is configured: "
+            f"The flow {flow.name} starts with the verification steps, and none are configured: "
             "set verification.steps in agent.yaml, or choose another flow."
         )
     return flow

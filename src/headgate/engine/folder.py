@@ -51,15 +51,19 @@ class Folder:
         A repository must not bring one along: what is in it could lead our writes anywhere.
         """
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_dir()):
-            raise ConfigError(f"{self.path} is not a folder: move it away, Headgate keeps its files there.")
+            raise ConfigError(
+                f"{self.path} is not a folder: move it away, because Headgate keeps its files there."
+            )
         if git(self.repo, "ls-files", "-z", "--", INTERNAL):
             raise ConfigError(
-                f"{INTERNAL}/ is committed here: take it out with git rm -r --cached {INTERNAL}."
+                f"{INTERNAL}/ is committed to git: remove it with git rm -r --cached {INTERNAL}."
             )
         self.path.mkdir(exist_ok=True)
         for entry in self.path.iterdir():
             if entry.is_symlink():
-                raise ConfigError(f"{entry} is a symbolic link, which Headgate never makes there: remove it.")
+                raise ConfigError(
+                    f"{entry} is a symbolic link, which Headgate never creates there: remove it."
+                )
         self.safe.mkdir(exist_ok=True)
         if not self.database.exists():
             # Task ids start over: what is left of an earlier t1 must not be taken for that of the next one.
@@ -79,8 +83,8 @@ class Folder:
         """HeadgateError if a command has just deleted the store of the process that works here."""
         if not self.database.exists() and FileLock(self.lock).is_held():
             raise HeadgateError(
-                f"A command of the running task has deleted {self.path}."
-                " It is put back when the command ends: try again then."
+                f"A command of the running task deleted {self.path}."
+                " Headgate restores it when the command ends: try again then."
             )
 
     def open_worker_log(self) -> IO[bytes]:

@@ -105,7 +105,7 @@ def check_monorepo(repo: Path, config: Config, source: str = "") -> str | None:
         if not place.is_dir():
             raise ConfigError(f"{said}: {named} is a file; name the package's directory.")
     except ValueError:
-        raise ConfigError(f"{said}: {show_path(named)} leads outside the repository.") from None
+        raise ConfigError(f"{said}: {show_path(named)} points outside the repository.") from None
     if package == ".":
         raise ConfigError(f"{said} is the repository itself: name a directory in it, or leave it out.")
     if internal_name(package):

@@ -30,8 +30,8 @@ class Pause:
         how = f"{self.failed} ended INFRA_ERROR" if self.ended else f"{self.failed} could not be applied"
         return (
             f"The queue is paused: {how}: {self.why.rstrip('.')}."
-            f" headgate submit --resume {self.head} goes on with the queue;"
-            f" headgate {again} also tries {self.failed} again."
+            f" headgate submit --resume {self.head} resumes the queue;"
+            f" headgate {again} also retries {self.failed}."
         )
 
 

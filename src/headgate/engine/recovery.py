@@ -126,7 +126,7 @@ def _open_shared(path: Path, share: Share) -> tuple[sqlite3.Connection, Recovery
             recovery, mended = _mend(path), True
         elif time.monotonic() > deadline:
             raise StoreDamaged(
-                f"{path} is damaged, and other Headgate processes use it: end them and run again"
+                f"{path} is damaged, and other Headgate processes are using it: end them and run again"
             )
         else:
             time.sleep(0.02)
@@ -197,7 +197,7 @@ def _mend(path: Path) -> Recovery | None:
             plan = _prepare(path)
         _swap(path, plan)
     except OSError as error:
-        raise StoreError(f"{path} is damaged and cannot be set aside: {error}") from error
+        raise StoreError(f"{path} is damaged and cannot be moved aside: {error}") from error
     return Recovery(plan.note, plan.ended)
 
 
@@ -282,10 +282,10 @@ def _name_aside(path: Path, now: float) -> str:
 
 
 def _describe(path: Path, aside: str, result: Salvage) -> str:
-    tasks = "1 task was" if result.kept == 1 else f"{result.kept or 'no'} tasks were"
+    tasks = "1 task was" if result.kept == 1 else f"{result.kept or 'No'} tasks were"
     lost = f"; at most {result.lost} could not be read" if result.lost else ""
     ended = f", and {', '.join(result.ended)} had to be ended" if result.ended else ""
-    return f"{path} was damaged and is set aside as {aside}. From it {tasks} recovered{ended}{lost}."
+    return f"{path} was damaged and was moved aside as {aside}. {tasks} recovered{ended}{lost}."
 
 
 def _last_known_task(path: Path) -> int:

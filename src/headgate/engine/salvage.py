@@ -180,9 +180,7 @@ def _honest_state(kept: _Kept, whole: bool) -> TaskState:
 
 def _ending(seq: int, kept: _Kept, now: float) -> Event:
     assert kept.state is not None
-    summary = (
-        "The store was damaged and part of this task's log is lost. What it changed is still in the tree."
-    )
+    summary = "The store was damaged and part of this task's log is lost. Its changes are still in the tree."
     body = TaskEnded(state=kept.state, verified=False, reason=REASON, summary=summary, files_changed=())
     return Event(seq, kept.task.id, "", 0, now, body)
 

@@ -49,7 +49,7 @@ class StoreFile:
                 self._part(part).unlink(missing_ok=True)
             copy.replace(self._path)
         except OSError as error:
-            raise StoreError(f"{self._path} was deleted and cannot be put back: {error.strerror}") from error
+            raise StoreError(f"{self._path} was deleted and cannot be restored: {error.strerror}") from error
         self.reopen()
 
     def close(self) -> None:

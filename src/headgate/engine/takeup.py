@@ -124,7 +124,7 @@ def _protection(folder: Folder, task: Task, state: State) -> Protected:
     try:
         config = Config.model_validate(state.config)
     except ValidationError as error:
-        raise StoreError(f"The configuration that task {task.id} began with cannot be read.") from error
+        raise StoreError(f"The configuration that task {task.id} started with cannot be read.") from error
     try:
         package = check_monorepo(folder.repo, config)
     except ConfigError:  # a command may have removed it

@@ -127,7 +127,7 @@ class Batch:
 
     def _put_in_place(self, step: _Step) -> None:
         if _look(step.directory, step.name) != step.seen:
-            raise FileMoved(f"{step.label} was changed meanwhile")
+            raise FileMoved(f"{step.label} has changed in the meantime")
         if step.seen is not None:
             step.backup = _temporary_name()
             if step.temporary is None:

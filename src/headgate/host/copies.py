@@ -84,7 +84,7 @@ class _Copying:
             self.files += 1
             self.bytes += entry.stat().st_size
             if self.files > MOST_FILES or self.bytes > MOST_BYTES:
-                raise CopyImpossible("The tree is too large to be copied for every answer.")
+                raise CopyImpossible("The tree is too large to copy for every answer.")
             with suppress(PermissionError):
                 shutil.copy2(here, there)
 
@@ -104,7 +104,7 @@ def _make(top: Path, change: FileChange) -> None:
     place = top / change.path
     if not place.parent.resolve().is_relative_to(top) or place.is_symlink():
         raise CopyImpossible(
-            f"{show_path(change.path)} cannot be tried out in a copy: a link leads out of it."
+            f"{show_path(change.path)} cannot be tried out in a copy: a symbolic link points outside it."
         )
     mode = change.mode if change.mode is not None else _mode_of(place)
     place.unlink(missing_ok=True)  # it may be one that only its folder lets be written

@@ -97,7 +97,7 @@ class DiskWorkspace:
         except OSError as error:
             problem = explain(error, "The change")
             if batch.stranded:
-                problem += f" These files could not be put back: {', '.join(batch.stranded)}."
+                problem += f" These files could not be restored: {', '.join(batch.stranded)}."
             raise ToolFailed(f"Nothing was written. {problem}") from error
 
     def check_run(self, command: str) -> None:
@@ -196,9 +196,7 @@ class DiskWorkspace:
         if objection is None:
             return
         if isinstance(objection, Ask):
-            raise ToolDenied(
-                f"{objection.reason} A person would have to allow this, and nobody can be asked."
-            )
+            raise ToolDenied(f"{objection.reason} Only a person can allow this, and there is nobody to ask.")
         raise ToolDenied(objection.reason)
 
     def may_read(self, path: str) -> bool:
@@ -244,7 +242,7 @@ def check_before(spot: Spot, current: bytes | None, before: bytes | None) -> Non
     if current is None:
         raise ToolFailed(f"{spot.shown} no longer exists; nothing was written.")
     if before is None:
-        raise ToolFailed(f"{spot.shown} exists already; nothing was written. Read it first.")
+        raise ToolFailed(f"{spot.shown} already exists; nothing was written. Read it first.")
     raise ToolFailed(f"{spot.shown} has changed since it was read; nothing was written. Read it again.")
 
 

@@ -28,10 +28,10 @@ class InternalFiles:
         if name is None:
             return None
         if access.act == "write":
-            return Denial(f"{access.target}: {name} is not to be changed by tools.")
+            return Denial(f"{access.target}: tools must not change {name}.")
         if any(access.target == top or access.target.startswith(top + "/") for top in _READABLE):
             return None
-        return Denial(f"{access.target}: {name} is not to be read by tools.")
+        return Denial(f"{access.target}: tools must not read {name}.")
 
 
 def internal_name(path: str) -> str | None:
@@ -51,7 +51,7 @@ def _judge(text: str) -> Denial | None:
     """Best effort: commands that plainly write there, by redirection or with a program that writes files."""
     for command in split_commands(text):
         if _cleans_ignored_files(command):
-            return Denial("git clean with -x or -X would remove Headgate's own files: leave it.")
+            return Denial("git clean with -x or -X would remove Headgate's own files: leave out that option.")
         targets = list(command.written)
         if _changes_files(command):
             targets += command.arguments
@@ -59,7 +59,7 @@ def _judge(text: str) -> Denial | None:
             # An option's value counts as well: dd of=.git/x
             name = internal_name(target.rpartition("=")[2])
             if name is not None:
-                return Denial(f"The command would change {name}, which is not to be changed by tools.")
+                return Denial(f"The command would change {name}, which tools must not change.")
     return None
 
 

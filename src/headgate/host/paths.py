@@ -147,7 +147,7 @@ class Tree:
         if "\0" in plain:
             raise ToolFailed("A path cannot contain a NUL character.")
         if plain.count("/") > MOST_DEEP:
-            raise ToolFailed(f"The path is more than {MOST_DEEP} directories deep: nothing is kept there.")
+            raise ToolFailed(f"The path is more than {MOST_DEEP} directories deep, which is not supported.")
         try:
             os.fsencode(plain)
         except UnicodeEncodeError:
@@ -229,7 +229,7 @@ class _Walk:
         elif len(self.open) > 1:
             os.close(self.open.pop()[1])
         else:
-            raise ToolDenied(f"{self._shown()} leads outside the repository.")
+            raise ToolDenied(f"{self._shown()} points outside the repository.")
 
     def _enter(self, part: str, ahead: deque[str]) -> None:
         try:
@@ -272,7 +272,7 @@ class _Walk:
             try:
                 parts = self.tree.below_root(target, link)
             except ToolDenied:
-                raise ToolDenied(f"{link} is a symbolic link that leads outside the repository.") from None
+                raise ToolDenied(f"{link} is a symbolic link that points outside the repository.") from None
             while len(self.open) > 1:
                 os.close(self.open.pop()[1])
         else:

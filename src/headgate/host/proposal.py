@@ -165,13 +165,13 @@ class _Scene:
         if file.new is None:
             return old is not None
         if old is None and new is None and file.old is not None:
-            raise ToolFailed(f"{show_path(file.old)}: does not exist any more")
+            raise ToolFailed(f"{show_path(file.old)}: no longer exists")
         if file.old == file.new:
             return new is not None and not file.leaves(new.data)
         if new is None:
             return True
         if old is not None or not file.leaves(new.data):
-            raise ToolFailed(f"{show_path(file.new)}: exists already")
+            raise ToolFailed(f"{show_path(file.new)}: already exists")
         return False
 
     def remaining(self, file: FilePatch) -> list[FileChange]:
@@ -209,7 +209,7 @@ class _Scene:
         shown = show_path(path)
         try:
             if self._workspace.locate(shown) != path:
-                raise ToolDenied(f"{shown}: is reached through a symbolic link now")
+                raise ToolDenied(f"{shown}: is now reached through a symbolic link")
             return self._workspace.read(shown) if self._workspace.exists(shown) else None
         except ToolFailed:
             if not self._leaving.isdisjoint(ancestors(path)):
@@ -248,7 +248,7 @@ def _explain(scene: _Scene, files: Sequence[FilePatch]) -> list[str]:
 def _rejections(file: FilePatch, told: str) -> list[str]:
     shown = show_path(file.old or file.new or "")
     if not file.hunks:
-        return [f"{shown}: has changed, and a patch of binary or empty content fits nothing else"]
+        return [f"{shown}: has changed, and a patch for binary or empty content applies only to the original"]
     # Of a file to be deleted, git names no hunk when more is left than the one hunk takes away.
     numbers = [int(number) for number in _REJECTED.findall(told)] or [1]
     return [f"{shown}: hunk {number} ({file.hunks[number - 1]}) does not apply" for number in numbers]

@@ -99,7 +99,7 @@ def _group(messages: Sequence[Message]) -> Iterator[_Group]:
     for message in messages:
         role: Literal["user", "assistant"] = "assistant" if message.role == "assistant" else "user"
         if group is None and role == "assistant":
-            yield _Group("user", [_text_block("(The conversation goes on.)")])
+            yield _Group("user", [_text_block("(The conversation continues.)")])
         if group is None or group.role != role:
             if group is not None:
                 yield group

@@ -51,7 +51,7 @@ class MessagesAssembly:
         """Takes a whole reply; ValueError where the body is none."""
         content = body.get("content")
         if body.get("type") != "message" or not isinstance(content, list):
-            raise ValueError("the answer is no message")
+            raise ValueError("the answer is not a message")
         for index, block in enumerate(content):
             if isinstance(block, Mapping):
                 self._open_block(index, block)

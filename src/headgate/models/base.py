@@ -90,7 +90,7 @@ def find_endpoint(settings: ModelSettings) -> Endpoint:
     root = _check_url(base_url or DEFAULT_URLS[provider])
     key = settings.api_key.get_secret_value().strip() if settings.api_key else ""
     if not key.isprintable():
-        raise ConfigError("The API key holds a line break or another character that no key has.")
+        raise ConfigError("The API key contains a line break or another invalid character.")
     if owned := sorted(_OWN_FIELDS & set(settings.extra_body)):
         raise ConfigError(f"The setting extra_body must not set {', '.join(owned)}.")
     headers: dict[str, str] = {}
@@ -121,7 +121,7 @@ def explain_local_name(name: str) -> str:
         f"For Ollama, write model: ollama/{name}. For another server, set base_url to its address: "
         "llama.cpp http://localhost:8080/v1, vLLM http://localhost:8000/v1, "
         "LM Studio http://localhost:1234/v1. "
-        f"To ask OpenAI for it nevertheless, set base_url to {DEFAULT_URLS['openai']}."
+        f"To use OpenAI anyway, set base_url to {DEFAULT_URLS['openai']}."
     )
 
 
@@ -135,7 +135,9 @@ def _check_url(url: str) -> str:
     if not sound:
         raise ConfigError("The setting base_url must look like http://localhost:8080/v1.")
     if parts.username or parts.password:
-        raise ConfigError("The setting base_url must hold no user name or password; use api_key or headers.")
+        raise ConfigError(
+            "The setting base_url must not contain a user name or password; use api_key or headers."
+        )
     if parts.query or parts.fragment:
         raise ConfigError("The setting base_url must end with its path, without ? or #.")
     return url
@@ -146,7 +148,7 @@ def _check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
         if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
             raise ConfigError(f'The setting headers has "{name}", which is not the name of a header.')
         if not value.replace("\t", " ").isprintable():
-            raise ConfigError(f"The header {name} holds a line break or a control character.")
+            raise ConfigError(f"The header {name} contains a line break or a control character.")
     return headers
 
 

@@ -117,7 +117,7 @@ class ChatAssembly:
         finish = choice.get("finish_reason")
         if isinstance(finish, str) and finish:
             if finish == "error":
-                raise ModelUnavailable("The model server reports that the reply broke off.")
+                raise ModelUnavailable("The model server reports that the reply was interrupted.")
             if finish.lower() == "malformed_function_call":
                 raise ReplyInvalid("The server could not read the model's tool call.")
             self._finish = finish

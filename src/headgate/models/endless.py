@@ -37,7 +37,7 @@ class EndlessWatch:
         self._fresh.clear()
         self._fresh_size = 0
         if len(self._tail) == WINDOW and repeats_itself(self._tail):
-            raise self._cut_off("The reply repeated itself without end and was cut off.")
+            raise self._cut_off("The reply repeated itself endlessly and was cut off.")
 
     def _cut_off(self, reason: str) -> ReplyInvalid:
         error = ReplyInvalid(reason)

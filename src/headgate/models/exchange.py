@@ -110,7 +110,7 @@ def _feed(answer: Answer, parser: SseParser | LineParser, chunk: bytes, assembly
             payload = None
         if not isinstance(payload, Mapping):
             server = show_address(answer.endpoint)
-            raise ServerTrouble(f"{server} sent an event that is no part of a reply.", "broken")
+            raise ServerTrouble(f"{server} sent an event that is not part of a reply.", "broken")
         # Some servers report a reached limit as an error although the reply is complete.
         if payload.get("error") and not assembly.ended:
             raise explain_event(answer.endpoint, payload)

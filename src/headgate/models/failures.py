@@ -216,7 +216,7 @@ def read_body(body: bytes) -> Complaint:
         if "<html" in text[:2000].lower() or text[:9].lower() == "<!doctype":
             title = _TITLE.search(text)
             named = f' titled "{" ".join(title[1].split())}"' if title and title[1].strip() else ""
-            return Complaint(f"it sent a web page{named} in place of an API answer.")
+            return Complaint(f"it sent a web page{named} instead of an API answer.")
         return Complaint(text)
     return read_complaint(value)
 

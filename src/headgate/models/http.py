@@ -148,7 +148,9 @@ class Answer:
         except TimeoutError as error:
             if self.started:
                 limit = self._timeouts.idle
-                raise ServerTrouble(f"{name} sent nothing for {limit:g} s amid a reply.", "silent") from error
+                raise ServerTrouble(
+                    f"{name} sent nothing for {limit:g} s in the middle of a reply.", "silent"
+                ) from error
             told = f"{name} sent no token in {self._timeouts.first_token:g} s."
             raise ServerTrouble(told, "silent") from error
         except (aiohttp.ClientError, OSError) as error:

@@ -57,7 +57,7 @@ class Profile(Settings):
         try:
             re.compile(match)
         except re.error as error:
-            raise ValueError(f"it is no regular expression: {error}") from error
+            raise ValueError(f"it is not a regular expression: {error}") from error
         return match
 
 

@@ -69,10 +69,10 @@ class Expectation(_Strict):
         """What is wrong with a request, or None."""
         visible = [tool.name for tool in request.tools]
         if self.tools is not None and sorted(self.tools) != sorted(visible):
-            return f"it expects the tools {sorted(self.tools)}, visible are {sorted(visible)}"
+            return f"it expects the tools {sorted(self.tools)}, but the visible tools are {sorted(visible)}"
         for name in self.tools_include:
             if name not in visible:
-                return f'it expects the tool "{name}", visible are {sorted(visible)}'
+                return f'it expects the tool "{name}", but the visible tools are {sorted(visible)}'
         for name in self.tools_exclude:
             if name in visible:
                 return f'it expects that the tool "{name}" is not visible'
@@ -185,7 +185,7 @@ class ScriptedModel:
         if self._position >= len(self._entries):
             count = len(self._entries)
             entries = f"{count} {'entry' if count == 1 else 'entries'}"
-            raise self._fail(ScriptExhausted, f"has {entries} and was asked once more")
+            raise self._fail(ScriptExhausted, f"has {entries} and was asked for one more")
         entry: object = self._entries[self._position]
         self._position += 1
         number = self._position
@@ -198,7 +198,9 @@ class ScriptedModel:
         if isinstance(entry, Exception):
             raise entry
         if not isinstance(entry, Reply):
-            raise self._fail(ScriptError, f"entry {number} gave a {type(entry).__name__}, which is no reply")
+            raise self._fail(
+                ScriptError, f"entry {number} gave a {type(entry).__name__}, which is not a reply"
+            )
         self._ids.update(call.id for call in entry.message.calls)
         if on_delta:
             _emit(entry.message, on_delta)
@@ -218,7 +220,7 @@ class ScriptedModel:
             raise self.error
         if left := self.leftover():
             numbers = ", ".join(map(str, left))
-            raise self._fail(ScriptError, f"has entries that nobody asked for: {numbers}")
+            raise self._fail(ScriptError, f"has entries that were never requested: {numbers}")
 
     async def _play(self, entry: ScriptEntry, request: Request, number: int) -> Reply | ModelError:
         if entry.expect and (fault := entry.expect.find_fault(request)):
@@ -250,7 +252,7 @@ def _read_script(path: Path) -> list[ScriptEntry]:
         raise ConfigError(f"The script {path} does not exist.") from error
     except OSError as error:
         raise ConfigError(
-            f"The script {path} cannot be read: {error.strerror or 'it is no file'}."
+            f"The script {path} cannot be read: {error.strerror or 'it is not a file'}."
         ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"The script {path} is not UTF-8 text.") from error
@@ -263,7 +265,7 @@ def _read_script(path: Path) -> list[ScriptEntry]:
             )
         document = document.get("replies")
     if not isinstance(document, list):
-        raise ConfigError(f"The script {path} must hold a list of entries under replies.")
+        raise ConfigError(f"The script {path} must contain a list of entries under replies.")
     return [_read_entry(path, number, fields) for number, fields in enumerate(document, 1)]
 
 

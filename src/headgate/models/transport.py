@@ -25,7 +25,7 @@ def explain_transport(endpoint: Endpoint, error: Exception) -> ModelError:
             correct = "" if is_hosted(endpoint) else "correct base_url, or "
             return ModelRefused(
                 f"{server} has a certificate that is not trusted{_certificate_fault(error)}: "
-                f"{correct}let this machine trust the certificate."
+                f"{correct}make this machine trust the certificate."
             )
         case aiohttp.ClientHttpProxyError() | aiohttp.ClientProxyConnectionError():
             return ServerTrouble(
@@ -65,7 +65,7 @@ def _no_connection(endpoint: Endpoint, error: OSError) -> ServerTrouble:
     elif error.errno == errno.ECONNREFUSED:
         told = f"Nothing listens at {endpoint.root}: start the model server or correct base_url."
     elif error.errno in _NO_WAY:
-        told = f"There is no way to {endpoint.root} from here: check the network, or correct base_url."
+        told = f"{endpoint.root} cannot be reached from here: check the network, or correct base_url."
     elif error.errno == errno.ECONNRESET:
         return ServerTrouble(f"{show_address(endpoint)} closed the connection before it answered.", "cut")
     else:
