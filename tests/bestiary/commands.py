@@ -15,7 +15,7 @@ def command_that_hangs(asked: Asked) -> Answer:
 
 @row(SHORT, settings={"shell_timeout": 0.3})
 def command_that_ignores_signals(asked: Asked) -> Answer:
-    """Runs a command that will not be ended politely."""
+    """Runs a command that ignores polite signals."""
     return (
         done(asked)
         if asked.number > 1
@@ -43,7 +43,7 @@ def command_that_prints_rubbish(asked: Asked) -> Answer:
 
 @row(SHORT, background="pids")
 def command_that_leaves_children(asked: Asked) -> Answer:
-    """Starts servers in the background and goes on."""
+    """Starts servers in the background and continues."""
     note = "echo $! >> ../pids"
     command = f"sleep 300 & {note}; (setsid sleep 301 & {note}); nohup sleep 302 >/dev/null 2>&1 & {note}"
     return work_and_claim(asked, use("shell", command=command))
@@ -51,13 +51,13 @@ def command_that_leaves_children(asked: Asked) -> Answer:
 
 @row(SHORT)
 def kills_what_runs_it(asked: Asked) -> Answer:
-    """Ends its own shell, and the group that it is in."""
+    """Kills its own shell and the process group around it."""
     return work_and_claim(asked, both(use("shell", command="kill -9 $$"), use("shell", command="kill -9 0")))
 
 
 @row(TWICE)
 def resets_the_repository(asked: Asked) -> Answer:
-    """Makes the right change, then throws all changes away with git."""
+    """Makes the right change, then discards all changes with git."""
     if asked.number == 1:
         return fix()
     return use("shell", command="git checkout -q . && git clean -qfd") if asked.number == 2 else done(asked)
@@ -65,14 +65,14 @@ def resets_the_repository(asked: Asked) -> Answer:
 
 @row(TWICE)
 def commits_a_wrong_fix(asked: Asked) -> Answer:
-    """Commits what does not work, so that the working tree looks clean."""
+    """Commits broken work, so that the working tree looks clean."""
     command = "echo '# done' >> calc.py; git -c user.name=x -c user.email=x@x commit -qam 'Fix add'"
     return work_and_claim(asked, use("shell", command=command))
 
 
 @row(SHORT)
 def destroys_the_runtimes_own_files(asked: Asked) -> Answer:
-    """Deletes what Headgate keeps about the task."""
+    """Deletes Headgate's own files about the task."""
     return work_and_claim(asked, use("shell", command="rm -rf .headgate/runs .headgate/outputs"))
 
 

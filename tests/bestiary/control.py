@@ -42,7 +42,7 @@ def _work(asked: Asked) -> Say:
 
 @CONTROL.row(files=FILES)
 def honest(asked: Asked) -> Answer:
-    """Looks, tests, mends, tests again and says so."""
+    """Reads, tests, fixes the bug, tests again and says that it is done."""
     return _work(asked)
 
 
@@ -76,5 +76,5 @@ def honest_with_a_plan(asked: Asked) -> Answer:
 
 @CONTROL.row(SHORT)
 def honest_about_failure(asked: Asked) -> Answer:
-    """Cannot do it and says so, which is no success either."""
+    """Cannot do the task and says so, which is not a success either."""
     return replace(done(asked, "I could not find the cause. Nothing was changed."), text="I give up.")

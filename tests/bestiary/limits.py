@@ -21,7 +21,7 @@ for name, limits, model in (
 ):
     LIMITS.add(
         f"cap_on_{name}",
-        f"Writes for ever, with a cap on {name}.",
+        f"Writes forever, with a cap on {name}.",
         _write_for_ever,
         settings={"limits": limits},
         model=model,

@@ -29,7 +29,7 @@ def status_and_think_together(asked: Asked) -> Answer:
 
 @row(SHORT)
 def status_completed_at_once(asked: Asked) -> Answer:
-    """Reports the task as completed before it has done anything, and does so for ever."""
+    """Reports the task as completed before it has done anything, forever."""
     return status("completed", ready=True, more=False)
 
 
@@ -41,19 +41,19 @@ def status_contradicts_itself(asked: Asked) -> Answer:
 
 @row(SHORT)
 def status_stuck(asked: Asked) -> Answer:
-    """Reports that it is neither ready nor going to do anything more."""
+    """Reports that it is not ready and has nothing more to do."""
     return status("in-progress", ready=False, more=False)
 
 
 @row(SHORT)
 def status_with_a_failing_tool(asked: Asked) -> Answer:
-    """Puts a call that must fail beside each status report, so as to look busy."""
+    """Puts a call that must fail beside each status report, to look busy."""
     return both(status(), use("read_file", path="no_such_file.py"))
 
 
 @row(SHORT)
 def status_in_the_old_name(asked: Asked) -> Answer:
-    """Calls agent__progress_report, which it has learnt elsewhere."""
+    """Calls agent__progress_report, which it learned elsewhere."""
     return use("agent__progress_report", progress="Halfway there")
 
 
@@ -71,13 +71,13 @@ def reads_two_files_by_turns(asked: Asked) -> Answer:
 
 @row(SHORT)
 def reads_one_file_in_slices(asked: Asked) -> Answer:
-    """Reads the same file again with other line numbers, so that no two calls are the same."""
+    """Reads the same file again with different line numbers, so that no two calls are the same."""
     return use("read_file", path="calc.py", start_line=1, end_line=asked.number)
 
 
 @row(LONG, files={f"src/part_{number:02}.py": f"PART = {number}\n" for number in range(60)})
 def reads_everything_and_does_nothing(asked: Asked) -> Answer:
-    """Goes through the repository file by file and changes none."""
+    """Reads the repository file by file and changes nothing."""
     return use("read_file", path=f"src/part_{(asked.number - 1) % 60:02}.py")
 
 
@@ -95,7 +95,7 @@ def searches_for_ever(asked: Asked) -> Answer:
 
 @row(SHORT)
 def searches_for_what_is_not_there(asked: Asked) -> Answer:
-    """Searches for ever new names of which there is none."""
+    """Searches for one missing name after another."""
     return use("search", pattern=f"add_numbers_{asked.number}")
 
 
@@ -113,13 +113,13 @@ def researches_without_result(asked: Asked) -> Answer:
 
 @row(SHORT)
 def thinks_and_never_acts(asked: Asked) -> Answer:
-    """Calls the think tool in every turn, each time with another thought."""
+    """Calls the think tool in every turn, each time with a different thought."""
     return use("think", text=f"Thought {asked.number}: perhaps the sign is wrong.")
 
 
 @row(SHORT)
 def runs_the_tests_for_ever(asked: Asked) -> Answer:
-    """Runs the failing tests in every turn and changes nothing between."""
+    """Runs the failing tests in every turn and changes nothing in between."""
     return use("run_tests")
 
 
@@ -134,26 +134,26 @@ def applies_the_same_wrong_patch(asked: Asked) -> Answer:
 
 @row(TWICE)
 def edits_what_is_not_there(asked: Asked) -> Answer:
-    """Edits a text that the file does not hold, again and again."""
+    """Edits text that is not in the file, again and again."""
     return use("edit_file", path="calc.py", old="return b - a", new="return a + b")
 
 
 @row(SHORT)
 def guesses_at_the_text_to_edit(asked: Asked) -> Answer:
-    """Never reads the file: each edit is for another text that is not there."""
+    """Never reads the file; each edit looks for different text that is not there."""
     return use("edit_file", path="calc.py", old=f"return a - {asked.number}", new="return a + b")
 
 
 @row(TWICE)
 def makes_the_same_wrong_fix(asked: Asked) -> Answer:
-    """Answers each failed verification with the fix that has just failed."""
+    """Answers each failed verification with the fix that just failed."""
     source = "def add(a, b):\n    return a * b\n\n\ndef double(a):\n    return 2 * a\n"
     return done(asked) if asked.answered or asked.final else use("write_file", path="calc.py", content=source)
 
 
 @row(TWICE)
 def undoes_each_fix(asked: Asked) -> Answer:
-    """Makes the right change and takes it back in the next turn, for ever."""
+    """Makes the right change and reverts it in the next turn, forever."""
     there, back = "return a + b", "return a - b"
     old, new = (back, there) if asked.number % 2 else (there, back)
     return use("edit_file", path="calc.py", old=old, new=new)
@@ -161,7 +161,7 @@ def undoes_each_fix(asked: Asked) -> Answer:
 
 @row(SHORT)
 def deletes_its_own_work(asked: Asked) -> Answer:
-    """Makes the right change, then deletes the file that it is in."""
+    """Makes the right change, then deletes the changed file."""
     if asked.number == 1:
         return fix()
     return use("shell", command="rm -f calc.py") if asked.number == 2 else done(asked)
@@ -177,7 +177,7 @@ def plans_and_never_carries_out(asked: Asked) -> Answer:
 
 @row(PLANNED)
 def rewrites_the_plan_for_ever(asked: Asked) -> Answer:
-    """Writes another plan in every turn in which it could work."""
+    """Writes a new plan in every turn in which it could work."""
     if "plan_tasks" in asked.tools:
         steps = [{"id": str(step), "description": f"Step {step} of plan {asked.number}"} for step in (1, 2)]
         return use("plan_tasks", action="create", tasks=steps)
@@ -202,7 +202,7 @@ def changes_the_constraints(asked: Asked) -> Answer:
 
 @row(TWICE)
 def never_stops(asked: Asked) -> Answer:
-    """Has mended the fault and goes on polishing: it never says that it is done."""
+    """Fixes the bug and keeps polishing; it never says that it is done."""
     if asked.number == 1:
         return fix()
     return use("edit_file", path="notes.md", old="# Notes", new="# Notes") if asked.final else _polish(asked)
@@ -215,7 +215,7 @@ def _polish(asked: Asked) -> Answer:
 
 @row(TWICE)
 def calls_tools_in_the_final_turn(asked: Asked) -> Answer:
-    """Ignores that only the closing signal is offered."""
+    """Calls other tools although only the closing signal is offered."""
     return both(use("shell", command=f"echo {asked.number} >> notes.md"), use("read_file", path="calc.py"))
 
 
@@ -227,7 +227,7 @@ def is_done_too_early_for_ever(asked: Asked) -> Answer:
 
 @row(SHORT)
 def polls_with_changing_output(asked: Asked) -> Answer:
-    """Waits for something with a command whose output changes each time: legitimate, but without end."""
+    """Waits with a command whose output changes each time, which is legitimate, but does so forever."""
     return use("shell", command="date +%s%N")
 
 
@@ -239,7 +239,7 @@ def repeats_itself_beside_a_pretext(asked: Asked) -> Answer:
 
 @row(SHORT)
 def same_call_in_other_words(asked: Asked) -> Answer:
-    """Repeats one call with its arguments in another order and other spaces."""
+    """Repeats one call with its arguments in a different order and with different spaces."""
     pairs = [("path", "calc.py"), ("start_line", 1)]
     ordered = dict(pairs if asked.number % 2 else pairs[::-1])
     return write("read_file", json.dumps(ordered, indent=asked.number % 3))

@@ -13,13 +13,13 @@ row = MALFORMED.row
 
 @row(SHORT)
 def broken_arguments_for_ever(asked: Asked) -> Answer:
-    """Every call's arguments are no JSON."""
+    """The arguments of every call are not JSON."""
     return write("edit_file", "path=calc.py, old=return a - b, new=return a + b")
 
 
 @row(SHORT)
 def broken_arguments_once(asked: Asked) -> Answer:
-    """Gets the JSON wrong the first time and right the second: no harm may come of it."""
+    """Gets the JSON wrong the first time and right the second time. This must do no harm."""
     if asked.number == 1:
         return write("edit_file", '{"path": "calc.py", "old": "return a - b", "new"')
     return work_and_claim(asked, fix()) if asked.number > 2 else fix()
@@ -27,7 +27,7 @@ def broken_arguments_once(asked: Asked) -> Answer:
 
 @row(SHORT)
 def arguments_of_wrong_types(asked: Asked) -> Answer:
-    """Gives lists for texts, texts for numbers and null for what is required."""
+    """Passes lists for strings, strings for numbers, and null for required arguments."""
     wrong = (
         {"path": ["calc.py"]},
         {"path": None},
@@ -39,19 +39,19 @@ def arguments_of_wrong_types(asked: Asked) -> Answer:
 
 @row(SHORT)
 def arguments_that_are_no_object(asked: Asked) -> Answer:
-    """Gives a list, a number or a text where an object is wanted."""
+    """Passes a list, a number or a string where an object is required."""
     return write("read_file", ("[]", "3", '"calc.py"', "null", "true")[asked.number % 5])
 
 
 @row(SHORT)
 def arguments_without_the_required(asked: Asked) -> Answer:
-    """Leaves out what a call needs."""
+    """Leaves out required arguments."""
     return write("edit_file", "{}")
 
 
 @row(SHORT)
 def unknown_tools(asked: Asked) -> Answer:
-    """Calls tools that it has learnt elsewhere."""
+    """Calls tools that it learned elsewhere."""
     names = ("str_replace_editor", "bash\n", "view_file", "functions.read_file", "\ud83d")
     return use(names[asked.number % 5], path="calc.py")
 
@@ -76,7 +76,7 @@ def huge_arguments(asked: Asked) -> Answer:
 
 @row(SHORT)
 def huge_numbers(asked: Asked) -> Answer:
-    """Asks for line ten to the thirtieth, for minus one, and for not a number."""
+    """Asks for line 10^30, for line -1, and for a line that is not a number."""
     odd = ('{"path": "calc.py", "start_line": 1' + "0" * 30 + "}", '{"path": "calc.py", "start_line": -1}')
     return write("read_file", (*odd, '{"path": "calc.py", "end_line": NaN}')[asked.number % 3])
 
@@ -119,7 +119,7 @@ def nul_characters(asked: Asked) -> Answer:
 
 @row(SHORT)
 def lone_surrogates(asked: Asked) -> Answer:
-    """Sends halves of characters in its text, its arguments and its closing signal."""
+    """Sends lone surrogates in its text, its arguments and its closing signal."""
     odd = "\ud83d half"
     work = both(
         use("think", text=odd), use("write_file", path="odd.txt", content=odd), use("read_file", path=odd)
@@ -136,7 +136,7 @@ def control_characters(asked: Asked) -> Answer:
 
 @row(SHORT)
 def searches_with_broken_patterns(asked: Asked) -> Answer:
-    """Searches with what is no regular expression, or one that is too large to be understood."""
+    """Searches with invalid regular expressions, or with one that is too large."""
     return use("search", pattern=("(" * 500, "[", "a{99999}{99999}", "(?P<x>a)(?P<x>b)")[asked.number % 4])
 
 
@@ -151,14 +151,14 @@ def globs_that_take_for_ever(asked: Asked) -> Answer:
 
 @row(SHORT)
 def odd_call_ids(asked: Asked) -> Answer:
-    """Gives its calls ids that are halves of characters, NUL, or ten thousand characters long."""
+    """Gives its calls ids that are lone surrogates, NUL, or ten thousand characters long."""
     ids = ("\ud83d", "\ud83e", "\0", "x" * 10_000, " ")
     return Say(calls=tuple(Call("read_file", '{"path": "calc.py"}', id) for id in ids))
 
 
 @row(SHORT)
 def odd_paths(asked: Asked) -> Answer:
-    """Names paths that no file system takes."""
+    """Names paths that no file system accepts."""
     paths = (
         "a" * 5_000,
         "",
@@ -181,14 +181,14 @@ def odd_paths(asked: Asked) -> Answer:
 
 @row(SHORT)
 def odd_timeouts(asked: Asked) -> Answer:
-    """Asks for commands to be given no time, all the time, or a time that is no number."""
+    """Asks for a command timeout of zero, of forever, or of something that is not a number."""
     odd = ("0", "-1", "1e308", "NaN", "Infinity", '"soon"', "1" + "0" * 40)[asked.number % 7]
     return write("shell", f'{{"command": "true", "timeout": {odd}}}')
 
 
 @row(SHORT)
 def absurd_patches(asked: Asked) -> Answer:
-    """Sends patches that are none, or whose numbers are absurd."""
+    """Sends text that is not a patch, or patches with absurd numbers."""
     begin, end = "*** Begin Patch", "*** End Patch"
     odd = (
         "",
@@ -205,7 +205,7 @@ def absurd_patches(asked: Asked) -> Answer:
 
 @row(SHORT)
 def reads_devices(asked: Asked) -> Answer:
-    """Reads what never ends or is not in the repository."""
+    """Reads devices that never end, or files outside the repository."""
     return both(
         *(
             use("read_file", path=path)
@@ -216,7 +216,7 @@ def reads_devices(asked: Asked) -> Answer:
 
 @row(SHORT)
 def a_closing_signal_for_another_stage(asked: Asked) -> Answer:
-    """Closes a stage that there is not."""
+    """Closes a stage that does not exist."""
     return use("stage_done", stage="deploy", summary="Deployed.")
 
 
@@ -229,7 +229,7 @@ def a_plan_without_end(asked: Asked) -> Answer:
 
 @row(SHORT)
 def edits_that_would_break_the_line_ends(asked: Asked) -> Answer:
-    """Mends the fault with Windows line ends and a byte order mark in the text to be found."""
+    """Fixes the bug with Windows line endings and a byte order mark in the text to find."""
     work = use(
         "edit_file",
         **{
@@ -249,16 +249,16 @@ def _closing_with(value: str) -> Behave:
     return behave
 
 
-for odd, value in {
-    "deep": "[" * 400 + "]" * 400,
-    "huge": "1" + "0" * 40,
-    "endless": "1e999",
-    "halved": '{"\\ud83d": "\\ud83d"}',
-    "nul": '"\\u0000"',
+for odd, (held, value) in {
+    "deep": ("lists nested 400 levels deep", "[" * 400 + "]" * 400),
+    "huge": ("a number of 41 digits", "1" + "0" * 40),
+    "endless": ("a number that is too large for a float", "1e999"),
+    "halved": ("lone surrogates", '{"\\ud83d": "\\ud83d"}'),
+    "nul": ("a NUL character", '"\\u0000"'),
 }.items():
     MALFORMED.add(
         f"{odd}_metadata",
-        f"Closes its stage with metadata that is {odd}.",
+        f"Closes its stage with metadata that contains {held}.",
         _closing_with(value),
         SHORT,
     )

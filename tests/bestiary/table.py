@@ -18,17 +18,21 @@ PAGE = Path(__file__).parents[2] / "docs" / "bestiary.md"
 HEAD = """\
 # The bestiary
 
-Models that misbehave, as users of coding agents report it, and what becomes of each. Every row is a scripted
-behaviour in `tests/bestiary`, served over HTTP and met by the real engine in a small repository with a
-failing test, protected tests and a directory that is out of bounds. For each, CI checks that it ends within
-its bound of requests and in a state that is allowed, that tests and closed files are byte for byte as before,
-that the report names exactly the files that differ, and that nothing is called a success unless the tests
-pass when they are run once more, by somebody else.
+Models that misbehave in the ways that users of coding agents report, and how each run ends. Every row is a
+scripted behaviour in `tests/bestiary`. It is served over HTTP, and the real engine meets it in a small
+repository with a failing test, protected tests and a directory that is out of bounds. For each row, CI
+checks that:
 
-`make bestiary` prints this table and writes this page. `requests` is what the server counted; `bound` is what
-`tests/bestiary/table.yaml` allows (`make bestiary TIGHTEN=1` lowers it to what was used). Most rows run in
-flows with small budgets, in `tests/bestiary/flows`: one or two failed verifications in place of twelve. The
-last table is about the built-in flows as they are: a model that is never usable ends within 30 requests.
+- the run ends within its bound of requests and in a state that is allowed;
+- tests and protected files are the same as before, byte for byte;
+- the report names exactly the files that differ;
+- nothing is called a success unless the tests pass in a separate run afterwards.
+
+`make bestiary` prints this table and writes this page. `requests` is what the server counted. `bound` is
+what `tests/bestiary/table.yaml` allows; `make bestiary TIGHTEN=1` lowers it to what was used. Most rows run
+in flows with small budgets, in `tests/bestiary/flows`: one or two failed verifications instead of twelve.
+The last table is about the built-in flows as they are: a model that is never usable ends within 30
+requests.
 """
 COLUMNS = ("behaviour", "what users report", "requests", "bound", "ends", "reason", "final turn")
 

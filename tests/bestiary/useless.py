@@ -78,21 +78,21 @@ def thought_beside_broken_arguments(asked: Asked) -> Answer:
 
 
 def thought_between_wrong_edits(asked: Asked) -> Answer:
-    """Thinks, then edits a text that is not there, each time another one."""
+    """Thinks, then edits text that is not there, each time different text."""
     if asked.number % 2:
         return use("think", text=f"{FIRST} {asked.number}")
     return use("edit_file", path="calc.py", old=f"return a - {asked.number}", new="return a + b")
 
 
 def plan_between_wrong_edits(asked: Asked) -> Answer:
-    """Writes a plan, then edits a text that is not there, each time another one."""
+    """Writes a plan, then edits text that is not there, each time different text."""
     if asked.number % 2 and "plan_tasks" in asked.tools:
         return use("plan_tasks", action="create", tasks=[{"id": "1", "description": f"Try {asked.number}"}])
     return use("edit_file", path="calc.py", old=f"return a - {asked.number}", new="return a + b")
 
 
 def reads_files_that_are_not_there(asked: Asked) -> Answer:
-    """Reads ever new files of which there is none, with a status report beside each."""
+    """Reads one missing file after another, with a status report beside each."""
     return both(status(), use("read_file", path=f"src/part_{asked.number}.py"))
 
 

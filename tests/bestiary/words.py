@@ -39,7 +39,7 @@ def calls_as_tags(asked: Asked) -> Answer:
 
 @row(SHORT, model=AS_TEXT)
 def calls_going_round_in_its_text(asked: Asked) -> Answer:
-    """Writes the same two calls as text, again and again in one reply, without end."""
+    """Writes the same two calls as text, over and over in one reply, without end."""
     calls = [("ls", "."), ("read_file", "calc.py")]
     lines = [json.dumps({"name": name, "arguments": {"path": path}}) + "\n" for name, path in calls]
     return Send(stream(chunk({"content": "".join(lines)}), done=False).encode(), ending="endless")
@@ -47,7 +47,7 @@ def calls_going_round_in_its_text(asked: Asked) -> Answer:
 
 @row(SHORT, model=AS_TEXT)
 def makes_up_the_results(asked: Asked) -> Answer:
-    """Writes a call as text, then its result, and closes the stage on the strength of that."""
+    """Writes a call as text, makes up its result, and closes the stage because of it."""
     looks = json.dumps({"name": "run_tests", "arguments": {}})
     closes = json.dumps({"name": "stage_done", "arguments": {"stage": "work", "summary": "All tests pass."}})
     return Say(f"{looks}\n<tool_response>\n3 passed\n</tool_response>\n{closes}\n")
@@ -73,7 +73,7 @@ def apologises_for_ever(asked: Asked) -> Answer:
 
 @row(SHORT)
 def asks_for_permission(asked: Asked) -> Answer:
-    """Asks whether it should go on, in a run that nobody watches."""
+    """Asks whether it should continue, in a run that nobody watches."""
     return Say("Shall I go ahead and make the change to calc.py?")
 
 
@@ -124,7 +124,7 @@ def success_only_in_words(asked: Asked) -> Answer:
 
 @row(PLANNED)
 def success_only_in_words_with_a_plan(asked: Asked) -> Answer:
-    """Congratulates itself in every stage of a flow that checks each."""
+    """Congratulates itself in every stage of a flow that checks each stage."""
     return Say("All done! The tests are green and the code is production-ready.")
 
 
@@ -140,7 +140,7 @@ def changes_something_else(asked: Asked) -> Answer:
 
 @row(SHORT)
 def writes_a_report_about_it(asked: Asked) -> Answer:
-    """Writes FIX_SUMMARY.md in place of a fix."""
+    """Writes FIX_SUMMARY.md instead of a fix."""
     if asked.answered or asked.final:
         return done(asked)
     return use("write_file", path="FIX_SUMMARY.md", content="# Summary\n\nadd was fixed and verified.\n")
@@ -148,20 +148,20 @@ def writes_a_report_about_it(asked: Asked) -> Answer:
 
 @row(SHORT)
 def lists_files_it_never_touched(asked: Asked) -> Answer:
-    """Mends the fault, and claims changes to files that it never touched."""
+    """Fixes the bug, and claims changes to files that it never touched."""
     claimed = ["calc.py", "tests/test_calc.py", "vendor/lib.py", "docs/design.md"]
     return done(asked, "Rewrote everything.", files_changed=claimed) if asked.answered else fix()
 
 
 @row(TWICE)
 def hides_failure_in_success(asked: Asked) -> Answer:
-    """Makes the file one that cannot be imported, and reports success."""
+    """Breaks the file so that it cannot be imported, and reports success."""
     return done(asked) if asked.answered or asked.final else use("edit_file", **{**FIX, "new": "return a +"})
 
 
 @row(TWICE)
 def says_and_does_at_once(asked: Asked) -> Answer:
-    """Gives the closing signal in the same reply as the first edit, with a wrong one."""
+    """Makes a wrong first edit and gives the closing signal in the same reply."""
     return (
         both(use("edit_file", **{**FIX, "new": "return b - a"}), done(asked))
         if asked.number == 1
