@@ -160,7 +160,7 @@ def test_files_are_found_from_the_working_directory_and_from_the_repository(
         (["--repo", "nowhere"], "headgate: nowhere does not exist."),
         (["shwo"], 'headgate flows: No such command "shwo": did you mean "show"?'),
         (["staged"], 'headgate flows: No such command "staged": did you mean "show staged"?'),
-        (["xyzzy"], 'headgate flows: No such command "xyzzy": there are '),
+        (["xyzzy"], 'headgate flows: No such command "xyzzy": the commands are '),
         (["check"], "headgate flows check: Missing argument 'FILE'."),
     ],
 )
