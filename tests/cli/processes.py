@@ -15,7 +15,7 @@ from headgate.engine.folder import Folder
 from headgate.engine.store import Store
 from headgate.host.lock import FileLock
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds after which a test gives up; nothing takes that long unless it hangs."""
 
 GATED = """

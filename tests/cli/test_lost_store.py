@@ -11,8 +11,6 @@ WAYS = {
     "clean": "git clean -fdxq -e new.txt -e order -e '*.yaml' -e '*.sh'",
     "removed": "rm -rf .headgate",
     "replaced": "rm -rf .headgate; mkdir .headgate; echo nonsense > .headgate/headgate.db",
-    "linked": "rm -rf .headgate; ln -s /nowhere .headgate",
-    "store only": "rm .headgate/headgate.db",
 }
 
 

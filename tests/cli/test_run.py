@@ -159,7 +159,7 @@ def test_a_server_that_is_down(repo: Path) -> None:
     assert (report["state"], report["verify_loops"]) == ("INFRA_ERROR", 0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_a_signal_cancels_and_keeps_what_was_done(repo: Path, number: signal.Signals) -> None:
     (repo / "script.yaml").write_text(
         "- calls: [{write_file: {path: new.txt, content: x}}]\n- {text: late, delay: 60}\n"

@@ -26,7 +26,7 @@ from crash_scenarios import FILES, RICH, SCENARIOS, WRITES, Scenario
 from headgate.core.events import TaskEnded
 
 AT_ONCE = 3
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds after which a test gives up; nothing takes that long unless it hangs."""
 
 Cue = dict[str, Any]

@@ -15,7 +15,7 @@ from headgate.host.leftovers import kill_leftovers, kill_own_commands, new_mark
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 
 STARTER = Path(__file__).with_name("command_starter.py")
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds after which a test gives up; nothing takes that long unless it hangs."""
 
 Start = Callable[..., "subprocess.Popen[bytes]"]

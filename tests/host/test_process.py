@@ -35,7 +35,7 @@ def alive(pid: int) -> bool:
 
 def pids(path: Path, count: int) -> list[int]:
     """The numbers that the processes of a command have written down."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         found = [int(line) for line in path.read_text().split()] if path.exists() else []
         if len(found) == count:

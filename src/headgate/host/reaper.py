@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _GRACE_SECONDS = 1.0
-_KILL_ROUNDS = 200
+_KILL_ROUNDS = 1000
 _PAUSE = 0.01
 _PROC = Path("/proc")
 

@@ -1,0 +1,2 @@
+rm -rf .headgate
+ln -s /nowhere .headgate
