@@ -40,7 +40,8 @@ probably meant. The file may also be called `agent.yml` or `agent.json`; two of 
 
 A task's configuration and flow are settled when the task is submitted and stored with it. Later changes to
 the files hold for tasks that are submitted later. API keys are not stored: they come from the environment, or
-from the file that holds them, when the task runs.
+from the file that holds them, when the task runs. A worker sends a key from its environment only to a server
+that its own environment, the task's options or the task's files choose.
 
 No task may change `agent.yaml`, `agent.yml` or `agent.json`, a file given with `--config`, or the flow files
 that they name. Tools refuse to write them, and a command's changes to them are undone. Your own changes are

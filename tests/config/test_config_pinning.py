@@ -69,13 +69,77 @@ def test_no_key_is_stored(place: Place) -> None:
     assert ("org-1" in stored, '"think":false' in stored) == (True, True)
 
 
+def key_of(settings: ModelSettings) -> str:
+    return settings.api_key.get_secret_value() if settings.api_key else ""
+
+
 def test_the_environment_s_choices_are_kept_and_its_keys_are_not(place: Place) -> None:
     stored = place.pin(HEADGATE_MODEL="openai/first", OPENAI_BASE_URL="http://first.example/v1")
-    later = {"HEADGATE_MODEL": "openai/other", "HEADGATE_BASE_URL": "http://other.example/v1"}
-    config = unpin(stored, {**later, "HEADGATE_API_KEY": "sk-later"}, {}).loaded.config
-    settings = config.model_settings()
-    key = settings.api_key.get_secret_value() if settings.api_key else ""
-    assert (settings.model, settings.base_url, key) == ("openai/first", "http://first.example/v1", "sk-later")
+    later = {"HEADGATE_MODEL": "openai/other", "HEADGATE_BASE_URL": "http://first.example/v1"}
+    settings = unpin(stored, {**later, "HEADGATE_API_KEY": "sk-later"}, {}).loaded.config.model_settings()
+    assert (settings.model, settings.base_url) == ("openai/first", "http://first.example/v1")
+    assert key_of(settings) == "sk-later"
+
+
+SERVER_B = {"HEADGATE_BASE_URL": "https://b.example/v1"}
+KEYS_OF_A = {"HEADGATE_API_KEY": "sk-a", "OPENAI_API_KEY": "sk-a-too"}
+
+
+@pytest.mark.parametrize(
+    "server_a", [{}, {"HEADGATE_BASE_URL": "https://a.example/v1"}, {"HEADGATE_BASE_URL": "nonsense"}]
+)
+def test_a_key_in_the_environment_goes_only_where_that_environment_sends_it(
+    place: Place, server_a: dict[str, str]
+) -> None:
+    place.user.unlink()
+    stored = place.pin(**SERVER_B, HEADGATE_API_KEY="sk-b")
+    with pytest.raises(ConfigError) as caught:
+        unpin(stored, {**KEYS_OF_A, **server_a}, {})
+    assert str(caught.value) == (
+        "HEADGATE_API_KEY is not sent to https://b.example/v1, which the task was submitted for, because "
+        "this process's environment chooses another server: resume the task in a shell whose environment "
+        "chooses that one."
+    )
+    settings = unpin(stored, {**KEYS_OF_A, **SERVER_B}, {}).loaded.config.model_settings()
+    assert (settings.base_url, key_of(settings)) == ("https://b.example/v1", "sk-a")
+    # A server that needed no key when the task was submitted needs none now.
+    settings = unpin(place.pin(**SERVER_B), {**KEYS_OF_A, **server_a}, {}).loaded.config.model_settings()
+    assert (settings.base_url, key_of(settings)) == ("https://b.example/v1", "")
+
+
+def test_the_provider_s_own_key_goes_to_the_provider_and_another_server_s_key_does_not(place: Place) -> None:
+    place.user.unlink()
+    stored = place.pin(OPENAI_API_KEY="sk-b")
+    settings = unpin(stored, {**KEYS_OF_A, **SERVER_B}, {}).loaded.config.model_settings()
+    assert (settings.base_url, key_of(settings)) == (None, "sk-a-too")
+    settings = unpin(stored, KEYS_OF_A, {}).loaded.config.model_settings()
+    assert (settings.base_url, key_of(settings)) == (None, "sk-a")
+
+
+def test_a_key_goes_to_the_server_that_an_option_or_a_file_names(place: Place) -> None:
+    flags = {"base_url": "https://flag.example/v1"}
+    settings = unpin(place.pin(), KEYS_OF_A, flags).loaded.config.model_settings()
+    assert (settings.base_url, key_of(settings)) == ("https://flag.example/v1", "sk-a")
+    settings = unpin(place.pin(), KEYS_OF_A, {}).loaded.config.model_settings()
+    assert (settings.base_url, key_of(settings)) == ("http://mine.example/v1", "sk-a")
+
+
+def test_the_file_s_key_is_used_where_the_environment_s_is_withheld(place: Place) -> None:
+    mine = {"HEADGATE_BASE_URL": "http://mine.example/v1", "HEADGATE_API_KEY": "sk-b"}
+    elsewhere = {**KEYS_OF_A, "HEADGATE_BASE_URL": "https://a.example/v1"}
+    settings = unpin(place.pin(**mine), elsewhere, {}).loaded.config.model_settings()
+    assert (settings.base_url, key_of(settings)) == ("http://mine.example/v1", "sk-of-the-user")
+
+
+def test_the_models_of_stages_get_no_key_for_another_server_either(place: Place) -> None:
+    place.user.unlink()
+    flow = Flow(name="own", stages=(Stage(id="a", prompt="Do it.", model="openai/small"),))
+    environ = {"HEADGATE_MODEL": "anthropic/big", "OPENAI_BASE_URL": "https://b.example/v1"}
+    stored = pin(place.load(**environ), flow, place.repo, environ)
+    config = unpin(stored, KEYS_OF_A, {}).loaded.config
+    assert key_of(config.model_settings("openai/small")) == ""
+    config = unpin(stored, {**KEYS_OF_A, "OPENAI_BASE_URL": "https://b.example/v1"}, {}).loaded.config
+    assert key_of(config.model_settings("openai/small")) == "sk-a-too"
 
 
 def test_files_are_not_read_again_where_they_hold_no_key(place: Place) -> None:
