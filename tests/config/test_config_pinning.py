@@ -39,7 +39,7 @@ class Place:
         return load_config(self.repo, environ=environ, flags={}, user_file=self.user)
 
     def pin(self, **environ: str) -> str:
-        return pin(self.load(**environ), FLOW, self.repo, environ)
+        return pin(self.load(**environ), FLOW, environ)
 
 
 @pytest.fixture
@@ -64,9 +64,34 @@ def test_what_comes_out_is_what_went_in(place: Place) -> None:
 def test_no_key_is_stored(place: Place) -> None:
     stored = place.pin(HEADGATE_API_KEY="sk-env", OPENAI_API_KEY="sk-env", ANTHROPIC_API_KEY="sk-env")
     assert "sk-" not in stored
-    assert "tok-1" not in stored
-    # What the repository's own file says is no secret, and is kept for the task.
-    assert ("org-1" in stored, '"think":false' in stored) == (True, True)
+    assert [word for word in ("tok-1", "org-1", "think") if word in stored] == []
+
+
+@pytest.mark.parametrize("name", ["HEADGATE_BASE_URL", "OPENAI_BASE_URL"])
+def test_a_password_in_an_address_of_the_environment_is_refused(place: Place, name: str) -> None:
+    loaded = place.load(HEADGATE_MODEL="script:a.yaml")
+    with pytest.raises(ConfigError) as caught:
+        pin(loaded, FLOW, {"HEADGATE_MODEL": "script:a.yaml", name: "https://user:hunter2@b.example/v1"})
+    assert str(caught.value) == f"{name} must hold no user name or password; use api_key or headers."
+
+
+def test_a_password_in_an_address_of_a_file_or_an_option_is_refused(place: Place) -> None:
+    (place.repo / "agent.yaml").write_text(
+        "models: {a: {model: openai/x, base_url: 'http://u:hunter2@b/v1'}}"
+    )
+    with pytest.raises(ConfigError, match=r"base_url in agent\.yaml must hold no user name or password"):
+        place.pin()
+    flags = {"base_url": "http://u:hunter2@b/v1"}
+    with pytest.raises(ConfigError, match="option --base-url must hold no user name or password"):
+        load_config(place.repo, environ={}, flags=flags, user_file=place.user)
+
+
+def test_only_the_settings_that_were_withheld_are_read_again(place: Place) -> None:
+    stored = place.pin()
+    added = "api_key: sk-cheap, extra_body: {added: later}"
+    place.user.write_text(USER.replace("api_key: sk-cheap", added).replace("tok-1", "tok-2"))
+    settings = unpin(stored, {}, {}).loaded.config.model_settings("cheap")
+    assert (settings.headers, settings.extra_body) == ({"X-Token": "tok-2"}, {})
 
 
 def key_of(settings: ModelSettings) -> str:
@@ -135,7 +160,7 @@ def test_the_models_of_stages_get_no_key_for_another_server_either(place: Place)
     place.user.unlink()
     flow = Flow(name="own", stages=(Stage(id="a", prompt="Do it.", model="openai/small"),))
     environ = {"HEADGATE_MODEL": "anthropic/big", "OPENAI_BASE_URL": "https://b.example/v1"}
-    stored = pin(place.load(**environ), flow, place.repo, environ)
+    stored = pin(place.load(**environ), flow, environ)
     config = unpin(stored, KEYS_OF_A, {}).loaded.config
     assert key_of(config.model_settings("openai/small")) == ""
     config = unpin(stored, {**KEYS_OF_A, "OPENAI_BASE_URL": "https://b.example/v1"}, {}).loaded.config

@@ -19,6 +19,7 @@ from headgate.config.endpoint import (
     address_problem,
     choose_endpoint,
     env_value,
+    has_login,
     ollama_address,
 )
 from headgate.config.places import Place
@@ -81,6 +82,10 @@ def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping
     for name, value in given.items():
         if not str(value).strip():
             raise ConfigError(f"The option {FLAGS[name]} needs a value.")
+        if name == "base_url" and has_login(str(value)):
+            raise ConfigError(
+                "The option --base-url must hold no user name or password; use api_key or headers."
+            )
     merged |= given
     if flags.get("package") is not None:
         merged["monorepo"] = {"package": flags["package"]}

@@ -1,8 +1,8 @@
 """What a task is submitted with: the files as they were read, the environment's choices, and its flow.
 
 It is stored with the task, so that no file of the configuration is read again when the task's turn comes.
-API keys are never stored. Nor are headers and request fields from files outside the repository, since they
-may hold keys. They are read again from where they were, and only for the server they were written for.
+API keys are never stored. Nor are headers and request fields, since they may hold keys. They are read again
+from where they were, and only for the server they were written for.
 A key in the environment goes only to a server that the environment of the same process chooses.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from headgate.config.endpoint import KEY_VARIABLES, Layer, env_value, show_address
+from headgate.config.endpoint import KEY_VARIABLES, Layer, env_value, has_login, show_address
 from headgate.config.load import Loaded, assemble
 from headgate.config.schema import provider_of
 from headgate.config.yamlfile import Document, read_yaml
@@ -38,8 +38,8 @@ class PinnedFile(_Stored):
     path: str
     by_repository: bool
     data: dict[str, Any]
-    withheld: tuple[str, ...] = ()
-    """The models whose keys and the like are still in the file; an empty name is the file's own top level."""
+    withheld: dict[str, tuple[str, ...]] = {}
+    """The settings of each model that are only in the file; an empty name is the file's own top level."""
 
 
 class Pin(_Stored):
@@ -60,10 +60,13 @@ class Settled:
     flow: Flow
 
 
-def pin(loaded: Loaded, flow: Flow, repo: Path, environ: Mapping[str, str]) -> str:
+def pin(loaded: Loaded, flow: Flow, environ: Mapping[str, str]) -> str:
     """What a task is submitted with, as text that can be stored."""
-    files = tuple(_pin_file(layer, repo) for layer in loaded.layers)
     chosen = {name: value for name in CHOICES if (value := env_value(environ, name))}
+    for name, value in chosen.items():
+        if name != "HEADGATE_MODEL":
+            _check_address(name, value)
+    files = tuple(_pin_file(layer) for layer in loaded.layers)
     stored = Pin(
         files=files, environ=chosen, uses_env_keys=bool(_sent_keys(loaded, flow, environ)), flow=flow
     )
@@ -143,21 +146,30 @@ def _models(loaded: Loaded, flow: Flow) -> Iterator[ModelSettings]:
             yield loaded.config.model_settings(model)
 
 
-def _pin_file(layer: Layer, repo: Path) -> PinnedFile:
-    inside = layer.path.resolve().is_relative_to(repo.resolve())
-    secret = _SECRET[:1] if inside else _SECRET
-    data, withheld = _without(layer.document.data, secret), []
-    if data != layer.document.data:
-        withheld.append("")
-    if models := data.get("models"):
-        data["models"] = {name: _without(entry, secret) for name, entry in models.items()}
-        withheld += [name for name, entry in models.items() if entry != data["models"][name]]
+def _check_address(name: str, text: str) -> None:
+    if has_login(text):
+        raise ConfigError(f"{name} must hold no user name or password; use api_key or headers.")
+
+
+def _pin_file(layer: Layer) -> PinnedFile:
+    data = {**layer.document.data}
+    entries = {"": data, **data.get("models", {})}
+    for entry in entries.values():
+        _check_address(f"The setting base_url in {layer.document.name}", str(entry.get("base_url", "")))
+    withheld = {
+        model: tuple(name for name in _SECRET if name in entry)
+        for model, entry in entries.items()
+        if any(name in entry for name in _SECRET)
+    }
+    data = _without(data, _SECRET)
+    if "models" in data:
+        data["models"] = {name: _without(entry, _SECRET) for name, entry in data["models"].items()}
     return PinnedFile(
         name=layer.document.name,
         path=str(layer.path.absolute()),
         by_repository=layer.by_repository,
         data=data,
-        withheld=tuple(withheld),
+        withheld=withheld,
     )
 
 
@@ -185,7 +197,7 @@ def _withheld(file: PinnedFile, model: str, now: Mapping[str, Any]) -> dict[str,
             f"{file.name} says something else about {which} than when the task was submitted, and its key is "
             "not stored: submit the task again."
         )
-    return {name: after[name] for name in _SECRET if name in after and name not in before}
+    return {name: after[name] for name in file.withheld[model] if name in after}
 
 
 def _entry(data: Mapping[str, Any], model: str) -> Mapping[str, Any]:

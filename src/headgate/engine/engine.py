@@ -128,7 +128,7 @@ class Engine:
         return self.store.add_task(
             lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=constraints, **fields),
             self.now(),
-            pin(loaded, flow, self.repo, os.environ),
+            pin(loaded, flow, os.environ),
         )
 
     def describe_boundaries(self, task: Task) -> tuple[str, ...]:
