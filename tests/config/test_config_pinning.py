@@ -67,7 +67,7 @@ def test_no_key_is_stored(place: Place) -> None:
     assert [word for word in ("tok-1", "org-1", "think") if word in stored] == []
 
 
-@pytest.mark.parametrize("name", ["HEADGATE_BASE_URL", "OPENAI_BASE_URL"])
+@pytest.mark.parametrize("name", ["HEADGATE_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST"])
 def test_a_password_in_an_address_of_the_environment_is_refused(place: Place, name: str) -> None:
     loaded = place.load(HEADGATE_MODEL="script:a.yaml")
     with pytest.raises(ConfigError) as caught:
@@ -154,6 +154,17 @@ def test_the_file_s_key_is_used_where_the_environment_s_is_withheld(place: Place
     elsewhere = {**KEYS_OF_A, "HEADGATE_BASE_URL": "https://a.example/v1"}
     settings = unpin(place.pin(**mine), elsewhere, {}).loaded.config.model_settings()
     assert (settings.base_url, key_of(settings)) == ("http://mine.example/v1", "sk-of-the-user")
+
+
+def test_the_host_of_ollama_is_the_one_of_the_submission(place: Place) -> None:
+    place.user.unlink()
+    (place.repo / "agent.yaml").write_text("model: ollama/m\n")
+    stored = place.pin(OLLAMA_HOST="first.example:11434")
+    for later in ({}, {"OLLAMA_HOST": "other.example:11434", "OLLAMA_API_KEY": "sk-other"}):
+        settings = unpin(stored, later, {}).loaded.config.model_settings()
+        assert (settings.base_url, key_of(settings)) == ("http://first.example:11434", "")
+    settings = unpin(place.pin(), {"OLLAMA_HOST": "other.example:11434"}, {}).loaded.config.model_settings()
+    assert settings.base_url is None
 
 
 def test_the_models_of_stages_get_no_key_for_another_server_either(place: Place) -> None:

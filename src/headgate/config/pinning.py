@@ -22,7 +22,7 @@ from headgate.core.flow import Flow
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
 
-CHOICES = ("HEADGATE_MODEL", "HEADGATE_BASE_URL", "OPENAI_BASE_URL")
+CHOICES = ("HEADGATE_MODEL", "HEADGATE_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST")
 """Environment variables that are part of what a task is submitted with."""
 _SECRET = ("api_key", "headers", "extra_body")
 
