@@ -241,6 +241,28 @@ def test_which_files_configure_headgate(place: Place) -> None:
     assert config_files(place.repo, place.load()) == ()
 
 
+def test_the_user_s_own_file_is_protected_where_it_is_in_the_repository(place: Place) -> None:
+    place.user = place.repo / ".config" / "headgate" / "config.yaml"
+    place.user.parent.mkdir(parents=True)
+    place.user.write_text(USER)
+    assert protected(place, "{}\n") == {".config/headgate/config.yaml"}
+
+
+def test_the_user_s_own_file_cannot_open_the_configuration_to_tasks(place: Place) -> None:
+    place.user.write_text("allow_config_edits: true\n")
+    with pytest.raises(ConfigError) as caught:
+        place.load()
+    assert str(caught.value) == (
+        f"{place.user}, line 1: allow_config_edits belongs in the repository's agent.yaml or a file given "
+        "with --config: remove it here."
+    )
+    other = place.repo / "other.yaml"
+    other.write_text("allow_config_edits: true\n")
+    place.user.unlink()
+    loaded = load_config(place.repo, config_file=other, environ={}, flags={}, user_file=place.user)
+    assert config_files(place.repo, loaded, config=str(other)) == ()
+
+
 def test_another_configuration_file_leaves_the_repository_s_own_protected(place: Place) -> None:
     (place.repo / "agent.yaml").write_text("flow: own.yaml\n")
     other = place.repo / "ci" / "other.yaml"
