@@ -1,6 +1,8 @@
 """What a task is submitted with holds for it, whatever becomes of the files while it waits."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +197,16 @@ async def test_a_task_goes_on_although_the_configuration_is_broken_now(repo: Pat
     (repo / "agent.yaml").write_text("modle: x\n")
     code, out, err = await call(repo, "run", "--resume", "t1", "--json")
     assert (code, json.loads(out.splitlines()[-1])["state"]) == (0, "SUCCESS"), err
+
+
+@pytest.mark.parametrize("state", ["QUEUED", "RUNNING"])
+async def test_a_task_of_a_version_that_stored_no_configuration_uses_the_present_one(
+    queue_repo: Path, state: str
+) -> None:
+    await submit(queue_repo, "one", "--model", "script:victim.yaml")
+    with closing(sqlite3.connect(queue_repo / ".headgate" / "headgate.db")) as db, db:
+        place = "place" if state == "QUEUED" else "NULL"
+        db.execute(f"UPDATE tasks SET pin = NULL, state = ?, place = {place}", (state,))
+    assert await drain(queue_repo) == {"t1": "SUCCESS"}
+    told = await report(queue_repo, "t1")
+    assert (told["verified"], told["verify_loops"], told["flow"]) == (True, 1, "own")

@@ -64,7 +64,7 @@ class Refusing:
         raise ModelError("no such model")
 
 
-@pytest.mark.parametrize("case", ["cancel", "refusing", "no model", "no pin"])
+@pytest.mark.parametrize("case", ["cancel", "refusing", "no model", "unreadable pin"])
 async def test_a_command_that_outlived_a_crash_is_ended_and_what_it_did_is_undone(
     tmp_path: Path, case: str
 ) -> None:
@@ -77,8 +77,8 @@ async def test_a_command_that_outlived_a_crash_is_ended_and_what_it_did_is_undon
     models = {None: Refusing()} if case == "refusing" else {}
     if case == "no model":
         (repo / "script.yaml").unlink()
-    if case == "no pin":
-        set_pin(repo, "")
+    if case == "unreadable pin":
+        set_pin(repo, "{}")
     engine = Engine.open(repo, models=models)
     if case == "cancel":
         assert engine.cancel("t1") == "asked"
@@ -134,7 +134,7 @@ async def test_a_proposal_outlives_what_keeps_it_from_being_applied(tmp_path: Pa
     engine = await propose(repo)
     proposed = engine.diff("t1")
     (repo / "mine.txt").write_text("the user's own\n")
-    pin = set_pin(repo, "")
+    pin = set_pin(repo, "{}")
     report = await engine.run(await engine.apply("t1"))
     assert (report.state, report.reason, report.conflicts) == ("PROPOSED", "environment", ())
     assert ("cannot read it" in report.summary, report.files_changed) == (True, ("new.txt",))

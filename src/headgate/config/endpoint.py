@@ -77,6 +77,11 @@ def show_address(text: str) -> str:
     return re.sub(r"//[^/]*@", "//...@", text)
 
 
+def has_login(text: str) -> bool:
+    """Whether an address holds a user name or a password."""
+    return re.match(r"([^/]*//)?[^/?#]*@", text) is not None
+
+
 def _split(text: str) -> SplitResult | None:
     try:
         parts = urlsplit(text)

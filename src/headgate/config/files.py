@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.config.flows import builtin_flows
-from headgate.config.load import CONFIG_NAMES, Loaded
+from headgate.config.load import CONFIG_NAMES, Loaded, user_config_path
 from headgate.config.stages import FLOW_SUFFIXES, expand_stages
 from headgate.config.yamlfile import read_yaml
 from headgate.errors import ConfigError
@@ -24,7 +24,8 @@ def config_files(
     if loaded.config.allow_config_edits:
         return ()
     root = Path(os.path.realpath(repo))
-    named = [*CONFIG_NAMES, *([config] if config else []), *_flow_files(flow)]
+    own = [str(user_config_path()), *(str(layer.path) for layer in loaded.layers)]
+    named = [*CONFIG_NAMES, *own, *([config] if config else []), *_flow_files(flow)]
     for document in loaded.documents:
         named += _flow_files(document.data.get("flow"))
     if config:

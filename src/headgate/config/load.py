@@ -19,6 +19,7 @@ from headgate.config.endpoint import (
     address_problem,
     choose_endpoint,
     env_value,
+    has_login,
     ollama_address,
 )
 from headgate.config.places import Place
@@ -81,6 +82,10 @@ def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping
     for name, value in given.items():
         if not str(value).strip():
             raise ConfigError(f"The option {FLAGS[name]} needs a value.")
+        if name == "base_url" and has_login(str(value)):
+            raise ConfigError(
+                "The option --base-url must hold no user name or password; use api_key or headers."
+            )
     merged |= given
     if flags.get("package") is not None:
         merged["monorepo"] = {"package": flags["package"]}
@@ -111,7 +116,14 @@ def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, A
 def _read_layers(repo: Path, config_file: Path | None, user_file: Path) -> list[Layer]:
     layers: list[Layer] = []
     if _present(user_file):
-        layers.append(Layer(_read(user_file, str(user_file)), False, user_file))
+        document = _read(user_file, str(user_file))
+        if document.data.get("allow_config_edits"):  # a command of a task can write this file
+            raise document.error(
+                ("allow_config_edits",),
+                "allow_config_edits belongs in the repository's agent.yaml or a file given with --config: "
+                "remove it here.",
+            )
+        layers.append(Layer(document, False, user_file))
     if config_file is not None:
         layers.append(Layer(_read(config_file, str(config_file)), False, config_file))
         return layers

@@ -1,25 +1,28 @@
 """What a task is submitted with: the files as they were read, the environment's choices, and its flow.
 
 It is stored with the task, so that no file of the configuration is read again when the task's turn comes.
-API keys are never stored. Nor are headers and request fields from files outside the repository, since they
-may hold keys. They are read again from where they were, and only for the server they were written for.
+API keys are never stored. Nor are headers and request fields, since they may hold keys. They are read again
+from where they were, and only for the server they were written for.
+A key in the environment goes only to a server that the environment of the same process chooses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from headgate.config.endpoint import Layer, env_value
+from headgate.config.endpoint import KEY_VARIABLES, Layer, env_value, has_login, show_address
 from headgate.config.load import Loaded, assemble
 from headgate.config.schema import provider_of
 from headgate.config.yamlfile import Document, read_yaml
 from headgate.core.flow import Flow
+from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
 
-CHOICES = ("HEADGATE_MODEL", "HEADGATE_BASE_URL", "OPENAI_BASE_URL")
+CHOICES = ("HEADGATE_MODEL", "HEADGATE_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST")
 """Environment variables that are part of what a task is submitted with."""
 _SECRET = ("api_key", "headers", "extra_body")
 
@@ -35,8 +38,8 @@ class PinnedFile(_Stored):
     path: str
     by_repository: bool
     data: dict[str, Any]
-    withheld: tuple[str, ...] = ()
-    """The models whose keys and the like are still in the file; an empty name is the file's own top level."""
+    withheld: dict[str, tuple[str, ...]] = {}
+    """The settings of each model that are only in the file; an empty name is the file's own top level."""
 
 
 class Pin(_Stored):
@@ -44,6 +47,8 @@ class Pin(_Stored):
 
     files: tuple[PinnedFile, ...] = ()
     environ: dict[str, str] = {}
+    uses_env_keys: bool = False
+    """Whether a model of the flow got its key from the environment when the task was submitted."""
     flow: Flow
 
 
@@ -55,11 +60,17 @@ class Settled:
     flow: Flow
 
 
-def pin(loaded: Loaded, flow: Flow, repo: Path, environ: Mapping[str, str]) -> str:
+def pin(loaded: Loaded, flow: Flow, environ: Mapping[str, str]) -> str:
     """What a task is submitted with, as text that can be stored."""
-    files = tuple(_pin_file(layer, repo) for layer in loaded.layers)
     chosen = {name: value for name in CHOICES if (value := env_value(environ, name))}
-    return Pin(files=files, environ=chosen, flow=flow).model_dump_json(exclude_defaults=True)
+    for name, value in chosen.items():
+        if name != "HEADGATE_MODEL":
+            _check_address(name, value)
+    files = tuple(_pin_file(layer) for layer in loaded.layers)
+    stored = Pin(
+        files=files, environ=chosen, uses_env_keys=bool(_sent_keys(loaded, flow, environ)), flow=flow
+    )
+    return stored.model_dump_json(exclude_defaults=True)
 
 
 def unpin(text: str, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settled:
@@ -72,25 +83,93 @@ def unpin(text: str, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Se
             "submit the task again."
         ) from None
     layers = [_unpin_file(file) for file in stored.files]
-    others = {name: value for name, value in environ.items() if name not in CHOICES}
-    return Settled(assemble(layers, {**others, **stored.environ}, flags), stored.flow)
+    return Settled(_with_own_keys(stored, layers, environ, flags), stored.flow)
 
 
-def _pin_file(layer: Layer, repo: Path) -> PinnedFile:
-    inside = layer.path.resolve().is_relative_to(repo.resolve())
-    secret = _SECRET[:1] if inside else _SECRET
-    data, withheld = _without(layer.document.data, secret), []
-    if data != layer.document.data:
-        withheld.append("")
-    if models := data.get("models"):
-        data["models"] = {name: _without(entry, secret) for name, entry in models.items()}
-        withheld += [name for name, entry in models.items() if entry != data["models"][name]]
+def _with_own_keys(
+    stored: Pin, layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping[str, Any]
+) -> Loaded:
+    """The configuration with those of this process's keys that it would itself send to the same server.
+
+    ConfigError if the task needs a key from the environment and this process has one for another server.
+    """
+    own, withheld = dict(environ), set[tuple[str, str | None]]()
+    while True:
+        others = {name: value for name, value in own.items() if name not in CHOICES}
+        loaded = assemble(layers, {**others, **stored.environ}, flags)
+        sent = _sent_keys(loaded, stored.flow, own)
+        # The provider's own key may always go to the provider's own server.
+        sent = {(name, url) for name, url in sent if url is not None or name == "HEADGATE_API_KEY"}
+        if sent:
+            sent -= _keys_of_this_process(stored, layers, own, flags)
+        if not sent:
+            break
+        withheld |= sent
+        own = _without(own, tuple(name for name, _ in sent))
+    bare = {one.base_url for one in _models(loaded, stored.flow) if one.api_key is None}
+    missing = sorted(((name, url) for name, url in withheld if url in bare), key=str)
+    if missing and stored.uses_env_keys:
+        name, url = missing[0]
+        server = show_address(url) if url else "the provider's own server"
+        raise ConfigError(
+            f"{name} is not sent to {server}, which the task was submitted for, because this process's "
+            "environment chooses another server: resume the task in a shell whose environment chooses "
+            "that one."
+        )
+    return loaded
+
+
+def _keys_of_this_process(
+    stored: Pin, layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping[str, Any]
+) -> set[tuple[str, str | None]]:
+    """Where this process would send its keys if the same task, with the same model, were submitted here."""
+    model = {"HEADGATE_MODEL": stored.environ.get("HEADGATE_MODEL", "")}
+    try:
+        return _sent_keys(assemble(layers, {**environ, **model}, flags), stored.flow, environ)
+    except ConfigError:  # its own choices make no configuration, so they choose no server either
+        return set()
+
+
+def _sent_keys(loaded: Loaded, flow: Flow, environ: Mapping[str, str]) -> set[tuple[str, str | None]]:
+    """The variables whose keys the flow's models get, each with the server's address (None: the default)."""
+    found: set[tuple[str, str | None]] = set()
+    for settings in _models(loaded, flow):
+        key = settings.api_key.get_secret_value() if settings.api_key else ""
+        names = [name for name in KEY_VARIABLES if key and env_value(environ, name) == key]
+        found |= {(name, settings.base_url) for name in names}
+    return found
+
+
+def _models(loaded: Loaded, flow: Flow) -> Iterator[ModelSettings]:
+    for model in {None, *(stage.model for stage in (*flow.stages, flow.replan))}:
+        with suppress(ConfigError):  # opening the model says what is wrong with it
+            yield loaded.config.model_settings(model)
+
+
+def _check_address(name: str, text: str) -> None:
+    if has_login(text):
+        raise ConfigError(f"{name} must hold no user name or password; use api_key or headers.")
+
+
+def _pin_file(layer: Layer) -> PinnedFile:
+    data = {**layer.document.data}
+    entries = {"": data, **data.get("models", {})}
+    for entry in entries.values():
+        _check_address(f"The setting base_url in {layer.document.name}", str(entry.get("base_url", "")))
+    withheld = {
+        model: tuple(name for name in _SECRET if name in entry)
+        for model, entry in entries.items()
+        if any(name in entry for name in _SECRET)
+    }
+    data = _without(data, _SECRET)
+    if "models" in data:
+        data["models"] = {name: _without(entry, _SECRET) for name, entry in data["models"].items()}
     return PinnedFile(
         name=layer.document.name,
         path=str(layer.path.absolute()),
         by_repository=layer.by_repository,
         data=data,
-        withheld=tuple(withheld),
+        withheld=withheld,
     )
 
 
@@ -118,7 +197,7 @@ def _withheld(file: PinnedFile, model: str, now: Mapping[str, Any]) -> dict[str,
             f"{file.name} has changed {which} since the task was submitted, and the key is "
             "not stored: submit the task again."
         )
-    return {name: after[name] for name in _SECRET if name in after and name not in before}
+    return {name: after[name] for name in file.withheld[model] if name in after}
 
 
 def _entry(data: Mapping[str, Any], model: str) -> Mapping[str, Any]:

@@ -128,7 +128,7 @@ class Engine:
         return self.store.add_task(
             lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=constraints, **fields),
             self.now(),
-            pin(loaded, flow, self.repo, os.environ),
+            pin(loaded, flow, os.environ),
         )
 
     def describe_boundaries(self, task: Task) -> tuple[str, ...]:
@@ -343,8 +343,17 @@ class Engine:
                 self.folder.write_report(build_report(state), state)
 
     def _settle(self, task: Task) -> Settled:
-        """What a task was submitted with, and this process's keys."""
-        settled = unpin(self.store.pin(task.id), os.environ, _flags(task))
+        """What a task was submitted with, and this process's keys.
+
+        Versions before this one stored no configuration: their tasks use the present one.
+        """
+        stored = self.store.pin(task.id)
+        if not stored:
+            loaded = self.configure(task)
+            begun = fold(self.store.events(task.id)).flow
+            request = parse_task_text(task.text).request
+            return Settled(loaded, begun or choose_flow(loaded, task, self.folder, request))
+        settled = unpin(stored, os.environ, _flags(task))
         return replace(settled, loaded=self.loaded) if self.loaded else settled
 
     async def _execute(self, task: Task, bus: Bus) -> Exception | None:
