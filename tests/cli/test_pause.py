@@ -57,6 +57,27 @@ async def test_one_outage_pauses_the_queue(repo: Path) -> None:
     assert [report["task_id"] for report in reports(repo)] == ["t1", "t2", "t3", "t4", "t5"]
 
 
+async def test_a_new_task_does_not_start_a_paused_queue(repo: Path) -> None:
+    make(repo)
+    for number in (1, 2, 3):
+        await call(repo, "submit", "--no-start", f"task {number}")
+    await call(repo, "submit", "--resume", "t1")
+    await until(lambda: states(repo)["t1"] == "INFRA_ERROR" and is_idle(repo))
+    before = states(repo)
+    for number in (4, 5):
+        code, out, err = await call(repo, "submit", f"task {number}")
+        assert (code, out) == (0, f"t{number}\n")
+        assert err.startswith("The queue is paused: t1 ended INFRA_ERROR: Nothing listens"), err
+        assert "headgate submit --resume t2 goes on with the queue" in err
+        assert is_idle(repo)
+    assert states(repo) == {**before, "t4": "QUEUED", "t5": "QUEUED"}
+
+    (repo / "script.yaml").write_text(UP)
+    assert await call(repo, "submit", "--resume", "t2") == (0, "t2\n", "")
+    ends = {"t1": "INFRA_ERROR", **{f"t{number}": "SUCCESS" for number in (2, 3, 4, 5)}}
+    await until(lambda: states(repo) == ends and is_idle(repo))
+
+
 async def test_a_run_whose_own_task_fails_leaves_the_queue_alone(repo: Path) -> None:
     make(repo)
     (repo / "gate.yaml").write_text("- {text: Done., delay: 600}\n")

@@ -4,7 +4,7 @@ from functools import partial
 
 import click
 
-from headgate.cli.live import say
+from headgate.cli.live import printable, say
 from headgate.cli.submission import Submission, resume_option, submission_options
 from headgate.cli.work import start_worker
 from headgate.engine.engine import Engine
@@ -14,7 +14,7 @@ from headgate.errors import ConfigError
 @click.command("submit")
 @submission_options
 @resume_option
-@click.option("--no-start", is_flag=True, help="Only queue it: the next run, or submit, starts the work.")
+@click.option("--no-start", is_flag=True, help="Only queue it: the next run or submit starts the work.")
 def command(submission: Submission, resume: str | None, no_start: bool) -> None:
     """Queue a task and return at once.
 
@@ -23,8 +23,9 @@ def command(submission: Submission, resume: str | None, no_start: bool) -> None:
     now: later changes to their files have no effect on this task.
 
     If the environment fails a task, such as a model server that is down, the queue is paused and the tasks
-    behind it stay queued: headgate tasks says why. The next submit or run starts the queue again. With
-    --resume ID that needs no new task: ID is a queued one, or the one that failed.
+    behind it stay queued: headgate tasks says why. A task that is submitted then stays
+    queued, too. To continue, use submit --resume ID, with the ID of a queued task or of the one that failed,
+    or headgate run.
     """
     submission.check_text("submit", resume)
     engine = Engine.open(submission.root, start_worker=partial(start_worker, submission.root))
@@ -38,6 +39,8 @@ def command(submission: Submission, resume: str | None, no_start: bool) -> None:
             click.echo(f"Task {task.id} works on the package {task.package}.", err=True)
         say(task.id)
         if not no_start:
-            engine.wake_worker()
+            pause = engine.wake_worker(try_again=resume is not None)
+            if pause:
+                click.echo(printable(pause.sentence()), err=True)
     finally:
         engine.store.close()

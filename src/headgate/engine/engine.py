@@ -31,7 +31,7 @@ from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.log import recall
 from headgate.engine.outfit import check_monorepo, task_boundaries
-from headgate.engine.pause import find_pause
+from headgate.engine.pause import Pause, find_pause
 from headgate.engine.queue import CancelOutcome
 from headgate.engine.store import Draft, Store
 from headgate.errors import ConfigError
@@ -259,9 +259,15 @@ class Engine:
             finally:
                 lock.release()
 
-    def wake_worker(self) -> None:
-        """Starts a worker unless some process is at work; that one sees what was queued."""
+    def wake_worker(self, *, try_again: bool = False) -> Pause | None:
+        """Starts a worker unless some process is at work; that one sees what was queued.
+
+        A paused queue stays paused, and the pause is returned, unless somebody asks to try again.
+        """
+        if not try_again and (pause := find_pause(self.store)):
+            return pause
         self._pass_on(FileLock(self.folder.lock))
+        return None
 
     async def drain(
         self, lock: FileLock | None = None, on_crash: Callable[[Exception], None] = lambda bug: None
