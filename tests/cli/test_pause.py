@@ -52,7 +52,8 @@ async def test_one_outage_pauses_the_queue(repo: Path) -> None:
     ends = {"t1": "INFRA_ERROR", "t2": "INFRA_ERROR", "t3": "SUCCESS", "t4": "SUCCESS", "t5": "SUCCESS"}
     await until(lambda: states(repo) == ends and is_idle(repo))
     shown = json.loads((await call(repo, "show", "t5", "--json"))[1])
-    assert (shown["resumes"], shown["text"]) == ("t1", "task 1\n\nCarefully.")
+    assert (shown["resumes"], shown["text"]) == ("t1", "task 1")
+    assert "Added for this attempt: Carefully." in (await call(repo, "show", "t5"))[1]
     assert "paused" not in (await call(repo, "tasks"))[1]
     assert [report["task_id"] for report in reports(repo)] == ["t1", "t2", "t3", "t4", "t5"]
 
