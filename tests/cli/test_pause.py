@@ -79,6 +79,27 @@ async def test_a_new_task_does_not_start_a_paused_queue(repo: Path) -> None:
     await until(lambda: states(repo) == ends and is_idle(repo))
 
 
+async def test_a_queued_task_that_is_resumed_takes_the_fixed_configuration(repo: Path) -> None:
+    make(repo)
+    steps = "verification: {steps: [{name: check, command: COMMAND}]}\n"
+    config = (repo / "agent.yaml").read_text() + steps
+    (repo / "agent.yaml").write_text(config.replace("COMMAND", "no-such-program"))
+    (repo / "script.yaml").write_text(UP)
+    for number in (1, 2):
+        await call(repo, "submit", "--no-start", f"task {number}")
+    code, _, err = await call(repo, "run", "--resume", "t1")
+    assert code == 3, err
+    assert states(repo) == {"t1": "INFRA_ERROR", "t2": "QUEUED"}
+    assert "headgate submit --resume t2" in (await call(repo, "tasks"))[1]
+
+    (repo / "agent.yaml").write_text("nonsense: 1\n")
+    code, _, err = await call(repo, "submit", "--resume", "t2")
+    assert (code, "nonsense" in err, states(repo)["t2"]) == (2, True, "QUEUED"), err
+    (repo / "agent.yaml").write_text(config.replace("COMMAND", "test 1"))
+    code, _, err = await call(repo, "run", "--resume", "t2")
+    assert (code, states(repo)["t2"]) == (0, "SUCCESS"), err
+
+
 async def test_a_run_whose_own_task_fails_leaves_the_queue_alone(repo: Path) -> None:
     make(repo)
     (repo / "gate.yaml").write_text("- {text: Done., delay: 600}\n")

@@ -37,9 +37,9 @@ def command(
     With --dry-run nothing is written and no command is run: the proposed changes are printed as a diff, for
     headgate apply or headgate abort.
 
-    With --resume ID no TEXT is needed. A task that was interrupted, or is queued, goes on. One that ended as
-    STUCK, INFRA_ERROR or CANCELLED is tried again: a new task starts with its report, and TEXT, if given, is
-    added to what was asked for.
+    With --resume ID no TEXT is needed. A task that was interrupted, or is queued, goes on; a queued one takes
+    the configuration as it is now. One that ended as STUCK, INFRA_ERROR or CANCELLED is tried again: a new
+    task starts with its report, and TEXT, if given, is added to what was asked for.
 
     If the environment fails a task that comes before this one, such as a model server that is down, the queue
     is paused: the task stays queued, and the exit code is 3.

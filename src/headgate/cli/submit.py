@@ -25,7 +25,7 @@ def command(submission: Submission, resume: str | None, no_start: bool) -> None:
     If the environment fails a task, such as a model server that is down, the queue is paused and the tasks
     behind it stay queued: headgate tasks says why. A task that is submitted then stays
     queued, too. To continue, use submit --resume ID, with the ID of a queued task or of the one that failed,
-    or headgate run.
+    or headgate run. A queued task that is named takes the configuration as it is then.
     """
     submission.check_text("submit", resume)
     engine = Engine.open(submission.root, start_worker=partial(start_worker, submission.root))
