@@ -52,9 +52,52 @@ async def test_one_outage_pauses_the_queue(repo: Path) -> None:
     ends = {"t1": "INFRA_ERROR", "t2": "INFRA_ERROR", "t3": "SUCCESS", "t4": "SUCCESS", "t5": "SUCCESS"}
     await until(lambda: states(repo) == ends and is_idle(repo))
     shown = json.loads((await call(repo, "show", "t5", "--json"))[1])
-    assert (shown["resumes"], shown["text"]) == ("t1", "task 1\n\nCarefully.")
+    assert (shown["resumes"], shown["text"]) == ("t1", "task 1")
+    assert "Added for this attempt: Carefully." in (await call(repo, "show", "t5"))[1]
     assert "paused" not in (await call(repo, "tasks"))[1]
     assert [report["task_id"] for report in reports(repo)] == ["t1", "t2", "t3", "t4", "t5"]
+
+
+async def test_a_new_task_does_not_start_a_paused_queue(repo: Path) -> None:
+    make(repo)
+    for number in (1, 2, 3):
+        await call(repo, "submit", "--no-start", f"task {number}")
+    await call(repo, "submit", "--resume", "t1")
+    await until(lambda: states(repo)["t1"] == "INFRA_ERROR" and is_idle(repo))
+    before = states(repo)
+    for number in (4, 5):
+        code, out, err = await call(repo, "submit", f"task {number}")
+        assert (code, out) == (0, f"t{number}\n")
+        assert err.startswith("The queue is paused: t1 ended INFRA_ERROR: Nothing listens"), err
+        assert "headgate submit --resume t2 goes on with the queue" in err
+        assert is_idle(repo)
+    assert states(repo) == {**before, "t4": "QUEUED", "t5": "QUEUED"}
+
+    (repo / "script.yaml").write_text(UP)
+    assert await call(repo, "submit", "--resume", "t2") == (0, "t2\n", "")
+    ends = {"t1": "INFRA_ERROR", **{f"t{number}": "SUCCESS" for number in (2, 3, 4, 5)}}
+    await until(lambda: states(repo) == ends and is_idle(repo))
+
+
+async def test_a_queued_task_that_is_resumed_takes_the_fixed_configuration(repo: Path) -> None:
+    make(repo)
+    steps = "verification: {steps: [{name: check, command: COMMAND}]}\n"
+    config = (repo / "agent.yaml").read_text() + steps
+    (repo / "agent.yaml").write_text(config.replace("COMMAND", "no-such-program"))
+    (repo / "script.yaml").write_text(UP)
+    for number in (1, 2):
+        await call(repo, "submit", "--no-start", f"task {number}")
+    code, _, err = await call(repo, "run", "--resume", "t1")
+    assert code == 3, err
+    assert states(repo) == {"t1": "INFRA_ERROR", "t2": "QUEUED"}
+    assert "headgate submit --resume t2" in (await call(repo, "tasks"))[1]
+
+    (repo / "agent.yaml").write_text("nonsense: 1\n")
+    code, _, err = await call(repo, "submit", "--resume", "t2")
+    assert (code, "nonsense" in err, states(repo)["t2"]) == (2, True, "QUEUED"), err
+    (repo / "agent.yaml").write_text(config.replace("COMMAND", "test 1"))
+    code, _, err = await call(repo, "run", "--resume", "t2")
+    assert (code, states(repo)["t2"]) == (0, "SUCCESS"), err
 
 
 async def test_a_run_whose_own_task_fails_leaves_the_queue_alone(repo: Path) -> None:

@@ -44,9 +44,9 @@ def command(
     With --dry-run Headgate writes no file and runs no command. It prints the proposed changes as a diff, for
     headgate apply or headgate abort.
 
-    With --resume ID no TEXT is needed. An interrupted or queued task continues. A task that ended as STUCK,
-    INFRA_ERROR or CANCELLED is tried again: a new task starts with its report, and TEXT, if given, is added
-    to the request.
+    With --resume ID no TEXT is needed. An interrupted or queued task continues; a queued one takes the
+    configuration as it is now. A task that ended as STUCK, INFRA_ERROR or CANCELLED is tried again: a new
+    task starts with its report, and TEXT, if given, is added to the request.
 
     If the environment fails an earlier task, for example because the model server is down, the queue is
     paused: this task stays queued, and the exit code is 3.

@@ -76,7 +76,7 @@ class Submission:
         )
         if (self.options.model_copy(update=same), self.constraints) != (Options(), Constraints()):
             raise ConfigError(f"Task {name} continues as submitted: leave out the other options.")
-        return row.task
+        return engine.pin_again(name) if row.state == "QUEUED" else row.task
 
 
 def describe_boundaries(engine: Engine, task: Task) -> Task:

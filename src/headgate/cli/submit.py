@@ -4,7 +4,7 @@ from functools import partial
 
 import click
 
-from headgate.cli.live import say
+from headgate.cli.live import printable, say
 from headgate.cli.submission import Submission, resume_option, submission_options
 from headgate.cli.work import start_worker
 from headgate.engine.engine import Engine
@@ -23,8 +23,9 @@ def command(submission: Submission, resume: str | None, no_start: bool) -> None:
     later changes to their files do not affect this task.
 
     If the environment fails a task, for example because the model server is down, the queue is paused and
-    later tasks stay queued; headgate tasks shows the reason. The next submit or run starts the queue again.
-    To start it without a new task, use --resume ID with a queued task or with the one that failed.
+    later tasks stay queued; headgate tasks shows the reason. A task that is submitted then stays queued, too.
+    To continue, use submit --resume ID with a queued task or with the one that failed, or headgate run. A
+    queued task that you name takes the configuration as it is now.
     """
     submission.check_text("submit", resume)
     engine = Engine.open(submission.root, start_worker=partial(start_worker, submission.root))
@@ -38,6 +39,8 @@ def command(submission: Submission, resume: str | None, no_start: bool) -> None:
             click.echo(f"Task {task.id} will work on the package {task.package}.", err=True)
         say(task.id)
         if not no_start:
-            engine.wake_worker()
+            pause = engine.wake_worker(try_again=resume is not None)
+            if pause:
+                click.echo(printable(pause.sentence()), err=True)
     finally:
         engine.store.close()

@@ -120,6 +120,11 @@ class Task(Options):
     """What the person added when the task was tried again."""
 
     @property
+    def options(self) -> Options:
+        """What was asked for besides the text."""
+        return Options.model_validate(self.model_dump(include=set(Options.model_fields)))
+
+    @property
     def request(self) -> str:
         """What is asked for: the text without its constraint sections, and what was added to it."""
         request = parse_task_text(self.text).request or self.goal

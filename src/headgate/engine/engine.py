@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from headgate.config.files import config_files
 from headgate.config.load import Loaded, load_config
@@ -31,7 +32,7 @@ from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.log import recall
 from headgate.engine.outfit import check_monorepo, task_boundaries
-from headgate.engine.pause import find_pause
+from headgate.engine.pause import Pause, find_pause
 from headgate.engine.queue import CancelOutcome
 from headgate.engine.store import Draft, Store
 from headgate.errors import ConfigError
@@ -115,21 +116,42 @@ class Engine:
                 " It has only sections; put the task above them." if stated.constraints.render() else ""
             )
             raise ConfigError(f"The task is empty: say in plain words what to do.{sections}")
+        found, stored = self._pin_now(options, stated.request)
+        fields = {**options.model_dump(), **found, "added": added}
+        return self.store.add_task(
+            lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=constraints, **fields),
+            self.now(),
+            stored,
+        )
+
+    def _pin_now(self, options: Options, request: str) -> tuple[dict[str, Any], str]:
+        """What the configuration says now: the fields of a task that depend on it, and the task's pin."""
         loaded = self.configure(options)
         package = check_monorepo(self.repo, loaded.config, "--package" if options.package else "")
-        flow = choose_flow(loaded, options, self.folder, stated.request)
+        flow = choose_flow(loaded, options, self.folder, request)
         for name in model_names(flow):
             if name not in self.models:
                 settings = loaded.config.model_settings(name)
                 check_model(settings, self.repo)
                 check_price(loaded, settings)
-        fields = {**options.model_dump(), "package": package, "added": added}
-        fields["config_files"] = config_files(self.repo, loaded, config=options.config, flow=options.flow)
-        return self.store.add_task(
-            lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=constraints, **fields),
-            self.now(),
-            pin(loaded, flow, os.environ),
-        )
+        files = config_files(self.repo, loaded, config=options.config, flow=options.flow)
+        return {"package": package, "config_files": files}, pin(loaded, flow, os.environ)
+
+    def pin_again(self, task_id: str) -> Task:
+        """Gives a queued task the configuration as it is now, as if it were submitted now.
+
+        A proposal that waits to be applied keeps the configuration that it was made with.
+        """
+        row = self.store.task(task_id)
+        if row is None:
+            raise ConfigError(f"Task {task_id} is gone.")
+        task = row.task
+        if row.state != "QUEUED" or row.applying:
+            return task
+        found, stored = self._pin_now(task.options, parse_task_text(task.text).request)
+        task = task.model_copy(update=found)
+        self.store.pin_again(task, stored)
+        return task
 
     def describe_boundaries(self, task: Task) -> tuple[str, ...]:
         """What the person who submitted a task should know about its boundaries: a line each."""
@@ -145,8 +167,7 @@ class Engine:
         if row is None or row.state not in RETRIED_STATES:
             raise ConfigError(f"Task {task_id} is {row.state if row else 'gone'}: there is nothing to retry.")
         given = options.model_dump(exclude_defaults=True)
-        before = Options.model_validate(row.task.model_dump(include=set(Options.model_fields)))
-        both = before.model_copy(update={**given, "resumes": row.task.id})
+        both = row.task.options.model_copy(update={**given, "resumes": row.task.id})
         words = parse_task_text(further)
         added = "\n".join(filter(None, (row.task.added, words.request)))
         return self._take_in(
@@ -259,9 +280,15 @@ class Engine:
             finally:
                 lock.release()
 
-    def wake_worker(self) -> None:
-        """Starts a worker unless some process is at work; that one sees what was queued."""
+    def wake_worker(self, *, try_again: bool = False) -> Pause | None:
+        """Starts a worker unless some process is at work; that one sees what was queued.
+
+        A paused queue stays paused, and the pause is returned, unless somebody asks to try again.
+        """
+        if not try_again and (pause := find_pause(self.store)):
+            return pause
         self._pass_on(FileLock(self.folder.lock))
+        return None
 
     async def drain(
         self, lock: FileLock | None = None, on_crash: Callable[[Exception], None] = lambda bug: None

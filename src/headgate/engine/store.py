@@ -116,6 +116,12 @@ class Store:
             db.execute("UPDATE tasks SET spec = ?, pin = ? WHERE n = ?", values)
         return task
 
+    def pin_again(self, task: Task, pin: str) -> None:
+        """Replaces a queued task's pin, and its fields; nothing changes if it has started since."""
+        values = (task.model_dump_json(), pin, _number(task.id))
+        with self._transaction() as db:
+            db.execute("UPDATE tasks SET spec = ?, pin = ? WHERE n = ? AND state = 'QUEUED'", values)
+
     def pin(self, task_id: str) -> str:
         """What a task was submitted with, as `config.pinning` wrote it; empty once the task has ended."""
         with store_errors(self.path):
