@@ -115,6 +115,8 @@ def test_which_flow_suits(
         ("Le total est faux", True),
         ("calc.py", True),
         ("Is the total right?", False),
+        ("Can you please add a discount parameter to total()?", False),
+        ("Could you fix the rounding?", True),
     ],
 )
 def test_only_a_goal_that_asks_for_something_new_is_ruled_out(goal: str, may_be_repaired: bool) -> None:

@@ -6,10 +6,7 @@ from headgate.core.flow import Checks
 from headgate.core.rules import Fail, Pass, Verdict
 from headgate.core.stagestate import StageState
 
-_IS_IT_A_QUESTION = (
-    "no file has been changed yet: make the change or, if the task only asks a question, call stage_done"
-    " again with the full answer as the summary"
-)
+_READ_AGAIN = "no file has been changed yet: read the task again, and do what it asks for"
 
 
 def check_activity(
@@ -43,7 +40,7 @@ def check_activity(
     if checks.plan_written and not stage.plan_written:
         return Fail("plan_written", 'write the plan first: call plan_tasks with action "create"')
     if checks.code_changed and not changed and question:
-        return Pass() if stage.refused_by["code_changed"] else Fail("code_changed", _IS_IT_A_QUESTION)
+        return Pass() if stage.refused_by["code_changed"] else Fail("code_changed", _READ_AGAIN)
     if checks.code_changed and not changed:
         return Fail("code_changed", "no file has been changed yet: make the change first")
     return Pass()

@@ -3,7 +3,7 @@
 import re
 
 from headgate.config.schema import Config
-from headgate.core.words import is_question
+from headgate.core.words import is_question, without_politeness
 
 SMALL = 4.0
 """Models up to so many billion parameters do better with one short question at a time than with tools."""
@@ -53,7 +53,7 @@ def _can_repair(config: Config) -> bool:
 
 def asks_for_something_new(goal: str) -> bool:
     """Whether a goal clearly asks for more than a repair, or is a question; in doubt it does not."""
-    return bool(_NEW.match(goal) or _WISH.search(goal)) or is_question(goal)
+    return bool(_NEW.match(without_politeness(goal)) or _WISH.search(goal)) or is_question(goal)
 
 
 def answers_shortly(model: str) -> bool:

@@ -21,6 +21,8 @@ SIGNALS = frozenset({"stage_done", "agent__task_status"})
 REAL = frozenset({"read", "write", "run"})
 """The categories of tools that get something done."""
 PLAN_TOOL = "plan_tasks"
+TALK = SIGNALS | {PLAN_TOOL, "think"}
+"""Tools that neither read, nor write, nor run anything."""
 REFUSED = {
     "code_changed": ("no file was changed", "without changing a file"),
     "files_read": ("too few files were read", "without reading enough files"),
@@ -102,6 +104,8 @@ class StageState:
     can_write: bool = False
     may_change: bool = False
     """It has tools that write or run commands, or asks for whole answers: files may change in it."""
+    can_act: bool = False
+    """It has tools that read, write or run: only then does an attempt without a successful call count."""
     stopped: bool = False
     unavailable: int = 0
     refused: bool = False
@@ -145,6 +149,7 @@ class StageState:
         """The tools that it was entered with; none at all where it asks for whole answers."""
         names = set(tools)
         self.can_write = bool(WRITERS & names)
+        self.can_act = bool(names - TALK)
         self.may_change = not names or bool(CHANGERS & names)
 
     def _begin_turn(self) -> None:
@@ -165,7 +170,7 @@ class StageState:
             attempts=self.tries,
             bad_replies=self._count_bad(),
             failed_turns=self._count_failed(),
-            idle=not self.succeeded,
+            idle=self.can_act and not self.succeeded,
             faults=describe_faults(self.faults),
             done=self.done is not None,
             verdict=self.verdict,

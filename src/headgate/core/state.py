@@ -200,8 +200,10 @@ class State:
                 self.answer = body.text
             case ev.StageEnded() as body:
                 self.notes[body.stage] = body.note
-                idle = stage is not None and not stage.succeeded and body.ending != "completed"
-                self.idle_attempts = self.idle_attempts + 1 if idle else 0
+                if stage is None or stage.succeeded or body.ending == "completed":
+                    self.idle_attempts = 0
+                else:
+                    self.idle_attempts += stage.can_act
                 if stage and stage.item:
                     status: ev.Status = "completed" if body.ending == "completed" else "failed"
                     self.plan = with_status(self.plan, stage.item, status)

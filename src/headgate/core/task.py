@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from headgate.core.sections import split_sections
+from headgate.core.words import is_question
 
 TaskState = Literal["QUEUED", "RUNNING", "PROPOSED", "SUCCESS", "STUCK", "CANCELLED", "INFRA_ERROR"]
 FINAL_STATES: frozenset[TaskState] = frozenset({"SUCCESS", "STUCK", "CANCELLED", "INFRA_ERROR"})
@@ -127,8 +128,17 @@ class Task(Options):
     @property
     def request(self) -> str:
         """What is asked for: the text without its constraint sections, and what was added to it."""
-        request = parse_task_text(self.text).request or self.goal
+        request = self._submitted
         return f"{request}\n\n{ADDED} {self.added}" if self.added else request
+
+    @property
+    def is_question(self) -> bool:
+        """Whether the submitted text is a question. Words that were added later do not make it one."""
+        return is_question(self._submitted)
+
+    @property
+    def _submitted(self) -> str:
+        return parse_task_text(self.text).request or self.goal
 
 
 class TaskText(NamedTuple):

@@ -14,7 +14,7 @@ from headgate.core.messages import clean_text
 from headgate.core.namedtests import find_tests
 from headgate.core.notes import bound_note
 from headgate.core.rules import Decision, Fail, Pass
-from headgate.core.words import is_question, path_words
+from headgate.core.words import path_words
 from headgate.errors import ToolError
 from headgate.host.workspace import show_path
 from headgate.run.job import Job, StageRun
@@ -54,7 +54,7 @@ async def try_exit(
     tests = await asyncio.to_thread(named_tests, run.job) if checks.named_tests else ()
     lacking = len(run.state.files_read) < checks.files_read
     readable = await asyncio.to_thread(count_readable, run.job, checks.files_read) if lacking else None
-    question = is_question(run.job.task.request)
+    question = run.job.task.is_question
     verdict = check_activity(checks, run.state, changed, named, tests, readable, question)
     if isinstance(verdict, Pass):
         if answer.strip() and _is_answer(run):
@@ -77,7 +77,7 @@ def _is_answer(run: StageRun) -> bool:
     """Whether what the model says at the end of this stage answers the task: the flow's last stage does."""
     stages, specs = run.job.stages(), [tool.spec for tool in run.job.tools.values()]
     writes = any(spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs)
-    return run.stage.id == stages[-1].id and (is_question(run.job.task.request) or not writes)
+    return run.stage.id == stages[-1].id and (run.job.task.is_question or not writes)
 
 
 def named_files(job: Job) -> tuple[str, ...]:

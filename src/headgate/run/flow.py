@@ -183,11 +183,17 @@ async def _after_failure(job: Job, fix: Stage) -> Decision | None:
 
 
 async def _verify(job: Job, fix: Stage | None) -> Decision | None:
-    """The flow's own checks; the decision if there are none, or if they cannot be run."""
-    if not job.flow.checks.verify or job.verifier is None:
+    """The flow's own checks; the decision if there are none to run, or if they cannot be run."""
+    if not job.flow.checks.verify or job.verifier is None or await _is_only_answered(job):
         return await _decide(job, fix, None)
     finding = await run_verification(job)
     if isinstance(finding.verdict, Broken):
         return await _decide(job, fix, finding.verdict)
     job.failure_message = finding.message
     return None
+
+
+async def _is_only_answered(job: Job) -> bool:
+    """Whether the task is a question that was answered without a changed file."""
+    answered = job.task.is_question and bool(job.state.answer)
+    return answered and not await job.tree.changed_files()
