@@ -111,6 +111,15 @@ SPELLINGS: list[tuple[str, set[str]]] = [
     ("$PWD", set(FILES)),
     ("the payment provider", set()),
     ("e.g. db/migrations", MIGRATIONS),
+    ("/**, !src/auth/**", set(FILES) - AUTH),
+    ("Stay out of src/auth", AUTH),
+    ("keep out of the auth module", AUTH),
+    ("Do not work inside src/auth", AUTH),
+    ("src/auth is restricted to the security team", AUTH),
+    ("src/auth is off limits to everyone", AUTH),
+    ("Keep everything in src/auth as it is", AUTH),
+    ("Leave src/auth alone", AUTH),
+    ("Keep in mind that db/migrations is the DBA's", MIGRATIONS),
     ("src/auth/login.py:12", AUTH),
 ]  # fmt: skip
 
@@ -145,6 +154,41 @@ def test_a_path_to_be_is_enforced_and_said_to_match_nothing_now(text: str, globs
     assert found.unmatched == (globs[-1],)
     assert found.problems() == (
         f'Boundary "{globs[-1]}" matches nothing now. It holds if such a file appears; check the spelling.',
+    )
+
+
+OPPOSITES = [
+    "Stay within src/auth",
+    "stay inside `src/auth`.",
+    "Changes limited to src/auth",
+    "Limit all changes to src/auth",
+    "restrict changes to src/auth",
+    "Confine your edits to src/auth",
+    "keep to src/billing",
+    "Keep your changes in src/auth",
+    "Stick to src/auth and src/billing",
+    "Do not leave src/auth",
+    "Don\u2019t leave src/auth.",
+    "only touch src/auth",
+    "src/auth only",
+    "Stay within the auth module",
+    "anything that is not in src/auth",
+    "You may change src/auth",
+    "Do not touch anything outside src/auth",
+    "Just edit src/auth",
+    "everything except src",
+    "nothing but src/auth",
+]
+
+
+@pytest.mark.parametrize("text", OPPOSITES)
+def test_words_that_allow_a_path_do_not_protect_it(text: str) -> None:
+    found = resolve_boundaries([text], FILES, ROOTS, present)
+    assert found.globs == ()
+    assert found.problems() == (
+        f'Boundary "{text}" is not enforced: it says where changes may go, or makes an exception, and only'
+        ' patterns can say that. Write "/**, !src/auth/**" to protect everything except src/auth,'
+        ' or "db/**, !db/seed.sql" to protect db except one file.',
     )
 
 

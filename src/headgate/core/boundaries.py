@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from headgate.core.boundaryexceptions import names_the_opposite, why_unenforced
 from headgate.core.boundarytext import (
     bare_words,
     looks_like_path,
@@ -16,7 +17,7 @@ from headgate.core.boundarytext import (
     within_root,
     without_notes,
 )
-from headgate.core.boundarywords import EXCEPTIONS, fits, plain_words, wanted_words, without_ending
+from headgate.core.boundarywords import fits, wanted_words, without_ending
 
 _GLOB = re.compile(r"[*?\[]")
 
@@ -30,7 +31,7 @@ class Resolved:
     resolved: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Words that are no pattern themselves, and the paths that they were taken to mean."""
     unenforced: tuple[str, ...] = ()
-    """Prose that names no path here."""
+    """Prose that names no path here, or that may mean the opposite of the paths it names."""
     unmatched: tuple[str, ...] = ()
     """Patterns that are enforced, but match nothing that exists."""
 
@@ -47,7 +48,7 @@ class Resolved:
 def boundary_problems(unenforced: Iterable[str], unmatched: Iterable[str]) -> tuple[str, ...]:
     """What people are told about boundaries that protect nothing now."""
     return (
-        *(f'Boundary "{text}" is not enforced: it names no path here.' for text in unenforced),
+        *(f'Boundary "{text}" is not enforced: {why_unenforced(text)}' for text in unenforced),
         *(
             f'Boundary "{text}" matches nothing now. It holds if such a file appears; check the spelling.'
             for text in unmatched
@@ -157,8 +158,7 @@ def _resolve_text(text: str, placed: str, names: _Names, found: _Found) -> None:
         found.add_pattern(_as_pattern(whole, names))
         return
     parts = [_clean(part, names) for part in split_list(whole)]
-    prose = " ".join(part for part in parts if not _is_one_word(part) and not names.has(part))
-    if not EXCEPTIONS.isdisjoint(plain_words(prose)):
+    if any(names_the_opposite(part) for part in parts if not names.has(part)):
         found.unenforced[text] = None
         return
     spelled = {part: _spelled(part, names) for part in parts}
