@@ -25,6 +25,34 @@ _RESTRICTIONS = re.compile(
     r"|\baside from\b|\bwith the exception of\b"
 )
 
+_EXCEPT = re.compile(
+    r"[,;]?\s+(?:except(?:ing)?(?:\s+for)?|excluding|but\s+not|other\s+than|(?:apart|aside)\s+from"
+    r"|with\s+the\s+exception\s+of):?\s+",
+    re.IGNORECASE,
+)
+_PROHIBITION = re.compile(rf"^(?:please )?(?:do not|don t|dont|never) {_VERBS}\b")
+_FILLER = re.compile(
+    r"(?: |\b(?:a|all|any|anything|below|directory|everything|files?|folder|in|inside|of|the|under)\b)*"
+)
+
+
+def split_exception(text: str) -> tuple[str, str] | None:
+    """The two sides of `X except Y`; None if a text makes no exception, or more than one."""
+    halves = _EXCEPT.split(text)
+    return (halves[0], halves[1]) if len(halves) == 2 else None
+
+
+def adds_nothing(words: str) -> bool:
+    """Whether the words around a path say no more than the path alone."""
+    prose = " ".join(plain_words(words))
+    return _FILLER.fullmatch(_PROHIBITION.sub("", prose)) is not None
+
+
+def lies_below(path: str, pattern: str) -> bool:
+    """Whether a path or pattern is below the folder that a pattern without other wildcards covers."""
+    folder = pattern.strip("/").removesuffix("/**").casefold()
+    return path.strip("/").casefold().startswith(f"{folder}/")
+
 
 def names_the_opposite(part: str) -> bool:
     """Whether prose may mean everything except the paths that it names.
