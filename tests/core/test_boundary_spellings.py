@@ -111,6 +111,29 @@ SPELLINGS: list[tuple[str, set[str]]] = [
     ("$PWD", set(FILES)),
     ("the payment provider", set()),
     ("e.g. db/migrations", MIGRATIONS),
+    ("/**, !src/auth/**", set(FILES) - AUTH),
+    ("db/** except db/seeds/users.sql", MIGRATIONS),
+    ("db/** but not db/seeds/users.sql", MIGRATIONS),
+    ("db/**, but not db/seeds/users.sql.", MIGRATIONS),
+    ("`db/` except for `db/seeds`", MIGRATIONS),
+    ("db except db/seeds/", MIGRATIONS),
+    ("db except seeds", MIGRATIONS),
+    ("$PWD/db excluding $PWD/db/seeds", MIGRATIONS),
+    ("DB/** except DB/Seeds/**", MIGRATIONS),
+    ("Don't touch anything in db/** except the folder db/seeds", MIGRATIONS),
+    ("db/** and src/** except src/auth/** and src/app.py", DB | {"src/billing/invoices.py"}),
+    ("schema/** except schema/v2.sql", {"packages/api/schema/v1.sql"}),
+    ("*.lock except poetry.lock, src/auth", set()),
+    ("src/** except auth/**", {"src/app.py", "src/billing/invoices.py"}),
+    (". except src/auth", set(FILES) - AUTH),
+    ("Stay out of src/auth", AUTH),
+    ("keep out of the auth module", AUTH),
+    ("Do not work inside src/auth", AUTH),
+    ("src/auth is restricted to the security team", AUTH),
+    ("src/auth is off limits to everyone", AUTH),
+    ("Keep everything in src/auth as it is", AUTH),
+    ("Leave src/auth alone", AUTH),
+    ("Keep in mind that db/migrations is the DBA's", MIGRATIONS),
     ("src/auth/login.py:12", AUTH),
 ]  # fmt: skip
 
@@ -146,6 +169,64 @@ def test_a_path_to_be_is_enforced_and_said_to_match_nothing_now(text: str, globs
     assert found.problems() == (
         f'Boundary "{globs[-1]}" matches nothing now. It holds once such a file exists; check the spelling.',
     )
+
+
+OPPOSITES = [
+    "Stay within src/auth",
+    "stay inside `src/auth`.",
+    "Changes limited to src/auth",
+    "Limit all changes to src/auth",
+    "restrict changes to src/auth",
+    "Confine your edits to src/auth",
+    "keep to src/billing",
+    "Keep your changes in src/auth",
+    "Stick to src/auth and src/billing",
+    "Do not leave src/auth",
+    "Don\u2019t leave src/auth.",
+    "only touch src/auth",
+    "src/auth only",
+    "Stay within the auth module",
+    "anything that is not in src/auth",
+    "You may change src/auth",
+    "Do not touch anything outside src/auth",
+    "Just edit src/auth",
+    "everything except src",
+    "nothing but src/auth",
+    "You may change src/** except src/auth",
+    "db/** except the seeds of the customers",
+    "db/** except db/seeds/users.sql, src/auth/**",
+    "db/** except db/seeds except db/migrations",
+    "db/** except !db/seeds",
+]
+
+
+@pytest.mark.parametrize("text", OPPOSITES)
+def test_words_that_allow_a_path_do_not_protect_it(text: str) -> None:
+    found = resolve_boundaries([text], FILES, ROOTS, present)
+    assert found.globs == ()
+    assert found.problems() == (
+        f'Boundary "{text}" is not enforced: it says where changes may go, or makes an exception, and only'
+        ' patterns can say that. Write "/**, !src/auth/**" to protect everything except src/auth,'
+        ' or "db/**, !db/seed.sql" to protect db except one file.',
+    )
+
+
+@pytest.mark.parametrize("other", ["db/seeds/users.sql", "db/**", "the seeds", "db/seeds"])
+@pytest.mark.parametrize("first", [True, False])
+def test_an_exception_opens_nothing_that_another_boundary_protects(other: str, first: bool) -> None:
+    texts = ["db/** except db/seeds/**", other] if first else [other, "db/** except db/seeds/**"]
+    guard = Boundaries(resolve_boundaries(texts, FILES, ROOTS, present).globs)
+    assert {path for path in FILES if guard.covers(path)} == DB
+
+
+def test_a_boundary_beside_an_exception_covers_no_more_than_before() -> None:
+    found = resolve_boundaries(["db/** except db/seeds/**", "src/**", "web"], FILES, ROOTS, present)
+    assert found.globs == ("db/**", "!db/seeds/**", "src/**", "web", "**/web/**")
+
+
+def test_people_read_what_an_exception_was_taken_to_mean() -> None:
+    found = resolve_boundaries(["db/** except db/seeds"], FILES, ROOTS, present)
+    assert found.describe() == ('Boundary "db/** except db/seeds": db/**, !db/seeds, !db/seeds/**.',)
 
 
 HEADINGS = [

@@ -5,6 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from headgate.core.boundaryexceptions import (
+    adds_nothing,
+    lies_below,
+    names_the_opposite,
+    split_exception,
+    why_unenforced,
+)
 from headgate.core.boundarytext import (
     bare_words,
     looks_like_path,
@@ -16,7 +23,7 @@ from headgate.core.boundarytext import (
     within_root,
     without_notes,
 )
-from headgate.core.boundarywords import EXCEPTIONS, fits, plain_words, wanted_words, without_ending
+from headgate.core.boundarywords import fits, wanted_words, without_ending
 
 _GLOB = re.compile(r"[*?\[]")
 
@@ -30,7 +37,7 @@ class Resolved:
     resolved: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Words that are no pattern themselves, and the paths that they were taken to mean."""
     unenforced: tuple[str, ...] = ()
-    """Prose that names no path here."""
+    """Prose that names no path here, or that may mean the opposite of the paths it names."""
     unmatched: tuple[str, ...] = ()
     """Patterns that are enforced, but match nothing that exists."""
 
@@ -47,7 +54,7 @@ class Resolved:
 def boundary_problems(unenforced: Iterable[str], unmatched: Iterable[str]) -> tuple[str, ...]:
     """What people are told about boundaries that protect nothing now."""
     return (
-        *(f'Boundary "{text}" is not enforced: it names no path in this repository.' for text in unenforced),
+        *(f'Boundary "{text}" is not enforced: {why_unenforced(text)}' for text in unenforced),
         *(
             f'Boundary "{text}" matches nothing now. It holds once such a file exists; check the spelling.'
             for text in unmatched
@@ -107,12 +114,15 @@ def resolve_boundaries(
 
     `files` are the repository's, relative to its root, and `roots` are spellings of that root. `matches` says
     whether a pattern matches anything that exists. A path that matches nothing from the root, but does
-    further down, is taken to mean that.
+    further down, is taken to mean that. `X except Y` comes first in the result: the exception limits X alone,
+    and opens nothing that another boundary protects.
     """
     names = _Names(files)
     found = _Found(matches)
-    for text in dict.fromkeys(text.strip() for text in boundaries):
-        _resolve_text(text, within_root(text, roots), names, found)
+    spelled_roots = tuple(roots)
+    placed = {text: within_root(text, spelled_roots) for text in map(str.strip, boundaries)}
+    for text in sorted(placed, key=lambda text: split_exception(placed[text]) is None):
+        _resolve_text(text, placed[text], names, found)
     return Resolved(
         tuple(found.globs), tuple(found.resolved.items()), tuple(found.unenforced), tuple(found.unmatched)
     )
@@ -127,25 +137,59 @@ class _Found:
         self.resolved: dict[str, tuple[str, ...]] = {}
         self.unenforced: dict[str, None] = {}
         self.unmatched: dict[str, None] = {}
+        self._has_exceptions = False
 
     def add_pattern(self, pattern: str) -> str:
         """Adds a pattern that a person spelled; returns the one that is enforced."""
-        if not pattern.startswith("!") and not self._matches(pattern):
-            below = f"**/{pattern}"
-            if pattern.startswith("/") or not self._matches(below):
-                self.unmatched[pattern] = None
-            else:
-                pattern = below
-        self.globs[pattern] = None
+        placed = pattern if pattern.startswith("!") else self._place(pattern)
+        if placed is None:
+            self.unmatched[pattern] = None
+        return self._add(placed or pattern)
+
+    def add_exception(self, pattern: str) -> list[str]:
+        """Adds the patterns that take back a path, and everything below it; returns them."""
+        placed = self._place(pattern) or pattern
+        below = _everything_below(placed)
+        is_file = self._matches(placed) and not self._matches(below)
+        self._has_exceptions = True
+        return [self._add(f"!{one}") for one in dict.fromkeys((placed, *([] if is_file else [below])))]
+
+    def _place(self, pattern: str) -> str | None:
+        """The pattern as it matches something: from the root, or else further down."""
+        if self._matches(pattern):
+            return pattern
+        below = f"**/{pattern}"
+        return below if not pattern.startswith("/") and self._matches(below) else None
+
+    def _add(self, pattern: str) -> str:
+        """Adds a pattern as the last one, since the last one that matches a path wins.
+
+        An exception for the files of a folder would win over a pattern for the folder, so after an exception
+        the files get a pattern of their own.
+        """
+        negated = pattern.startswith("!")
+        below = [_everything_below(pattern)] if self._has_exceptions and not negated else []
+        for one in dict.fromkeys((pattern, *below)):
+            self.globs.pop(one, None)
+            self.globs[one] = None
         return pattern
 
     def add_prose(self, text: str, paths: Mapping[str, str]) -> None:
         """Adds what a text was taken to mean: paths as people read them, and their patterns."""
         if paths:
             self.resolved[text] = tuple(paths)
-            self.globs.update(dict.fromkeys(paths.values()))
+            for pattern in paths.values():
+                self._add(pattern)
         else:
             self.unenforced[text] = None
+
+
+def _everything_below(pattern: str) -> str:
+    """The pattern for all that is in a folder which a pattern matches."""
+    body = pattern.removesuffix("/")
+    if body.endswith("/**"):
+        return body
+    return f"{body}/**" if "/" in body else f"**/{body}/**"
 
 
 def _resolve_text(text: str, placed: str, names: _Names, found: _Found) -> None:
@@ -156,9 +200,14 @@ def _resolve_text(text: str, placed: str, names: _Names, found: _Found) -> None:
     if names.has(whole):
         found.add_pattern(_as_pattern(whole, names))
         return
+    if exception := _exception(whole, names):
+        kept, lifted = exception
+        patterns = [found.add_pattern(path) for path in kept]
+        patterns += [one for path in lifted for one in found.add_exception(path)]
+        found.resolved[text] = tuple(patterns)
+        return
     parts = [_clean(part, names) for part in split_list(whole)]
-    prose = " ".join(part for part in parts if not _is_one_word(part) and not names.has(part))
-    if not EXCEPTIONS.isdisjoint(plain_words(prose)):
+    if any(names_the_opposite(part) for part in parts if not names.has(part)):
         found.unenforced[text] = None
         return
     spelled = {part: _spelled(part, names) for part in parts}
@@ -173,6 +222,37 @@ def _resolve_text(text: str, placed: str, names: _Names, found: _Found) -> None:
         patterns = [found.add_pattern(path) for path in spelled[part]]
         if patterns != [part]:
             found.resolved[part] = tuple(patterns)
+
+
+def _exception(text: str, names: _Names) -> tuple[list[str], list[str]] | None:
+    """The paths on both sides of `X except Y`, if both sides name nothing but paths.
+
+    A list after the exception may continue the list of X (`db except db/a, src/auth`), so each member has to
+    be in X.
+    """
+    halves = split_exception(text)
+    if halves is None:
+        return None
+    kept, lifted = (
+        [_paths_alone(_clean(part, names), names) for part in split_list(half)] for half in halves
+    )
+    if not (kept and lifted and all(kept) and all(lifted)):
+        return None
+    protected, opened = (
+        [path for paths in kept for path in paths],
+        [path for paths in lifted for path in paths],
+    )
+    inside = all(any(lies_below(path, above) for above in protected) for path in opened)
+    return (protected, opened) if inside or len(opened) == 1 else None
+
+
+def _paths_alone(part: str, names: _Names) -> list[str]:
+    """The paths of a part that says nothing besides; empty if it says more, or takes paths back itself."""
+    spelled = _spelled(part, names)
+    whole = names.has(part) or _is_one_word(part)
+    words = [word for word in bare_words(_without_quoted(part)) if not _is_spelled(word, names)]
+    takes_back = any(path.startswith("!") for path in spelled)
+    return spelled if not takes_back and (whole or adds_nothing(" ".join(words))) else []
 
 
 def _resolve_prose(text: str, parts: list[str], names: _Names, found: _Found) -> None:

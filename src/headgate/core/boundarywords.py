@@ -10,8 +10,6 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-EXCEPTIONS = _set("except excepting excluding but unless only besides outside beyond apart other without")
-"""Prose with one of these may mean the opposite of the paths it names."""
 _EMPTY_WORDS = _set(
     """
     a an and any anything all also alone are as at avoid be below beneath both bounds can cannot change
