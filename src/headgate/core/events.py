@@ -335,6 +335,8 @@ class VerifyFinished(Body):
     reason: str = ""
     tree: str = ""
     """The git tree that was verified."""
+    tree_after: str = ""
+    """The tree when the run had ended: it may have written files itself."""
     left_behind: tuple[str, ...] = ()
     """New files that the run itself made."""
     failing: tuple[str, ...] = ()

@@ -17,6 +17,8 @@ class Failure:
     """The tests that failed, where the runner's format is known."""
     diagnosis: str = ""
     fix: str = ""
+    tree_after: str = ""
+    """The tree after the run, or after a later one of the unchanged tree: a run may write files itself."""
 
 
 @dataclass
@@ -44,7 +46,7 @@ class Round:
         last = failures[-1] if failures else None
         if (
             last is None
-            or tree != last.tree
+            or tree not in (last.tree, last.tree_after)
             or any(before != after for before, after in self.written.values())
         ):
             return False

@@ -123,6 +123,8 @@ class Decision:
     detail: str = ""
 
 
+COMPACTIONS = 2
+"""How often in a row the view is cut for one request that does not fit."""
 CONTINUE = Decision("continue", "working")
 NO_CALLS = "no call of the model succeeded in {} attempts in a row"
 RAN_OUT = ("max_turns", "max_seconds")
@@ -150,7 +152,7 @@ def decide(tally: Tally, budget: Budget) -> Decision:
         return _after_last_stage(tally, budget)
     if tally.done and isinstance(tally.verdict, Pass):
         return Decision("advance", "done")
-    if tally.overflow and tally.compactions < 2 and not tally.sampling:
+    if tally.overflow and tally.compactions < COMPACTIONS and not tally.sampling:
         return Decision("compact", "context")
     if tally.final:
         return _after_exhaustion(tally, budget)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from headgate.core import events as ev
 from headgate.core.flow import DONE_TOOL, Ending
 from headgate.core.loops import CallMemory
-from headgate.core.rules import Broken, Fail, Pass, Tally, Verdict
+from headgate.core.rules import COMPACTIONS, Broken, Fail, Pass, Tally, Verdict
 from headgate.core.words import times
 
 UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done", "wrong_stage", "repeated"})
@@ -200,7 +200,8 @@ class StageState:
                 self.trouble = body.detail
             case ev.ReplyFailed(error="overflow"):
                 self.overflow = True
-                self.final_turns += 2 * self.final_granted
+                # A final turn that does not fit is used up only once nothing more can be cut.
+                self.final_turns += 2 * (self.final_granted and self.compactions >= COMPACTIONS)
             case ev.ReplyFailed(error="invalid"):
                 self._begin_turn()
             case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):

@@ -164,6 +164,9 @@ class State:
                 self.verifications += not body.asked and self.phase != "verifying"
                 self.passing_run = ""
             case ev.VerifyFinished(asked=True) as body:
+                last = self.failures[-1] if self.failures else None
+                if last and body.tree in (last.tree, last.tree_after):
+                    last.tree_after = body.tree_after
                 self.asked_pass = body.run_id if body.passed else ""
                 self.opening = body if body.opening else self.opening
                 self.left_behind.update(dict.fromkeys(body.left_behind))
@@ -174,7 +177,9 @@ class State:
                     idle = self.round.is_idle(self.failures, body.tree, body.reason, body.failing)
                     self.idle_rounds = self.idle_rounds + 1 if idle else 0
                     self.round = Round()
-                    self.failures.append(Failure(body.run_id, body.reason, body.tree, body.failing))
+                    self.failures.append(
+                        Failure(body.run_id, body.reason, body.tree, body.failing, tree_after=body.tree_after)
+                    )
                     self.consecutive_failures += 1
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.SuspectsFound() as body:

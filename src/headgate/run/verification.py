@@ -66,6 +66,7 @@ async def run_verification(
         steps=found.steps,
         reason=reason,
         tree=tree,
+        tree_after=await job.tree.mark(),
         left_behind=await job.tree.left_behind(tree),
         failing=failing,
         asked=asked,
