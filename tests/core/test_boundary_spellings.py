@@ -205,8 +205,8 @@ def test_words_that_allow_a_path_do_not_protect_it(text: str) -> None:
     found = resolve_boundaries([text], FILES, ROOTS, present)
     assert found.globs == ()
     assert found.problems() == (
-        f'Boundary "{text}" is not enforced: it says where changes may go, or makes an exception, and only'
-        ' patterns can say that. Write "/**, !src/auth/**" to protect everything except src/auth,'
+        f'Boundary "{text}" is not enforced: it says where changes may go, or makes an exception that is not'
+        ' understood. Write "/**, !src/auth/**" to protect everything except src/auth,'
         ' or "db/**, !db/seed.sql" to protect db except one file.',
     )
 

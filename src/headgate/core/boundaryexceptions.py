@@ -73,7 +73,7 @@ def why_unenforced(text: str) -> str:
     """What is wrong with a boundary that is not enforced, and how to write it if that can be said."""
     if any(names_the_opposite(strip_ending(without_notes(part))) for part in split_list(text)):
         return (
-            "it says where changes may go, or makes an exception, and only patterns can say that."
+            "it says where changes may go, or makes an exception that is not understood."
             ' Write "/**, !src/auth/**" to protect everything except src/auth,'
             ' or "db/**, !db/seed.sql" to protect db except one file.'
         )
