@@ -93,7 +93,7 @@ SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     (
         "phase_control",
         PhaseControl,
-        "A hint that depends on the progress of the work. It blocks nothing and stays out of the conversation.",
+        "A hint that depends on the progress of the work. It blocks nothing and joins no conversation.",
     ),
     ("rules", PhaseRules, "In `phase_control`: what moves the phase."),
     ("probe", PhaseProbe, "In `phase_control`: what the model is asked."),

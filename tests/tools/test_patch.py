@@ -280,7 +280,7 @@ class TestTool:
         assert workspace.data == before
 
     def test_a_diff_does_not_create_what_is_there(self) -> None:
-        with pytest.raises(ToolFailed, match="a exists already"):
+        with pytest.raises(ToolFailed, match="a already exists"):
             call(
                 apply_patch,
                 MemoryWorkspace({"a": "1\n"}),
