@@ -343,7 +343,7 @@ def test_damage_met_while_working_is_named_and_mended_at_the_next_start(
         StoreError, match=r"is damaged \(.*\): run again to move it aside and recover its tasks"
     ):
         read_all(store)
-    with pytest.raises(StoreError, match="other Headgate processes use it"):
+    with pytest.raises(StoreError, match="other Headgate processes are using it"):
         Store(path)
     assert (path.read_bytes(), set_aside(path)) == (bytes(data), [])
     store.close()

@@ -125,7 +125,7 @@ def test_a_flow_that_only_tries_answers_out_is_not_for_a_dry_run(tmp_path: Path)
         "begin: verify\nstages:\n- id: a\n  prompt: Mend {path}.\n  candidates: {ask: file}\n"
     )
     engine = Engine.open(repo, models={None: Writer("new.txt")})
-    with pytest.raises(ConfigError, match="a dry run runs no command: choose another flow"):
+    with pytest.raises(ConfigError, match="a dry run runs none: choose another flow"):
         engine.submit("Do it.", Constraints(), Options(dry_run=True, flow="answers.yaml"))
 
 

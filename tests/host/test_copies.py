@@ -198,7 +198,9 @@ def test_no_change_is_made_behind_a_link_that_leads_out(tmp_path: Path, path: st
     ignored = IgnoredPaths(repo)
     before = state(tmp_path)
     with (
-        pytest.raises(HeadgateError, match="cannot be tried out in a copy: a link leads out of it"),
+        pytest.raises(
+            HeadgateError, match="cannot be tried out in a copy: a symbolic link points outside it"
+        ),
         tree_copy(repo, ignored, [FileChange(path, None, b"new")]),
     ):
         pass

@@ -124,7 +124,7 @@ def test_a_directory_that_took_a_file_s_place_is_taken_back(repo: Path) -> None:
             FileChange("src/a.py", b"other\n", b"A\n"),
             r"src/a\.py has changed since it was read; nothing was written",
         ),
-        (FileChange("src/a.py", None, b"A\n"), r"src/a\.py exists already; nothing was written"),
+        (FileChange("src/a.py", None, b"A\n"), r"src/a\.py already exists; nothing was written"),
         (FileChange("gone.py", b"x\n", b"A\n"), r"gone\.py no longer exists; nothing was written"),
         (FileChange("src", None, b"A\n"), "src is a directory"),
         (FileChange("src/a.py/x", None, b"A\n"), r"src/a\.py is a file, not a directory"),

@@ -63,7 +63,7 @@ def test_blank_values_count_as_unset_and_a_key_is_trimmed() -> None:
         ({"base_url": "localhost:8080"}, "must look like"),
         ({"base_url": "ftp://host"}, "must look like"),
         ({"base_url": "http://host:99999/v1"}, "must look like"),
-        ({"base_url": "http://user:sk-a@host/v1"}, "no user name"),
+        ({"base_url": "http://user:sk-a@host/v1"}, "must not contain a user name"),
         ({"base_url": "http://host/v1?key=sk-a"}, "without ?"),
         ({"api_key": "sk-a\nb"}, "API key"),
         ({"headers": {"X Y": "sk-a"}}, '"X Y"'),
