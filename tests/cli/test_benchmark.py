@@ -147,8 +147,8 @@ def test_a_stuck_try_is_tried_again(repo: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (("--benchmark", "x"), "--benchmark and --try N go together"),
-        (("--try", "1", "x"), "--benchmark and --try N go together"),
+        (("--benchmark", "x"), "Use --benchmark and --try N together"),
+        (("--try", "1", "x"), "Use --benchmark and --try N together"),
         (("--benchmark", "--try", "0", "x"), "0 is not in the range x>=1"),
         (("--benchmark", "--try", "one", "x"), "'one' is not a valid integer range"),
         (("--benchmark", "--try", "1", "--json", "x"), "leave out --json"),

@@ -215,7 +215,7 @@ async def test_calls_that_come_as_text(repo: Path, text: str) -> None:
         ((last(),), "the model answered nothing"),
         ((delta(reasoning_content="Hm, "), last("length")), "the model had not called the tool after 1024 "),
         (calling("get_weather"), 'the model called "get_weather"'),
-        (calling("report_ready", "{oops"), 'the model called "report_ready" with arguments that do not fit'),
+        (calling("report_ready", "{oops"), 'the model called "report_ready" with unusable arguments'),
     ],
 )
 async def test_a_model_that_does_not_call(
@@ -303,7 +303,7 @@ async def test_a_server_that_is_down(repo: Path) -> None:
             "still loading",
             "Wait until the server",
         ),
-        ((402, {"error": {"message": "no credit"}}), "environment", "no quota left", "Look at the quota"),
+        ((402, {"error": {"message": "no credit"}}), "environment", "no quota left", "Check the quota"),
         ((401, {"error": {"message": "bad key"}}), "configuration", "Set HEADGATE_API_KEY to a key", ""),
         (
             (400, {"error": {"message": "top_k: bad"}}),
@@ -333,7 +333,7 @@ async def test_a_silent_server(repo: Path) -> None:
     async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    for how, fix in ((wait, "The model may still be loading"), (cut, "The server or something on the way")):
+    for how, fix in ((wait, "The model may still be loading"), (cut, "The connection to the server broke")):
         async with await asyncio.start_server(how, "127.0.0.1", 0) as server:
             address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
             patience = Patience(first_token=0.2)

@@ -143,7 +143,7 @@ def test_a_hosted_model_that_was_named_is_written_and_said(repo: Path, model: st
 def test_a_server_that_the_environment_names(repo: Path) -> None:
     url = "https://models.example/v1"
     done = init(repo, "--model", "openai/qwen3-coder", OPENAI_BASE_URL=url)
-    assert f"Its server is {url}, by OPENAI_BASE_URL." in done.output
+    assert f"Its server is {url} (from OPENAI_BASE_URL)." in done.output
     assert (load(repo).model, load(repo).base_url) == ("openai/qwen3-coder", None)
 
 
@@ -238,7 +238,7 @@ def test_a_model_of_the_user_s_own_is_left_alone(repo: Path) -> None:
     path.write_text("model: ollama/mine\n")
     with listing(OLLAMA) as url:
         done = init(repo, "--force", HEADGATE_SERVERS=url)
-    assert f"The model is ollama/mine, by {path}." in done.output
+    assert f"The model is ollama/mine (from {path})." in done.output
     assert load(repo).model is None
 
 
@@ -302,7 +302,7 @@ def test_without_git_nothing_is_written(repo: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_nothing_known_leaves_an_empty_verification(repo: Path) -> None:
-    assert "No known kind of project was seen" in init(repo).output
+    assert "No known kind of project was found" in init(repo).output
     assert load(repo).verification.steps == ()
 
 

@@ -123,7 +123,7 @@ async def test_a_proposal_that_is_refused_and_then_cancelled_in_the_queue(repo: 
     lock.release()
     (repo / "new.txt").write_text("hello\n")
     code, _, err = await call(repo, "apply", "t1")
-    assert (code, "is in the working tree already: there is nothing to write" in err) == (0, True)
+    assert (code, "are already in the working tree: nothing to write" in err) == (0, True)
 
 
 async def test_watching_a_queued_task(repo: Path, engine: Engine) -> None:

@@ -101,7 +101,7 @@ def test_a_word_that_names_nothing_yet_is_a_pattern_too() -> None:
 def test_what_people_are_told() -> None:
     assert resolve_boundaries(["user profiles", "*.lock", "the payment service"], FILES).describe() == (
         'Boundary "user profiles": src/user_profile.py.',
-        'Boundary "the payment service" is not enforced: it names no path in this repository.',
+        'Boundary "the payment service" is not enforced: it names no path here.',
     )
 
 
