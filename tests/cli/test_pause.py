@@ -69,7 +69,7 @@ async def test_a_new_task_does_not_start_a_paused_queue(repo: Path) -> None:
         code, out, err = await call(repo, "submit", f"task {number}")
         assert (code, out) == (0, f"t{number}\n")
         assert err.startswith("The queue is paused: t1 ended INFRA_ERROR: Nothing listens"), err
-        assert "headgate submit --resume t2 goes on with the queue" in err
+        assert "headgate submit --resume t2 resumes the queue" in err
         assert is_idle(repo)
     assert states(repo) == {**before, "t4": "QUEUED", "t5": "QUEUED"}
 
