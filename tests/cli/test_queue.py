@@ -219,4 +219,4 @@ async def test_a_repository_without_tasks(repo: Path) -> None:
     assert await call(repo, "tasks") == (0, f"{NO_TASK_YET}\n", "")
     assert not (repo / ".headgate").exists()
     code, out, err = await call(repo, "cancel", "t1")
-    assert (code, out, "has had no task yet" in err) == (2, "", True)
+    assert (code, out, "has no tasks yet" in err) == (2, "", True)

@@ -41,6 +41,9 @@ async def test_a_streamed_reply_is_the_whole_one(server: LocalServer) -> None:
     await ask(server)  # the second question finds the first one's prompt in the cache, like the third
     reply, pieces = await ask(server)
     whole = ask_whole(server)
+    progress, pieces = [p.read for p in pieces if p.read], [p for p in pieces if not p.read]
+    assert progress
+    assert progress[-1] == (whole["prompt"], whole["prompt"])
     assert len(pieces) > 1
     assert "".join(piece.text for piece in pieces) == reply.message.content == whole["text"]
     assert (reply.usage.prompt, reply.usage.completion) == (whole["prompt"], whole["completion"])

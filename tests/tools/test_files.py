@@ -328,7 +328,7 @@ class TestWriteFile:
             ("a.txt", "\ud800", "half of a surrogate pair"),
             ("a.txt", "\0", "NUL character"),
             ("../x", "x", "outside the repository"),
-            (".git/hooks/x", "x", "not to be"),
+            (".git/hooks/x", "x", "must not"),
             (".env", "A=1", "may contain secrets"),
         ],
     )
