@@ -214,8 +214,11 @@ async def test_calls_that_come_as_text(repo: Path, text: str) -> None:
         ((delta(content="I am"), delta(content=" ready."), last()), "the model answered in words"),
         ((last(),), "the model answered nothing"),
         ((delta(reasoning_content="Hm, "), last("length")), "the model had not called the tool after 1024 "),
-        (calling("get_weather"), 'the model called "get_weather"'),
-        (calling("report_ready", "{oops"), 'the model called "report_ready" with unusable arguments'),
+        (calling("get_weather"), 'the model did not call report_ready as asked: it called "get_weather"'),
+        (
+            calling("report_ready", "{oops"),
+            'the model did not call report_ready as asked: it called "report_ready"',
+        ),
     ],
 )
 async def test_a_model_that_does_not_call(

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from headgate.config.flows import builtin_flows, flow_from_config, load_flow
 from headgate.config.load import load_config
 from headgate.config.schema import Config
-from headgate.config.stages import expand_stages
+from headgate.config.stages import FLOW_SUFFIXES, expand_stages
 from headgate.core.flow import Checks, Flow, Stage, ToolScope
 from headgate.core.flowproblems import flow_problems
 from headgate.core.messages import ToolSpec
@@ -212,7 +212,11 @@ def test_ids_of_plain_stages() -> None:
     ]
 
 
-@given(st.lists(st.text(max_size=80), min_size=1, max_size=6))
+@given(
+    st.lists(
+        st.text(max_size=80).filter(lambda text: not text.endswith(FLOW_SUFFIXES)), min_size=1, max_size=6
+    )
+)
 def test_plain_stages_always_make_a_flow(prompts: list[str]) -> None:
     stages = TypeAdapter(tuple[Stage, ...]).validate_python(expand_stages(prompts))
     assert [stage.prompt for stage in stages] == prompts

@@ -211,7 +211,9 @@ def judge_tool_call(reply: Reply) -> Finding:
         return Finding("tool calls", "ok", "the model called the tool as asked")
     if message.calls:
         call = message.calls[0]
-        detail = f'the model called "{call.name[:60]}" with unusable arguments, instead of {TOOL.name}'
+        detail = (
+            f'the model did not call {TOOL.name} as asked: it called "{call.name[:60]}" with other arguments'
+        )
         return Finding("tool calls", "warn", detail, "It may work badly: choose another model.")
     if _LOOKS_LIKE_A_CALL.search(message.content):
         detail = "the server does not turn the model's calls into tool calls: they arrived as text"
