@@ -23,11 +23,12 @@ from bestiary.table import (
     worse,
     write_table,
 )
+from bestiary.useless import USELESS
 
 
 def main(args: list[str]) -> int:
     """The exit code."""
-    names = list(ROWS)
+    names = [*ROWS, *USELESS]
     only = args[args.index("--only") + 1] if "--only" in args else ""
     if only:
         findings = {only: meet_all([only])[0]}
@@ -40,10 +41,15 @@ def main(args: list[str]) -> int:
     if "--tighten" in args:
         promises = tightened(promises, findings.values())
         write_table(promises)
-    found = {name: worse(findings[name], promises.get(name)) for name in findings}
+    found = {
+        name: list(finding.problems) if name in USELESS else worse(finding, promises.get(name))
+        for name, finding in findings.items()
+    }
     for name, finding in findings.items():
         print(
-            render_line(finding, promises[name]) if name in promises else f"| `{name}` | not in table.yaml |"
+            render_line(finding, promises[name])
+            if name in promises
+            else f"| `{name}` | {finding.requests} | {finding.state} | {finding.reason} |"
         )
     for name, faults in found.items():
         for fault in faults:
@@ -53,7 +59,7 @@ def main(args: list[str]) -> int:
     )
     if not only:
         print(cost_of_discipline(findings), file=sys.stderr)
-    if not only and all(name in promises for name in names):
+    if not only and promises.keys() == ROWS.keys():
         PAGE.write_text(render_page(findings, promises), encoding="utf-8")
     return 1 if any(found.values()) else 0
 

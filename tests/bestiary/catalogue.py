@@ -7,8 +7,7 @@ from bestiary.loops import LOOPS
 from bestiary.malformed import MALFORMED
 from bestiary.servers import SERVERS
 from bestiary.tampering import TAMPERING
-from bestiary.useless import USELESS
 from bestiary.words import WORDS
 
-THEMES = (CONTROL, LOOPS, WORDS, MALFORMED, TAMPERING, COMMANDS, SERVERS, LIMITS, USELESS)
+THEMES = (CONTROL, LOOPS, WORDS, MALFORMED, TAMPERING, COMMANDS, SERVERS, LIMITS)
 ROWS = {row.name: row for theme in THEMES for row in theme.rows}

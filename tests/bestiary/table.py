@@ -12,6 +12,7 @@ import yaml
 
 from bestiary.catalogue import ROWS, THEMES
 from bestiary.habitat import Outcome, problems
+from bestiary.useless import BEHAVIOURS, FLOWS, TITLE
 
 TABLE = Path(__file__).parent / "table.yaml"
 PAGE = Path(__file__).parents[2] / "docs" / "bestiary.md"
@@ -31,8 +32,8 @@ checks that:
 `make bestiary` prints this table and writes this page. `requests` is what the server counted. `bound` is
 what `tests/bestiary/table.yaml` allows; `make bestiary TIGHTEN=1` lowers it to what was used. Most rows run
 in flows with small budgets, in `tests/bestiary/flows`: one or two failed verifications instead of twelve.
-The last table is about the built-in flows as they are: a model that is never usable ends within 30
-requests.
+The last table is about the built-in flows as they are. It has the number of requests in each flow: a model
+that is never usable ends STUCK within 30 requests.
 """
 COLUMNS = ("behaviour", "what users report", "requests", "bound", "ends", "reason", "final turn")
 
@@ -132,7 +133,17 @@ def render_page(findings: Mapping[str, Finding], promises: Mapping[str, Promise]
         lines += [f"## {theme.title}", "", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
         lines += [render_line(findings[row.name], promises[row.name]) for row in theme.rows]
         lines.append("")
-    return "\n".join(lines)
+    columns = ("behaviour", "what users report", *FLOWS)
+    lines += [f"## {TITLE}", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    lines += [render_useless(name, [findings[f"{name}_{flow}"] for flow in FLOWS]) for name in BEHAVIOURS]
+    return "\n".join([*lines, ""])
+
+
+def render_useless(name: str, found: Iterable[Finding]) -> str:
+    """A line of the last table: the requests of a model that is never usable, in each built-in flow."""
+    reported = BEHAVIOURS[name].reported.replace("|", "\\|")
+    cells = (f"`{name}`", reported, *(str(finding.requests) for finding in found))
+    return "| " + " | ".join(cells) + " |"
 
 
 def cost_of_discipline(findings: Mapping[str, Finding]) -> str:
@@ -147,5 +158,19 @@ def cost_of_discipline(findings: Mapping[str, Finding]) -> str:
 
 def page_lines() -> dict[str, str]:
     """The page's rows by name."""
-    lines = PAGE.read_text(encoding="utf-8").splitlines() if PAGE.exists() else []
-    return {line.split("`")[1]: line for line in lines if line.startswith("| `")}
+    return _named_lines(_page_halves()[0])
+
+
+def useless_lines() -> dict[str, str]:
+    """The rows of the page's last table by name."""
+    return _named_lines(_page_halves()[1])
+
+
+def _page_halves() -> tuple[str, str]:
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    first, _, last = text.partition(f"## {TITLE}\n")
+    return first, last
+
+
+def _named_lines(text: str) -> dict[str, str]:
+    return {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}

@@ -10,7 +10,18 @@ from bestiary.catalogue import ROWS, THEMES
 from bestiary.habitat import meet, problems
 from bestiary.rows import Row
 from bestiary.server import Cage, serving
-from bestiary.table import HEAD, PAGE, Finding, page_lines, read_table, render_line, worse
+from bestiary.table import (
+    HEAD,
+    PAGE,
+    Finding,
+    page_lines,
+    read_table,
+    render_line,
+    render_useless,
+    useless_lines,
+    worse,
+)
+from bestiary.useless import BEHAVIOURS, FLOWS, USELESS
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +39,13 @@ async def test_it_ends_as_promised(row: Row, cage: Cage, tmp_path: Path) -> None
     assert page_lines().get(row.name) == render_line(finding, promise), "run `make bestiary`"
 
 
+@pytest.mark.parametrize("name", BEHAVIOURS)
+async def test_who_is_never_usable_ends_soon(name: str, cage: Cage, tmp_path: Path) -> None:
+    found = [Finding.of(await meet(USELESS[f"{name}_{flow}"], cage, tmp_path)) for flow in FLOWS]
+    assert [(finding.state, finding.problems) for finding in found] == [("STUCK", ())] * len(FLOWS)
+    assert useless_lines().get(name) == render_useless(name, found), "run `make bestiary`"
+
+
 def test_the_catalogue_is_complete() -> None:
     assert len(ROWS) >= 40
     assert len(ROWS) == sum(len(theme.rows) for theme in THEMES), "two rows have one name"
@@ -37,6 +55,7 @@ def test_the_catalogue_is_complete() -> None:
 
 def test_the_page_has_every_row_and_no_other() -> None:
     assert list(page_lines()) == list(ROWS)
+    assert list(useless_lines()) == list(BEHAVIOURS)
     assert PAGE.read_text(encoding="utf-8").startswith(HEAD)
 
 

@@ -1,16 +1,28 @@
-"""Models of which no call ever succeeds, in the flows that people use: they end within thirty requests."""
+"""Models of which no call ever succeeds, in each built-in flow: they end within thirty requests."""
 
+import shlex
+import sys
 from dataclasses import replace
 
 from bestiary.loops import LOOPS
 from bestiary.malformed import MALFORMED
-from bestiary.rows import Row, Theme
+from bestiary.rows import Row
 from bestiary.servers import SERVERS
 from bestiary.speech import Answer, Asked, both, status, use, write
 from bestiary.words import WORDS
 
-USELESS = Theme("Never usable, in the built-in flows")
-FLOWS = ("flat", "staged")
+TITLE = "Never usable, in the built-in flows"
+FLOWS = ("flat", "staged", "staged3", "branched", "repair")
+UNITTEST = f"{shlex.quote(sys.executable)} -B -m unittest discover -s tests -t ."
+REPAIRED = {
+    "tests/__init__.py": "",
+    "tests/test_calc.py": (
+        "import unittest\n\nfrom calc import add, double\n\n\nclass Sums(unittest.TestCase):\n"
+        "    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n\n"
+        "    def test_double(self):\n        self.assertEqual(double(2), 4)\n"
+    ),
+}
+"""Tests that tell `repair` which lines to suspect; without suspects, it is `staged`."""
 NAMES = (
     "empty_replies",
     "whitespace_replies",
@@ -58,13 +70,6 @@ NAMES = (
 FIRST = "First I will think about the task."
 
 
-def _add(row: Row, flows: tuple[str, ...] = FLOWS) -> None:
-    for flow in flows:
-        USELESS.rows.append(
-            replace(row, name=f"{row.name}_{flow}", theme=USELESS.title, flow=flow, useless=True)
-        )
-
-
 def status_beside_broken_arguments(asked: Asked) -> Answer:
     """Puts a status report beside each call whose arguments are wrong."""
     return both(status(), write("edit_file", f'{{"path": {asked.number}}}'))
@@ -97,16 +102,31 @@ def reads_files_that_are_not_there(asked: Asked) -> Answer:
 
 
 _KNOWN = {row.name: row for theme in (WORDS, LOOPS, MALFORMED, SERVERS) for row in theme.rows}
-for name in NAMES:
-    _add(_KNOWN[name])
-for behave in (
+_OWN = (
     status_beside_broken_arguments,
     thought_beside_broken_arguments,
     thought_between_wrong_edits,
+    plan_between_wrong_edits,
     reads_files_that_are_not_there,
-):
-    _add(Row(behave.__name__, "", " ".join((behave.__doc__ or "").split()), behave, ""))
-_add(
-    Row("plan_between_wrong_edits", "", plan_between_wrong_edits.__doc__ or "", plan_between_wrong_edits, ""),
-    ("flat",),
 )
+BEHAVIOURS = {name: _KNOWN[name] for name in NAMES} | {
+    behave.__name__: Row(behave.__name__, TITLE, " ".join((behave.__doc__ or "").split()), behave, "")
+    for behave in _OWN
+}
+
+
+def _in_flow(row: Row, flow: str) -> Row:
+    """The same model in a built-in flow as it is."""
+    row = replace(row, name=f"{row.name}_{flow}", theme=TITLE, flow=flow, useless=True)
+    if flow != "repair":
+        return row
+    steps = {"verification": {"steps": [{"name": "tests", "command": UNITTEST, "timeout": 30}]}}
+    return replace(row, files={**row.files, **REPAIRED}, settings={**row.settings, **steps})
+
+
+USELESS = {
+    row.name: row
+    for behaviour in BEHAVIOURS.values()
+    for row in (_in_flow(behaviour, flow) for flow in FLOWS)
+}
+"""Each of them in each flow, under names such as `empty_replies_flat`."""
