@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests write and sync thousands of small files: in memory, if at least 4 GB are free there.
+MEMORY := $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 4000000 2>/dev/null && echo /dev/shm)
 
 .PHONY: demo test format docs bestiary eval-local clean
 
@@ -14,7 +16,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/gen_cli_docs.py --check
-	$(BIN)/pytest -n auto -rs
+	$(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto -rs
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .

@@ -1,5 +1,6 @@
 """What all tests share: repeatable property tests, and a place at the end for figures they found out."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 
@@ -16,6 +17,11 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half of a test's time is waiting, for processes, disks and sockets."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
