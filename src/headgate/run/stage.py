@@ -169,8 +169,9 @@ def _task_again(run: StageRun) -> str:
 
 def _assignment(run: StageRun) -> str:
     """What the model was last asked to do: said again when that has been cut from view."""
-    if run.state.final_granted:
-        return _ask_to_conclude(run, run.state.final_reason)
+    entered = run.job.state.stages.get(run.path)  # None while the stage is being entered
+    if entered and entered.final_granted:
+        return _ask_to_conclude(run, entered.final_reason)
     return f"{stage_message(run.stage)}\n\n{run.entrance.message}".strip()
 
 
