@@ -153,6 +153,8 @@ async def test_a_task_stays_in_the_package_it_was_submitted_for(monorepo: Path) 
     (monorepo / "agent.yaml").write_text(in_package("./packages/api/"))
     assert await submit(monorepo, "one") == "Task t1 will work on the package packages/api.\n"
     assert (await report(monorepo, "t1"))["package"] == "packages/api"
+    shown = (await call(monorepo, "show", "t1"))[1]
+    assert shown.startswith("t1  QUEUED  one\nPackage: packages/api\n")
     assert await submit(monorepo, "two", "--package", "packages/web") == (
         "Task t2 will work on the package packages/web.\n"
     )

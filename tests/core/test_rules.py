@@ -223,6 +223,12 @@ def test_a_forced_end_is_a_final_turn_whatever_else_the_budget_says(reason: Any)
             id="overflow for good",
         ),
         pytest.param(
+            Tally(overflow=True, granted=True, final=True, attempts=2),
+            BUDGET,
+            Decision("compact", "context"),
+            id="overflow once in the final turn",
+        ),
+        pytest.param(
             Tally(overflow=True, compactions=2, final=True, attempts=2),
             BUDGET,
             Decision("fail", "final_turn_spent"),

@@ -173,6 +173,19 @@ def test_migrations_run_once_each_and_in_order(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_task_that_an_older_version_stored_is_read(tmp_path: Path) -> None:
+    """It names neither its models nor its steps."""
+    store = Store(tmp_path / "headgate.db")
+    store.add_task(lambda task_id: Task(id=task_id, text="x", goal="x"), 1.0)
+    with sqlite3.connect(store.path) as db:
+        db.execute("UPDATE tasks SET spec = json_remove(spec, '$.models', '$.steps')")
+        (spec,) = db.execute("SELECT spec FROM tasks").fetchone()
+    db.close()
+    assert not [name for name in ("models", "steps") if name in spec]
+    assert [row.task for row in store.tasks()] == [Task(id="t1", text="x", goal="x")]
+    store.close()
+
+
 def test_a_directory_in_its_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "headgate.db").mkdir()
     with pytest.raises(StoreError, match="cannot open"):

@@ -59,6 +59,8 @@ def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None)
     say(f"{row.task.id}  {standing}  {printable(row.task.text.strip().splitlines()[0])}", hanging=4)
     if row.task.resumes:
         say(f"Retry of {row.task.resumes}.")
+    if row.task.package and not events:  # the first event names it
+        say(f"Package: {printable(row.task.package)}")
     if row.task.added:
         say(f"Added for this attempt: {printable(row.task.added)}", hanging=2)
     if constraints := row.task.constraints.render():

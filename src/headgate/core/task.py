@@ -117,6 +117,10 @@ class Task(Options):
     constraints: Constraints = Constraints()
     config_files: tuple[str, ...] = ()
     """Paths that configure Headgate, which this task may not write."""
+    models: tuple[tuple[str, str], ...] = ()
+    """The models that it asks, each with its server's address: as its configuration says, not its options."""
+    steps: tuple[str, ...] = ()
+    """The commands that verify it."""
     added: str = ""
     """What the person added when the task was tried again."""
 

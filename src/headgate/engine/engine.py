@@ -27,7 +27,7 @@ from headgate.core.task import (
 from headgate.engine.bus import Bus
 from headgate.engine.diffs import diff_of
 from headgate.engine.execution import Execution
-from headgate.engine.flowmodels import SPECS, check_price, choose_flow, model_names
+from headgate.engine.flowmodels import SPECS, check_models, choose_flow, steps_run
 from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.log import recall
@@ -37,7 +37,6 @@ from headgate.engine.queue import CancelOutcome
 from headgate.engine.store import Draft, Store
 from headgate.errors import ConfigError
 from headgate.host.lock import FileLock
-from headgate.models.base import check_model
 
 __all__ = ["SPECS", "Engine", "Wait", "load_options"]
 
@@ -129,13 +128,13 @@ class Engine:
         loaded = self.configure(options)
         package = check_monorepo(self.repo, loaded.config, "--package" if options.package else "")
         flow = choose_flow(loaded, options, self.folder, request)
-        for name in model_names(flow):
-            if name not in self.models:
-                settings = loaded.config.model_settings(name)
-                check_model(settings, self.repo)
-                check_price(loaded, settings)
-        files = config_files(self.repo, loaded, config=options.config, flow=options.flow)
-        return {"package": package, "config_files": files}, pin(loaded, flow, os.environ)
+        found = {
+            "package": package,
+            "config_files": config_files(self.repo, loaded, config=options.config, flow=options.flow),
+            "models": check_models(loaded, flow, self.models, self.repo),
+            "steps": steps_run(loaded, flow),
+        }
+        return found, pin(loaded, flow, os.environ)
 
     def pin_again(self, task_id: str) -> Task:
         """Gives a queued task the configuration as it is now, as if it were submitted now.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from headgate.config.flows import flow_from_config
 from headgate.config.load import Loaded
+from headgate.config.schema import provider_of
 from headgate.core.events import Event, PhaseProbed, ReplyFailed, ReplyReceived
 from headgate.core.flow import Flow
 from headgate.core.messages import Model
@@ -14,7 +15,7 @@ from headgate.core.task import Options
 from headgate.engine.folder import Folder
 from headgate.engine.outfit import TOOLS
 from headgate.errors import ConfigError
-from headgate.models.base import open_fitted
+from headgate.models.base import check_model, find_endpoint, open_fitted
 from headgate.models.profile import profile_for, with_price
 from headgate.models.scripted import ScriptedModel
 
@@ -62,6 +63,33 @@ def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
 def model_names(flow: Flow) -> tuple[str | None, ...]:
     """The models that a flow's stages name; None is the default."""
     return tuple(dict.fromkeys((None, *(stage.model for stage in (*flow.stages, flow.replan)))))
+
+
+def check_models(
+    loaded: Loaded, flow: Flow, given: Mapping[str | None, Model], repo: Path
+) -> tuple[tuple[str, str], ...]:
+    """The models that a flow's stages ask, each with its server's address; a script has none.
+
+    ConfigError if one cannot be used.
+    """
+    places: list[tuple[str, str]] = []
+    for name in model_names(flow):
+        handed_in = given.get(name)
+        if handed_in is not None:
+            places.append((handed_in.name, ""))
+            continue
+        settings = loaded.config.model_settings(name)
+        check_model(settings, repo)
+        check_price(loaded, settings)
+        is_script = provider_of(settings.model) == "script"
+        places.append((settings.model, "" if is_script else find_endpoint(settings).root))
+    return tuple(dict.fromkeys(places))
+
+
+def steps_run(loaded: Loaded, flow: Flow) -> tuple[str, ...]:
+    """The commands that verify a task with this flow."""
+    verifies = flow.checks.verify or flow.begin == "verify"
+    return tuple(step.command for step in loaded.config.verification.steps) if verifies else ()
 
 
 async def open_models(

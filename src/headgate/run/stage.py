@@ -168,7 +168,10 @@ def _task_again(run: StageRun) -> str:
 
 
 def _assignment(run: StageRun) -> str:
-    """What the model was told when the stage was entered: said again when that has been cut from view."""
+    """What the model was last asked to do: said again when that has been cut from view."""
+    entered = run.job.state.stages.get(run.path)  # None while the stage is being entered
+    if entered and entered.final_granted:
+        return _ask_to_conclude(run, entered.final_reason)
     return f"{stage_message(run.stage)}\n\n{run.entrance.message}".strip()
 
 
@@ -182,16 +185,19 @@ async def _wait(run: StageRun, decision: Decision) -> None:
 
 async def _grant_final_turn(run: StageRun, decision: Decision) -> None:
     run.record(DecisionMade(action="final_turn", reason=decision.reason, detail=decision.detail))
-    tools, reason = [spec.name for spec in run.final_specs], say_reason(decision.reason)
-    text = fill(
+    tell(run, "final_turn", _ask_to_conclude(run, decision.reason))
+    await run.job.log.commit()
+
+
+def _ask_to_conclude(run: StageRun, reason: str) -> str:
+    tools = [spec.name for spec in run.final_specs]
+    return fill(
         "final_turn",
         stage=run.stage.id,
-        reason=reason,
+        reason=say_reason(reason),
         tools=" and ".join(tools),
         call=", then ".join(tools),
     )
-    tell(run, "final_turn", text)
-    await run.job.log.commit()
 
 
 async def _completes_unsaid(run: StageRun, decision: Decision) -> bool:

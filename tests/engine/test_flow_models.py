@@ -1,0 +1,49 @@
+"""What a task is stored with: the models it asks, where they are, and the steps that verify it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.config.load import Loaded, load_config
+from headgate.core.flow import Flow
+from headgate.core.task import Options
+from headgate.engine.flowmodels import check_models, choose_flow, steps_run
+from headgate.engine.folder import Folder
+from headgate.models.scripted import ScriptedModel
+
+STEPS = "verification: {steps: [{name: a, command: make a}, {name: b, command: make b}]}\n"
+LOCAL = "http://localhost:11434"
+
+
+def load(repo: Path, text: str, **flags: Any) -> tuple[Loaded, Flow]:
+    (repo / "agent.yaml").write_text(text)
+    loaded = load_config(repo, environ={}, flags=flags, user_file=repo / "none.yaml")
+    return loaded, choose_flow(loaded, Options(), Folder(repo))
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("model: ollama/a\n", {}),
+        (f"model: ollama/a\nbase_url: {LOCAL}\n", {}),
+        ("model: openai/gpt-4o\n", {"model": "ollama/a", "base_url": f"{LOCAL}/v1/"}),
+        ("model: mine\nmodels: {mine: {model: ollama/a}}\n", {}),
+    ],
+)
+def test_one_model_is_the_same_wherever_it_is_named(tmp_path: Path, text: str, flags: dict[str, str]) -> None:
+    loaded, flow = load(tmp_path, text, **flags)
+    assert check_models(loaded, flow, {}, tmp_path) == (("ollama/a", LOCAL),)
+
+
+def test_every_model_of_a_flow_is_named_once(tmp_path: Path) -> None:
+    stages = "flow: [{id: a, prompt: A., model: ollama/b}, {id: b, prompt: B., model: ollama/a}]\n"
+    loaded, flow = load(tmp_path, f"model: ollama/a\n{stages}")
+    assert check_models(loaded, flow, {}, tmp_path) == (("ollama/a", LOCAL), ("ollama/b", LOCAL))
+    handed_in = {None: ScriptedModel([], name="script:x")}
+    assert check_models(loaded, flow, handed_in, tmp_path)[0] == ("script:x", "")
+
+
+@pytest.mark.parametrize(("flow", "steps"), [("flat", ("make a", "make b")), ("ask", ())])
+def test_only_a_flow_that_verifies_has_steps(tmp_path: Path, flow: str, steps: tuple[str, ...]) -> None:
+    assert steps_run(*load(tmp_path, f"model: ollama/a\nflow: {flow}\n{STEPS}")) == steps

@@ -1,0 +1,6 @@
+"""A shopping cart."""
+
+
+def discounted(price, percent):
+    """The price less a discount in percent."""
+    return price * percent / 100
