@@ -29,7 +29,9 @@ class Head(NamedTuple):
 
 
 def read_head(repo: Path) -> Head:
-    """Asks git."""
+    """Asks git, unless HEAD is no file: git would wait for ever for what a named pipe holds."""
+    if not _read(safe_folder(repo).parent / "HEAD"):
+        return Head("", "")
     branch = run_git(repo, "symbolic-ref", "-q", "HEAD")
     commit = run_git(repo, "rev-parse", "-q", "--verify", "HEAD^{commit}", env=PLAIN)
     return Head(
