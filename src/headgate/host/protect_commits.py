@@ -2,8 +2,8 @@
 
 `ProtectedFiles` restores the tree, but a commit that the command made keeps the change, and a person would
 push it. So HEAD goes back to where it was before the command. What else the commits changed stays in the tree
-and the index. Nothing is lost: the commits are still in git's reflog. Where the command switched branches or
-rewrote history, nothing is touched, but it is said what differs.
+and the index. Nothing is lost: git keeps the commits, and the answer names the last of them. Where the
+command switched branches or rewrote history, nothing is touched, and the answer says what differs.
 """
 
 import json
