@@ -18,7 +18,7 @@ def command(task_id: str, repo: Path | None) -> None:
     """Discard a dry run's proposal. The working tree is not changed."""
     engine = Engine.open(find_store(find_repo(repo)).repo)
     try:
-        for note in engine.store.notes:
+        for note in engine.notes:
             click.echo(note, err=True)
         task = asyncio.run(engine.abort(find_task(engine.store, task_id).task.id))
         say(f"The proposal of task {task.id} was discarded.")

@@ -70,7 +70,7 @@ async def follow_task(
     engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root))
     engine.keep_last_words = True
     try:
-        for note in (*notes, *engine.store.notes):
+        for note in (*notes, *engine.notes):
             progress.print_line(note, 0)
         task = await begin(engine)
         progress.state = fold(engine.store.events(task.id))

@@ -30,7 +30,7 @@ def command(submission: Submission, resume: str | None, no_start: bool) -> None:
     submission.check_text("submit", resume)
     engine = Engine.open(submission.root, start_worker=partial(start_worker, submission.root))
     try:
-        for note in (*submission.notes, *engine.store.notes):
+        for note in (*submission.notes, *engine.notes):
             click.echo(note, err=True)
         task = submission.submit_to(engine, resume)
         if no_start and resume and task.resumes != resume.lower():

@@ -33,7 +33,7 @@ async def work(root: Path, descriptor: int | None) -> None:
     engine = Engine.open(root)
     engine.keep_last_words = True
     try:
-        for note in engine.store.notes:
+        for note in engine.notes:
             click.echo(note, err=True)
         await engine.drain(lock, print_exception)
     finally:

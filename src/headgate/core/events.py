@@ -93,6 +93,13 @@ class StoreRestored(Body):
     sentence: str
 
 
+class ProtectedCommits(Body):
+    """A command made commits that change protected files; they were undone, or it says why not."""
+
+    kind: Literal["protected_commits"] = "protected_commits"
+    sentence: str
+
+
 class StageStarted(Body):
     """A stage was entered, or entered again."""
 
@@ -569,7 +576,8 @@ AnyBody = Annotated[
     | TaskEnded
     | TaskReport
     | TaskReportInvalid
-    | StoreRestored,
+    | StoreRestored
+    | ProtectedCommits,
     Field(discriminator="kind"),
 ]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(AnyBody)

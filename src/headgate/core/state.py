@@ -226,7 +226,7 @@ class State:
             case ev.ApplyRefused() as body:
                 self.status, self.reason = "PROPOSED", body.reason
                 self.conflicts, self.refusal = body.conflicts, body.detail
-            case ev.StoreRestored() as body:
+            case ev.StoreRestored() | ev.ProtectedCommits() as body:
                 self.losses.append(body.sentence.rstrip("."))
             case ev.TaskEnded() as body:
                 self.status, self.verified, self.reason = body.state, body.verified, body.reason

@@ -11,6 +11,7 @@ from headgate.core.rules import Decision
 from headgate.core.summary import write_summary
 from headgate.core.task import Task, TaskState
 from headgate.engine.folder import Folder
+from headgate.engine.keeping import commit_events
 from headgate.engine.log import TaskLog
 from headgate.engine.store import Store
 from headgate.engine.takeup import release_protected
@@ -102,6 +103,8 @@ class Rest:
             restored = await asyncio.to_thread(release_protected, self.folder, self.task, self.log.state)
         except (HeadgateError, OSError) as error:
             return [f"Protected files could not be checked ({error}); {kept}."]
+        for event in commit_events(restored):
+            self.log.record("", 0, event)
         lost = [one.sentence() for one in restored if one.problem]
         return [*lost, f"For these files, {kept}."] if lost else []
 

@@ -31,6 +31,7 @@ from headgate.engine.flowmodels import SPECS, check_models, choose_flow, steps_r
 from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.log import recall
+from headgate.engine.lostcopies import restore_lost
 from headgate.engine.outfit import check_monorepo, task_boundaries
 from headgate.engine.pause import Pause, find_pause
 from headgate.engine.queue import CancelOutcome
@@ -76,6 +77,8 @@ class Engine:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     keep_last_words: bool = False
     """See `Execution`."""
+    notes: tuple[str, ...] = ()
+    """What people have to be told about the opening: what was lost or damaged, and what came of it."""
     _execution: Execution | None = field(default=None, init=False)
 
     @classmethod
@@ -90,8 +93,10 @@ class Engine:
         repo = repo.resolve()
         folder = Folder(repo)
         folder.check_lost()
+        lost = restore_lost(folder)
         folder.create()
         engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
+        engine.notes = (*lost, *engine.store.notes)
         engine._write_missing_reports()
         return engine
 

@@ -20,7 +20,7 @@ from headgate.engine.bus import Bus
 from headgate.engine.ending import Rest
 from headgate.engine.flowmodels import open_models
 from headgate.engine.folder import Folder
-from headgate.engine.keeping import Keeper, KeepingProtection
+from headgate.engine.keeping import Keeper, KeepingProtection, commit_events
 from headgate.engine.log import TaskLog, recall
 from headgate.engine.outfit import (
     build_context,
@@ -186,6 +186,9 @@ class Execution:
             except (HeadgateError, OSError):
                 if not self.store.is_cancelled(self.task.id):
                     raise  # otherwise the end, which looks at protected files again, tells of it
+        if self._interrupted:
+            for event in commit_events(self._restored):
+                self.log.record("", 0, event)
         if self.store.is_cancelled(self.task.id):
             return CANCELLED
         if self._interrupted:
@@ -225,11 +228,9 @@ class Execution:
             )
             if isinstance(context.workspace, OverlayWorkspace):
                 self.tree.overlay = context.workspace
-            if context.protected and self._restored:
-                context = replace(context, protected=TellingProtection(context.protected, self._restored))
             if context.protected:
                 kept = KeepingProtection(context.protected, self._keeper)
-                context = replace(context, protected=kept)
+                context = replace(context, protected=TellingProtection(kept, self._restored))
             job = Job(
                 task=task,
                 flow=flow,

@@ -65,9 +65,6 @@ class Folder:
                     f"{entry} is a symbolic link, which Headgate never creates there: remove it."
                 )
         self.safe.mkdir(exist_ok=True)
-        if not self.database.exists():
-            # Task ids start over: what is left of an earlier t1 must not be taken for that of the next one.
-            shutil.rmtree(self.safe / "protected", ignore_errors=True)
         files = (self.reports, self._reports_lock, self.last_words, self.worker_log, self.ballast)
         if any(path.is_dir() for path in files):
             raise ConfigError(f"{self.path} has folders where Headgate keeps files: move it away.")

@@ -5,16 +5,17 @@ that is deleted while it is open, so the process that runs the task has everythi
 the task is measured by (its lock, its baseline, copies of protected files) is in git's own folder.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from headgate.core.events import StoreRestored
+from headgate.core.events import ProtectedCommits, StoreRestored
 from headgate.core.report import build_report
 from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.log import recall
 from headgate.engine.store import Store
 from headgate.host.git import INTERNAL
 from headgate.host.protect import Protected, Restored
+from headgate.host.protect_commits import CommitsFound
 
 _REASON = "Headgate keeps its own files there; the logs of earlier runs and saved outputs are lost"
 
@@ -25,7 +26,7 @@ class Keeper:
 
     folder: Folder
     store: Store
-    record: Callable[[StoreRestored], None]
+    record: Callable[[StoreRestored | ProtectedCommits], None]
 
     def put_back(self) -> tuple[Restored, ...]:
         """Puts the store and the reports back if they are gone; returns what there is to say. Blocks."""
@@ -47,19 +48,32 @@ class Keeper:
 
 
 class KeepingProtection:
-    """A protection that first looks after Headgate's own files, which the other one writes to."""
+    """A protection that first looks after Headgate's own files, which the other one writes to.
+
+    What the other one found in commits goes into the log.
+    """
 
     def __init__(self, inner: Protected, keeper: Keeper) -> None:
         self._inner, self._keeper = inner, keeper
 
     def begin(self) -> tuple[Restored, ...]:
         """See Protected."""
-        return (*self._keeper.put_back(), *self._inner.begin())
+        return (*self._keeper.put_back(), *self._recorded(self._inner.begin()))
 
     def check_and_restore(self) -> tuple[Restored, ...]:
         """See Protected."""
-        return (*self._keeper.put_back(), *self._inner.check_and_restore())
+        return (*self._keeper.put_back(), *self._recorded(self._inner.check_and_restore()))
 
     def forget(self) -> None:
         """See Protected."""
         self._inner.forget()
+
+    def _recorded(self, restored: tuple[Restored, ...]) -> tuple[Restored, ...]:
+        for event in commit_events(restored):
+            self._keeper.record(event)
+        return restored
+
+
+def commit_events(restored: Iterable[Restored]) -> list[ProtectedCommits]:
+    """What the log, and with it the report, says about commits."""
+    return [ProtectedCommits(sentence=one.sentence()) for one in restored if isinstance(one, CommitsFound)]

@@ -25,6 +25,7 @@ from headgate.host.overlay import OverlayWorkspace
 from headgate.host.paths import Tree
 from headgate.host.process import filtered_environment
 from headgate.host.protect import Protected, ProtectedFiles, Protection
+from headgate.host.protect_commits import ProtectedCommits, Rule
 from headgate.host.protect_git import protect_git
 from headgate.host.workspace import show_path
 from headgate.tools.base import Tool, ToolContext
@@ -172,43 +173,35 @@ def protection_for(
     """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
     kept = folder.protected(task.id)
     common = folder.repo / os.fsdecode(git(folder.repo, "rev-parse", "--git-common-dir")).rstrip("\n")
-    parts: list[Protected] = [protect_git(folder.repo, common, kept / "git")]
-    rules = Boundaries(boundaries.globs)
-    if rules:
-        reason = "it is out of bounds for this task"
-        parts.append(
-            ProtectedFiles(
-                folder.repo, rules.covers, enters=rules.enters, folder=kept / "boundaries", reason=reason
-            )
-        )
+    rules: dict[str, Rule] = {}
+    bounds = Boundaries(boundaries.globs)
+    if bounds:
+        rules["boundaries"] = Rule(bounds.covers, bounds.enters, "it is out of bounds for this task")
     if package is not None:
         ignored = cache(lambda: IgnoredPaths(folder.repo))  # read with the first command, in its thread
         inside = OnlyInside(
             package, lambda path: ignored().file(path), lambda path: ignored().directory(path)
         )
         reason = f"it is outside the package {show_path(package)}"
-        parts.append(
-            ProtectedFiles(
-                folder.repo, inside.covers, enters=inside.enters, folder=kept / "package", reason=reason
-            )
-        )
+        rules["package"] = Rule(inside.covers, inside.enters, reason)
     if tests is not None:
-        parts.append(
-            ProtectedFiles(
-                folder.repo,
-                tests.covers,
-                enters=tests.enters,
-                accepts=tests.accepts,
-                folder=kept / "tests",
-                reason=REASON,
-            )
-        )
+        rules["tests"] = Rule(tests.covers, tests.enters, REASON, tests.accepts)
     if own := ConfigFiles(task.config_files):
-        parts.append(
-            ProtectedFiles(
-                folder.repo, own.covers, enters=own.enters, folder=kept / "configuration", reason=own.reason
-            )
+        rules["configuration"] = Rule(own.covers, own.enters, own.reason)
+    parts: list[Protected] = [protect_git(folder.repo, common, kept / "git")]
+    parts += [
+        ProtectedFiles(
+            folder.repo,
+            rule.covers,
+            enters=rule.enters,
+            accepts=rule.accepts,
+            folder=kept / name,
+            reason=rule.reason,
         )
+        for name, rule in rules.items()
+    ]
+    # The last one: it compares commits with files that are restored.
+    parts.append(ProtectedCommits(folder.repo, common, tuple(rules.values()), kept / "head.json"))
     return Protection(parts)
 
 

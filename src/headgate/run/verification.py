@@ -13,6 +13,7 @@ from headgate.core.rules import Broken, Fail, Pass, Verdict
 from headgate.core.testfiles import is_code
 from headgate.host.git import INTERNAL
 from headgate.host.protect import Restored
+from headgate.host.protect_commits import CommitsFound
 from headgate.host.protecting import protected_while
 from headgate.run.baseline import RedBefore
 from headgate.run.job import Job
@@ -58,7 +59,7 @@ async def run_verification(
     failing = tuple(job.redact(describe(failure)) for failure in found.failures)
     if message and not asked and job.state.round.is_idle(job.state.failures, tree, reason, failing):
         message = fill("verify_unchanged", run_id=job.state.failures[-1].run_id) + "\n\n" + message
-    if message and (lost := [one.sentence() for one in restored if one.path == INTERNAL]):
+    if message and (lost := [one.sentence() for one in restored if _is_told(one)]):
         message = "\n".join([message, *lost])
     finished = VerifyFinished(
         run_id=run_id,
@@ -99,6 +100,11 @@ def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verif
         return found
     listed = ", ".join(tampered[:5])
     return replace(found, verdict=Fail("verify", f"protected tests changed during the run: {listed}"))
+
+
+def _is_told(one: Restored) -> bool:
+    """Whether the model hears about it: a test that writes where it may not is told by its failure alone."""
+    return one.path == INTERNAL or isinstance(one, CommitsFound)
 
 
 def _protects_all(job: Job) -> bool:

@@ -1,0 +1,2 @@
+#!/bin/sh
+exec git -c user.name=T -c user.email=t@localhost -c commit.gpgsign=false commit -q "$@"
