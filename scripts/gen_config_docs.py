@@ -4,11 +4,15 @@ Every key of agent.yaml must be proved: by a scenario that names it in `proves`,
 show, by a test named here.
 """
 
+import ast
+import inspect
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, SecretStr
@@ -68,11 +72,17 @@ def render() -> str:
             sys.exit(f"There is no {test}.")
     lines = ["# Configuration", "", INTRODUCTION, "", "| key | type | default | effect | proved by |"]
     lines.append("|---|---|---|---|---|")
+    effects = read_effects(Config)
     for name, field in Config.model_fields.items():
-        lines.append(_row(name, field, f"`{proofs.get(name) or TESTED[name]}`"))
+        lines.append(_row(name, field, effects[name], f"`{proofs.get(name) or TESTED[name]}`"))
     for title, model, text in SECTIONS:
         lines += ["", f"## {title}", "", text, "", "| key | type | default | effect |", "|---|---|---|---|"]
-        lines += [_row(name, field) for name, field in model.model_fields.items() if name not in HIDDEN]
+        effects = read_effects(model)
+        lines += [
+            _row(name, field, effects[name])
+            for name, field in model.model_fields.items()
+            if name not in HIDDEN
+        ]
     lines += ["", "## A stage's flat names", "", "The same knobs, written flat.", ""]
     lines += ["| name | stands for |", "|---|---|"]
     lines += [f"| `{flat}` | `{knob}: {{{name}: ...}}` |" for flat, (knob, name) in FLAT_NAMES.items()]
@@ -118,8 +128,21 @@ def find_proofs() -> Iterator[tuple[str, str]]:
                 yield name, outcome.parents[1].name
 
 
-def _row(name: str, field: FieldInfo, proof: str | None = None) -> str:
-    effect = " ".join((field.description or "").split()).replace("|", "\\|")
+def read_effects(model: type[BaseModel]) -> dict[str, str]:
+    """What the docstring below each field says. Pydantic could read it, but would do so at every start."""
+    effects = {name: field.description or "" for name, field in model.model_fields.items()}
+    for cls in reversed(
+        [cls for cls in model.__mro__ if issubclass(cls, BaseModel) and cls is not BaseModel]
+    ):
+        body = cast("ast.ClassDef", ast.parse(dedent(inspect.getsource(cls))).body[0]).body
+        for field, text in pairwise(body):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                effects[ast.unparse(field.target)] = ast.literal_eval(text.value)
+    return effects
+
+
+def _row(name: str, field: FieldInfo, effect: str, proof: str | None = None) -> str:
+    effect = " ".join(effect.split()).replace("|", "\\|")
     cells = [
         f"`{name}`",
         describe_type(field.annotation),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from headgate.config.stages import FlowFile, expand_stages
 from headgate.core.flow import Data, Flow, Stage, ToolScope
@@ -36,8 +36,6 @@ FlowChoice = Annotated[
 
 class FlowKnobs(Settings):
     """How a task is carried out, as far as the flow does not say so itself."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     task_flow_mode: Literal["auto", "staged", "staged3", "branched", "flat", "repair"] = "auto"
     """The built-in flow to use; `headgate flows` lists them. `auto` means `repair` if the model is small,

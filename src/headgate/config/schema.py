@@ -50,8 +50,6 @@ class Access(NamedTuple):
 class Verification(Settings):
     """How finished work is verified."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     steps: tuple[VerifyStep, ...] = ()
     """The commands, run in this order; all must succeed."""
     accept_red_before: bool = False
@@ -61,8 +59,6 @@ class Verification(Settings):
 class Monorepo(Settings):
     """One package of a repository that has several."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     package: str = Field(min_length=1)
     """The package's directory. Commands and verification run there, and tasks write files only there."""
 
@@ -70,7 +66,7 @@ class Monorepo(Settings):
 class Config(FlowKnobs):
     """What `agent.yaml`, the user's own file, the environment and the flags say together."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     model: str | None = None
     """The model to use: `ollama/NAME`, `openai/NAME`, `anthropic/NAME`, `script:FILE`, or a name from

@@ -29,7 +29,7 @@ TOOL_ALIASES = {
 class Data(BaseModel):
     """Frozen, and strict about unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ToolScope(Data):

@@ -11,7 +11,7 @@ ToolTransport = Literal["auto", "native", "text", "schema"]
 class Settings(BaseModel):
     """Frozen, and strict about unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def package_of(config: Mapping[str, Any]) -> str:

@@ -65,9 +65,11 @@ def run_git(
 
 
 def failure_of(done: subprocess.CompletedProcess[bytes], command: str) -> GitFailed:
-    """What a failed git said last."""
-    message = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return GitFailed(f"git {command} failed: {message[-1] if message else f'exit code {done.returncode}'}")
+    """What a failed git gave as its reason, or said last."""
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    reasons = [line for line in lines if line.startswith(("fatal: ", "error: "))]
+    said = (reasons or lines or [f"exit code {done.returncode}"])[-1]
+    return GitFailed(f"git {command} failed: {said}")
 
 
 LARGE = 20_000_000
