@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core.access import Access, Ask, Denial
+from headgate.core.pathtext import show_path
 from headgate.errors import ToolDenied, ToolError, ToolFailed
 from headgate.host.disk import DiskWorkspace
-from headgate.host.workspace import Entry, File, show_path
+from headgate.host.workspace import Entry, File
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.core.pathtext import show_path
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolFailed
 from headgate.host.disk import DiskWorkspace
-from headgate.host.workspace import File, FileChange, show_path
+from headgate.host.workspace import File, FileChange
 from headgate.tools.base import Outcome, Tool, ToolContext
 from headgate.tools.excerpt import excerpt, share_out
 from headgate.tools.files import find_files, ls, read_file, read_files, write_file

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from headgate.checks.testdiff import FileLines, Line, counted, defined, owner, read_test_diff
+from headgate.core.pathtext import show_path
 from headgate.core.rules import Fail, Pass, Verdict
 from headgate.core.testfiles import is_code, is_runner_setting, is_task_file, is_test
 from headgate.core.testsettings import has_test_settings
-from headgate.host.workspace import show_path
 
 _ASKED_FOR = re.compile(
     r"\b(remov|delet|drop|clean|skip|disabl|quarantin|xfail|rewrit|merg|consolidat|obsolete)\w*\b.{0,80}"

@@ -16,12 +16,12 @@ from headgate.config.flows import flow_from_config
 from headgate.config.load import Loaded
 from headgate.config.schema import Config
 from headgate.config.suited import depends_on_goal
-from headgate.core.settings import VerifyStep
+from headgate.core.settings import OWN_FOLDER, VerifyStep
 from headgate.engine.flowmodels import SPECS, check_price
 from headgate.engine.outfit import check_monorepo
 from headgate.errors import ConfigError
 from headgate.host.commandline import split_commands
-from headgate.host.git import INTERNAL, GitFailed, git
+from headgate.host.git import GitFailed, git
 from headgate.models.profile import profile_for
 
 MIN_FREE_MEGABYTES = 100
@@ -86,7 +86,7 @@ def check_repository(repo: Path) -> Finding:
 
 def check_disk(repo: Path) -> Finding:
     """Whether Headgate can store its data."""
-    folder = repo / INTERNAL if (repo / INTERNAL).is_dir() else repo
+    folder = repo / OWN_FOLDER if (repo / OWN_FOLDER).is_dir() else repo
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"\0" * 4096)
@@ -102,7 +102,7 @@ def check_disk(repo: Path) -> Finding:
 
 def check_store(repo: Path) -> Iterator[Finding]:
     """Damaged stores that were set aside."""
-    for path in sorted((repo / INTERNAL).glob("headgate.db.damaged-*")):
+    for path in sorted((repo / OWN_FOLDER).glob("headgate.db.damaged-*")):
         if not path.name.endswith(("-wal", "-shm")):
             detail = f"a damaged store was moved aside and its tasks were recovered: {path.relative_to(repo)}"
             yield Finding("store", "note", f"{detail}; delete it if nothing is missing")

@@ -7,10 +7,10 @@ from functools import cached_property
 
 from headgate.core.boundaryexceptions import (
     adds_nothing,
+    boundary_problems,
     lies_below,
     names_the_opposite,
     split_exception,
-    why_unenforced,
 )
 from headgate.core.boundarytext import (
     bare_words,
@@ -49,17 +49,6 @@ class Resolved:
     def problems(self) -> tuple[str, ...]:
         """A sentence or two for each boundary that protects nothing now."""
         return boundary_problems(self.unenforced, self.unmatched)
-
-
-def boundary_problems(unenforced: Iterable[str], unmatched: Iterable[str]) -> tuple[str, ...]:
-    """What people are told about boundaries that protect nothing now."""
-    return (
-        *(f'Boundary "{text}" is not enforced: {why_unenforced(text)}' for text in unenforced),
-        *(
-            f'Boundary "{text}" matches nothing now. It holds once such a file exists; check the spelling.'
-            for text in unmatched
-        ),
-    )
 
 
 class _Names:

@@ -1,6 +1,7 @@
 """Boundaries that say where changes may go, or that make an exception: they do not protect what they name."""
 
 import re
+from collections.abc import Iterable
 
 from headgate.core.boundarytext import looks_like_path, split_list, strip_ending, without_notes
 from headgate.core.boundarywords import plain_words
@@ -78,3 +79,14 @@ def why_unenforced(text: str) -> str:
             ' or "db/**, !db/seed.sql" to protect db except one file.'
         )
     return "it names no path here."
+
+
+def boundary_problems(unenforced: Iterable[str], unmatched: Iterable[str]) -> tuple[str, ...]:
+    """What people are told about boundaries that protect nothing now."""
+    return (
+        *(f'Boundary "{text}" is not enforced: {why_unenforced(text)}' for text in unenforced),
+        *(
+            f'Boundary "{text}" matches nothing now. It holds once such a file exists; check the spelling.'
+            for text in unmatched
+        ),
+    )

@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+OWN_FOLDER = ".headgate"
+"""Where Headgate keeps its own files in a repository."""
 ToolTransport = Literal["auto", "native", "text", "schema"]
 
 

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from headgate.core.boundaries import boundary_problems
+from headgate.core.boundaryexceptions import boundary_problems
 from headgate.core.cutting import shorten
 from headgate.core.events import Note
 from headgate.core.milestones import say_reason

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from headgate.core.report import Report, render_markdown
+from headgate.core.settings import OWN_FOLDER
 from headgate.core.state import State
 from headgate.core.task import TaskState
 from headgate.errors import ConfigError, HeadgateError
-from headgate.host.git import INTERNAL, exclude_internal, git, safe_folder
+from headgate.host.git import exclude_internal, git, safe_folder
 from headgate.host.lock import FileLock
 
 WORKER_LOG_BYTES = 1_000_000
@@ -26,7 +27,7 @@ class Folder:
     """Headgate's own files in a repository, kept out of git."""
 
     def __init__(self, repo: Path) -> None:
-        self.path = repo / INTERNAL
+        self.path = repo / OWN_FOLDER
         self.database = self.path / "headgate.db"
         self.runs = self.path / "runs"
         self.outputs = self.path / "outputs"
@@ -54,9 +55,9 @@ class Folder:
             raise ConfigError(
                 f"{self.path} is not a folder: move it away, because Headgate keeps its files there."
             )
-        if git(self.repo, "ls-files", "-z", "--", INTERNAL):
+        if git(self.repo, "ls-files", "-z", "--", OWN_FOLDER):
             raise ConfigError(
-                f"{INTERNAL}/ is committed to git: remove it with git rm -r --cached {INTERNAL}."
+                f"{OWN_FOLDER}/ is committed to git: remove it with git rm -r --cached {OWN_FOLDER}."
             )
         self.path.mkdir(exist_ok=True)
         for entry in self.path.iterdir():

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from headgate.core.events import ProtectedCommits, StoreRestored
 from headgate.core.report import build_report
+from headgate.core.settings import OWN_FOLDER
 from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.log import recall
 from headgate.engine.store import Store
-from headgate.host.git import INTERNAL
 from headgate.host.protect import Protected, Restored
 from headgate.host.protect_commits import CommitsFound
 
@@ -36,7 +36,7 @@ class Keeper:
         self.store.put_back()
         if not self.folder.reports.exists():
             self._write_reports()
-        restored = Restored(INTERNAL, "deleted", _REASON)
+        restored = Restored(OWN_FOLDER, "deleted", _REASON)
         self.record(StoreRestored(sentence=restored.sentence()))
         return (restored,)
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+from headgate.core.settings import OWN_FOLDER
 from headgate.engine.folder import Folder
 from headgate.errors import HeadgateError, StoreError
-from headgate.host.git import INTERNAL, git
+from headgate.host.git import git
 from headgate.host.internal import internal_name
 from headgate.host.leftovers import kill_leftovers
 from headgate.host.lock import FileLock
@@ -107,7 +108,9 @@ def _note(restored: list[Restored], trouble: str, place: Path | None) -> str:
         said.append(f"For these files, their original content is kept in {place}.")
     elif place:
         said.append(f"The versions that were replaced are in {place}.")
-    killed = f"A task was killed while a command ran, and {INTERNAL} is gone: its log and the queue are lost."
+    killed = (
+        f"A task was killed while a command ran, and {OWN_FOLDER} is gone: its log and the queue are lost."
+    )
     return " ".join([killed, *said])
 
 

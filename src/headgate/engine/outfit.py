@@ -12,6 +12,7 @@ from headgate.config.schema import Config
 from headgate.core.access import Guard
 from headgate.core.boundaries import Resolved, resolve_boundaries
 from headgate.core.events import PlanItem
+from headgate.core.pathtext import show_path
 from headgate.core.task import Task
 from headgate.engine.bus import Bus
 from headgate.engine.folder import Folder
@@ -27,7 +28,6 @@ from headgate.host.process import filtered_environment
 from headgate.host.protect import Protected, ProtectedFiles, Protection
 from headgate.host.protect_commits import ProtectedCommits, Rule
 from headgate.host.protect_git import protect_git
-from headgate.host.workspace import show_path
 from headgate.tools.base import Tool, ToolContext
 from headgate.tools.edit import edit_file
 from headgate.tools.files import find_files, ls, read_file, read_files, write_file

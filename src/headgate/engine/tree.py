@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from headgate.checks.diffs import TaskDiff
 from headgate.core.layout import MOST_CHARS
+from headgate.core.pathtext import parse_path, show_path
 from headgate.errors import HeadgateError
 from headgate.host.filehash import hash_at, mode_at, read_at
 from headgate.host.git import LARGE, Snapshots
@@ -13,7 +14,7 @@ from headgate.host.layer import ancestors
 from headgate.host.overlay import OverlayWorkspace
 from headgate.host.paths import Tree
 from headgate.host.proposal import Conflicts, Fitted, fit, patch, record, with_files
-from headgate.host.workspace import FileChange, Workspace, parse_path, show_path
+from headgate.host.workspace import FileChange, Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from headgate.core.pathtext import show_path
 from headgate.errors import HeadgateError
 from headgate.host.ignored import IgnoredPaths
-from headgate.host.internal import INTERNAL
-from headgate.host.workspace import FileChange, show_path
+from headgate.host.internal import RESERVED
+from headgate.host.workspace import FileChange
 
 MOST_FILES = 20_000
 MOST_BYTES = 500_000_000
@@ -67,7 +68,7 @@ class _Copying:
     def copy(self, source: Path, target: Path, path: str) -> None:
         with suppress(PermissionError), os.scandir(source) as entries:
             for entry in entries:
-                if entry.name.lower() not in INTERNAL and entry.name not in _CACHES:
+                if entry.name.lower() not in RESERVED and entry.name not in _CACHES:
                     inner = f"{path}/{entry.name}" if path else entry.name
                     self._copy_entry(entry, source / entry.name, target / entry.name, inner)
 

@@ -10,14 +10,15 @@ from pathlib import Path
 from threading import Lock
 
 from headgate.core.access import Access, Act, Ask, Guard, first_objection
+from headgate.core.pathtext import show_path
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.host.atomic import Batch, FileMoved, fingerprint
 from headgate.host.ignore import TEMPORARY, walk_files
-from headgate.host.internal import INTERNAL, InternalFiles
+from headgate.host.internal import RESERVED, InternalFiles
 from headgate.host.layer import Layer, ancestors, check_name
 from headgate.host.paths import Spot, Tree, explain
 from headgate.host.readcache import ReadCache
-from headgate.host.workspace import Entry, EntryKind, File, FileChange, show_path
+from headgate.host.workspace import Entry, EntryKind, File, FileChange
 
 DEFAULT_MAX_BYTES = 10_000_000
 _CACHE_BYTES = 64_000_000
@@ -258,7 +259,7 @@ def sort_entries(entries: Iterable[Entry]) -> list[Entry]:
     shown = (
         entry
         for entry in entries
-        if entry.name.lower() not in INTERNAL and not entry.name.startswith(TEMPORARY)
+        if entry.name.lower() not in RESERVED and not entry.name.startswith(TEMPORARY)
     )
     return sorted(shown, key=lambda entry: entry.name)
 

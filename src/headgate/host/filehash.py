@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from hashlib import sha256
 from io import FileIO
 
+from headgate.core.pathtext import parse_path
 from headgate.host.paths import Tree
-from headgate.host.workspace import parse_path
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 1 << 20

@@ -13,10 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 
+from headgate.core.pathtext import show_path
+from headgate.core.settings import OWN_FOLDER
 from headgate.errors import HeadgateError
-from headgate.host.workspace import show_path
 
-INTERNAL = ".headgate"
 _SAFE = "headgate"
 # The repository's own configuration must not make git run programs for us, nor look away from files.
 _QUIET = (
@@ -143,7 +143,7 @@ class Snapshots:
             # A file that cannot be read, or a nested repository without commits, must not stop the task.
             self._add_one_by_one()
         # A `.gitignore` of the repository could undo our own exclusion.
-        self._git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", INTERNAL)
+        self._git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", OWN_FOLDER)
         return self._git("write-tree").decode().strip()
 
     def files(self, tree: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -309,7 +309,7 @@ def safe_folder(repo: Path) -> Path:
 def exclude_internal(repo: Path) -> None:
     """Keeps `.headgate/` out of git without touching a tracked file."""
     path = repo / git_path(repo, "info/exclude")
-    line = f"/{INTERNAL}/"
+    line = f"/{OWN_FOLDER}/"
     text = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
     if line not in text.splitlines():
         path.parent.mkdir(parents=True, exist_ok=True)

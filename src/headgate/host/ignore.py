@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.host.globs import Rules
-from headgate.host.internal import INTERNAL
+from headgate.host.internal import RESERVED
 from headgate.host.paths import Tree
 
 MAX_IGNORE_FILE = 1_000_000
@@ -78,7 +78,7 @@ def _scan(tree: Tree, path: str, level: _Level | None) -> tuple[list[tuple[str, 
     entries = [
         (prefix + name, is_dir)
         for name, is_dir in names.items()
-        if name.lower() not in INTERNAL
+        if name.lower() not in RESERVED
         and not name.startswith(TEMPORARY)
         and not (level is not None and level.ignores(prefix + name, is_dir))
     ]

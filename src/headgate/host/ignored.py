@@ -7,7 +7,7 @@ from pathlib import Path
 from headgate.host.git import git_path
 from headgate.host.globs import Rules
 from headgate.host.ignore import MAX_IGNORE_FILE
-from headgate.host.internal import INTERNAL
+from headgate.host.internal import RESERVED
 
 
 class IgnoredPaths:
@@ -26,7 +26,7 @@ class IgnoredPaths:
             directories[:] = [
                 name
                 for name in directories
-                if name.lower() not in INTERNAL and not self.directory(prefix + name)
+                if name.lower() not in RESERVED and not self.directory(prefix + name)
             ]
 
     def file(self, path: str) -> bool:

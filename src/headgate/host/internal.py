@@ -6,7 +6,7 @@ from headgate.core.access import Access, Denial
 from headgate.host.commandline import Command, split_commands
 from headgate.host.globs import fold
 
-INTERNAL = frozenset({".git", ".headgate"})
+RESERVED = frozenset({".git", ".headgate"})
 _READABLE = (".headgate/outputs", ".headgate/runs")
 _WRITERS = re.compile(
     r"chgrp|chmod|chown|cp|dd|install|ln|mkdir|mktemp|mv|rename|rm|rmdir|rsync|shred|tee|touch|truncate|unlink"
@@ -42,7 +42,7 @@ def internal_name(path: str) -> str | None:
             return None
     for part in path.split("/"):
         plain = fold(part).translate(_IGNORABLE)
-        if plain in INTERNAL:
+        if plain in RESERVED:
             return plain
     return None
 

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from headgate.host.git import INTERNAL
+from headgate.core.settings import OWN_FOLDER
 from headgate.host.reaper import Found, can_look, end_all, environment_of, look_around, look_at, send
 
 _PREFIX = "_HEADGATE_COMMAND_"
@@ -109,7 +109,7 @@ def _is_of(root: Path, place: Path) -> bool:
     for folder in (place, *place.parents):
         if folder == root:
             return True
-        if (folder / INTERNAL).is_dir():
+        if (folder / OWN_FOLDER).is_dir():
             return False
     return False
 

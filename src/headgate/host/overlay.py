@@ -11,12 +11,13 @@ from hashlib import sha256
 from threading import Lock
 from typing import Any
 
+from headgate.core.pathtext import parse_path, show_path
 from headgate.errors import StoreError, ToolError
 from headgate.host.disk import DiskWorkspace, changes_anything, check_before, sort_entries
 from headgate.host.ignore import walk_files
 from headgate.host.layer import NEW_FILE_MODE, NOTHING, Content, Layer, ancestors
 from headgate.host.paths import Spot, Tree
-from headgate.host.workspace import Entry, File, FileChange, parse_path, show_path
+from headgate.host.workspace import Entry, File, FileChange
 
 
 @dataclass(frozen=True, slots=True)

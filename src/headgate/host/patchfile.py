@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from hashlib import new as new_hash
 
+from headgate.core.pathtext import parse_path
 from headgate.errors import StoreError
 from headgate.host.detached import SHA256_LENGTH
-from headgate.host.workspace import parse_path
 
 _FILE = re.compile(rb"^(?=diff --git )", re.MULTILINE)
 _BODY = re.compile(rb"^(?:--- |GIT binary patch$)", re.MULTILINE)

@@ -16,9 +16,9 @@ from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headgate.core.pathtext import parse_path, show_path
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.host.layer import NOTHING, Laid, Layer
-from headgate.host.workspace import parse_path, show_path
 
 MAX_SYMLINKS = 40
 # With O_PATH a directory that may be entered but not listed can still be walked through.

@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from headgate.core.pathtext import show_path
 from headgate.errors import ToolDenied, ToolError, ToolFailed
 from headgate.host.detached import SHA256_LENGTH, Detached, detached_git
 from headgate.host.git import Snapshots
 from headgate.host.layer import NEW_FILE_MODE, ancestors
 from headgate.host.overlay import Proposed
 from headgate.host.patchfile import FilePatch, parse_patch
-from headgate.host.workspace import File, FileChange, Workspace, show_path
+from headgate.host.workspace import File, FileChange, Workspace
 
 _PATCH_FLAGS = (
     *("-r", "--patch", "-M", "--binary", "--full-index", "--unified=3", "--inter-hunk-context=0"),

@@ -17,11 +17,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal, Protocol
 
+from headgate.core.pathtext import show_path
 from headgate.host.paths import Tree
 from headgate.host.protect_restore import Restorer
 from headgate.host.protect_scan import Scanner, kind_of, stamp_of
 from headgate.host.protect_store import DEFAULT_LIMITS, Limits, Record, Store, digest_of
-from headgate.host.workspace import show_path
 
 Change = Literal["changed", "deleted", "created"]
 

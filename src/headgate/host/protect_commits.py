@@ -14,13 +14,13 @@ from hashlib import sha1, sha256
 from pathlib import Path
 from threading import Lock
 
+from headgate.core.pathtext import show_path
 from headgate.errors import HeadgateError
 from headgate.host.filehash import mode_at, open_parent, read_at
 from headgate.host.git import LARGE, Difference, git
 from headgate.host.head import PLAIN, Head, count_new, follows, head_stamp, is_id, move_back, read_head
 from headgate.host.paths import Tree
 from headgate.host.protect import Change, Restored
-from headgate.host.workspace import show_path
 
 _EMPTY_TREES = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",

@@ -13,8 +13,8 @@ from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
 from headgate.core.events import FileHashes
+from headgate.core.settings import OWN_FOLDER
 from headgate.host.filehash import hash_at, hash_in, open_parent
-from headgate.host.git import INTERNAL
 from headgate.host.ignore import TEMPORARY
 from headgate.host.paths import Tree
 
@@ -71,7 +71,7 @@ def remove_temporaries(repo: Path) -> int:
     removed = 0
     top = os.path.realpath(repo)
     for folder, folders, files, directory in os.fwalk(top):
-        if folder != top and INTERNAL in folders:
+        if folder != top and OWN_FOLDER in folders:
             folders.clear()
             continue
         if folder.endswith("/.git"):

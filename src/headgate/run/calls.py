@@ -12,11 +12,12 @@ from headgate.core.events import FileHashes, PlanItem, PlanWritten, TaskStatusGi
 from headgate.core.flow import TOOL_ALIASES
 from headgate.core.messages import Message, ToolCall, clean_text
 from headgate.core.names import nearest
+from headgate.core.pathtext import parse_path, show_path
 from headgate.core.readonly import skip_reading
 from headgate.errors import ToolDenied, ToolError
 from headgate.host.overlay import encode_changes
 from headgate.host.uninterrupted import uninterrupted
-from headgate.host.workspace import FileChange, parse_path, show_path
+from headgate.host.workspace import FileChange
 from headgate.run.arguments import parse_arguments
 from headgate.run.exits import answer_done, clean_value
 from headgate.run.guides import nested_guides

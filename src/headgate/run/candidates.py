@@ -20,10 +20,11 @@ from headgate.core.events import (
     ToolStarted,
 )
 from headgate.core.messages import Message, Reply, Request, clean_text
+from headgate.core.pathtext import parse_path, show_path
 from headgate.core.rules import Pass
 from headgate.errors import ToolError
 from headgate.host.copies import CopyImpossible
-from headgate.host.workspace import File, FileChange, parse_path, show_path
+from headgate.host.workspace import File, FileChange
 from headgate.run.calls import write_changes
 from headgate.run.job import Interrupted, Job, StageRun
 from headgate.run.partial import Partial, partners

@@ -13,10 +13,10 @@ from headgate.core.events import AnswerGiven, CheckFinished, Note, StageDoneSign
 from headgate.core.messages import clean_text
 from headgate.core.namedtests import find_tests
 from headgate.core.notes import bound_note
+from headgate.core.pathtext import show_path
 from headgate.core.rules import Decision, Fail, Pass
 from headgate.core.words import path_words
 from headgate.errors import ToolError
-from headgate.host.workspace import show_path
 from headgate.run.job import Job, StageRun
 
 ANSWER_CHARS = 20_000

@@ -3,8 +3,9 @@
 from pathlib import PurePosixPath
 
 from headgate.core.messages import clean_text
+from headgate.core.pathtext import show_path
 from headgate.errors import ToolError
-from headgate.host.workspace import Workspace, show_path
+from headgate.host.workspace import Workspace
 from headgate.run.transcript import Transcript
 
 NAME = "AGENTS.md"

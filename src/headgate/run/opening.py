@@ -6,7 +6,8 @@ from headgate.config.texts import fill, prompt
 from headgate.core.cutting import cut_text
 from headgate.core.flow import Stage
 from headgate.core.notes import list_names, render_notes
-from headgate.host.workspace import Workspace, show_path
+from headgate.core.pathtext import show_path
+from headgate.host.workspace import Workspace
 from headgate.models.base import find_window
 from headgate.run.guides import NAME, read_guide
 from headgate.run.job import Job

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from headgate.config.texts import fill, fill_text, prompt
 from headgate.core.flow import Stage
+from headgate.core.pathtext import show_path
 from headgate.core.pysource import find_functions
 from headgate.core.suspicion import Suspect, suspect_lines
-from headgate.host.workspace import show_path
 from headgate.run.evidence import Evidence
 from headgate.run.job import Job
 

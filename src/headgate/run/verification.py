@@ -10,8 +10,8 @@ from headgate.checks.verify import Verification, new_run_id
 from headgate.config.texts import fill
 from headgate.core.events import CheckFinished, VerifyFinished, VerifyStarted
 from headgate.core.rules import Broken, Fail, Pass, Verdict
+from headgate.core.settings import OWN_FOLDER
 from headgate.core.testfiles import is_code
-from headgate.host.git import INTERNAL
 from headgate.host.protect import Restored
 from headgate.host.protect_commits import CommitsFound
 from headgate.host.protecting import protected_while
@@ -104,7 +104,7 @@ def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verif
 
 def _is_told(one: Restored) -> bool:
     """Whether the model hears about it: a test that writes where it may not is told by its failure alone."""
-    return one.path == INTERNAL or isinstance(one, CommitsFound)
+    return one.path == OWN_FOLDER or isinstance(one, CommitsFound)
 
 
 def _protects_all(job: Job) -> bool:

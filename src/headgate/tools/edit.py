@@ -9,8 +9,9 @@ from itertools import accumulate, pairwise
 from pydantic import Field
 
 from headgate.core.messages import clean_text
+from headgate.core.pathtext import show_path
 from headgate.errors import ToolArgsInvalid, ToolFailed
-from headgate.host.workspace import FileChange, show_path
+from headgate.host.workspace import FileChange
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.indenting import (
     choose,

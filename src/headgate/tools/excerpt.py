@@ -6,8 +6,9 @@ Lines carry no numbers: they would cost tokens, and weak models copy them into t
 from collections.abc import Sequence
 
 from headgate.core.messages import clean_text
+from headgate.core.pathtext import show_path
 from headgate.errors import ToolFailed
-from headgate.host.workspace import File, show_path
+from headgate.host.workspace import File
 
 MAX_LINE = 4_000
 _OVERHEAD = 200

@@ -5,9 +5,10 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from headgate.core.messages import clean_text
+from headgate.core.pathtext import show_path
 from headgate.errors import ToolArgsInvalid, ToolError, ToolFailed
 from headgate.host.globs import Rules, expand_braces
-from headgate.host.workspace import Entry, File, FileChange, show_path
+from headgate.host.workspace import Entry, File, FileChange
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.edit import require_text
 from headgate.tools.excerpt import count_lines, excerpt, share_out, size_of

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from headgate.core.access import Access, Denial
 from headgate.core.boundaries import fixed_prefix
+from headgate.core.pathtext import show_path
 from headgate.host.globs import Rules, expand_braces, fold
 from headgate.host.internal import InternalFiles, internal_name
-from headgate.host.workspace import show_path
 from headgate.tools.redaction import redactor
 from headgate.tools.secret_files import DEFAULT_SECRETS, SecretFiles
 

@@ -8,8 +8,9 @@ from itertools import pairwise
 from pydantic import Field
 
 from headgate.core.messages import clean_text
+from headgate.core.pathtext import show_path
 from headgate.errors import ToolFailed
-from headgate.host.workspace import FileChange, Workspace, show_path
+from headgate.host.workspace import FileChange, Workspace
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.edit import BOM, count_lines, encode, require_text
 from headgate.tools.matching import (

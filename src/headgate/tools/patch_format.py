@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from headgate.core.pathtext import parse_path
 from headgate.errors import ToolFailed
-from headgate.host.workspace import parse_path
 
 Sign = Literal[" ", "-", "+"]
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from pydantic import Field
 
 from headgate.core.messages import clean_text
+from headgate.core.pathtext import show_path
 from headgate.errors import ToolArgsInvalid, ToolFailed
 from headgate.host.disk import DiskWorkspace
-from headgate.host.workspace import Workspace, show_path
+from headgate.host.workspace import Workspace
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.files import glob_rules
 from headgate.tools.line_search import Found, Limits, search_lines

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from headgate.core.access import Access, Denial
+from headgate.core.pathtext import show_path
 from headgate.host.commandline import split_commands
 from headgate.host.globs import Rules
-from headgate.host.workspace import show_path
 
 DEFAULT_SECRETS: tuple[str, ...] = (
     *(".env", ".env.*", "*.env", ".envrc"),

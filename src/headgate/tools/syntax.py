@@ -17,7 +17,8 @@ from pathlib import PurePosixPath
 import yaml
 
 from headgate.core.messages import clean_text
-from headgate.host.workspace import FileChange, show_path
+from headgate.core.pathtext import show_path
+from headgate.host.workspace import FileChange
 
 Parser = Callable[[bytes], str | None]
 """The first syntax error of a text as `line 12: expected ':'`, or None."""

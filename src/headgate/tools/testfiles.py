@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from headgate.core.access import Access, Denial
+from headgate.core.pathtext import show_path
 from headgate.core.testfiles import (
     is_build_file,
     is_installed_or_built,
@@ -21,7 +22,6 @@ from headgate.core.testfiles import (
 from headgate.core.testsettings import changed_settings, has_test_settings
 from headgate.host.globs import fold
 from headgate.host.internal import internal_name
-from headgate.host.workspace import show_path
 from headgate.tools.giventests import NamedTests
 from headgate.tools.guards import Boundaries
 from headgate.tools.stepcommands import read_text
