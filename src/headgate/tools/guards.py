@@ -13,16 +13,6 @@ from headgate.host.internal import InternalFiles, internal_name
 from headgate.tools.redaction import redactor
 from headgate.tools.secret_files import DEFAULT_SECRETS, SecretFiles
 
-__all__ = [
-    "DEFAULT_SECRETS",
-    "Boundaries",
-    "ConfigFiles",
-    "InternalFiles",
-    "OnlyInside",
-    "SecretFiles",
-    "redactor",
-]
-
 
 class Boundaries:
     """Denies writing to paths that match a pattern as in .gitignore; a directory covers all that is below it.
