@@ -24,7 +24,7 @@ from baseline import Server, run_baseline
 from evaltasks import CHECK, Result, Results, Task, all_tasks, checked_out, is_solved, project_commit
 from table import print_tables
 
-from headgate.cli.localserver import local_server
+from headgate.cli.local_server import local_server
 
 RUNS: dict[str, dict[str, object]] = {
     "headgate": {},

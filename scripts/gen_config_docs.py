@@ -19,11 +19,9 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from headgate.config.schema import Config, Monorepo, Verification
-from headgate.core.flow import Budget, Candidates, Checks, Stage, ToolScope, ViewPolicy
-from headgate.core.limits import Limits
+from headgate.core.flow import FLAT_NAMES, Budget, Candidates, Checks, Stage, ToolScope, ViewPolicy
 from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
-from headgate.core.settings import ModelSettings, Price, Timeouts, VerifyStep
-from headgate.core.stagenames import FLAT_NAMES
+from headgate.core.settings import Limits, ModelSettings, Price, Timeouts, VerifyStep
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "configuration.md"

@@ -16,8 +16,7 @@ from bestiary.rows import USELESS_REQUESTS, Row
 from bestiary.server import Cage
 from headgate.config.load import load_config
 from headgate.core.events import DecisionMade, Event
-from headgate.core.report import Report
-from headgate.core.report_check import report_problems
+from headgate.core.report import Report, report_problems
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.closing import doubtful_result
+from headgate.reading.test_output import doubtful_result
 
 PYTEST = "..  [100%]\n2 passed in 0.01s\n"
 UNITTEST = "-----\nRan 1 test in 0.000s\n\nOK\n"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.checks.failures import MAX_FAILURES, Failure, find_failures, render_failures
+from headgate.reading.failure import Failure
+from headgate.reading.test_output import MAX_FAILURES, find_failures, render_failures
 
 JEST = """\
 FAIL src/sum.test.js (5.1 s)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.failures import Failure, find_failures
+from headgate.reading.failure import Failure
+from headgate.reading.test_output import find_failures
 
 BROKEN_TESTS = """\
 import unittest

@@ -4,10 +4,10 @@ import difflib
 
 import pytest
 
-from headgate.checks.diffs import TaskDiff, read_files
 from headgate.checks.scope import check_scope, check_tests
 from headgate.core.rules import Fail, Pass
-from headgate.core.testfiles import is_test
+from headgate.reading.diffs import TaskDiff, read_files
+from headgate.reading.test_files import is_test
 
 DIFF = """diff --git a/src/a.py b/src/a.py
 index 1..2 100644

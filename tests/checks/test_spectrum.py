@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.spectrum import Spectrum, measure
 from headgate.core.settings import VerifyStep
+from headgate.scouts.spectrum import Spectrum, measure
 
 CART = """\
 def total(prices):

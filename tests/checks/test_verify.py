@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.failures import Failure
 from headgate.checks.verify import Verification, Verifier, new_run_id
 from headgate.core.rules import Broken, Fail, Pass
 from headgate.core.settings import VerifyStep
+from headgate.reading.failure import Failure
 from patience import in_time
 
 

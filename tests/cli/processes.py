@@ -12,8 +12,8 @@ from typing import Any
 from command import environment
 
 from headgate.engine.folder import Folder
-from headgate.engine.store import Store
-from headgate.host.lock import FileLock
+from headgate.engine.store.store import Store
+from headgate.process.lock import FileLock
 
 PATIENCE = 180.0
 """Seconds after which a test gives up; nothing takes that long unless it hangs."""

@@ -9,14 +9,13 @@ import termios
 
 import pytest
 
-from headgate.cli.activity import Activity, count_tokens
-from headgate.cli.footer import Footer
-from headgate.cli.live import Progress
+from headgate.cli.show.activity import Activity, count_tokens
+from headgate.cli.show.live import Footer, Progress
 from headgate.core import events as ev
 from headgate.core.messages import Delta, Pulse, ToolSpec
 from headgate.core.state import State, fold
 from headgate.models.profile import Profile
-from headgate.models.transports.watching import watch
+from headgate.models.transports.replies import watch
 
 
 class Clock:

@@ -16,11 +16,9 @@ import pytest
 import yaml
 from aiohttp import web
 
-from headgate.cli.checkup import Finding, check_disk, check_repository, missing_program
-from headgate.cli.doctor import examine
-from headgate.cli.modelcheck import PATIENCE, Patience
-from headgate.cli.testcheck import check_tests
-from headgate.cli.transportcheck import check_transport
+from headgate.cli.commands.doctor import check_tests, examine
+from headgate.cli.doctor.model_checks import PATIENCE, Patience, check_transport
+from headgate.cli.doctor.setup_checks import Finding, check_disk, check_repository, missing_program
 from headgate.config.schema import Config
 from headgate.core.messages import Message, Reply
 from headgate.core.settings import ModelSettings

@@ -12,12 +12,12 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 from loopback import listing
 
-from headgate.cli.checkup import Finding
-from headgate.cli.doctor import examine
-from headgate.cli.windowcheck import judge_speed
+from headgate.cli.commands.doctor import examine
+from headgate.cli.doctor.model_checks import judge_speed
+from headgate.cli.doctor.setup_checks import Finding
 from headgate.core.messages import Message, Reply, Timing, Usage
 from headgate.models.base import Endpoint
-from headgate.models.transport import explain_transport
+from headgate.models.wire.failures import explain_transport
 from models.model_server import answer, serve
 from models.ollama_server import calling, ollama
 

@@ -14,7 +14,7 @@ import pytest
 from command import environment
 from processes import GATED, call, ended, is_idle, line_with, start, states, step, until
 
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 
 DONE = "- calls: [{stage_done: {stage: work, summary: It was interrupted.}}]\n"
 HEADGATE = [sys.executable, "-m", "headgate"]

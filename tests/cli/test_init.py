@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import listing
 
-from headgate.cli.init import command, render_config
-from headgate.cli.modelchoice import places_to_look
+from headgate.cli.commands.init import command, render_config
+from headgate.cli.model_choice import places_to_look
 from headgate.config.detect import Detection, detect_project
 from headgate.config.load import load_config
 from headgate.config.schema import Config
-from headgate.config.yamlfile import parse_yaml
+from headgate.config.yaml_files import parse_yaml
 from headgate.core.settings import VerifyStep
 from headgate.errors import ConfigError
 from headgate.models.discovery import PLACES

@@ -7,7 +7,7 @@ import pytest
 from command import headgate
 from processes import GATED, call, ended, is_idle, line_with, start, step, until
 
-from headgate.cli.lookup import NO_TASK_YET
+from headgate.cli.stored_tasks import NO_TASK_YET
 
 LOOKING = {
     "tasks": (0, NO_TASK_YET),

@@ -26,11 +26,11 @@ from processes import (
     until,
 )
 
-from headgate.cli.lookup import NO_TASK_YET
-from headgate.cli.work import start_worker
+from headgate.cli.commands.work import start_worker
+from headgate.cli.stored_tasks import NO_TASK_YET
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from command import environment, headgate
 from loopback import serving
 
 from headgate.engine.engine import Engine
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 
 QUICK = """
 flow:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from processes import call, ended, line_with, start, until
 
-from headgate.cli.checkup import check_store
+from headgate.cli.doctor.setup_checks import check_store
 from headgate.cli.main import main
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 
 Typed = Callable[..., tuple[int | str | None, str, str]]
 

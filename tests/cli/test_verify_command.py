@@ -7,9 +7,9 @@ import pytest
 import yaml
 from command import headgate
 
-from headgate.cli.doctor import examine
+from headgate.cli.commands.doctor import examine
 from headgate.engine.folder import Folder
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 
 
 def configure(repo: Path, *commands: str) -> None:

@@ -10,7 +10,7 @@ from command import environment
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.cli.wrapping import fold_lines, shorten
+from headgate.cli.show.wrapping import fold_lines, shorten
 
 WORDS = st.lists(st.text("abc-/", min_size=1, max_size=30), max_size=30).map(" ".join)
 

@@ -6,8 +6,8 @@ import pytest
 
 from headgate.config.flows import load_flow
 from headgate.core.flow import Flow, Stage
-from headgate.core.limits import Limits
-from headgate.core.state import REVIEWS
+from headgate.core.history import REVIEWS
+from headgate.core.settings import Limits
 from headgate.tools.files import write_file
 
 DESIGN = Path(__file__).parents[2] / "docs" / "design.md"

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import pytest
 
-from headgate.config.detect import Detection, Kind, detect_project
+from headgate.config.detect import Detection, detect_project
+from headgate.config.projects import Kind
 from headgate.core.settings import VerifyStep
 
 PLAIN_TEST = "def test_it():\n    assert True\n"

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from headgate.config.flows import builtin_flows, flow_from_config, load_flow
+from headgate.config.knobs import FLOW_SUFFIXES, expand_stages
 from headgate.config.load import load_config
 from headgate.config.schema import Config
-from headgate.config.stages import FLOW_SUFFIXES, expand_stages
 from headgate.core.flow import Checks, Flow, Stage, ToolScope
-from headgate.core.flowproblems import flow_problems
+from headgate.core.graph import flow_problems
 from headgate.core.messages import ToolSpec
 from headgate.errors import ConfigError
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.files import config_files
 from headgate.config.load import Loaded, load_config
-from headgate.config.pinning import pin, unpin
+from headgate.config.pinning import config_files, pin, unpin
 from headgate.core.flow import Flow, Stage
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError

@@ -4,9 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.flows import flow_from_config, load_flow
+from headgate.config.flows import (
+    answers_shortly,
+    asks_for_something_new,
+    billions,
+    flow_from_config,
+    load_flow,
+    suited_flow,
+)
 from headgate.config.schema import Config
-from headgate.config.suited import answers_shortly, asks_for_something_new, billions, suited_flow
 
 STEPS = {"steps": [{"name": "tests", "command": "pytest -q"}]}
 

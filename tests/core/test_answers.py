@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.answers import MOST_PLACES, answered_sources, code_identity, code_in
-from headgate.core.pysource import parse
-from headgate.core.suspicion import Suspect
+from headgate.reading.python_source import parse
+from headgate.run.answers import MOST_PLACES, answered_sources, code_identity, code_in
+from headgate.scouts.suspects import Suspect
 
 SOURCE = "def f(a, b):\n    if a:\n        return a - b\n    return b\n"
 PLACE = Suspect("m.py", "f", 1, 4, line=3)

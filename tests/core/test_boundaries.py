@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.boundaries import Resolved, fixed_prefix, resolve_boundaries
-from headgate.tools.guards import Boundaries
+from headgate.protect.boundaries import Resolved, fixed_prefix, resolve_boundaries
+from headgate.protect.guards import Boundaries
 
 FILES = [
     "README.md",

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.boundaries import resolve_boundaries
 from headgate.core.task import parse_task_text
-from headgate.tools.guards import Boundaries
+from headgate.protect.boundaries import resolve_boundaries
+from headgate.protect.guards import Boundaries
 
 ROOTS = ("$PWD", "${PWD}", "$(pwd)", "/home/me/my shop")
 FILES = (

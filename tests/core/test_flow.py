@@ -4,15 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.flow import (
-    Checks,
-    Flow,
-    Stage,
-    ToolScope,
-    checks_from_list,
-    next_stage,
-)
-from headgate.core.flowproblems import Problem, find_cycle, flow_problems
+from headgate.core.flow import Checks, Flow, Stage, ToolScope, checks_from_list, next_stage
+from headgate.core.graph import Problem, find_cycle, flow_problems
 from headgate.core.messages import Category, ToolSpec
 
 

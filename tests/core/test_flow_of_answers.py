@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from headgate.core.flow import Flow
-from headgate.core.flowproblems import Problem, flow_problems
+from headgate.core.graph import Problem, flow_problems
 from headgate.core.messages import ToolSpec
 
 WRITE = ToolSpec("edit_file", "", {}, "write")

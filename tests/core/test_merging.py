@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.merging import merge
+from headgate.run.answers import merge
 
 BASE = "a\nb\nc\nd\ne"
 

@@ -4,8 +4,8 @@ import pytest
 
 from headgate.core import events as ev
 from headgate.core.flow import Flow, Stage
+from headgate.core.history import RunRecord
 from headgate.core.milestones import milestone
-from headgate.core.runrecord import RunRecord
 from headgate.core.state import State
 from headgate.core.summary import write_summary
 from headgate.core.task import Constraints

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.cutting import cut_text
 from headgate.core.events import Note, PlanItem
 from headgate.core.notes import LOGGED_CHARS, bound_note, list_names, render_notes
-from headgate.tools.signals import render_plan
+from headgate.core.text import cut_text
+from headgate.tools.control import render_plan
 
 SHORT = Note(summary="Read all.", decisions=("Use a set.",), next_actions=("Write it.",), risks=("None.",))
 LINES = "- a: Read all.\n  decided: Use a set.\n  next: Write it.\n  risk: None."

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from headgate.core.pausing import holds_up
-from headgate.core.task import Task
+from headgate.core.task import Task, holds_up
 
 HERE, THERE = "http://here/v1", "http://there/v1"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.pysource import (
+from headgate.reading.python_source import (
     Function,
     excerpt,
     find_functions,

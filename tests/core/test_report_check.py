@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.report import build_report
-from headgate.core.report_check import REQUIRED, report_problems
+from headgate.core.report import REQUIRED, build_report, report_problems
 from headgate.core.state import State
 from headgate.core.task import FINAL_STATES, TaskState
 

@@ -1,8 +1,8 @@
 """Whether a round of the debug loop has changed anything."""
 
 from headgate.core.events import FileHashes, ToolStarted
+from headgate.core.history import Failure, Round
 from headgate.core.messages import Category
-from headgate.core.rounds import Failure, Round
 
 FAILED = Failure("run_1", "step tests failed", "tree", ("test_a",))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.core.events import BaselineVerified, CheckFinished, StepResult, VerifyFinished, VerifyStarted
-from headgate.core.runrecord import Comparison, RunRecord, compare, line_marks
+from headgate.core.history import Comparison, RunRecord, compare, line_marks
 
 STEP = StepResult(name="tests", passed=False, exit_code=1, timed_out=False, seconds=1)
 SAME_TESTS = "; the same tests failed before this task as well"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.testfiles import (
+from headgate.reading.test_files import (
     is_build_file,
     is_runner_setting,
     is_start_up_file,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headgate.core.flow import ViewPolicy
 from headgate.core.messages import Message, ToolCall
 from headgate.core.view import build_view
-from headgate.models.openai import encode_message
+from headgate.models.wire.openai import encode_message
 from views import check_view
 
 IDS = ("a", "b", "c", "d", "")

@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.core.task import Task
-from headgate.core.words import is_question
+from headgate.core.text import is_question
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from crash_scenarios import SCENARIOS, Worker
 
 from headgate.core.events import ApplyFinished, ApplyStarted, Event, ToolFinished, ToolStarted
 from headgate.core.task import Constraints, Options
-from headgate.engine.bus import Bus
 from headgate.engine.engine import Engine
+from headgate.engine.log import Bus
 
 FILE_OPERATIONS = frozenset({"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir"})
 

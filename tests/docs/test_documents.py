@@ -10,10 +10,9 @@ import pytest
 
 from headgate.config.flows import load_flow
 from headgate.config.load import load_config
-from headgate.engine.engine import SPECS
-from headgate.engine.outfit import TOOLS
+from headgate.engine.assembly import SPECS, TOOLS
 from headgate.models.scripted import ScriptedModel
-from headgate.tools.signals import stage_done_tool
+from headgate.tools.control import stage_done_tool
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [

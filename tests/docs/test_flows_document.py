@@ -17,10 +17,11 @@ import pytest
 from headgate.config.drawing import draw_mermaid
 from headgate.config.flows import load_flow
 from headgate.config.load import load_config
+from headgate.core.flow import FLAT_NAMES
 from headgate.core.report import Report
-from headgate.core.stagenames import FLAT_NAMES
 from headgate.core.task import Constraints, Options
-from headgate.engine.engine import SPECS, Engine
+from headgate.engine.assembly import SPECS
+from headgate.engine.engine import Engine
 from headgate.models.scripted import ScriptedModel
 
 PAGE = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")

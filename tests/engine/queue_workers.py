@@ -20,15 +20,15 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
-from headgate.cli.work import start_worker
+from headgate.cli.commands.work import start_worker
 from headgate.config.load import load_config
 from headgate.core.events import MessageAdded
 from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.task import Constraints, ImpossibleTransition, Task, TaskState
 from headgate.engine.engine import Engine
 from headgate.engine.folder import Folder
-from headgate.engine.store import Draft, Store
-from headgate.host.lock import FileLock
+from headgate.engine.store.store import Draft, Store
+from headgate.process.lock import FileLock
 
 AUDIT = """
 CREATE TABLE audit (step INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER, old TEXT, new TEXT);

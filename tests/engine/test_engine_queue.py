@@ -13,7 +13,7 @@ from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
 from headgate.engine.folder import Folder
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 
 
 class Model:

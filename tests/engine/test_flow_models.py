@@ -8,7 +8,7 @@ import pytest
 from headgate.config.load import Loaded, load_config
 from headgate.core.flow import Flow
 from headgate.core.task import Options
-from headgate.engine.flowmodels import check_models, choose_flow, steps_run
+from headgate.engine.assembly import check_models, choose_flow, steps_run
 from headgate.engine.folder import Folder
 from headgate.models.scripted import ScriptedModel
 

@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 from headgate.config.schema import Config, Monorepo, Verification
-from headgate.core.boundaries import Resolved
 from headgate.core.settings import VerifyStep
 from headgate.core.task import Constraints, Task
-from headgate.engine.bus import Bus
-from headgate.engine.folder import Folder
-from headgate.engine.outfit import (
+from headgate.engine.assembly import (
     TOOLS,
     build_context,
     build_verifier,
@@ -22,11 +19,14 @@ from headgate.engine.outfit import (
     task_boundaries,
     tools_for,
 )
+from headgate.engine.folder import Folder
+from headgate.engine.log import Bus
 from headgate.errors import ConfigError, ToolDenied
-from headgate.host.git import Snapshots, git
-from headgate.host.workspace import FileChange
+from headgate.protect.boundaries import Resolved
 from headgate.tools.base import Outcome, ToolContext
 from headgate.tools.shell import shell
+from headgate.workspace.git import Snapshots, git
+from headgate.workspace.workspace import FileChange
 
 STEPS = Verification(steps=(VerifyStep(name="tests", command="pwd"),))
 

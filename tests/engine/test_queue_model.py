@@ -35,10 +35,10 @@ from headgate.core.task import (
     Task,
     TaskState,
 )
-from headgate.engine import queue
-from headgate.engine.database import MIGRATIONS
 from headgate.engine.folder import Folder
-from headgate.engine.store import Draft, Store
+from headgate.engine.store import queue
+from headgate.engine.store.database import MIGRATIONS
+from headgate.engine.store.store import Draft, Store
 
 STATES: tuple[TaskState, ...] = get_args(TaskState)
 STORES = 3

@@ -23,7 +23,7 @@ from headgate.core.events import Event, MessageAdded, TaskEnded, TaskStarted
 from headgate.core.flow import Flow, Stage
 from headgate.core.state import fold
 from headgate.core.task import FINAL_STATES, Constraints, Task, TaskState
-from headgate.engine.store import Draft, Store, TaskRow
+from headgate.engine.store.store import Draft, Store, TaskRow
 from headgate.errors import StoreError
 
 PAGE = 8192

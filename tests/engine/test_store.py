@@ -9,10 +9,9 @@ import pytest
 
 from headgate.core.events import Event, MessageAdded, PlanItem, PlanWritten, ToolFinished, VerifyStarted
 from headgate.core.task import Task, TaskState
-from headgate.engine.bus import Bus
-from headgate.engine.database import MIGRATIONS
-from headgate.engine.log import TaskLog
-from headgate.engine.store import Draft, Store
+from headgate.engine.log import Bus, TaskLog
+from headgate.engine.store.database import MIGRATIONS
+from headgate.engine.store.store import Draft, Store
 from headgate.errors import StoreError
 
 

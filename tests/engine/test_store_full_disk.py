@@ -12,7 +12,7 @@ import pytest
 
 from headgate.core.events import MessageAdded
 from headgate.core.task import Task
-from headgate.engine.store import Draft, Store
+from headgate.engine.store.store import Draft, Store
 from headgate.errors import StoreError
 
 SCRIPT = """

@@ -15,7 +15,7 @@ from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
 from headgate.errors import ConfigError, ModelError
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 
 CRASH = "mkdir -p out; echo bad > migrations/1.sql; echo $$ > out/pid; kill -9 $PPID; sleep 300"
 SCRIPT = f"""

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from headgate.checks.diffs import read_files
 from headgate.engine.proposals import is_written, take_back
 from headgate.engine.tree import TaskTree
-from headgate.host.disk import DiskWorkspace
-from headgate.host.git import Snapshots, git
-from headgate.host.overlay import Proposed, decode_changes, encode_changes
-from headgate.host.workspace import FileChange
+from headgate.reading.diffs import read_files
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.git import Snapshots, git
+from headgate.workspace.overlay import Proposed, decode_changes, encode_changes
+from headgate.workspace.workspace import FileChange
 
 
 @pytest.fixture

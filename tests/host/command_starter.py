@@ -10,8 +10,8 @@ import signal
 import sys
 from pathlib import Path
 
-from headgate.host.leftovers import kill_own_commands
-from headgate.host.process import run_command
+from headgate.process.commands import run_command
+from headgate.process.reaper import kill_own_commands
 
 
 def quit_at_once(*_: object) -> None:

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
-from headgate.host.copies import MOST_BYTES, CopyImpossible, copy_prefix, remove_copies, tree_copy
-from headgate.host.ignored import IgnoredPaths
-from headgate.host.workspace import FileChange
+from headgate.workspace.copies import MOST_BYTES, CopyImpossible, copy_prefix, remove_copies, tree_copy
+from headgate.workspace.ignore import IgnoredPaths
+from headgate.workspace.workspace import FileChange
 
 LATIN = os.fsdecode(b"latin-\xe9.py")
 FILES = {

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from headgate.core.access import Access, Denial
 from headgate.errors import ToolDenied, ToolFailed
-from headgate.host.atomic import Batch, FileMoved
-from headgate.host.disk import DiskWorkspace
-from headgate.host.workspace import FileChange
+from headgate.workspace.atomic import Batch, FileMoved
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.workspace import FileChange
 
 
 def tree(root: Path) -> dict[str, tuple[bytes, int] | None]:
@@ -191,8 +191,8 @@ def test_disk_that_takes_no_more_leaves_everything_as_it_was(repo: Path) -> None
 import resource, signal
 from pathlib import Path
 from headgate.errors import ToolFailed
-from headgate.host.disk import DiskWorkspace
-from headgate.host.workspace import FileChange
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.workspace import FileChange
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core.access import Access, Ask, Denial
-from headgate.core.pathtext import show_path
+from headgate.core.text import show_path
 from headgate.errors import ToolDenied, ToolError, ToolFailed
-from headgate.host.disk import DiskWorkspace
-from headgate.host.workspace import Entry, File
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.workspace import Entry, File
 
 
 @pytest.fixture

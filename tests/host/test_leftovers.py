@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.host.leftovers import kill_leftovers, kill_own_commands, new_mark
+from headgate.process.reaper import kill_leftovers, kill_own_commands, new_mark
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 
@@ -173,7 +173,7 @@ def test_everything_inside_a_leftover_goes_with_it(repo: Path, tmp_path: Path, s
 def test_who_looks_for_leftovers_does_not_end_itself(repo: Path, start: Start) -> None:
     """A process inside a leftover that takes the repository over."""
     script = (
-        "import os, time; from pathlib import Path; from headgate.host.leftovers import kill_leftovers\n"
+        "import os, time; from pathlib import Path; from headgate.process.reaper import kill_leftovers\n"
         f"repo = Path({str(repo)!r})\n"
         "while not (repo / 'go').exists(): time.sleep(0.02)\n"
         "(repo / 'new').write_text(str(kill_leftovers(repo))); (repo / 'new').rename(repo / 'killed')\n"

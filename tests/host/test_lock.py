@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 
 
 def test_one_holder_at_a_time(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     code = f"""
 import os, pathlib
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 assert FileLock(pathlib.Path({str(path)!r})).try_acquire()
 os._exit(0)
 """
@@ -38,7 +38,7 @@ def test_somebody_who_only_looks_is_not_in_the_way(tmp_path: Path) -> None:
     path.touch()
     code = f"""
 import pathlib
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 lock = FileLock(pathlib.Path({str(path)!r}))
 print("ready", flush=True)
 while True:
@@ -61,7 +61,7 @@ def test_a_lock_is_handed_to_a_child_without_being_free(tmp_path: Path) -> None:
     assert lock.try_acquire()
     code = f"""
 import os, pathlib, sys
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 lock = FileLock(pathlib.Path({str(path)!r}))
 assert lock.adopt(int(sys.argv[1]))
 print(lock.holder() == str(os.getpid()), os.get_inheritable(lock.fileno()), flush=True)

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core.access import Access, Denial
-from headgate.core.pathtext import show_path
+from headgate.core.text import show_path
 from headgate.errors import StoreError, ToolDenied, ToolError, ToolFailed
-from headgate.host.disk import DiskWorkspace
-from headgate.host.overlay import OverlayWorkspace, Proposed, decode_changes, encode_changes
-from headgate.host.workspace import Entry, File, FileChange, Workspace
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.overlay import OverlayWorkspace, Proposed, decode_changes, encode_changes
+from headgate.workspace.workspace import Entry, File, FileChange, Workspace
 
 LATIN = os.fsdecode(b"latin-\xe9")
 FILES = {

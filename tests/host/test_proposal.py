@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core.access import Access, Denial
-from headgate.core.pathtext import show_path
+from headgate.core.text import show_path
 from headgate.errors import StoreError, ToolFailed
-from headgate.host.disk import DiskWorkspace
-from headgate.host.git import Snapshots, exclude_internal, git
-from headgate.host.overlay import OverlayWorkspace, Proposed
-from headgate.host.proposal import Conflicts, Fitted, fit, patch, record
-from headgate.host.workspace import FileChange
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.git import Snapshots, exclude_internal, git
+from headgate.workspace.overlay import OverlayWorkspace, Proposed
+from headgate.workspace.proposal import Conflicts, Fitted, fit, patch, record
+from headgate.workspace.workspace import FileChange
 
 LATIN = os.fsdecode(b"latin-\xe9")
 LINES = "".join(f"line {number}\n" for number in range(1, 61))

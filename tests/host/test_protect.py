@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.host.ignored import IgnoredPaths
-from headgate.host.protect import ProtectedFiles, Restored
-from headgate.host.protect_git import protect_git
-from headgate.host.protect_store import Limits
-from headgate.tools.guards import Boundaries, OnlyInside
+from headgate.protect.files import ProtectedFiles, Restored
+from headgate.protect.git_settings import protect_git
+from headgate.protect.guards import Boundaries, OnlyInside
+from headgate.protect.records import Limits
+from headgate.workspace.ignore import IgnoredPaths
 
 WHY = "it is protected"
 Tree = dict[str, tuple[str, int, bytes]]

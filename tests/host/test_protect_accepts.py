@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.host.protect import ProtectedFiles, Restored
+from headgate.protect.files import ProtectedFiles, Restored
 
 WHY = "its first line is protected"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.host.protect import ProtectedFiles, Protection, Restored
-from headgate.host.protect_commits import CommitsFound, ProtectedCommits, Rule
+from headgate.protect.commits import CommitsFound, ProtectedCommits, Rule
+from headgate.protect.files import ProtectedFiles, Protection, Restored
 
 IDENTITY = ("-c", "user.name=T", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false")
 COMMIT = f"git {' '.join(IDENTITY)} commit -q"

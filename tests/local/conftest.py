@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.cli.localserver import LocalServer, find_model, local_server
+from headgate.cli.local_server import LocalServer, find_model, local_server
 from headgate.errors import ConfigError
 
 CONTEXT = 768

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from headgate.cli.localserver import LocalServer, find_model, local_server
+from headgate.cli.local_server import LocalServer, find_model, local_server
 from headgate.core.messages import Delta, Message, Reply, Request, ToolSpec
-from headgate.engine.engine import SPECS
+from headgate.engine.assembly import SPECS
 from headgate.errors import ConfigError, ContextOverflow, ModelRefused
 from headgate.models.base import open_model
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.localserver import INSTALL, local_server
+from headgate.cli.local_server import INSTALL, local_server
 from headgate.errors import ModelUnavailable
 
 

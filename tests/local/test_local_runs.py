@@ -6,13 +6,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.cli.demo import account
-from headgate.cli.localserver import LocalServer
+from headgate.cli.commands.demo import account
+from headgate.cli.local_server import LocalServer
 from headgate.config.load import load_config
 from headgate.core.events import Event, ReplyFailed, ReplyReceived, ViewCompacted
 from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall
-from headgate.core.report import Report
-from headgate.core.report_check import report_problems
+from headgate.core.report import Report, report_problems
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
 from headgate.models.base import open_model

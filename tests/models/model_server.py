@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.core.messages import Model
-from headgate.models.base import ModelSettings, open_model
+from headgate.core.settings import ModelSettings
+from headgate.models.base import open_model
 
 _STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 

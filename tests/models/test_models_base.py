@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
-from headgate.models.base import Endpoint, ModelSettings, find_endpoint, open_model, split_model
-from headgate.models.http import find_proxy, is_loopback, list_models
+from headgate.models.base import Endpoint, find_endpoint, open_model, split_model
 from headgate.models.scripted import ScriptedModel
+from headgate.models.wire.http import find_proxy, is_loopback, list_models
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from model_server import HELLO, answer, chunk, stream, talk_to
 from cases import case_path
 from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, Usage
 from headgate.errors import ModelUnavailable, ReplyInvalid
-from headgate.models.callids import CallIds
-from headgate.models.chat_reply import ChatAssembly
-from headgate.models.openai import encode_message
+from headgate.models.wire.encoding import CallIds
+from headgate.models.wire.openai import encode_message
+from headgate.models.wire.openai_reply import ChatAssembly
 
 TALK = (
     Message("system", "Be brief."),

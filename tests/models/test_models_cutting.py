@@ -13,10 +13,11 @@ from headgate.core.events import Event, PromptCut, ViewCompacted
 from headgate.core.messages import Cut, Message, Request, ToolSpec
 from headgate.core.milestones import milestone
 from headgate.core.report import Report
+from headgate.core.settings import ModelSettings
 from headgate.core.state import State
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
-from headgate.models.base import ModelSettings, open_model
+from headgate.models.base import open_model
 from headgate.models.transports.cutting import explain_remedy
 
 LS = ToolSpec("ls", "List a folder.", {"type": "object", "properties": {}}, "read")

@@ -17,10 +17,17 @@ from model_server import HELLO, Respond, Seen, Wire, answer, chunk, serve, strea
 from pydantic import SecretStr
 
 from headgate.core.messages import Message, Reply, Request
+from headgate.core.settings import ModelSettings, Timeouts
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.base import ModelSettings, Timeouts, open_model
-from headgate.models.failures import ModelUnknown, QuotaSpent, ServerTrouble, ToolsUnsupported, retry_after
-from headgate.models.http import list_models
+from headgate.models.base import open_model
+from headgate.models.wire.failures import (
+    ModelUnknown,
+    QuotaSpent,
+    ServerTrouble,
+    ToolsUnsupported,
+    retry_after,
+)
+from headgate.models.wire.http import list_models
 
 ASK = Request([Message("user", "Hi")])
 KEY = "sk-very-secret-key"

@@ -8,10 +8,11 @@ from model_server import answer, serve
 from ollama_server import calling, ollama
 
 from headgate.core.messages import Delta, Message, Request, Timing, ToolCall, ToolSpec, Usage
+from headgate.core.settings import ModelSettings
 from headgate.errors import ContextOverflow, ModelRefused
-from headgate.models.base import ModelSettings, find_window, open_fitted, open_model, open_wire
-from headgate.models.failures import ModelUnknown, RequestRejected, ServerTrouble, ToolsUnsupported
-from headgate.models.http import list_models
+from headgate.models.base import find_window, open_fitted, open_model, open_wire
+from headgate.models.wire.failures import ModelUnknown, RequestRejected, ServerTrouble, ToolsUnsupported
+from headgate.models.wire.http import list_models
 
 LS = ToolSpec("ls", "List a folder.", {"type": "object", "properties": {"path": {"type": "string"}}}, "read")
 TALK = (

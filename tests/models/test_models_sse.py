@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import case_path
-from headgate.models.sse import SseEvent, SseParser, is_event_stream
+from headgate.models.wire.exchange import SseEvent, SseParser, is_event_stream
 
 
 def parse(*chunks: bytes) -> list[SseEvent]:

@@ -14,8 +14,8 @@ from toolcall_suites import SUITES, Case, read_cases
 from cases import CASES, case_path
 from headgate.core.messages import ToolSpec
 from headgate.models.textcalls import CallScanner, Parsed, parse_calls
+from headgate.models.textcalls.result import PAIRS
 from headgate.models.textcalls.table import FAMILIES, FRAMES
-from headgate.models.textcalls.thinking import PAIRS
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "gen_toolcall_docs.py"
 LS = ToolSpec(

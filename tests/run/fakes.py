@@ -1,7 +1,7 @@
 """Ports of the loop that do nothing, for tests of what is around them."""
 
-from headgate.checks.diffs import TaskDiff
-from headgate.host.workspace import FileChange
+from headgate.reading.diffs import TaskDiff
+from headgate.workspace.workspace import FileChange
 
 
 class UnchangedTree:

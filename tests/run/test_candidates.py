@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from headgate.config.load import load_config
-from headgate.core.answers import CODE
 from headgate.core.events import CandidateTried, Event, StageStarted, SuspectsFound
 from headgate.core.messages import Message, Reply, Request
 from headgate.core.report import Report
-from headgate.core.suspicion import Suspect
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
+from headgate.run.answers import CODE
 from headgate.run.candidates import STOP
 from headgate.run.evidence import Evidence, read_evidence, write_evidence
+from headgate.scouts.suspects import Suspect
 
 CART = "def total(prices):\n    return sum(prices) + 1\n"
 TEST = """\

@@ -19,16 +19,15 @@ from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep
 from headgate.core.state import fold
-from headgate.engine.bus import Bus
-from headgate.engine.log import TaskLog
-from headgate.engine.store import Store
+from headgate.engine.log import Bus, TaskLog
+from headgate.engine.store.store import Store
 from headgate.engine.tree import TaskTree
-from headgate.host.disk import DiskWorkspace
-from headgate.host.git import Snapshots, git
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.restore import restore
 from headgate.tools.base import ToolContext
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.git import Snapshots, git
 
 FLOW = Flow(
     name="answers",

@@ -16,17 +16,16 @@ from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usa
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, Timeouts
 from headgate.core.task import Constraints, Task
-from headgate.engine.bus import Bus
-from headgate.engine.log import TaskLog
-from headgate.engine.store import Store
+from headgate.engine.log import Bus, TaskLog
+from headgate.engine.store.store import Store
 from headgate.errors import CallUnknown
-from headgate.host.disk import DiskWorkspace
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.tools.base import ToolContext
+from headgate.tools.control import STATUS_TOOL, task_status
 from headgate.tools.files import ls, read_file
-from headgate.tools.status import STATUS_TOOL, task_status
+from headgate.workspace.disk import DiskWorkspace
 
 TASK = Task(id="t1", text="Look.", goal="Look.", constraints=Constraints(keep=("the API",)))
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.host.disk import DiskWorkspace
-from headgate.run.opening import LISTED, LISTED_CHARS, list_files
-from headgate.tools.guards import SecretFiles
+from headgate.protect.secrets import SecretFiles
+from headgate.run.first_messages import LISTED, LISTED_CHARS, list_files
+from headgate.workspace.disk import DiskWorkspace
 
 
 @pytest.fixture

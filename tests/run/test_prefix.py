@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headgate.core.flow import ViewPolicy
 from headgate.core.messages import Message, ToolCall
 from headgate.core.view import build_view, size_of
-from headgate.models.openai import encode_message
+from headgate.models.wire.openai import encode_message
 from headgate.run.transcript import LEAST_TAIL, WORTH_CUTTING, Transcript
 from views import check_pairs, load_session
 

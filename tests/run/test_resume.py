@@ -20,20 +20,19 @@ from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep
 from headgate.core.state import State, fold
 from headgate.core.task import Task, TaskState
-from headgate.engine.bus import Bus
-from headgate.engine.log import TaskLog
-from headgate.engine.store import Draft, Store
+from headgate.engine.log import Bus, TaskLog
+from headgate.engine.store.store import Draft, Store
 from headgate.engine.tree import TaskTree
-from headgate.host.disk import DiskWorkspace
-from headgate.host.git import Snapshots, git
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.restore import restore
 from headgate.tools.base import ToolContext
-from headgate.tools.edit import edit_file
+from headgate.tools.control import plan_tasks
+from headgate.tools.edit.edit_file import edit_file
 from headgate.tools.files import ls, read_file, write_file
 from headgate.tools.shell import shell
-from headgate.tools.signals import plan_tasks
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.git import Snapshots, git
 
 TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 SHARED = ViewPolicy(transcript="parent")

@@ -15,11 +15,9 @@ from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
 from headgate.core.phases import SILENCES, PhaseControl, PhaseProbe, PhaseState, Signals
 from headgate.core.settings import ModelSettings
 from headgate.core.task import Task
-from headgate.engine.bus import Bus
-from headgate.engine.log import TaskLog
-from headgate.engine.store import Store
+from headgate.engine.log import Bus, TaskLog
+from headgate.engine.store.store import Store
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.host.disk import DiskWorkspace
 from headgate.models.scripted import ScriptedModel
 from headgate.run.job import Entrance, Job, StageRun
 from headgate.run.phases import (
@@ -36,6 +34,7 @@ from headgate.run.phases import (
 from headgate.run.stage import run_stage
 from headgate.tools.base import ToolContext
 from headgate.tools.files import ls, read_file
+from headgate.workspace.disk import DiskWorkspace
 
 USAGE = Usage(40, 2)
 LLM = PhaseControl(mode="llm")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core.events import TaskReport
-from headgate.core.report_check import REQUIRED
+from headgate.core.report import REQUIRED
 from scenarios.runner import (
     Outcome,
     Run,

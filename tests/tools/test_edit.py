@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from memory_workspace import MemoryWorkspace, call
 
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolFailed
-from headgate.host.workspace import FileChange
-from headgate.tools.edit import Edited, edit_file, edit_text
+from headgate.tools.edit.edit_file import Edited, edit_file, edit_text
+from headgate.workspace.workspace import FileChange
 
 CODE = """\
 class Greeter:

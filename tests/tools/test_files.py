@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.pathtext import show_path
+from headgate.core.text import show_path
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolFailed
-from headgate.host.disk import DiskWorkspace
-from headgate.host.workspace import File, FileChange
+from headgate.protect.guards import Boundaries
+from headgate.protect.secrets import SecretFiles
 from headgate.tools.base import Outcome, Tool, ToolContext
-from headgate.tools.excerpt import excerpt, share_out
-from headgate.tools.files import find_files, ls, read_file, read_files, write_file
-from headgate.tools.guards import Boundaries, SecretFiles
-from headgate.tools.reasoning import think
+from headgate.tools.control import think
+from headgate.tools.files import excerpt, find_files, ls, read_file, read_files, share_out, write_file
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.workspace import File, FileChange
 
 
 @pytest.fixture

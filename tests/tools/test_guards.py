@@ -8,15 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.access import Access, Denial
-from headgate.host.commandline import split_commands
-from headgate.tools.guards import (
-    DEFAULT_SECRETS,
-    Boundaries,
-    InternalFiles,
-    OnlyInside,
-    SecretFiles,
-    redactor,
-)
+from headgate.protect.guards import Boundaries, OnlyInside
+from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles, redactor
+from headgate.reading.command_lines import split_commands
+from headgate.workspace.reserved import InternalFiles
 
 SECRET = [
     *(".env", ".env.local", ".env.production", "config/.env", ".ENV", "prod.env", ".envrc", "server.pem"),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.tools.matching import (
+from headgate.tools.edit.matching import (
     EXACT,
     INDENTATION,
     SPACING,

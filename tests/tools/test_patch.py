@@ -9,9 +9,9 @@ from memory_workspace import MemoryWorkspace, call
 from test_patch_format import GARBAGE
 
 from headgate.errors import ToolArgsInvalid, ToolFailed
-from headgate.host.workspace import FileChange
-from headgate.tools.patch import apply_patch, patch_text
-from headgate.tools.patch_format import UpdateFile, parse_patch
+from headgate.tools.edit.apply_patch import apply_patch, patch_text
+from headgate.tools.edit.patch_format import UpdateFile, parse_patch
+from headgate.workspace.workspace import FileChange
 
 CODE = """\
 class A:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.access import Access, Denial
-from headgate.tools.testfiles import ProtectedTests, StartFiles
+from headgate.protect.protected_tests import ProtectedTests, StartFiles
 
 START = (
     *("app.py", "tests/test_app.py", "tests/data/in.json", "conftest.py", "pytest.ini", "pyproject.toml"),

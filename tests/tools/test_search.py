@@ -10,12 +10,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
-from headgate.host.disk import DiskWorkspace
+from headgate.protect.secrets import SecretFiles
 from headgate.tools.base import Outcome, ToolContext
-from headgate.tools.guards import SecretFiles
-from headgate.tools.line_search import Found, Limits, search_lines
-from headgate.tools.prefilter import prefilter
-from headgate.tools.search import search
+from headgate.tools.search.prefilter import prefilter
+from headgate.tools.search.search import Found, Limits, search, search_lines
+from headgate.workspace.disk import DiskWorkspace
 
 RIPGREP = shutil.which("rg")
 ENGINES = [None, pytest.param(RIPGREP, marks=pytest.mark.skipif(RIPGREP is None, reason="needs ripgrep"))]

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
-from headgate.host.disk import DiskWorkspace
-from headgate.host.process import filtered_environment
-from headgate.host.protect import ProtectedFiles
+from headgate.process.commands import filtered_environment
+from headgate.protect.files import ProtectedFiles
+from headgate.protect.secrets import SecretFiles
 from headgate.tools.base import Outcome, ToolContext
-from headgate.tools.guards import SecretFiles
 from headgate.tools.shell import shell, shell_in
+from headgate.workspace.disk import DiskWorkspace
 from patience import in_time
 
 

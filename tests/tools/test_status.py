@@ -2,8 +2,7 @@
 
 import pytest
 
-from headgate.tools.signals import PlanStep
-from headgate.tools.status import TaskStatus, status_tool
+from headgate.tools.control import PlanStep, TaskStatus, status_tool
 
 FIELDS = {
     "done": "a",

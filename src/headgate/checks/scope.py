@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-from headgate.checks.diffs import FilePart, TaskDiff, read_files
-from headgate.core.layout import same_but_for_layout
 from headgate.core.rules import Fail, Pass, Verdict
-from headgate.core.testfiles import is_test
-from headgate.core.words import path_words
+from headgate.core.text import path_words
+from headgate.reading.diffs import FilePart, TaskDiff, read_files
+from headgate.reading.layout import same_but_for_layout
+from headgate.reading.test_files import is_test
 
 MOST_HUNKS = 200
 """So many hunks are judged: each means that its file is parsed."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import click
 
 from headgate.cli.interrupts import EXIT_CANCELLED
-from headgate.cli.live import printable
+from headgate.cli.show.live import printable
 from headgate.core.report import Report
 from headgate.core.state import State
 from headgate.core.summary import last_words

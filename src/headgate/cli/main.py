@@ -42,29 +42,33 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "init": Entry("Set up", "headgate.cli.init", "Write agent.yaml for this repository."),
-    "doctor": Entry("Set up", "headgate.cli.doctor", "Check git, the configuration and the model."),
+    "init": Entry("Set up", "headgate.cli.commands.init", "Write agent.yaml for this repository."),
+    "doctor": Entry("Set up", "headgate.cli.commands.doctor", "Check git, the configuration and the model."),
     "demo": Entry(
-        "Set up", "headgate.cli.demo", "Watch a task run without a model, in a throwaway repository."
+        "Set up", "headgate.cli.commands.demo", "Watch a task run without a model, in a throwaway repository."
     ),
-    "flows": Entry("Set up", "headgate.cli.flows", "List, show, check and draw flows."),
-    "run": Entry("Work", "headgate.cli.run", "Run a task and wait for it to end."),
-    "ask": Entry("Work", "headgate.cli.ask", "Ask a question about the code and print the answer."),
-    "submit": Entry("Work", "headgate.cli.submit", "Queue a task and return at once."),
-    "watch": Entry("Work", "headgate.cli.watch", "Follow a task while it runs."),
-    "cancel": Entry("Work", "headgate.cli.cancel", "Cancel a queued or running task."),
-    "apply": Entry("Work", "headgate.cli.apply", "Write a dry run's proposal and verify it."),
-    "abort": Entry("Work", "headgate.cli.abort", "Discard a dry run's proposal."),
-    "verify": Entry("Work", "headgate.cli.verify", "Run the verification steps now, without a task."),
+    "flows": Entry("Set up", "headgate.cli.commands.flows", "List, show, check and draw flows."),
+    "run": Entry("Work", "headgate.cli.commands.run", "Run a task and wait for it to end."),
+    "ask": Entry("Work", "headgate.cli.commands.ask", "Ask a question about the code and print the answer."),
+    "submit": Entry("Work", "headgate.cli.commands.submit", "Queue a task and return at once."),
+    "watch": Entry("Work", "headgate.cli.commands.watch", "Follow a task while it runs."),
+    "cancel": Entry("Work", "headgate.cli.commands.cancel", "Cancel a queued or running task."),
+    "apply": Entry("Work", "headgate.cli.commands.apply", "Write a dry run's proposal and verify it."),
+    "abort": Entry("Work", "headgate.cli.commands.abort", "Discard a dry run's proposal."),
+    "verify": Entry(
+        "Work", "headgate.cli.commands.verify", "Run the verification steps now, without a task."
+    ),
     "tasks": Entry(
-        "Look back", "headgate.cli.tasks", "List the tasks with their states, queue positions and ages."
+        "Look back",
+        "headgate.cli.commands.tasks",
+        "List the tasks with their states, queue positions and ages.",
     ),
-    "show": Entry("Look back", "headgate.cli.show", "Show a task: its state, stages and changes."),
-    "diff": Entry("Look back", "headgate.cli.diff", "Print what a task proposes or has changed."),
-    "report": Entry("Look back", "headgate.cli.report", "Print a task's report."),
+    "show": Entry("Look back", "headgate.cli.commands.show", "Show a task: its state, stages and changes."),
+    "diff": Entry("Look back", "headgate.cli.commands.diff", "Print what a task proposes or has changed."),
+    "report": Entry("Look back", "headgate.cli.commands.report", "Print a task's report."),
 }
 
-HIDDEN = {"work": Entry("", "headgate.cli.work", "Run the queued tasks, then exit.")}
+HIDDEN = {"work": Entry("", "headgate.cli.commands.work", "Run the queued tasks, then exit.")}
 """Commands that Headgate gives itself; no list shows them."""
 
 EXIT_CODES = {
@@ -130,7 +134,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and name not in HIDDEN and not name.startswith("-"):
-            from headgate.core.names import nearest
+            from headgate.core.text import nearest
 
             close = nearest(name, COMMANDS)
             hint = f'did you mean "{close}"?' if close else f"the commands are {', '.join(COMMANDS)}."
@@ -229,7 +233,7 @@ class ErrorPolicy:
             from traceback import print_exception
 
             print_exception(error)
-        from headgate.cli.wrapping import fold_lines, terminal_width
+        from headgate.cli.show.wrapping import fold_lines, terminal_width
 
         try:
             click.echo(fold_lines(line, terminal_width(sys.stderr), 2), err=True)

@@ -10,8 +10,6 @@ from typing import IO, Any
 
 import click
 
-from headgate.cli.live import printable
-from headgate.cli.lookup import find_store, find_task
 from headgate.cli.options import (
     config_option,
     find_repo,
@@ -21,6 +19,8 @@ from headgate.cli.options import (
     package_option,
     repo_option,
 )
+from headgate.cli.show.live import printable
+from headgate.cli.stored_tasks import find_store, find_task
 from headgate.core.task import Constraints, Options, Task
 from headgate.engine.engine import RETRIED_STATES, Engine, load_options
 from headgate.errors import ConfigError

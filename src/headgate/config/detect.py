@@ -21,9 +21,11 @@ from headgate.config.projects import (
     find_make,
     find_maven,
     find_node,
+    find_python,
     find_rust,
+    is_source_folder,
+    project_interpreter,
 )
-from headgate.config.python_project import find_python, is_source_folder, project_interpreter
 from headgate.core.settings import VerifyStep
 
 __all__ = ["Detection", "Kind", "detect_project"]

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy, next_stage
 from headgate.core.messages import ToolSpec
-from headgate.core.words import times
+from headgate.core.text import times
 
 _EXHAUSTED = {
     "final_turn": "then one last turn, and the stage fails",

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from headgate.config.schema import provider_of
-from headgate.config.yamlfile import Document
+from headgate.config.yaml_files import Document
 from headgate.errors import ConfigError
 
 PROVIDER_KEYS = {

@@ -22,9 +22,8 @@ from headgate.config.endpoint import (
     has_login,
     ollama_address,
 )
-from headgate.config.places import Place
 from headgate.config.schema import Access, Config
-from headgate.config.yamlfile import Document, explain, read_yaml
+from headgate.config.yaml_files import Document, Place, explain, read_yaml
 from headgate.errors import ConfigError
 
 CONFIG_NAME = "agent.yaml"

@@ -12,8 +12,8 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from headgate.core.names import nearest
 from headgate.core.settings import Settings
+from headgate.core.text import nearest
 
 CONTEXT, PLAN, IMPLEMENT = "context", "plan", "implement"
 ANSWER_CHARS = 400

@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.core import events as ev
-from headgate.core.branching import with_status, written_since
+from headgate.core.attempt import UNUSABLE, StageState
 from headgate.core.flow import Ending, Flow
-from headgate.core.flowphase import REVIEWS, Phase, next_phase
+from headgate.core.graph import with_status, written_since
+from headgate.core.history import REVIEWS, Failure, Phase, Round, RunRecord, follow_phase, next_phase
 from headgate.core.messages import Usage
-from headgate.core.phasefold import follow_phase
 from headgate.core.phases import PhaseState
-from headgate.core.rounds import Failure, Round
-from headgate.core.runrecord import RunRecord
-from headgate.core.stagestate import UNUSABLE, StageState
 from headgate.core.task import Constraints, TaskState
 
 

@@ -4,14 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from headgate.core.boundaryexceptions import boundary_problems
-from headgate.core.cutting import shorten
+from headgate.core.attempt import StageState, say_refusal
+from headgate.core.boundary_text import boundary_problems
 from headgate.core.events import Note
 from headgate.core.milestones import say_reason
-from headgate.core.stagestate import StageState, say_refusal
 from headgate.core.state import State
 from headgate.core.task import TaskState
-from headgate.core.words import times
+from headgate.core.text import shorten, times
 
 SUMMARY_CHARS = 300
 """What is shown of the model's words."""

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from headgate.core.cutting import cut_text, share_out
 from headgate.core.flow import ViewPolicy
 from headgate.core.messages import Message, ToolCall
+from headgate.core.text import cut_text, share_out
 
 INTERRUPTED = "The call was interrupted and brought no result. It may or may not have taken effect."
 LEAST_MESSAGES = 2

@@ -1,20 +1,23 @@
 """How a task comes to rest: as a proposal, as a proposal again, or at its end with a report."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from headgate.checks.retention import prune_runs
-from headgate.core.events import AnyBody, ApplyRefused, ProposalMade, TaskEnded
+from headgate.checks.verify import prune_runs
+from headgate.core.events import AnyBody, ApplyRefused, Event, PhaseChanged, ProposalMade, TaskEnded
+from headgate.core.phases import phase_line
 from headgate.core.report import Report, build_report, report_events
 from headgate.core.rules import Decision
 from headgate.core.summary import write_summary
 from headgate.core.task import Task, TaskState
 from headgate.engine.folder import Folder
+from headgate.engine.interrupted import release_protected
 from headgate.engine.keeping import commit_events
 from headgate.engine.log import TaskLog
-from headgate.engine.store import Store
-from headgate.engine.takeup import release_protected
+from headgate.engine.store.store import Store
 from headgate.engine.tree import Changes, TaskTree
 from headgate.errors import HeadgateError, StoreError
 
@@ -128,3 +131,27 @@ class Rest:
             if not self.folder.drop_ballast():
                 raise
             self.folder.write_report(report, self.log.state)
+
+
+# The `.log` file of a task's changes of phase, for those who tune phase control.
+
+
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class PhaseFile:
+    """Hears events and appends each change of phase to `.headgate/logs/TASK.log`."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._logs = folder.path / "logs"
+
+    def hear(self, event: Event) -> None:
+        if not isinstance(event.body, PhaseChanged):
+            return
+        body = event.body
+        at = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")
+        change = phase_line(body.before, body.phase, body.by, body.reason)
+        self._logs.mkdir(exist_ok=True)
+        descriptor = os.open(self._logs / f"{event.task}.log", _FLAGS, 0o600)
+        with os.fdopen(descriptor, "a", encoding="utf-8") as log:
+            log.write(f"{at} {event.path} turn {event.turn} {change}\n")

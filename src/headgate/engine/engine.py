@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from headgate.config.files import config_files
 from headgate.config.load import Loaded, load_config
-from headgate.config.pinning import Settled, pin, unpin
+from headgate.config.pinning import Settled, config_files, pin, unpin
 from headgate.core.events import TaskEnded
 from headgate.core.messages import Model, clean_text
 from headgate.core.report import Report, build_report, report_events
@@ -24,20 +23,24 @@ from headgate.core.task import (
     TaskState,
     parse_task_text,
 )
-from headgate.engine.bus import Bus
-from headgate.engine.diffs import diff_of
+from headgate.engine.assembly import (
+    SPECS,
+    check_models,
+    check_monorepo,
+    choose_flow,
+    steps_run,
+    task_boundaries,
+)
 from headgate.engine.execution import Execution
-from headgate.engine.flowmodels import SPECS, check_models, choose_flow, steps_run
 from headgate.engine.folder import REPORTED, Folder
-from headgate.engine.following import Telling, Wait, removed
-from headgate.engine.log import recall
-from headgate.engine.lostcopies import restore_lost
-from headgate.engine.outfit import check_monorepo, task_boundaries
-from headgate.engine.pause import Pause, find_pause
-from headgate.engine.queue import CancelOutcome
-from headgate.engine.store import Draft, Store
+from headgate.engine.log import Bus, recall
+from headgate.engine.lost_copies import restore_lost
+from headgate.engine.store.queue import CancelOutcome
+from headgate.engine.store.store import Draft, Store
+from headgate.engine.tree import diff_of
+from headgate.engine.waiting import Pause, Telling, Wait, find_pause, removed
 from headgate.errors import ConfigError
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
 
 __all__ = ["SPECS", "Engine", "Wait", "load_options"]
 

@@ -1,52 +1,77 @@
 """One task being carried out: from the moment it is RUNNING to its report."""
 
 import asyncio
+import faulthandler
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from headgate.config.pinning import Settled
 from headgate.config.schema import Config
-from headgate.core.boundaries import Resolved
 from headgate.core.events import TaskResumed, TaskStarted
 from headgate.core.messages import Model
 from headgate.core.report import Report, build_report, render_markdown
 from headgate.core.rules import Decision
 from headgate.core.state import fold
 from headgate.core.task import Task, TaskState
-from headgate.engine.bus import Bus
-from headgate.engine.ending import Rest
-from headgate.engine.flowmodels import open_models
-from headgate.engine.folder import Folder
-from headgate.engine.keeping import Keeper, KeepingProtection, commit_events
-from headgate.engine.log import TaskLog, recall
-from headgate.engine.outfit import (
+from headgate.engine.assembly import (
     build_context,
     build_verifier,
+    open_models,
     pinned,
     secret_patterns,
     task_boundaries,
     tools_for,
     without_secrets,
 )
-from headgate.engine.phaselog import PhaseFile
+from headgate.engine.ending import PhaseFile, Rest
+from headgate.engine.folder import Folder
+from headgate.engine.interrupted import Leftovers, TellingProtection
+from headgate.engine.keeping import Keeper, KeepingProtection, commit_events
+from headgate.engine.log import Bus, TaskLog, recall
 from headgate.engine.proposals import apply_proposal
-from headgate.engine.store import Store
-from headgate.engine.takeup import Leftovers, TellingProtection
+from headgate.engine.store.store import Store
 from headgate.engine.tree import TaskTree
 from headgate.errors import HeadgateError
-from headgate.host.git import Snapshots
-from headgate.host.lastwords import last_words, read_last_words
-from headgate.host.overlay import OverlayWorkspace
-from headgate.host.protect import Restored
-from headgate.host.uninterrupted import uninterrupted
 from headgate.models.scripted import ScriptedModel
+from headgate.process.uninterrupted import uninterrupted
+from headgate.protect.boundaries import Resolved
+from headgate.protect.files import Restored
+from headgate.protect.secrets import redactor
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.restore import restore, restore_overlay
-from headgate.tools.guards import redactor
+from headgate.workspace.git import Snapshots
+from headgate.workspace.overlay import OverlayWorkspace
+
+# What a process whose interpreter crashes can still say: where it was.
+
+
+_LONGEST = 20_000
+
+
+def read_last_words(path: Path) -> str:
+    """What the process before this one left there, if it died."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")[:_LONGEST].strip()
+    except OSError:
+        return ""
+
+
+@contextmanager
+def last_words(path: Path) -> Iterator[None]:
+    """Has the interpreter write a traceback there if it crashes; the file is gone when all went well."""
+    with path.open("w", encoding="utf-8") as file:
+        faulthandler.enable(file)
+        try:
+            yield
+        finally:
+            faulthandler.disable()
+    path.unlink(missing_ok=True)
+
 
 ENDINGS: dict[str, TaskState] = {
     "advance": "SUCCESS",

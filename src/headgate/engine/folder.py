@@ -14,8 +14,8 @@ from headgate.core.settings import OWN_FOLDER
 from headgate.core.state import State
 from headgate.core.task import TaskState
 from headgate.errors import ConfigError, HeadgateError
-from headgate.host.git import exclude_internal, git, safe_folder
-from headgate.host.lock import FileLock
+from headgate.process.lock import FileLock
+from headgate.workspace.git import exclude_internal, git, safe_folder
 
 WORKER_LOG_BYTES = 1_000_000
 BALLAST_BYTES = 262_144

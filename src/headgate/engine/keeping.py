@@ -13,9 +13,9 @@ from headgate.core.report import build_report
 from headgate.core.settings import OWN_FOLDER
 from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.log import recall
-from headgate.engine.store import Store
-from headgate.host.protect import Protected, Restored
-from headgate.host.protect_commits import CommitsFound
+from headgate.engine.store.store import Store
+from headgate.protect.commits import CommitsFound
+from headgate.protect.files import Protected, Restored
 
 _REASON = "Headgate keeps its own files there; the logs of earlier runs and saved outputs are lost"
 

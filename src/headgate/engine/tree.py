@@ -3,18 +3,21 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from headgate.checks.diffs import TaskDiff
-from headgate.core.layout import MOST_CHARS
-from headgate.core.pathtext import parse_path, show_path
-from headgate.errors import HeadgateError
-from headgate.host.filehash import hash_at, mode_at, read_at
-from headgate.host.git import LARGE, Snapshots
-from headgate.host.layer import ancestors
-from headgate.host.overlay import OverlayWorkspace
-from headgate.host.paths import Tree
-from headgate.host.proposal import Conflicts, Fitted, fit, patch, record, with_files
-from headgate.host.workspace import FileChange, Workspace
+from headgate.core.state import State
+from headgate.core.text import parse_path, show_path
+from headgate.engine.log import recall
+from headgate.engine.store.store import Store
+from headgate.errors import ConfigError, HeadgateError
+from headgate.reading.diffs import TaskDiff
+from headgate.reading.layout import MOST_CHARS
+from headgate.workspace.git import LARGE, Snapshots
+from headgate.workspace.interrupted_writes import hash_at, mode_at, read_at
+from headgate.workspace.overlay import OverlayWorkspace
+from headgate.workspace.paths import Tree
+from headgate.workspace.proposal import Conflicts, Fitted, fit, patch, record, with_files
+from headgate.workspace.workspace import FileChange, Workspace, ancestors
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +219,31 @@ def _text(data: bytes) -> str | None:
     if b"\0" in data or len(data) > MOST_CHARS:
         return None
     return data.decode("utf-8", "surrogateescape")
+
+
+# What a task proposes, or has changed, for who wants to see it while others work.
+
+
+def diff_of(store: Store, repo: Path, task_id: str, *, after_review: bool = False) -> bytes:
+    """A task's diff, such as `git apply` takes. ConfigError if there is none, or none yet.
+
+    With `after_review`, only what was changed after a proposal was applied.
+    """
+    row = store.task(task_id)
+    state = recall(store, row) if row else State()
+    if after_review and not (state.applied_tree and state.end_tree):
+        raise ConfigError(f"Task {task_id} is not an applied proposal that has ended.")
+    with Snapshots.apart(repo) as snapshots:
+        if row and row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.phase == "proposed":
+            assert state.proposal is not None
+            return patch(snapshots, *state.proposal)
+        if not state.baseline:
+            raise ConfigError(f"Task {task_id} has not started: there is no diff yet.")
+        if row and row.state == "RUNNING" and row.task.dry_run and state.proposal is None:
+            raise ConfigError(f"Task {task_id} has not proposed anything yet: there is no diff yet.")
+        if state.end_tree:
+            start = state.applied_tree if after_review else state.baseline
+            return patch(snapshots, start, state.end_tree)
+        if row and row.state == "RUNNING":
+            return patch(snapshots, state.baseline, snapshots.take())
+    raise ConfigError(f"Task {task_id} left no diff.")

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from headgate.core.messages import Model
-from headgate.core.names import is_openai_name
 from headgate.core.settings import ModelSettings, Timeouts
+from headgate.core.text import is_openai_name
 from headgate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from headgate.models.transports.findings import Findings
-    from headgate.models.transports.inquiry import Inquiry
+    from headgate.models.transports.server_facts import Findings, Inquiry
 
 __all__ = [
     "Endpoint",
@@ -175,7 +174,7 @@ async def open_model(
         async with open_wire(settings, script_root) as model:
             yield model
         return
-    from headgate.models.transports.inquiry import Inquiry
+    from headgate.models.transports.server_facts import Inquiry
 
     async with _open_wrapped(settings, Inquiry(settings, findings=findings)) as model:
         yield model
@@ -194,7 +193,7 @@ async def open_fitted(
         async with open_wire(settings, script_root) as model:
             yield model, settings
         return
-    from headgate.models.transports.opening import fit
+    from headgate.models.transports.choice import fit
 
     fitted, inquiry = await fit(settings, cache)
     async with _open_wrapped(fitted, inquiry) as model:
@@ -209,7 +208,7 @@ def find_window(model: Model, settings: ModelSettings) -> int | None:
 
 @asynccontextmanager
 async def _open_wrapped(settings: ModelSettings, inquiry: "Inquiry") -> AsyncIterator[Model]:
-    from headgate.models.transports.opening import wrap
+    from headgate.models.transports.choice import wrap
 
     async with open_wire(settings) as model:
         yield wrap(model, settings, inquiry)
@@ -226,19 +225,19 @@ async def open_wire(settings: ModelSettings, script_root: Path | None = None) ->
 
         yield ScriptedModel.load((script_root or Path()) / name)
         return
-    from headgate.models.http import HttpClient
+    from headgate.models.wire.http import HttpClient
 
     endpoint = find_endpoint(settings)
     async with HttpClient(endpoint, settings.timeouts) as client:
         if provider == "ollama":
-            from headgate.models.ollama import OllamaModel
+            from headgate.models.wire.ollama import OllamaModel
 
             yield OllamaModel(settings, client)
         elif provider == "openai":
-            from headgate.models.openai import OpenAIModel
+            from headgate.models.wire.openai import OpenAIModel
 
             yield OpenAIModel(settings, client)
         else:
-            from headgate.models.anthropic import AnthropicModel
+            from headgate.models.wire.anthropic import AnthropicModel
 
             yield AnthropicModel(settings, client)

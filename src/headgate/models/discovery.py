@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from headgate.core.settings import Timeouts
 from headgate.errors import ConfigError, ModelError
 from headgate.models.base import DEFAULT_URLS, Endpoint
-from headgate.models.http import HttpClient, is_loopback
+from headgate.models.wire.http import HttpClient, is_loopback
 
 PLACES = (
     ("Ollama", "http://localhost:11434"),

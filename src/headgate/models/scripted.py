@@ -20,8 +20,7 @@ from headgate.errors import (
     ModelUnavailable,
     ReplyInvalid,
 )
-from headgate.models.callids import CallIds
-from headgate.models.jsontext import encode_json
+from headgate.models.wire.encoding import CallIds, encode_json
 
 
 class ScriptError(ModelError):

@@ -4,11 +4,11 @@ from headgate.core.events import SuspectsFound
 from headgate.core.flow import Budget
 from headgate.core.messages import clean_text
 from headgate.core.rules import Broken, Decision, Tally, decide
-from headgate.host.copies import CopyImpossible
 from headgate.run.evidence import Evidence, gather, write_evidence
 from headgate.run.job import Job
 from headgate.run.questions import places
 from headgate.run.verification import run_verification
+from headgate.workspace.copies import CopyImpossible
 
 MOST_TOLD = 20
 _DRY = "a dry run runs no command"

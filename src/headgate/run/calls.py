@@ -2,29 +2,89 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Sequence
+import re
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, cast
 
-from headgate.core.branching import merge_plan
+import json_repair
+
 from headgate.core.events import FileHashes, PlanItem, PlanWritten, TaskStatusGiven, ToolFinished, ToolStarted
 from headgate.core.flow import TOOL_ALIASES
+from headgate.core.graph import merge_plan
 from headgate.core.messages import Message, ToolCall, clean_text
-from headgate.core.names import nearest
-from headgate.core.pathtext import parse_path, show_path
-from headgate.core.readonly import skip_reading
-from headgate.errors import ToolDenied, ToolError
-from headgate.host.overlay import encode_changes
-from headgate.host.uninterrupted import uninterrupted
-from headgate.host.workspace import FileChange
-from headgate.run.arguments import parse_arguments
+from headgate.core.notes import skip_reading
+from headgate.core.text import nearest, parse_path, show_path
+from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError
+from headgate.process.uninterrupted import uninterrupted
 from headgate.run.exits import answer_done, clean_value
-from headgate.run.guides import nested_guides
+from headgate.run.first_messages import nested_guides
 from headgate.run.job import Job, StageRun
 from headgate.run.verification import run_verification
-from headgate.tools.base import Args, Outcome, Tool
-from headgate.tools.output import cap
+from headgate.tools.base import Args, Outcome, Tool, cap
+from headgate.workspace.overlay import encode_changes
+from headgate.workspace.workspace import FileChange
+
+# The arguments of a call: mended where nothing is lost, refused where something would be made up.
+
+
+# A string, which is kept as it is, or a comma before a closing bracket, which is dropped.
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(\s*[}\]])', re.DOTALL)
+_FENCE = re.compile(r"^```\w*\s*(.*?)\s*```$", re.DOTALL)
+
+
+def parse_arguments(text: str, cut_off: bool = False) -> dict[str, Any]:
+    """The object that a model wrote as a call's arguments; ToolArgsInvalid says what is wrong with it."""
+    stripped = text.strip()
+    if not stripped:
+        return {}
+    value = _load(stripped, cut_off)
+    if isinstance(value, str):
+        return parse_arguments(value, cut_off)
+    if not isinstance(value, dict):
+        raise ToolArgsInvalid("The arguments must be a JSON object.")
+    return value
+
+
+def _load(text: str, cut_off: bool) -> Any:
+    try:
+        # Not strict: line breaks inside strings are the most common fault, and taking them loses nothing.
+        return json.loads(text, strict=False)
+    except ValueError as error:
+        problem = str(error)
+    fenced = _FENCE.match(text)
+    text = fenced[1] if fenced else text
+    if cut_off or not text.endswith("}"):
+        raise ToolArgsInvalid(
+            "The arguments are incomplete, so the call was not run. Call again with shorter content."
+        )
+    try:
+        return json.loads(_TRAILING_COMMA.sub(lambda match: match[1] or match[2], text), strict=False)
+    except ValueError:
+        value = json_repair.loads(text, skip_json_loads=True, stream_stable=True)
+    if not isinstance(value, dict) or not value or not all(_is_in(text, part) for part in _strings(value)):
+        raise ToolArgsInvalid(f"The arguments are not a JSON object: {problem}.")
+    return value
+
+
+def _strings(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, item in value.items():
+                yield from (key, *_strings(item))
+        case list():
+            for item in value:
+                yield from _strings(item)
+
+
+def _is_in(text: str, value: str) -> bool:
+    """Whether a repaired string stands in the text as it is, plainly or escaped: a repair must not invent."""
+    escaped = json.dumps(value, ensure_ascii=False)[1:-1]
+    return value in text or escaped in text or json.dumps(value)[1:-1] in text
+
 
 SEEN = "Same result as the last call: nothing has changed since."
 """Stands for what the model has before it already: a local model would read it all again."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from headgate.checks.verify import Verification
-from headgate.core.answers import CODE, answered_sources, code_identity
 from headgate.core.events import (
     CandidateTried,
     CheckFinished,
@@ -20,11 +19,10 @@ from headgate.core.events import (
     ToolStarted,
 )
 from headgate.core.messages import Message, Reply, Request, clean_text
-from headgate.core.pathtext import parse_path, show_path
 from headgate.core.rules import Pass
+from headgate.core.text import parse_path, show_path
 from headgate.errors import ToolError
-from headgate.host.copies import CopyImpossible
-from headgate.host.workspace import File, FileChange
+from headgate.run.answers import CODE, answered_sources, code_identity
 from headgate.run.calls import write_changes
 from headgate.run.job import Interrupted, Job, StageRun
 from headgate.run.partial import Partial, partners
@@ -32,6 +30,8 @@ from headgate.run.questions import Question, pose
 from headgate.run.transcript import reply_content
 from headgate.run.trials import Trials
 from headgate.run.turn import ask_model
+from headgate.workspace.copies import CopyImpossible
+from headgate.workspace.workspace import File, FileChange
 
 STOP = ("\n```\n\n",)
 """The end of a block of code, and not the beginning of one: what would follow is talk."""

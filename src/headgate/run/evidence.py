@@ -9,19 +9,19 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from headgate.checks.failures import find_failures
-from headgate.checks.failures_base import Failure, plain_lines
-from headgate.checks.spectrum import measure
 from headgate.checks.verify import COMBINED
 from headgate.core.messages import clean_text
-from headgate.core.pysource import excerpt, find_functions
-from headgate.core.suspicion import Suspect, rank_functions, score_lines
-from headgate.core.testfiles import is_code, is_test
-from headgate.core.words import path_words
+from headgate.core.text import path_words
 from headgate.errors import ToolError
-from headgate.host.copies import CopyImpossible
+from headgate.reading.failure import Failure, plain_lines
+from headgate.reading.python_source import excerpt, find_functions
+from headgate.reading.test_files import is_code, is_test
+from headgate.reading.test_output import find_failures
 from headgate.run.job import Job
 from headgate.run.trials import Trials
+from headgate.scouts.spectrum import measure
+from headgate.scouts.suspects import Suspect, rank_functions, score_lines
+from headgate.workspace.copies import CopyImpossible
 
 MOST_SECONDS = 120.0
 """Measuring which lines run takes no longer, and is not tried where the check alone takes that long."""

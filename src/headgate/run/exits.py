@@ -7,16 +7,14 @@ from itertools import islice
 from typing import Any
 
 from headgate.checks.activity import check_activity
-from headgate.config.texts import fill
-from headgate.core.cutting import shorten
+from headgate.config.prompts import fill
 from headgate.core.events import AnswerGiven, CheckFinished, Note, StageDoneSignalled
 from headgate.core.messages import clean_text
-from headgate.core.namedtests import find_tests
 from headgate.core.notes import bound_note
-from headgate.core.pathtext import show_path
 from headgate.core.rules import Decision, Fail, Pass
-from headgate.core.words import path_words
+from headgate.core.text import path_words, shorten, show_path
 from headgate.errors import ToolError
+from headgate.reading.test_files import find_tests
 from headgate.run.job import Job, StageRun
 
 ANSWER_CHARS = 20_000

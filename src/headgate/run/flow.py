@@ -3,23 +3,16 @@
 What comes next follows from the state alone, so a task that was interrupted anywhere goes on from there.
 """
 
-from headgate.core.branching import NO_PLAN, is_open
 from headgate.core.events import Note, StageEnded
-from headgate.core.fitting import fit_stage
 from headgate.core.flow import Budget, Ending, Stage, next_stage
+from headgate.core.graph import NO_PLAN, is_open
 from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, Verdict, decide
-from headgate.run.attempts import complete_stage, stage_failure
+from headgate.core.stage_choice import fit_stage
 from headgate.run.beginning import begin
+from headgate.run.debug import ask_for_hypotheses, may_replan, mend, replan, replan_step, start_replan
 from headgate.run.job import Entrance, Job
-from headgate.run.mend import (
-    ask_for_hypotheses,
-    may_replan,
-    mend,
-    replan,
-    replan_step,
-    start_replan,
-)
 from headgate.run.review import review, review_tests, revise
+from headgate.run.stage import complete_stage, stage_failure
 from headgate.run.verification import run_verification
 
 _ONCE = Budget(verify_loops=1)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from headgate.core.merging import merge
-from headgate.host.workspace import FileChange
+from headgate.run.answers import merge
+from headgate.workspace.workspace import FileChange
 
 
 @dataclass(frozen=True, slots=True)

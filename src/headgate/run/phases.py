@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from headgate.config.texts import prompt
+from headgate.config.prompts import prompt
 from headgate.core.messages import Message, Model, Request, Usage, clean_text
 from headgate.core.phases import (
     CONTEXT,

@@ -5,13 +5,13 @@ Where the suspect files are short, all questions begin with the same words, so t
 
 from dataclasses import dataclass
 
-from headgate.config.texts import fill, fill_text, prompt
+from headgate.config.prompts import fill, fill_text, prompt
 from headgate.core.flow import Stage
-from headgate.core.pathtext import show_path
-from headgate.core.pysource import find_functions
-from headgate.core.suspicion import Suspect, suspect_lines
+from headgate.core.text import show_path
+from headgate.reading.python_source import find_functions
 from headgate.run.evidence import Evidence
 from headgate.run.job import Job
+from headgate.scouts.suspects import Suspect, suspect_lines
 
 WHOLE_LINES = 160
 """Files of this length together are shown whole; of longer ones, one function and the heads of the others."""

@@ -8,10 +8,10 @@ import orjson
 from headgate.core import events as ev
 from headgate.core.flow import Stage
 from headgate.core.messages import Message, ToolCall
-from headgate.host.overlay import OverlayWorkspace, decode_changes
 from headgate.run.evidence import read_evidence
 from headgate.run.job import Entrance, Interrupted, Job
 from headgate.run.transcript import Transcript
+from headgate.workspace.overlay import OverlayWorkspace, decode_changes
 
 _GUIDE = re.compile(r"^\[(.+), which applies to this file\]$", re.MULTILINE)
 

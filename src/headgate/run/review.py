@@ -6,14 +6,14 @@ once verification has passed: a check that was red at the start and is green now
 
 from headgate.checks.scope import check_scope, check_tests
 from headgate.checks.weakened import check_weakened
-from headgate.config.texts import fill
+from headgate.config.prompts import fill
 from headgate.core.events import CheckFinished
 from headgate.core.flow import Stage
 from headgate.core.messages import clean_text
 from headgate.core.rules import Decision, Fail, Pass, Verdict
-from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.baseline import was_red
 from headgate.run.job import Entrance, Job
+from headgate.run.stage import complete_stage, stage_failure
 
 BEFORE_VERIFICATION = ("diff_scope", "tests_weakened")
 AFTER_VERIFICATION = "tests_touched"

@@ -9,16 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from headgate.checks.cutshort import unless_cut_short
-from headgate.checks.verify import Verification, Verifier
+from headgate.checks.verify import Verification, Verifier, unless_cut_short
 from headgate.core.rules import Pass
 from headgate.core.settings import VerifyStep
-from headgate.host.copies import tree_copy
-from headgate.host.protect import Restored
-from headgate.host.protecting import protected_while
-from headgate.host.uninterrupted import uninterrupted
-from headgate.host.workspace import FileChange
+from headgate.process.uninterrupted import uninterrupted
+from headgate.protect.files import Restored, protected_while
 from headgate.run.job import Job
+from headgate.workspace.copies import tree_copy
+from headgate.workspace.workspace import FileChange
 
 PATIENCE = 5.0
 """A trial may take so many times as long as the check took at first: what takes longer does not end."""

@@ -1,9 +1,9 @@
 """One turn: a request, the reply, and the calls in it."""
 
+import asyncio
 from dataclasses import asdict, replace
 
-from headgate.config.texts import fill
-from headgate.core.cutting import shorten
+from headgate.config.prompts import fill
 from headgate.core.events import (
     DecisionMade,
     DiagnosisGiven,
@@ -18,8 +18,9 @@ from headgate.core.events import (
 )
 from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
 from headgate.core.loops import due_nudge
-from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, clean_text
+from headgate.core.messages import Delta, Message, OnDelta, Reply, Request, ToolCall, clean_text
 from headgate.core.notes import bound_note
+from headgate.core.text import shorten
 from headgate.errors import (
     CallUnknown,
     ContextOverflow,
@@ -30,10 +31,39 @@ from headgate.errors import (
 )
 from headgate.run.calls import answer_call, explain_refusal
 from headgate.run.exits import clean_value, keep_conclusion, try_exit
-from headgate.run.job import StageRun
-from headgate.run.patience import ReplyTooLong, reply_in_time
+from headgate.run.job import Job, StageRun
 from headgate.run.phases import digest_turn, messages_to_send, next_phase
 from headgate.run.transcript import reply_content
+
+# How long a reply may take.
+
+
+LAST_SECONDS = 60.0
+"""What a last turn gets once the task's time is up: a local model may have to read the prompt again."""
+_MARGIN = 0.05
+"""Clocks differ: what was cut off for lack of time must find the time used up."""
+
+
+class ReplyTooLong(ReplyInvalid):
+    """The model was still answering when its time was up."""
+
+
+async def reply_in_time(
+    job: Job, model: str | None, request: Request, on_delta: OnDelta | None = None
+) -> Reply:
+    """A reply that takes longer than it may, or than the task has time for, is cut off: ReplyTooLong."""
+    most, left = job.model_settings[model].timeouts.reply, job.seconds_left()
+    said = f"The reply took longer than {most:g} s and was cut off."
+    if left is not None and left < most:
+        most, said = left if left > 0 else LAST_SECONDS, "The task ran out of time before the reply ended."
+    try:
+        async with asyncio.timeout(most + _MARGIN) as limit:
+            return await job.models[model].reply(request, on_delta)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise ReplyTooLong(said) from None
+
 
 DIAGNOSIS_CHARS = 1_000
 

@@ -4,20 +4,18 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headgate.checks.cutshort import unless_cut_short
-from headgate.checks.failures import describe, render_failures
-from headgate.checks.verify import Verification, new_run_id
-from headgate.config.texts import fill
+from headgate.checks.verify import Verification, new_run_id, unless_cut_short
+from headgate.config.prompts import fill
 from headgate.core.events import CheckFinished, VerifyFinished, VerifyStarted
 from headgate.core.rules import Broken, Fail, Pass, Verdict
 from headgate.core.settings import OWN_FOLDER
-from headgate.core.testfiles import is_code
-from headgate.host.protect import Restored
-from headgate.host.protect_commits import CommitsFound
-from headgate.host.protecting import protected_while
+from headgate.protect.commits import CommitsFound
+from headgate.protect.files import Restored, protected_while
+from headgate.protect.protected_tests import REASON
+from headgate.reading.test_files import is_code
+from headgate.reading.test_output import describe, render_failures
 from headgate.run.baseline import RedBefore
 from headgate.run.job import Job
-from headgate.tools.testfiles import REASON
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,11 @@ import orjson
 from pydantic import Field
 
 from headgate.core.messages import clean_text
-from headgate.core.terminal import plain
+from headgate.core.text import plain
 from headgate.errors import ToolArgsInvalid, ToolFailed
-from headgate.host.process import CommandUnavailable, run_command
-from headgate.host.protect import Restored
-from headgate.host.protecting import protected_while
-from headgate.tools.base import Args, Outcome, Tool, ToolContext, tool
-from headgate.tools.output import cap
+from headgate.process.commands import CommandUnavailable, run_command
+from headgate.protect.files import Restored, protected_while
+from headgate.tools.base import Args, Outcome, Signal, Tool, ToolContext, cap, tool
 
 MAX_TIMEOUT = 600.0
 """Seconds that a call may ask for, unless the configured time is longer still."""
@@ -80,3 +78,16 @@ def shell_in(directory: str) -> Tool:
     """The shell tool as a model is shown it where commands run in a directory of the repository."""
     text = orjson.dumps(shell.spec.parameters).decode().replace(ROOT, f"the directory {directory}")
     return replace(shell, spec=replace(shell.spec, parameters=orjson.loads(text)))
+
+
+# The project's own checks as a tool. The runtime runs them; the tool only asks.
+
+
+class RunTests(Args):
+    """run_tests takes no arguments."""
+
+
+@tool("run")
+def run_tests(ctx: ToolContext, args: RunTests) -> Outcome:
+    """Run the project's verification steps, as the runtime does after the last stage."""
+    return Outcome("", signal=Signal("run_tests", {}))

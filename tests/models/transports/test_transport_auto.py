@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from local_model_server import ASK, LS, TOOLS, Body, Habits, calling, text
 
 from headgate.core.messages import Message, Model, Request, ToolCall
+from headgate.core.settings import ModelSettings
 from headgate.errors import ModelUnavailable, ReplyInvalid
-from headgate.models.base import ModelSettings, open_fitted, open_model
-from headgate.models.openai import OpenAIModel
-from headgate.models.transports.auto import AutoModel
-from headgate.models.transports.findings import Findings
+from headgate.models.base import open_fitted, open_model
+from headgate.models.transports.choice import AutoModel, find_out, fit
 from headgate.models.transports.native import NativeModel
-from headgate.models.transports.opening import find_out, fit
-from headgate.models.transports.probe import TOOL
+from headgate.models.transports.server_facts import TOOL, Findings
+from headgate.models.wire.openai import OpenAIModel
 
 CALL = '<tool_call>{"name": "ls", "arguments": {"path": "."}}</tool_call>'
 

@@ -9,13 +9,11 @@ import pytest
 from local_model_server import ASK, TOOLS, Body, Habits, calling, text
 
 from headgate.core.messages import Message, Model, Request, Usage
-from headgate.core.settings import ToolTransport
+from headgate.core.settings import ModelSettings, ToolTransport
 from headgate.errors import CallUnknown, ContextOverflow, ReplyInvalid
-from headgate.models.base import ModelSettings, find_window, open_fitted
-from headgate.models.transports.auto import AutoModel
-from headgate.models.transports.findings import Findings
-from headgate.models.transports.opening import find_out
-from headgate.models.transports.probe import TOOL
+from headgate.models.base import find_window, open_fitted
+from headgate.models.transports.choice import AutoModel, find_out
+from headgate.models.transports.server_facts import TOOL, Findings
 from models.model_server import Server
 
 CALL = '<tool_call>{"name": "ls", "arguments": {"path": "."}}</tool_call>'

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, text
 
 from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
-from headgate.models.base import ModelSettings, open_model
-from headgate.models.openai import WIRE, encode_message
+from headgate.core.settings import ModelSettings
+from headgate.models.base import open_model
 from headgate.models.profile import UNKNOWN
-from headgate.models.transports.describing import describe_tool
+from headgate.models.transports.rendering import describe_tool
 from headgate.models.transports.schema import SchemaModel
 from headgate.models.transports.text import TextModel
+from headgate.models.wire.openai import WIRE, encode_message
 
 SYSTEM = Message("system", "Be brief.")
 CALL = '{"thought": "", "name": "stage_done", "arguments": {"summary": "s"}}'

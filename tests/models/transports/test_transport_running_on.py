@@ -17,7 +17,7 @@ from headgate.errors import CallUnknown, ReplyInvalid
 from headgate.models.profile import UNKNOWN, Profile
 from headgate.models.textcalls import parse_calls
 from headgate.models.transports.native import NativeModel
-from headgate.models.transports.running_on import MOST_CALLS, SAME_MOST, find_end
+from headgate.models.transports.runaway import MOST_CALLS, SAME_MOST, find_end
 from headgate.models.transports.schema import SchemaModel
 from headgate.models.transports.text import TextModel
 from models.model_server import answer, chunk, pour, stream, talk_to

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, text
 
 from headgate.core.messages import Finish, Message, OnDelta, Reply, Request, ToolCall, ToolSpec
-from headgate.engine.outfit import TOOLS as REAL_TOOLS
+from headgate.core.settings import ModelSettings
+from headgate.engine.assembly import TOOLS as REAL_TOOLS
 from headgate.errors import ConfigError, ReplyInvalid
-from headgate.models.base import ModelSettings, open_model
-from headgate.models.failures import RequestRejected
+from headgate.models.base import open_model
 from headgate.models.profile import UNKNOWN
-from headgate.models.transports.callschema import call_schema
-from headgate.models.transports.findings import Findings
-from headgate.models.transports.schema import SchemaModel
+from headgate.models.transports.schema import SchemaModel, call_schema
+from headgate.models.transports.server_facts import Findings
+from headgate.models.wire.failures import RequestRejected
 
 SCHEMA = call_schema(TOOLS, 1000)
 

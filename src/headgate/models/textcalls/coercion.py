@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from headgate.models.textcalls.result import read_properties
 from headgate.models.textcalls.source import read_json, repair_json
-from headgate.models.textcalls.toolbook import read_properties
 
 DEPTH = 32
 _INTEGER = re.compile(r"[-+]?\d{1,300}")

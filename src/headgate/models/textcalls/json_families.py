@@ -1,12 +1,203 @@
-"""Families that write JSON between marks: most of them."""
+"""Families that write calls as JSON between marks, or as Python."""
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from headgate.models.textcalls.pythonic import read_pythonic
-from headgate.models.textcalls.result import Attempt, Fault, Found
-from headgate.models.textcalls.shapes import attempts_in, guess_name, read_arguments
-from headgate.models.textcalls.source import Source, Value
-from headgate.models.textcalls.toolbook import ToolBook
+from headgate.models.textcalls.result import Attempt, Fault, Found, ToolBook
+from headgate.models.textcalls.source import RelaxedParser, Source, Value, read_json
+
+NAME_KEYS = ("name", "tool_name", "function", "function_name", "tool", "action")
+ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "action_input", "tool_input", "kwargs")
+ID_KEYS = ("id", "tool_call_id", "call_id")
+_NAMED = re.compile(r'"(?:name|tool_name)"\s*:\s*"([^"\\]{1,200})"')
+
+
+def attempts_in(value: Any, keyed: bool = False) -> tuple[Attempt, ...] | None:
+    """The calls that a JSON value holds; None where some part of it is none.
+
+    `keyed`: an object may also name the tool by its only key, `{"ls": {"path": "."}}`.
+    """
+    items = value if isinstance(value, list) else [value]
+    found = [_read_object(item, keyed) for item in _unwrap(items) if isinstance(item, dict)]
+    if not found or len(found) != len(list(_unwrap(items))):
+        return None
+    calls = tuple(item for item in found if item)
+    return calls if len(calls) == len(found) else None
+
+
+def guess_name(text: str, start: int) -> str:
+    """The tool's name in an object that cannot be read to its end."""
+    match = _NAMED.search(text, start, start + 2_000)
+    return match[1] if match else ""
+
+
+def read_arguments(value: Any) -> dict[str, Any] | None:
+    """Arguments as an object: they may be a string that holds one."""
+    if isinstance(value, str):
+        try:
+            value = read_json(value) if value.strip() else {}
+        except ValueError:
+            return None
+    return value if isinstance(value, dict) else None
+
+
+def _unwrap(items: list[Any]) -> Iterator[Any]:
+    for item in items:
+        inner = item.get("tool_calls") if isinstance(item, dict) else None
+        if isinstance(inner, list) and len(item) <= 2:
+            yield from inner
+        else:
+            yield item
+
+
+def _read_object(item: Mapping[str, Any], keyed: bool) -> Attempt | None:
+    ids = (item[key] for key in ID_KEYS if isinstance(item.get(key), str))
+    call_id = next(ids, "")
+    inner = item.get("function")
+    if isinstance(inner, dict):
+        item = inner
+    name = next((item[key] for key in NAME_KEYS if isinstance(item.get(key), str)), None)
+    if name is None:
+        (key, value), *rest = item.items() or [("", None)]
+        return Attempt(key, value, call_id) if keyed and isinstance(value, dict) and not rest else None
+    if "description" in item:
+        # The description of a tool, not a call to it.
+        return None
+    given = [item[key] for key in ARGUMENT_KEYS if key in item]
+    if not given:
+        return Attempt(name, None, call_id)
+    arguments = read_arguments(given[0])
+    if arguments is None:
+        return Attempt(name, None, call_id, "unreadable")
+    if arguments.get("type") == "object" and isinstance(arguments.get("properties"), dict):
+        return None
+    return Attempt(name, arguments, call_id)
+
+
+# Calls written as Python: `[read_file(path="a.py"), ls()]`, and Gemma's `call:ls{path:...}`.
+
+
+_GEMMA_NAME = re.compile(r"\s*+(?:call[:\s]\s*+)?([\w.\-]{1,128}+)\s*+(?=\{)")
+_CALL_HEAD = re.compile(r"[\s,]*+([A-Za-z_][\w.\-]{0,128}+)\(")
+_ROW = re.compile(r"\n\s*+(?=[A-Za-z_][\w.\-]{0,128}+\()")
+_KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,128}+)\s*+=(?!=)")
+
+ROWS = 500
+"""Calls in one place: no model means more."""
+
+
+class PythonicMark:
+    """A mark, then Python calls."""
+
+    def __init__(self, *closings: str) -> None:
+        self.closings = closings
+
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+        """Reads a list of calls, or one call without the brackets."""
+        found = read_pythonic(source, opening.end(), book)
+        return found and _closed(source, found, self.closings)
+
+
+class PythonicRows:
+    """A mark, then Python calls, one on a line: OLMo 3."""
+
+    def __init__(self, *closings: str) -> None:
+        self.closings = closings
+
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+        """Reads calls up to the closing mark. One that cannot be read does not spoil the others."""
+        position = opening.end()
+        attempts: list[Attempt] = []
+        while len(attempts) < ROWS and (head := _CALL_HEAD.match(source.text, position)):
+            found = read_pythonic(source, head.start(1), book)
+            if found:
+                attempts += found.attempts
+                position = found.end
+                continue
+            attempts.append(Attempt(head[1], None, "", "unreadable"))
+            closing = min(
+                (at for mark in self.closings if (at := source.find(mark, head.end())) >= 0), default=-1
+            )
+            row = _ROW.search(source.text, head.end(), closing if closing >= 0 else len(source.text))
+            position = row.end() if row else closing if closing >= 0 else head.end()
+            source.spend(position - head.start())
+        return _closed(source, Found(position, tuple(attempts)), self.closings) if attempts else None
+
+
+class GemmaCall:
+    """Gemma 4 and FunctionGemma: `call:NAME{key:value}` with a quotation mark of its own."""
+
+    def __init__(self, quote: str, closing: str) -> None:
+        self._quote = quote
+        self.closings = (closing,)
+
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+        """Reads one call."""
+        head = _GEMMA_NAME.match(source.text, opening.end())
+        if not head:
+            return None
+        parser = RelaxedParser(source.text, head.end(), bare_keys=True, quote=self._quote)
+        try:
+            arguments = parser.value()
+        except ValueError:
+            fault: Fault = "cut_off" if parser.cut else "unreadable"
+            return Found(parser.position, (Attempt(head[1], None, "", fault),))
+        finally:
+            source.spend(parser.position - head.end())
+        return _closed(source, Found(parser.position, (Attempt(head[1], arguments),)), self.closings)
+
+
+def _closed(source: Source, found: Found, closings: Sequence[str]) -> Found:
+    """What was found, with the mark that ends it."""
+    end = source.skip_space(found.end)
+    closing = next((mark for mark in closings if source.text.startswith(mark, end)), None)
+    return Found(end + len(closing), found.attempts) if closing else found
+
+
+def read_pythonic(source: Source, start: int, book: ToolBook) -> Found | None:
+    """Calls in a list, or one call; None where there is something else. An end that is missing is a cut."""
+    parser = RelaxedParser(source.text, start)
+    attempts: list[Attempt] = []
+    name = ""
+    try:
+        bracket = parser.take("[")
+        while True:
+            name = ""
+            name = parser.word()
+            if not parser.take("("):
+                raise parser.error("not a call")
+            attempts.append(Attempt(name, _read_arguments(parser, name, book)))
+            if not bracket or parser.take("]"):
+                return Found(parser.position, tuple(attempts))
+            if not parser.take(","):
+                raise parser.error("a list is not closed")
+    except ValueError:
+        if parser.cut and book.find(name):
+            return Found(len(source.text), (*attempts, Attempt(name, None, "", "cut_off")))
+        return None
+    finally:
+        source.spend(parser.position - start)
+
+
+def _read_arguments(parser: RelaxedParser, name: str, book: ToolBook) -> dict[str, Any]:
+    places = list(book.properties(name))
+    arguments: dict[str, Any] = {}
+    while not parser.take(")"):
+        if keyword := _KEYWORD.match(parser.text, parser.position):
+            parser.position = keyword.end()
+            arguments[keyword[1]] = parser.value()
+        elif len(arguments) < len(places):
+            arguments[places[len(arguments)]] = parser.value()
+        else:
+            raise parser.error("too many arguments")
+        if not parser.take(",") and parser.skip_space() != ")":
+            raise parser.error("a comma is missing")
+    return arguments
+
+
+# Families that write JSON between marks: most of them.
+
 
 CALLS = 500
 """Calls in one place: no model means more."""

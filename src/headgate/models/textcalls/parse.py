@@ -1,15 +1,17 @@
 """Takes a whole reply apart."""
 
+import codecs
+import re
 from collections.abc import Sequence
+from typing import Literal
 
-from headgate.core.messages import ToolSpec
-from headgate.models.jsontext import mend_text
+from headgate.core.messages import Delta, ToolSpec
 from headgate.models.textcalls.pieces import Piece, assemble
-from headgate.models.textcalls.result import Parsed
+from headgate.models.textcalls.result import CLOSING, PAIRS, Parsed, ToolBook
 from headgate.models.textcalls.scan import MARK, Scan
 from headgate.models.textcalls.source import OutOfWork, Source
 from headgate.models.textcalls.table import FRAMES, NAMES
-from headgate.models.textcalls.toolbook import ToolBook
+from headgate.models.wire.encoding import mend_text
 
 
 def parse_calls(
@@ -40,3 +42,100 @@ def _parse(text: str, book: ToolBook, family: str | None, thinking: bool) -> Par
     if family == "kimi-k3" and thinking:
         return assemble([Piece("reasoning", text)], book)
     return assemble(Scan(Source(text), book, family or "", thinking).pieces(), book)
+
+
+# The incremental form: pieces of a reply as they come, and the same result as for the whole.
+
+
+HOLD = 64
+"""No mark is longer: so many characters tell whether one begins."""
+_MAYBE = re.compile(r"[<\[\]]")
+_ANSWER = re.compile(CLOSING)
+
+
+class CallScanner:
+    """Takes a reply in pieces, cut anywhere, and sorts what can be shown already.
+
+    What `feed` returns is for people to watch; what counts is the result of `finish`, which is decided on the
+    whole reply, because a later word can turn a call into thinking, or into an example.
+    """
+
+    def __init__(self, tools: Sequence[ToolSpec], family: str | None = None, thinking: bool = False) -> None:
+        self._tools = tools
+        self._family = family
+        self._thinking = thinking
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._parts: list[str] = []
+        self._held = ""
+        self._mode: Literal["start", "text", "thinking", "calls"] = "thinking" if thinking else "start"
+        self._closing = _ANSWER
+
+    def feed(self, chunk: str | bytes) -> Delta:
+        """Takes the next piece; returns what it shows: text, thinking, or parts of calls."""
+        text = self._decoder.decode(chunk) if isinstance(chunk, bytes) else chunk
+        self._parts.append(text)
+        self._held += text
+        shown: dict[str, list[str]] = {"text": [], "reasoning": [], "arguments": []}
+        while self._held and self._step(shown):
+            pass
+        text, reasoning, arguments = ("".join(parts) for parts in shown.values())
+        return Delta(text, reasoning, arguments)
+
+    def finish(self) -> Parsed:
+        """The parsed reply."""
+        text = "".join(self._parts) + self._decoder.decode(b"", final=True)
+        return parse_calls(text, self._tools, self._family, self._thinking)
+
+    def _step(self, shown: dict[str, list[str]]) -> bool:
+        """Moves something out of what is held; False where more has to come first."""
+        match self._mode:
+            case "calls":
+                return self._show(shown["arguments"], len(self._held))
+            case "thinking":
+                return self._step_thinking(shown["reasoning"])
+            case "start":
+                self._held = self._held.lstrip()
+                if not self._held:
+                    return False
+                if self._held[0] == "{":
+                    self._mode = "calls"
+                    return True
+        return self._step_text(shown["text"])
+
+    def _step_thinking(self, shown: list[str]) -> bool:
+        if end := self._closing.search(self._held):
+            shown.append(self._held[: end.start()])
+            self._held = self._held[end.end() :]
+            self._mode = "start"
+            return True
+        return self._show(shown, len(self._held) - HOLD)
+
+    def _step_text(self, shown: list[str]) -> bool:
+        maybe = _MAYBE.search(self._held)
+        if not maybe:
+            self._mode = "text"
+            return self._show(shown, len(self._held))
+        if maybe.start():
+            self._mode = "text"
+            return self._show(shown, maybe.start())
+        mark = MARK.match(self._held)
+        # The longest mark decides: `<tool_call>` may still become another one.
+        if len(self._held) < HOLD and not (mark and mark["think"]):
+            return False
+        if mark and mark["think"] and self._mode == "start":
+            self._held = self._held[mark.end() :]
+            self._closing = re.compile(re.escape(PAIRS[mark[0]]))
+            self._mode = "thinking"
+            return True
+        if mark and not mark["think"] and not mark["answer"]:
+            self._mode = "calls"
+            return True
+        self._mode = "text"
+        return self._show(shown, 1)
+
+    def _show(self, shown: list[str], length: int) -> bool:
+        if length <= 0:
+            return False
+        shown.append(self._held[:length])
+        self._held = self._held[length:]
+        return True

@@ -8,8 +8,15 @@ from typing import Literal
 
 from headgate.core.messages import clean_text
 from headgate.models.textcalls.coercion import coerce_arguments
-from headgate.models.textcalls.result import Attempt, Parsed, ParsedCall, Problem, Reason
-from headgate.models.textcalls.toolbook import ToolBook, read_properties
+from headgate.models.textcalls.result import (
+    Attempt,
+    Parsed,
+    ParsedCall,
+    Problem,
+    Reason,
+    ToolBook,
+    read_properties,
+)
 
 # Marks around calls that mean nothing by themselves, before and after one; and ends of turns.
 _BEFORE = re.compile(

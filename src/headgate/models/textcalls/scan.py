@@ -6,17 +6,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from headgate.models.textcalls.family import Family
-from headgate.models.textcalls.json_families import CALLS, MarkedJson
+from headgate.models.textcalls.doubtful_calls import Quoting, find_unreadable
+from headgate.models.textcalls.json_families import CALLS, MarkedJson, read_pythonic
 from headgate.models.textcalls.pieces import Piece, judge
-from headgate.models.textcalls.pythonic import read_pythonic
-from headgate.models.textcalls.quoting import Quoting
-from headgate.models.textcalls.result import Attempt, Found, ParsedCall
+from headgate.models.textcalls.result import CLOSING, OPENING, PAIRS, Attempt, Found, ParsedCall, ToolBook
 from headgate.models.textcalls.source import OutOfWork, Source
-from headgate.models.textcalls.table import OPENINGS
-from headgate.models.textcalls.thinking import CLOSING, OPENING, PAIRS
-from headgate.models.textcalls.toolbook import ToolBook
-from headgate.models.textcalls.unreadable import find_unreadable
+from headgate.models.textcalls.table import OPENINGS, Family
 
 MARK = re.compile(
     # The look ahead tells quickly that there is none, which is so almost everywhere.

@@ -2,19 +2,59 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-from headgate.models.textcalls.addressed import Functionary, Inkling, KimiK3, MuseGlimmer
-from headgate.models.textcalls.family import Family
-from headgate.models.textcalls.harmony import Harmony
-from headgate.models.textcalls.json_families import DeepSeekCall, KimiCall, MarkedJson, NamedJson
-from headgate.models.textcalls.minimax import MARK, MiniMaxTree
+from headgate.models.textcalls.json_families import (
+    DeepSeekCall,
+    GemmaCall,
+    KimiCall,
+    MarkedJson,
+    NamedJson,
+    PythonicMark,
+    PythonicRows,
+)
+from headgate.models.textcalls.message_families import (
+    MARK,
+    Functionary,
+    Harmony,
+    Inkling,
+    KimiK3,
+    MiniMaxTree,
+    MuseGlimmer,
+)
 from headgate.models.textcalls.pieces import Piece
-from headgate.models.textcalls.pythonic import GemmaCall, PythonicMark, PythonicRows
-from headgate.models.textcalls.relaxed import SPECIAL_QUOTE
-from headgate.models.textcalls.source import Source
-from headgate.models.textcalls.toolbook import ToolBook
+from headgate.models.textcalls.result import Found, ToolBook
+from headgate.models.textcalls.source import SPECIAL_QUOTE, Source
 from headgate.models.textcalls.xml_families import GlmCall, InvokeCall, QwenCall
+
+# What a family of models' way to write calls is to the scanner.
+
+
+class Reader(Protocol):
+    """Reads the calls of one family."""
+
+    @property
+    def closings(self) -> tuple[str, ...]:
+        """The marks that may end a call."""
+
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+        """The calls that begin with this opening; None where there is none after all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One way to write calls."""
+
+    name: str
+    opening: str
+    """A pattern that begins with a literal character and matches the text which begins a call."""
+    reader: Reader
+    sample: str
+    """How a call looks, for the documentation."""
+    models: str
+    """Who writes calls so."""
+
 
 _JSON = '{"name": "ls", "arguments": {}}'
 

@@ -6,9 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from headgate.models.textcalls.coercion import read_text
-from headgate.models.textcalls.result import Attempt, Found
+from headgate.models.textcalls.result import Attempt, Found, ToolBook
 from headgate.models.textcalls.source import Source
-from headgate.models.textcalls.toolbook import ToolBook
 
 # A value may hold the tag that ends it (code about such tags): an end is one only if a tag follows.
 _QWEN_END = re.compile(

@@ -11,10 +11,10 @@ from dataclasses import replace
 from headgate.core.messages import Cut, Model, OnDelta, Reply, Request
 from headgate.core.settings import ModelSettings
 from headgate.models.base import DEFAULT_NUM_CTX, find_endpoint
-from headgate.models.encoded_tools import EncodedTools
-from headgate.models.endless import CHARACTERS_PER_TOKEN
-from headgate.models.openai import encode_tools
 from headgate.models.transports.servers import Kind, ask_loaded_window, ask_window, identify
+from headgate.models.wire.encoding import EncodedTools
+from headgate.models.wire.endless import CHARACTERS_PER_TOKEN
+from headgate.models.wire.openai import encode_tools
 
 LOW = 0.7
 """A count below this share of the estimate is a reason to ask."""

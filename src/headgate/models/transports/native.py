@@ -6,11 +6,11 @@ from headgate.models.transports.replies import (
     explain_problem,
     paid_for,
     read_text,
+    watch,
     with_one_call,
     with_parsed,
 )
-from headgate.models.transports.running_on import ask_for_calls
-from headgate.models.transports.watching import watch
+from headgate.models.transports.runaway import ask_for_calls
 
 
 class NativeModel:

@@ -1,14 +1,176 @@
-"""A conversation with tools, told to a server that is offered none: calls and results become text.
+"""A conversation with tools for a server that is offered none: tools described, calls and results as text."""
 
-What a message becomes depends on it and on what stands before it alone, and is made once: from turn to turn
-the beginning of the prompt stays the same, and the server need not read it again.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from headgate.core.messages import Message, ToolSpec
-from headgate.models.transports.offers import Offers
+from headgate.models.textcalls.result import read_properties
+from headgate.models.wire.encoding import encode_json
+
+# Tools in words, for a system message: a line each, because a local model reads all of it.
+
+
+DEPTH = 4
+"""Deeper parts of a schema are not spelled out."""
+
+
+def describe_tools(tools: Sequence[ToolSpec]) -> str:
+    """One entry per tool: how it is called, and what it does."""
+    return "\n".join(describe_tool(tool) for tool in tools)
+
+
+def describe_tool(tool: ToolSpec) -> str:
+    """How one tool is called, and what it does."""
+    lines = [f"- {tool.name}({_arguments(tool.parameters, 0)}): {tool.description.strip()}"]
+    for name, schema in read_properties(tool.parameters).items():
+        told = schema.get("description") if isinstance(schema, Mapping) else None
+        if isinstance(told, str) and told:
+            lines.append(f"  {name}: {told}")
+    return "\n".join(lines)
+
+
+def _arguments(schema: Mapping[str, Any], depth: int) -> str:
+    required = schema.get("required")
+    needed = set(required) if isinstance(required, list | tuple) else set()
+    return ", ".join(
+        f"{name}{'' if name in needed else '?'}: {_type(inner, depth + 1)}"
+        for name, inner in read_properties(schema).items()
+    )
+
+
+def _type(schema: Any, depth: int) -> str:
+    if not isinstance(schema, Mapping) or depth > DEPTH:
+        return "any"
+    values = schema.get("enum")
+    if isinstance(values, list | tuple):
+        return "|".join(encode_json(value).decode() for value in values)
+    if "const" in schema:
+        return encode_json(schema["const"]).decode()
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(options, list | tuple):
+        return "|".join(dict.fromkeys(_type(option, depth + 1) for option in options))
+    match schema.get("type"):
+        case "array":
+            return f"[{_type(schema.get('items'), depth + 1)}]"
+        case "object" if read_properties(schema):
+            return f"{{{_arguments(schema, depth)}}}"
+        case str() as name:
+            return name
+        case [*names]:
+            return "|".join(str(name) for name in names)
+    return "any"
+
+
+# Which tools a conversation's system message describes, and what its messages say when others are offered.
+
+
+Described = Mapping[str, str]
+"""Tools by their names, as they are described: two that read the same are the same to a model."""
+_MOST = 16
+_MOST_LINES = 64
+"""After which those are forgotten that are behind no message any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What is told behind a message: the tools that are offered from there on, and new ones among them."""
+
+    message: Message
+    offered: Described
+    new: Described
+    text: str
+
+
+@dataclass(slots=True)
+class Offer:
+    """One conversation: what its system message describes, and what was told since."""
+
+    first: Message
+    tools: tuple[ToolSpec, ...]
+    """As described."""
+    described: Described
+    _lines: dict[int, _Line] = field(default_factory=dict)
+
+    def lines(self, messages: Sequence[Message]) -> tuple[str, ...]:
+        """What is told behind each of some messages; empty where nothing is."""
+        return tuple(line.text if (line := self._line(message)) else "" for message in messages)
+
+    def tell(self, talk: Sequence[Message], offered: Described) -> bool:
+        """Tells which tools there are now, if that was not told before; False if there is no place for it."""
+        place = _place(talk)
+        self._lines.pop(id(place), None)
+        now = known = self.described
+        if self._lines:
+            for message in talk:
+                if line := self._line(message):
+                    now, known = line.offered, {**known, **line.new}
+        if len(self._lines) >= _MOST_LINES:
+            self._lines = {id(message): line for message in talk if (line := self._line(message))}
+        if offered == now:
+            return True
+        new = {name: text for name, text in offered.items() if known.get(name) != text}
+        # Where little was said yet, or nothing can be added, the description itself is the place for them.
+        if new and (len(talk) == 1 or place.role == "assistant"):
+            return False
+        if place.role != "assistant":
+            text = _tell_change(offered, new, every=offered == known == self.described)
+            self._lines[id(place)] = _Line(place, offered, new, text)
+        return True
+
+    def _line(self, message: Message) -> _Line | None:
+        line = self._lines.get(id(message))
+        return line if line is not None and line.message is message else None
+
+
+class Offers:
+    """The conversations of one model, each known by its first message."""
+
+    def __init__(self) -> None:
+        self._offers: dict[int, Offer] = {}
+        self._read: dict[ToolSpec, str] = {}
+
+    def find(self, talk: Sequence[Message], tools: tuple[ToolSpec, ...]) -> Offer | None:
+        """What the conversation was told, and is told from now on; None where there never was a tool."""
+        if not talk:
+            return None
+        first, offered = talk[0], self._describe(tools)
+        known = self._offers.pop(id(first), None)
+        if known is None or known.first is not first or not known.tell(talk, offered):
+            if not tools:
+                return None
+            known = Offer(first, tools, offered)
+        self._offers[id(first)] = known  # at the end: the one that was used last
+        if len(self._offers) > _MOST:
+            del self._offers[next(iter(self._offers))]
+        return known
+
+    def _describe(self, tools: tuple[ToolSpec, ...]) -> Described:
+        if len(self._read) > _MOST * _MOST:
+            self._read.clear()
+        for tool in tools:
+            if tool not in self._read:
+                self._read[tool] = describe_tool(tool)
+        return {tool.name: self._read[tool] for tool in tools}
+
+
+def _place(talk: Sequence[Message]) -> Message:
+    """The message behind which tools are told of: not a hint that comes last and is gone the next time."""
+    hinted = len(talk) > 1 and talk[-1].role == "user" and talk[-2].role != "assistant"
+    return talk[-2] if hinted else talk[-1]
+
+
+def _tell_change(offered: Described, new: Described, *, every: bool) -> str:
+    if not offered:
+        return "No tools now: answer in plain text."
+    if every:
+        return "You have all tools now."
+    only = f"Only these tools now: {', '.join(offered)}."
+    return "\n".join((f"{only} New:", *new.values())) if new else only
+
+
+# A conversation with tools, told to a server that is offered none: calls and results become text.
+
 
 Tell = Callable[[tuple[ToolSpec, ...]], str]
 """What the system message says about the tools."""

@@ -1,32 +1,125 @@
 """One JSON object per turn, to which the server holds the model."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.errors import ReplyInvalid
-from headgate.models.callids import CallIds
-from headgate.models.failures import RequestRejected
-from headgate.models.jsontext import encode_json, parse_arguments
 from headgate.models.profile import Profile
-from headgate.models.textcalls.coercion import coerce_arguments
+from headgate.models.textcalls.coercion import coerce_arguments, resolve
+from headgate.models.textcalls.result import ToolBook, read_properties
 from headgate.models.textcalls.source import OutOfWork, Source
-from headgate.models.textcalls.toolbook import ToolBook
-from headgate.models.transports.callschema import call_schema, reaches_limit, string_limit
-from headgate.models.transports.describing import describe_tools
-from headgate.models.transports.rendering import Rendering
+from headgate.models.transports.rendering import Rendering, describe_tools
 from headgate.models.transports.replies import (
     known_calls,
     paid_for,
     read_text,
+    watch,
     with_one_call,
     with_parsed,
 )
-from headgate.models.transports.running_on import ask_for_calls
+from headgate.models.transports.runaway import ask_for_calls
 from headgate.models.transports.servers import CONSTRAINTS, LONG_STRING, SAFE_STRING, Kind
-from headgate.models.transports.watching import watch
+from headgate.models.wire.encoding import CallIds, encode_json, parse_arguments
+from headgate.models.wire.failures import RequestRejected
+
+# The JSON schema of one decision: a short thought, then one call to one of the tools.
+
+
+THOUGHT_CHARS = 160
+SHORT_CHARS = 500
+"""Of a string in the arguments of a tool that changes nothing."""
+ITEMS = 50
+DEPTH = 8
+_KEPT = ("enum", "const", "minLength", "minimum", "maximum", "minItems")
+_SCALARS = ("string", "integer", "number", "boolean", "null", "array", "object")
+
+
+def call_schema(tools: Sequence[ToolSpec], long_chars: int) -> dict[str, Any]:
+    """What a reply must look like. Every string and every list in it has an end.
+
+    `long_chars` bounds the strings of tools that write or run something.
+    """
+    return {"anyOf": [_branch(tool, long_chars) for tool in tools]}
+
+
+def _branch(tool: ToolSpec, long_chars: int) -> dict[str, Any]:
+    properties = {
+        "thought": {"type": "string", "maxLength": THOUGHT_CHARS},
+        "name": {"type": "string", "const": tool.name},
+        "arguments": bound_schema({**tool.parameters, "type": "object"}, string_limit(tool, long_chars)),
+    }
+    return _object(properties, list(properties))
+
+
+def string_limit(tool: ToolSpec, long_chars: int) -> int:
+    """How long a string in a tool's arguments may be."""
+    return long_chars if tool.category in ("write", "run") else min(SHORT_CHARS, long_chars)
+
+
+def bound_schema(
+    schema: Any, limit: int, root: Mapping[str, Any] | None = None, depth: int = 0
+) -> dict[str, Any]:
+    """A schema with only what servers can hold a model to, and with every string bounded."""
+    root = root if root is not None else schema
+    schema = resolve(schema, root or {})
+    if not schema or depth > DEPTH:
+        return {"type": "string", "maxLength": limit}
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(options, list | tuple) and options:
+        return {"anyOf": [bound_schema(option, limit, root, depth + 1) for option in options]}
+    stated = schema.get("type")
+    if isinstance(stated, list | tuple):
+        return {"anyOf": [bound_schema({**schema, "type": one}, limit, root, depth + 1) for one in stated]}
+    kept = {word: schema[word] for word in _KEPT if word in schema}
+    if "enum" in kept or "const" in kept:
+        return kept | ({"type": stated} if isinstance(stated, str) else {})
+    match stated if stated in _SCALARS else "object" if read_properties(schema) else "string":
+        case "string":
+            own = schema.get("maxLength")
+            longest = min(own, limit) if isinstance(own, int) else limit
+            return {"type": "string", **kept, "maxLength": longest}
+        case "array":
+            own = schema.get("maxItems")
+            most = min(own, ITEMS) if isinstance(own, int) else ITEMS
+            items = bound_schema(schema.get("items"), limit, root, depth + 1)
+            return {"type": "array", "items": items, **kept, "maxItems": most}
+        case "object":
+            inner = read_properties(schema).items()
+            properties = {name: bound_schema(value, limit, root, depth + 1) for name, value in inner}
+            required = schema.get("required")
+            needed = (
+                [name for name in required if name in properties]
+                if isinstance(required, list | tuple)
+                else []
+            )
+            return _object(properties, needed)
+        case other:
+            return {"type": other, **kept}
+
+
+def _object(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def reaches_limit(value: Any, limit: int) -> bool:
+    """Whether some string is as long as the schema allows: the server then ended it, not the model."""
+    match value:
+        case str():
+            return len(value) >= limit
+        case dict():
+            return any(reaches_limit(item, limit) for item in value.values())
+        case list():
+            return any(reaches_limit(item, limit) for item in value)
+    return False
+
 
 _FORM = """# Tools
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 from headgate.core.settings import Timeouts
 from headgate.errors import ModelError
 from headgate.models.base import Endpoint
-from headgate.models.http import HttpClient
-from headgate.models.jsontext import encode_json
+from headgate.models.wire.encoding import encode_json
+from headgate.models.wire.http import HttpClient
 
 Kind = Literal["llamacpp", "vllm", "sglang", "ollama", "ollama-api", "lmstudio", "unknown"]
 """`ollama` is its OpenAI-compatible API, `ollama-api` its own."""

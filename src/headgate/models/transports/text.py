@@ -4,18 +4,17 @@ from dataclasses import replace
 
 from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.models.profile import Profile
-from headgate.models.transports.describing import describe_tools
-from headgate.models.transports.rendering import Rendering
+from headgate.models.transports.rendering import Rendering, describe_tools
 from headgate.models.transports.replies import (
     explain_problem,
     known_calls,
     paid_for,
     read_text,
+    watch,
     with_one_call,
     with_parsed,
 )
-from headgate.models.transports.running_on import ask_for_calls
-from headgate.models.transports.watching import watch
+from headgate.models.transports.runaway import ask_for_calls
 
 _FORM = """# Tools
 

@@ -1,0 +1,26 @@
+"""`headgate abort`: gives up what a dry run proposed."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from headgate.cli.options import find_repo, repo_option
+from headgate.cli.show.live import say
+from headgate.cli.stored_tasks import find_store, find_task
+from headgate.engine.engine import Engine
+
+
+@click.command("abort")
+@click.argument("task_id", metavar="ID")
+@repo_option
+def command(task_id: str, repo: Path | None) -> None:
+    """Discard a dry run's proposal. The working tree is not changed."""
+    engine = Engine.open(find_store(find_repo(repo)).repo)
+    try:
+        for note in engine.notes:
+            click.echo(note, err=True)
+        task = asyncio.run(engine.abort(find_task(engine.store, task_id).task.id))
+        say(f"The proposal of task {task.id} was discarded.")
+    finally:
+        engine.store.close()

@@ -1,0 +1,47 @@
+"""`headgate apply`: writes what a dry run proposed, and verifies it."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from headgate.cli.interrupts import EXIT_CANCELLED
+from headgate.cli.options import find_repo, repo_option
+from headgate.cli.show.follow import EXIT_CODES, follow_task
+from headgate.cli.stored_tasks import find_store, find_task
+from headgate.core.report import Report
+from headgate.core.task import Task
+from headgate.engine.engine import Engine
+
+EXIT_REFUSED = 1
+
+
+@click.command("apply")
+@click.argument("task_id", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print one event per line, then the report.")
+@repo_option
+def command(task_id: str, as_json: bool, repo: Path | None) -> None:
+    """Write a dry run's proposal, verify it, and wait for the end.
+
+    The proposal joins the end of the queue. Headgate writes the whole proposal or nothing: if the working
+    tree has changed and the diff no longer applies, no file is changed, the conflicting parts are listed, and
+    the exit code is 1. Then the result is verified. The model makes further changes only if verification
+    fails, as with headgate run; the summary and headgate diff list the files that it changed after your
+    review. If you cancel the task while it waits in the queue, it becomes a proposal again.
+    """
+
+    async def begin(engine: Engine) -> Task:
+        return await engine.apply(find_task(engine.store, task_id).task.id)
+
+    followed = asyncio.run(follow_task(find_store(find_repo(repo)).repo, begin, as_json))
+    sys.exit(EXIT_CANCELLED if followed.returned else exit_code(followed.report))
+
+
+def exit_code(report: Report) -> int:
+    """What an attempt to apply came to: that the task is a proposal still is no success."""
+    if report.state != "PROPOSED":
+        return EXIT_CODES[report.state]
+    if report.conflicts:
+        return EXIT_REFUSED
+    return EXIT_CANCELLED if report.reason == "cancelled" else EXIT_CODES["INFRA_ERROR"]

@@ -1,0 +1,83 @@
+"""`headgate cancel`: takes a task out of the queue, or stops it where it runs."""
+
+import asyncio
+import time
+from functools import partial
+from pathlib import Path
+
+import click
+
+from headgate.cli.commands.work import start_worker
+from headgate.cli.options import find_repo, repo_option
+from headgate.cli.show.live import say
+from headgate.cli.stored_tasks import find_task, open_store
+from headgate.core.task import TaskState
+from headgate.engine.engine import Engine
+from headgate.errors import ConfigError, HeadgateError
+
+WAIT_SECONDS = 60.0
+POLL_SECONDS = 0.1
+
+
+@click.command("cancel")
+@click.argument("task_id", metavar="ID")
+@click.option(
+    "--conclude", is_flag=True, help="Let a running task conclude with what it has, instead of stopping it."
+)
+@repo_option
+def command(task_id: str, conclude: bool, repo: Path | None) -> None:
+    """Cancel a queued or running task.
+
+    A queued task is removed, as if it had never been submitted. A running task is stopped, whichever process
+    runs it; its changes so far stay in the working tree.
+
+    With --conclude the model gets one last turn to say what it has done, and the result is verified.
+    """
+    root = find_repo(repo)
+    with open_store(root) as store:
+        found = find_task(store, task_id).task.id
+    engine = Engine.open(root, start_worker=partial(start_worker, root))
+    try:
+        if conclude and not engine.conclude(found):
+            raise ConfigError(f"Task {found} is not running: there is nothing to conclude.")
+        asked = f"Task {found} was asked to conclude. headgate watch {found} follows it."
+        say(asked if conclude else asyncio.run(cancel(engine, found)))
+    finally:
+        engine.store.close()
+
+
+async def cancel(engine: Engine, task_id: str) -> str:
+    """Cancels a task and waits until it is over; returns what there is to say."""
+    match engine.cancel(task_id):
+        case "removed":
+            return f"Task {task_id} was removed from the queue."
+        case "returned":
+            return f"Task {task_id} left the queue and is a proposal again."
+        case "asked":
+            state = await _wait_for_end(engine, task_id)
+            if state == "PROPOSED":
+                return f"Task {task_id} is a proposal again; nothing was changed."
+            if state == "CANCELLED":
+                return f"Task {task_id} was cancelled. Its changes so far stay in the working tree."
+            raise ConfigError(f"Task {task_id} has already ended: {state}.")
+        case _:
+            row = engine.store.task(task_id)
+            if row and row.state == "PROPOSED":
+                raise ConfigError(f"Task {task_id} is a proposal: headgate abort {task_id} discards it.")
+            raise ConfigError(
+                f"Task {task_id} has already ended: {row.state if row else 'it was cancelled'}."
+            )
+
+
+async def _wait_for_end(engine: Engine, task_id: str) -> TaskState | None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < deadline:
+        row = engine.store.task(task_id)
+        if row is None or row.state != "RUNNING":
+            return row.state if row else None
+        # Does something only if nobody holds the lock: the process that ran it is gone.
+        await engine.settle_cancelled()
+        await asyncio.sleep(POLL_SECONDS)
+    raise HeadgateError(
+        f"Task {task_id} was asked to stop, but the process that runs it has not stopped it yet."
+    )

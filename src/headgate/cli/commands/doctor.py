@@ -1,0 +1,227 @@
+"""`headgate doctor`: is everything there that a task needs?"""
+
+import asyncio
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from headgate.cli.doctor.model_checks import PATIENCE, Patience, Say, check_model
+from headgate.cli.doctor.setup_checks import (
+    Finding,
+    check_config,
+    check_disk,
+    check_flow,
+    check_git,
+    check_repository,
+    check_ripgrep,
+    check_store,
+    check_verification,
+    configuration_fault,
+    environment_fault,
+)
+from headgate.cli.options import config_option, find_repo, model_options, repo_option
+from headgate.cli.show.wrapping import fold_lines, terminal_width
+from headgate.cli.step_runs import run_steps, say_result
+from headgate.config.load import load_config
+from headgate.config.schema import Config
+from headgate.core.rules import Broken, Pass
+from headgate.engine.assembly import check_monorepo, known_tests
+from headgate.errors import ConfigError
+from headgate.protect.guards import Boundaries
+from headgate.protect.protected_tests import StartFiles
+from headgate.workspace.ignore import walk_files
+from headgate.workspace.paths import Tree
+
+# What the verification steps come to now, as findings of `headgate doctor --checks`.
+
+
+_RED = "Tasks that start now will know that this step failed before they began. See {log}."
+
+
+async def check_steps(config: Config, repo: Path, say: Say) -> list[Finding]:
+    """Runs the steps. One that fails is a warning: the work is red, not the installation."""
+    try:
+        found = await run_steps(repo, config, lambda step: say(f"Running {step.name}: {step.command}"))
+    except ConfigError as error:
+        return [Finding("checks", "note", str(error))]
+    findings = []
+    for ran in found.ran:
+        name, result = f"check: {ran.step.name}", say_result(ran)
+        match ran.verdict:
+            case Pass():
+                findings.append(Finding(name, "ok", result))
+            case Broken(reason):
+                findings.append(environment_fault(name, reason, f"See {found.log}."))
+            case _:
+                findings.append(Finding(name, "warn", result, _RED.format(log=found.log)))
+    if found.broken and not any(finding.fault for finding in findings):
+        findings.append(environment_fault("checks", found.broken))
+    return findings
+
+
+# The check of `headgate doctor` for tests: which are protected, and when.
+
+
+CHECK = "protected tests"
+SHOWN = 6
+
+
+def check_tests(config: Config, repo: Path) -> Finding:
+    """What is protected when tests are: by `protect_tests`, and in benchmark mode."""
+    files = tuple(walk_files(Tree(repo), "", lambda path: True))
+    try:
+        package = check_monorepo(repo, config)
+    except ConfigError:
+        package = None  # another check says what is wrong with it
+    mode = "existing" if config.protect_tests == "off" else config.protect_tests
+    tests = known_tests(repo, config, mode, lambda: StartFiles(files), package).tests()
+    idle = [glob for glob in config.test_paths if not any(map(Boundaries([glob]).covers, files))]
+    if idle:
+        detail = f"test_paths: {', '.join(idle)} matches no file"
+        return Finding(CHECK, "warn", detail, "Correct `test_paths` in agent.yaml.")
+    if not tests:
+        fix = "Name them in agent.yaml, such as `test_paths: [checks/**]`."
+        if config.protect_tests == "off":
+            return Finding(CHECK, "note", "none: no file looks like a test, and no step names one", fix)
+        detail = f"protect_tests is {mode}, but no file looks like a test, and no step names one"
+        return Finding(CHECK, "warn", detail, fix)
+    count = f"{len(tests)} file{'s' * (len(tests) != 1)}"
+    detail = f"{count}: {describe_files(tests)}"
+    if config.protect_tests == "off":
+        return Finding(CHECK, "note", f"protect_tests is off; --benchmark protects {detail}")
+    return Finding(CHECK, "ok", detail)
+
+
+def describe_files(paths: Iterable[str]) -> str:
+    """Files by the topmost folder in which they lie, as patterns with counts; the most first."""
+    groups = Counter(f"{path.partition('/')[0]}/**" if "/" in path else path for path in paths)
+    shown = [
+        f"{name} ({count})" if name.endswith("/**") else name for name, count in groups.most_common(SHOWN)
+    ]
+    more = len(groups) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+_MARKS = {"ok": "✓", "note": "·", "warn": "!", "fail": "✗"}
+_PLAIN_MARKS = {"ok": "ok  ", "note": "note", "warn": "WARN", "fail": "FAIL"}
+
+
+@click.command("doctor")
+@repo_option
+@config_option
+@model_options
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list.")
+@click.option("--fresh", is_flag=True, help="Check again how the model calls tools.")
+@click.option("--checks", is_flag=True, help="Also run the verification steps.")
+def command(
+    repo: Path | None,
+    config: Path | None,
+    model: str | None,
+    base_url: str | None,
+    as_json: bool,
+    fresh: bool,
+    checks: bool,
+) -> int:
+    """Check git, the configuration and the model.
+
+    Asks the model one short question, which it should answer with a tool call, and waits at most three
+    minutes. Headgate remembers for a week how the model calls tools. The verification commands run only with
+    --checks; a failed step is a warning. The exit code is 2 if the configuration is wrong, and 3 if something
+    outside Headgate fails, such as a model server that is down.
+    """
+    flags = {"model": model, "base_url": base_url}
+    return asyncio.run(_report(repo, config, flags, as_json, fresh, checks))
+
+
+async def _report(
+    repo: Path | None,
+    config: Path | None,
+    flags: Mapping[str, str | None],
+    as_json: bool,
+    fresh: bool,
+    checks: bool,
+) -> int:
+    findings: list[Finding] = []
+    marks = _MARKS if _can_print(_MARKS) else _PLAIN_MARKS
+    say = _say_on_terminal if sys.stderr.isatty() and not as_json else _say_nothing
+    async for finding in examine(repo, config, flags, os.environ, say, fresh=fresh, checks=checks):
+        findings.append(finding)
+        if not as_json:
+            indent = len(marks["ok"]) + 1
+            width = terminal_width(sys.stdout)
+            line = f"{marks[finding.status]} {finding.check}: {finding.detail}"
+            click.echo(fold_lines(line, width, indent))
+            if finding.fix:
+                click.echo(fold_lines(" " * indent + finding.fix, width, indent))
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    faults = {finding.fault for finding in findings}
+    return 2 if "configuration" in faults else 3 if "environment" in faults else 0
+
+
+def _say_on_terminal(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _say_nothing(text: str) -> None:
+    """Nobody watches."""
+
+
+async def examine(
+    repo: Path | None,
+    config_file: Path | None,
+    flags: Mapping[str, str | None],
+    environ: Mapping[str, str],
+    say: Say = _say_nothing,
+    patience: Patience = PATIENCE,
+    fresh: bool = False,
+    checks: bool = False,
+) -> AsyncIterator[Finding]:
+    """Every check, in an order in which each makes sense of the next; what cannot be checked is left out.
+
+    `say` is told what is being waited for; `fresh` asks the model also what is remembered of it; `checks`
+    runs the verification steps.
+    """
+    git_found = check_git(Path.cwd())
+    yield git_found
+    try:
+        root = find_repo(repo)
+    except ConfigError as error:
+        yield configuration_fault("repository", str(error))
+        return
+    if git_found.status == "ok":
+        yield check_repository(root)
+    yield check_disk(root)
+    for finding in check_store(root):
+        yield finding
+    yield check_ripgrep(environ)
+    try:
+        loaded = load_config(root, config_file=config_file, environ=environ, flags=flags)
+    except ConfigError as error:
+        yield configuration_fault("configuration", str(error))
+        return
+    for finding in check_config(loaded):
+        yield finding
+    yield check_flow(loaded, root)
+    for finding in check_verification(loaded.config, root, environ):
+        yield finding
+    yield check_tests(loaded.config, root)
+    if checks and loaded.config.verification.steps:
+        for finding in await check_steps(loaded.config, root, say):
+            yield finding
+    async for finding in check_model(loaded.config, root, say, patience, fresh, environ):
+        yield finding
+
+
+def _can_print(marks: dict[str, str]) -> bool:
+    try:
+        "".join(marks.values()).encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,208 @@
+"""`headgate flows`: lists the flows there are, prints one as a file or a picture, checks one's own."""
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from headgate.cli.options import find_repo, repo_option
+from headgate.cli.show.live import printable, say
+from headgate.config.drawing import draw_mermaid, draw_text, outline
+from headgate.config.flows import builtin_flows, depends_on_goal, flow_from_config, load_flow
+from headgate.config.knobs import FLOW_SUFFIXES
+from headgate.config.load import Loaded, load_config
+from headgate.config.yaml_files import read_yaml
+from headgate.core.flow import Flow
+from headgate.core.text import nearest
+from headgate.engine.assembly import SPECS
+from headgate.errors import ConfigError
+
+_CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
+"""The keys of agent.yaml that say which flow is used."""
+
+BUGS_ARE_REPAIRED = "Tasks here that do not ask for something new use repair"
+
+_ROW = re.compile(r"   \w+ +")
+"""What a row of a drawing begins with: its label."""
+
+EPILOG = """\b
+Examples:
+  headgate flows show staged > my-flow.yaml    # a file to change
+  headgate flows check my-flow.yaml            # is it valid?
+  headgate flows draw my-flow.yaml             # what does it do?
+  headgate run --flow my-flow.yaml "..."
+"""
+
+
+class FlowsGroup(click.Group):
+    """Names what was probably meant by a word that is no subcommand."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if word not in self.commands and not word.startswith("-"):
+            known = {name: name for name in self.commands} | {
+                flow: f"show {flow}" for flow in builtin_flows()
+            }
+            close = nearest(word, known)
+            hint = (
+                f'did you mean "{known[close]}"?'
+                if close
+                else f"the commands are {', '.join(self.commands)}."
+            )
+            raise click.UsageError(f'No such command "{word}": {hint}', ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group("flows", cls=FlowsGroup, invoke_without_command=True, epilog=EPILOG)
+@repo_option
+@click.pass_context
+def command(ctx: click.Context, repo: Path | None) -> None:
+    """List, show, check and draw flows.
+
+    Without a subcommand: list the built-in flows with their stages, and the flow that tasks use here.
+    """
+    ctx.obj = repo
+    if ctx.invoked_subcommand is None:
+        list_flows(_root(ctx, repo))
+
+
+@command.command("show")
+@click.argument("name", metavar="NAME|FILE")
+@repo_option
+@click.pass_context
+def show(ctx: click.Context, name: str, repo: Path | None) -> None:
+    """Print a flow's file unchanged."""
+    root, builtin = _root(ctx, repo), builtin_flows()
+    if name in builtin:
+        click.echo(builtin[name].read_bytes(), nl=False)
+        return
+    source = locate(name, root)
+    if not source.path.exists():
+        load_flow(source.name, source.base)  # says what there is instead
+    read_yaml(source.path, name)  # only YAML is printed: it has no characters that could steer a terminal
+    click.echo(source.path.read_bytes(), nl=False)
+
+
+@command.command("check")
+@click.argument("file", metavar="FILE")
+@repo_option
+@click.pass_context
+def check(ctx: click.Context, file: str, repo: Path | None) -> None:
+    """Check a flow file, and say what is wrong in which line."""
+    count = len(read_flow(file, _root(ctx, repo)).stages)
+    say(f"{printable(file)}: ok, {count} {'stage' if count == 1 else 'stages'}")
+
+
+@command.command("draw")
+@click.argument("name", metavar="[NAME|FILE]", required=False)
+@click.option(
+    "--mermaid", "form", flag_value="mermaid", help="Draw it as Mermaid.  [default: in a pipe or file]"
+)
+@click.option("--text", "form", flag_value="text", help="Draw it as text.  [default: on a terminal]")
+@repo_option
+@click.pass_context
+def draw(ctx: click.Context, name: str | None, form: str | None, repo: Path | None) -> None:
+    """Draw a flow: its stages, its gates, and where it goes back to when checks fail.
+
+    Without a name: the flow that tasks use here, with the settings in agent.yaml.
+    """
+    root = _root(ctx, repo)
+    if name is not None:
+        flow = read_flow(name, root)
+    else:
+        choice = in_use(root or find_repo())
+        flow = choice.flow
+        if choice.or_repair:
+            click.echo(f"{BUGS_ARE_REPAIRED}; this is {choice.name}, which other tasks use.", err=True)
+    form = form or ("text" if sys.stdout.isatty() else "mermaid")
+    if form == "mermaid":
+        say(draw_mermaid(flow, SPECS).removesuffix("\n"))
+        return
+    for line in draw_text(flow, SPECS).splitlines():
+        row = _ROW.match(line)
+        say(line, hanging=row.end() if row else 2)
+
+
+class Source(NamedTuple):
+    """A flow file: as messages name it, and where that name starts."""
+
+    name: str
+    base: Path
+
+    @property
+    def path(self) -> Path:
+        return self.base / self.name
+
+
+class Choice(NamedTuple):
+    """The flow that tasks use, what it is called, and who says so."""
+
+    flow: Flow
+    name: str
+    chosen_by: str
+    or_repair: bool
+    """A task that does not ask for something new gets `repair` instead."""
+
+
+def locate(file: str, root: Path | None) -> Source:
+    """Where a flow file is: in the working directory, as for `run --flow`, or else in the repository."""
+    if Path(file).exists():
+        named = "/" in file or file.endswith(FLOW_SUFFIXES)
+        return Source(file if named else f"./{file}", Path())
+    return Source(file, root or Path())
+
+
+def read_flow(name: str, root: Path | None) -> Flow:
+    """A built-in flow or one in a file, with its tools known."""
+    if name in builtin_flows():
+        return load_flow(name, Path(), SPECS)
+    source = locate(name, root)
+    return load_flow(source.name, source.base, SPECS)
+
+
+def list_flows(root: Path | None) -> None:
+    """Prints the built-in flows, then the one that is used in a repository."""
+    flows = {name: load_flow(name, Path(), SPECS) for name in builtin_flows()}
+    width = max(map(len, flows))
+    for name, flow in flows.items():
+        say(f"{name.ljust(width)}  {flow.description}", hanging=width + 2)
+        say(f"{' ' * width}  {outline(flow)}", hanging=width + 2)
+    if any(stage.foreach for flow in flows.values() for stage in flow.stages):
+        say("\n* once for each step of the plan")
+    if root is None:
+        say("\nThis is not a git repository, so no flow is in use here.")
+        return
+    choice = in_use(root)
+    say(f"\nIn use here: {printable(choice.name)} ({choice.chosen_by}): {outline(choice.flow)}")
+    if choice.or_repair:
+        say(f"{BUGS_ARE_REPAIRED}: {outline(flows['repair'])}")
+
+
+def in_use(root: Path) -> Choice:
+    """The flow of a task for which none is named."""
+    loaded = load_config(root, environ=os.environ, flags={})
+    flow = flow_from_config(loaded.config, None, root, SPECS, loaded.documents)
+    chosen = loaded.config.flow
+    name = chosen if isinstance(chosen, str) else flow.name if chosen is None else "an inline flow"
+    return Choice(flow, name, _chosen_by(loaded), depends_on_goal(loaded.config))
+
+
+def _chosen_by(loaded: Loaded) -> str:
+    names = [document.name for document in loaded.documents if _CHOOSING & document.data.keys()]
+    return names[-1] if names else "the default"
+
+
+def _root(ctx: click.Context, repo: Path | None) -> Path | None:
+    """The repository; None where none was named and there is none around the working directory."""
+    named = repo or ctx.obj
+    try:
+        return find_repo(named)
+    except ConfigError:
+        if named is not None:
+            raise
+        return None

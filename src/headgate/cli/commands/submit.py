@@ -1,0 +1,46 @@
+"""`headgate submit`: queues a task and returns at once."""
+
+from functools import partial
+
+import click
+
+from headgate.cli.commands.work import start_worker
+from headgate.cli.show.live import printable, say
+from headgate.cli.submission import Submission, resume_option, submission_options
+from headgate.engine.engine import Engine
+from headgate.errors import ConfigError
+
+
+@click.command("submit")
+@submission_options
+@resume_option
+@click.option("--no-start", is_flag=True, help="Only queue the task; the next run or submit starts the work.")
+def command(submission: Submission, resume: str | None, no_start: bool) -> None:
+    """Queue a task and return at once.
+
+    Prints the task's id. Tasks run in the background, one at a time, in the order in which they were
+    submitted. TEXT and the options are those of headgate run. The configuration and the flow are fixed now:
+    later changes to their files do not affect this task.
+
+    If the environment fails a task, for example because the model server is down, the queue is paused and
+    later tasks stay queued; headgate tasks shows the reason. A task that is submitted then stays queued, too.
+    To continue, use submit --resume ID with a queued task or with the one that failed, or headgate run. A
+    queued task that you name takes the configuration as it is now.
+    """
+    submission.check_text("submit", resume)
+    engine = Engine.open(submission.root, start_worker=partial(start_worker, submission.root))
+    try:
+        for note in (*submission.notes, *engine.notes):
+            click.echo(note, err=True)
+        task = submission.submit_to(engine, resume)
+        if no_start and resume and task.resumes != resume.lower():
+            raise ConfigError(f"Task {task.id} is already queued: leave out --no-start.")
+        if task.package:
+            click.echo(f"Task {task.id} will work on the package {task.package}.", err=True)
+        say(task.id)
+        if not no_start:
+            pause = engine.wake_worker(try_again=resume is not None)
+            if pause:
+                click.echo(printable(pause.sentence()), err=True)
+    finally:
+        engine.store.close()

@@ -1,0 +1,131 @@
+"""`headgate watch`: follows a task that any process runs."""
+
+import asyncio
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from headgate.cli.commands.show import detail_lines
+from headgate.cli.interrupts import EXIT_CANCELLED
+from headgate.cli.options import find_repo, repo_option
+from headgate.cli.show.endings import last_lines
+from headgate.cli.show.follow import EXIT_CODES, PhaseLines, print_event
+from headgate.cli.show.live import Progress, say
+from headgate.cli.stored_tasks import find_current, find_task, interrupted_hint, open_store, pause_sentence
+from headgate.core.events import Event
+from headgate.core.report import build_report
+from headgate.core.task import SETTLED_STATES
+from headgate.engine.folder import Folder
+from headgate.engine.store.store import Store
+from headgate.process.lock import FileLock
+
+
+@click.command("watch")
+@click.argument("task_id", metavar="[ID]", required=False)
+@click.option("--detail", is_flag=True, help="Also show every tool call, failure log, diagnosis and fix.")
+@click.option("--json", "as_json", is_flag=True, help="Print one event per line.")
+@click.option(
+    "--after", type=int, default=0, metavar="SEQ", help="Show only events after this sequence number."
+)
+@repo_option
+def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: Path | None) -> int:
+    """Follow a task until it ends, and exit with its exit code.
+
+    Without ID: the running task, or else the next in the queue, or else the latest.
+
+    Ctrl-C stops watching; the task continues.
+    """
+    root = find_repo(repo)
+    with open_store(root) as store:
+        task = (find_task(store, task_id) if task_id else find_current(store)).task
+        progress = Progress(to_stdout=not as_json)
+        progress.tries_again = task.resumes
+        phases = PhaseLines(progress)
+        phases.to_stdout = not as_json
+        watcher = Watcher(progress, phases, Folder(root) if detail else None, as_json, after)
+        try:
+            lines, code = asyncio.run(follow(store, task.id, Folder(root), watcher))
+        except KeyboardInterrupt:
+            click.echo(f"Task {task.id} continues; headgate cancel {task.id} ends it.", err=True)
+            sys.exit(EXIT_CANCELLED)
+    for line in lines:
+        click.echo(line, err=True) if as_json else say(line, hanging=2)
+    return code
+
+
+@dataclass
+class Watcher:
+    """Shows events: milestones, and what is behind them if there is a folder to look it up in."""
+
+    progress: Progress
+    phases: PhaseLines
+    details: Folder | None
+    as_json: bool
+    after: int
+    _ahead: int = field(default=0, init=False)
+
+    def show_place(self, store: Store, task_id: str) -> None:
+        """Says how many tasks are before one that is queued, each time that changes."""
+        row = store.task(task_id)
+        ahead = store.count_ahead(task_id) if row and row.state == "QUEUED" else 0
+        if ahead:
+            self.progress.waiting = f"Queued: {ahead} before this one"
+            if ahead != self._ahead:
+                self.progress.print_now(self.progress.waiting)
+        self._ahead = ahead
+
+    async def watch(self, store: Store, task_id: str) -> None:
+        """Shows a task's events, the past ones first, until it is settled."""
+        async for event in store.follow(task_id):
+            if event.seq > self.after:
+                self._show(event)
+            else:
+                self.progress.state.apply(event)
+            if self.progress.state.status in SETTLED_STATES and _is_over(store, task_id, event.seq):
+                return
+
+    def _show(self, event: Event) -> None:
+        self.progress.hear(event)
+        self.phases.hear(event)
+        if self.as_json:
+            print_event(event, self.progress)
+        for line in detail_lines(event, self.details) if self.details else ():
+            self.progress.print_more(line)
+
+
+def _is_over(store: Store, task_id: str, last: int) -> bool:
+    """Whether nothing follows: a proposal is settled until it is applied."""
+    row = store.task(task_id)
+    return row is None or (row.state in SETTLED_STATES and not store.events(task_id, last))
+
+
+async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -> tuple[list[str], int]:
+    """Shows events as they are committed, until nobody works any more; the last lines and the exit code."""
+    watching = asyncio.ensure_future(watcher.watch(store, task_id))
+    lock = FileLock(folder.lock)
+    idle = 0
+    with watcher.progress:
+        # The lock is free for a moment when one process takes over from another.
+        while not watching.done() and idle < 2 and store.task(task_id):
+            watcher.show_place(store, task_id)
+            await asyncio.wait({watching}, timeout=0.5)
+            idle = 0 if await asyncio.to_thread(lock.is_held) else idle + 1
+    if watching.done():
+        watching.result()
+        report = build_report(watcher.progress.state)
+        return ["", *last_lines(report)], 1 if report.conflicts else EXIT_CODES[report.state]
+    watching.cancel()
+    row = store.task(task_id)
+    if row is None:
+        return [f"Task {task_id} was cancelled before it started."], EXIT_CANCELLED
+    if row.state == "QUEUED":
+        nobody = f"No process is working: headgate submit --resume {task_id} starts the work."
+        why = pause_sentence(store, folder) or nobody
+        return [f"Task {task_id} is queued.", why], EXIT_CODES["QUEUED"]
+    interrupted = [
+        f"Task {task_id} was interrupted: no process is working on it.",
+        interrupted_hint(store, task_id),
+    ]
+    return interrupted, EXIT_CODES["INFRA_ERROR"]

@@ -1,0 +1,366 @@
+"""What `headgate doctor` asks of the model: is it there, does it stream, does it call tools?
+
+The server's list of models is asked for, and one question with one tool. Where nothing is remembered of how
+the model calls tools, or with `--fresh`, two more tiny questions may follow; tasks then go by the answers.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headgate.cli.doctor.setup_checks import Finding, configuration_fault, environment_fault
+from headgate.config.endpoint import show_address
+from headgate.config.schema import Config, provider_of
+from headgate.core.messages import Delta, Message, Reply, Request, ToolSpec
+from headgate.core.settings import ModelSettings
+from headgate.core.text import nearest
+from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
+from headgate.models.base import find_endpoint, is_hosted, open_model, open_wire
+from headgate.models.wire.encoding import UNPARSED, parse_arguments
+from headgate.models.wire.failures import (
+    KeyRefused,
+    ModelUnknown,
+    QuotaSpent,
+    ServerTrouble,
+    ToolsUnsupported,
+)
+
+# What `headgate doctor` says about how tools will be called.
+
+
+CHECK = "tool transport"
+_IGNORED = "this server does not enforce a schema"
+
+
+async def check_transport(
+    settings: ModelSettings, answer: Reply | ToolsUnsupported, fresh: bool, total: float
+) -> Finding | None:
+    """The transport that a task would begin with, and why; None where there is nothing to choose.
+
+    `answer` is what the question with a tool brought: with `fresh`, or where nothing is remembered, the probe
+    goes on from there.
+    """
+    # The HTTP client is slow to import, and most checks do without.
+    from headgate.models.profile import find_profile
+    from headgate.models.transports.choice import find_out, is_asked
+
+    named = settings.tool_transport if settings.tool_transport != "auto" else None
+    configured = Finding(CHECK, "ok", f"{named}, as configured")
+    if named in ("native", "text"):
+        return configured
+    if not is_asked(settings):
+        return configured if named else None
+    try:
+        async with asyncio.timeout(total):
+            found = await find_out(settings, first=answer, fresh=fresh)
+    except TimeoutError:
+        found = None
+    if named and found and found.constrains is False:
+        return Finding(CHECK, "warn", f"{configured.detail}, but {_IGNORED}", "Leave tool_transport out.")
+    if named:
+        return configured
+    if found is None:
+        return Finding(CHECK, "note", "native: the server did not answer the probe")
+    chosen = found.choose(find_profile(settings.model.partition("/")[2]))
+    return Finding(CHECK, "ok", f"{chosen}: {found.describe()}")
+
+
+def ease(finding: Finding, transport: Finding | None) -> Finding:
+    """A failure of the server's own calls, where tools are called in another way."""
+    if transport is None or transport.detail.startswith("native") or finding.status == "ok":
+        return finding
+    if finding.status == "warn":
+        return replace(finding, fix="Headgate calls tools in another way.")
+    return replace(
+        finding, status="warn", fault="", fix=f"Headgate calls tools in another way. {finding.fix}"
+    )
+
+
+# What `headgate doctor` says about a model's context window and speed, and about servers that are there.
+
+
+SMALL_WINDOW = 16_384
+"""A task's prompt outgrows less than this within a few turns."""
+
+
+async def check_window(settings: ModelSettings) -> Finding | None:
+    """The window that Ollama has loaded the model with; None where another server is asked, or it is fine.
+
+    To be called after a reply: only then is the model loaded.
+    """
+    # The HTTP client is slow to import, and most checks do without.
+    from headgate.models.transports.cutting import explain_remedy
+    from headgate.models.transports.servers import ask_loaded_window, identify
+
+    provider = provider_of(settings.model)
+    if provider not in ("ollama", "openai"):
+        return None
+    endpoint = find_endpoint(settings)
+    kind, _ = await identify(endpoint, settings.timeouts)
+    if kind not in ("ollama", "ollama-api"):
+        return None
+    window = await ask_loaded_window(endpoint, settings.timeouts) or settings.num_ctx
+    if window is None:
+        return None
+    detail = f"{window:,} tokens"
+    if kind == "ollama":
+        detail += ", and Ollama silently cuts off what does not fit"
+    if window >= SMALL_WINDOW:
+        return Finding("context window", "ok", f"{window:,} tokens")
+    return Finding("context window", "warn", detail, f"{explain_remedy(kind, endpoint.model)}.")
+
+
+def judge_speed(reply: Reply) -> Finding | None:
+    """How fast the model writes and how long it took to load, where its server tells.
+
+    How fast it reads is not told: the question is too short for that.
+    """
+    timing, written = reply.timing, reply.usage.completion
+    if timing is None or not timing.completion or not written:
+        return None
+    loaded = f"; the server loaded it in {timing.load:.0f} s" if timing.load >= 1 else ""
+    return Finding(
+        "speed", "ok", f"the model writes {written / timing.completion:.0f} tokens per second{loaded}"
+    )
+
+
+async def list_servers(environ: Mapping[str, str]) -> list[Finding]:
+    """The model servers on this machine, for somebody who has yet to name a model."""
+    from headgate.cli.model_choice import describe_server, places_to_look
+    from headgate.models.discovery import best_first, find_servers
+
+    servers = await find_servers(places_to_look(environ))
+    best = best_first(servers)
+    found = [Finding("server", "note", describe_server(server)) for server in servers]
+    if best:
+        where = f" and base_url: {best[0].base_url}" if best[0].base_url else ""
+        found[-1] = Finding("server", "note", found[-1].detail, f"Write model: {best[0].spec}{where}.")
+    return found
+
+
+Say = Callable[[str], None]
+
+MAX_TOKENS = 1024
+"""A model that reasons needs some of them before it calls."""
+TOOL = ToolSpec(
+    "report_ready",
+    "Report that you are ready.",
+    {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]},
+    "control",
+)
+_QUESTION = f"Call the tool {TOOL.name} with ok set to true. Answer with nothing else."
+_LOOKS_LIKE_A_CALL = re.compile(
+    r"<\|?tool_call|\[TOOL_CALLS\]|<function[=_ ]|<\|python_tag\|>|<｜tool|<\|channel\|>commentary"
+    rf'|\{{\s*"(?:name|function|tool)"\s*:|"{TOOL.name}"'
+)
+_SWITCH_ON = (
+    "Turn on tool calling in the server. llama.cpp: start llama-server with --jinja. "
+    "vLLM: start it with --enable-auto-tool-choice --tool-call-parser NAME. "
+    "Ollama: choose a model with the tag `tools`. LM Studio: choose a model that is marked for tool use."
+)
+_SWITCHES = {
+    "--jinja": "Start llama-server with --jinja.",
+    "--enable-auto-tool-choice": "Start vLLM with --enable-auto-tool-choice and the --tool-call-parser that "
+    "fits the model.",
+    "does not support tools": "Choose a model that can call tools; on Ollama, one with the tag `tools`.",
+}
+_NO_LIST = "it does not list its models"
+_PROXY = "If this machine needs a proxy to reach the internet, set HTTPS_PROXY."
+_FIXES = {
+    # What to do is in the sentence itself; this is what one then needs to know.
+    "unreachable": "Usual addresses: Ollama http://localhost:11434/v1, llama.cpp http://localhost:8080/v1, "
+    "vLLM http://localhost:8000/v1, LM Studio http://localhost:1234/v1.",
+    "loading": "Wait until the server has loaded its model, then run this again.",
+    "busy": "Wait and run this again; if it happens again, check the limits of your account.",
+    "broken": "Check the model server's log: the server failed.",
+    "silent": "The model may still be loading, or it may be too large for this machine: check the "
+    "server, or choose a smaller model.",
+    "cut": "The connection to the server broke: check its log, because it may have crashed.",
+}
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long the model is waited for, in seconds."""
+
+    first_token: float = 120
+    total: float = 180
+
+
+PATIENCE = Patience()
+
+
+async def check_model(
+    config: Config,
+    repo: Path,
+    say: Say,
+    patience: Patience,
+    fresh: bool = False,
+    environ: Mapping[str, str] | None = None,
+) -> AsyncIterator[Finding]:
+    """Whether the default model is configured, reachable, streaming and able to call tools.
+
+    Where none is configured that can be asked, the servers that `environ` leads to are listed.
+    """
+    try:
+        settings = config.model_settings()
+        if provider_of(settings.model) == "script":
+            yield await _check_script(settings, repo)
+            return
+        find_endpoint(settings)
+    except ConfigError as error:
+        yield configuration_fault("model", str(error))
+        for finding in await list_servers(environ) if environ is not None else ():
+            yield finding
+        return
+    where = f" at {show_address(settings.base_url)}" if settings.base_url else ""
+    yield Finding("model", "ok", f"{settings.model}{where}")
+    limit = min(settings.timeouts.first_token, patience.first_token)
+    waits = settings.timeouts.model_copy(update={"first_token": limit})
+    settings = settings.model_copy(update={"timeouts": waits})
+    try:
+        async for finding in _check_server(settings, say, patience.total, fresh):
+            yield finding
+    except ConfigError as error:
+        yield configuration_fault("model", str(error))
+
+
+async def _check_script(settings: ModelSettings, repo: Path) -> Finding:
+    try:
+        async with open_model(settings, repo):
+            return Finding("model", "ok", settings.model)
+    except HeadgateError as error:
+        return configuration_fault("model", str(error))
+
+
+async def _check_server(
+    settings: ModelSettings, say: Say, total: float, fresh: bool
+) -> AsyncIterator[Finding]:
+    # The HTTP client is slow to import, and most checks do without.
+    from headgate.models.transports.choice import with_num_ctx
+    from headgate.models.wire.http import list_models
+
+    if provider_of(settings.model) == "ollama":
+        settings = await with_num_ctx(settings)
+    offered: list[str] | None = None
+    say("Asking the server for its models ...")
+    try:
+        async with asyncio.timeout(total):
+            offered = await list_models(settings)
+        told = _NO_LIST if offered is None else _count(len(offered), "model")
+    except KeyRefused:
+        # Some keys may ask a model and not see the list; whether this one may, the question below shows.
+        told = "it does not list its models for this key"
+    except TimeoutError:
+        yield environment_fault("server", f"it did not list its models in {total:g} s", _FIXES["silent"])
+        return
+    except ModelError as error:
+        yield _model_fault("server", error, settings)
+        return
+    reached = Finding("server", "ok", f"reachable, {told}")
+    if told != _NO_LIST:
+        yield reached
+    async for finding in _check_reply(settings, offered, say, total, fresh):
+        if told == _NO_LIST and finding.check not in ("reply", "model name"):
+            # It lists no models, but it has answered like a model server.
+            told = ""
+            yield reached
+        yield finding
+
+
+async def _check_reply(
+    settings: ModelSettings, offered: list[str] | None, say: Say, total: float, fresh: bool
+) -> AsyncIterator[Finding]:
+    name = settings.model.partition("/")[2]
+    listed = offered is None or name in offered or f"{name}:latest" in offered
+    pieces: list[Delta] = []
+    limit = min(MAX_TOKENS, settings.max_tokens or MAX_TOKENS)
+    question = Request([Message("user", _QUESTION)], (TOOL,), max_tokens=limit)
+    say(f"Asking the model, waiting at most {total:g} s ...")
+    try:
+        async with asyncio.timeout(total), open_wire(settings) as model:
+            reply = await model.reply(question, pieces.append)
+    except TimeoutError:
+        heard = "did not finish" if pieces else "did not answer"
+        yield environment_fault("reply", f"the model {heard} in {total:g} s", _FIXES["silent"])
+        return
+    except ModelUnknown as error:
+        close = nearest(name, offered or [])
+        fix = f"Did you mean {settings.model.partition('/')[0]}/{close}?" if close else ""
+        yield configuration_fault("model name", str(error), fix)
+        return
+    except ToolsUnsupported as error:
+        fix = next((fix for sign, fix in _SWITCHES.items() if sign in str(error)), _SWITCH_ON)
+        transport = await check_transport(settings, error, fresh, total)
+        yield ease(environment_fault("tool calls", str(error), fix), transport)
+        if transport:
+            yield transport
+        return
+    except ModelError as error:
+        yield _model_fault("reply", error, settings)
+        return
+    if not listed:
+        yield Finding("model name", "note", f'the server accepts "{name}" but does not list it')
+    count = sum(bool(piece.text or piece.reasoning or piece.arguments) for piece in pieces)
+    if count > 1:
+        yield Finding("streaming", "ok", f"a reply arrived in {count} pieces")
+    elif provider_of(settings.model) != "ollama":  # it sends every call in one piece, as it should
+        yield Finding(
+            "streaming", "note", "a reply arrived in one piece: a task's progress will be less visible"
+        )
+    transport = await check_transport(settings, reply, fresh, total)
+    yield ease(judge_tool_call(reply), transport)
+    if transport:
+        yield transport
+    for finding in (judge_speed(reply), await check_window(settings)):
+        if finding:
+            yield finding
+
+
+def judge_tool_call(reply: Reply) -> Finding:
+    """What a reply to the question says about the model and its server."""
+    message = reply.message
+    if any(
+        call.name == TOOL.name and UNPARSED not in parse_arguments(call.arguments) for call in message.calls
+    ):
+        return Finding("tool calls", "ok", "the model called the tool as asked")
+    if message.calls:
+        call = message.calls[0]
+        detail = (
+            f'the model did not call {TOOL.name} as asked: it called "{call.name[:60]}" with other arguments'
+        )
+        return Finding("tool calls", "warn", detail, "It may work badly: choose another model.")
+    if _LOOKS_LIKE_A_CALL.search(message.content):
+        detail = "the server does not turn the model's calls into tool calls: they arrived as text"
+        return environment_fault("tool calls", detail, _SWITCH_ON)
+    if reply.finish == "length":
+        detail = f"the model had not called the tool after {MAX_TOKENS} tokens"
+    elif message.content.strip():
+        detail = "the model answered in words instead of calling the tool"
+    else:
+        detail = "the model answered nothing instead of calling the tool"
+    return Finding("tool calls", "warn", detail, f"It may still work. If not: {_SWITCH_ON}")
+
+
+def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> Finding:
+    if (
+        isinstance(error, ServerTrouble)
+        and error.cause == "unreachable"
+        and is_hosted(find_endpoint(settings))
+    ):
+        return environment_fault(check, str(error), _PROXY)
+    if isinstance(error, ServerTrouble):
+        return environment_fault(check, str(error), _FIXES[error.cause])
+    if isinstance(error, QuotaSpent):
+        return environment_fault(check, str(error), "Check the quota and the billing of your account.")
+    if isinstance(error, KeyRefused):
+        return configuration_fault(check, str(error))  # it says what to do
+    if isinstance(error, ModelRefused):
+        return configuration_fault(check, str(error), "Check `model`, `base_url` and the model's settings.")
+    return environment_fault(check, str(error), "Check the model server's log, or choose another model.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,206 @@
+"""The checks of `headgate doctor`: each looks at one thing and says what it found, and how to mend it."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from headgate.checks.verify import INSTALLED_RUNNERS
+from headgate.config.flows import depends_on_goal, flow_from_config
+from headgate.config.load import Loaded
+from headgate.config.schema import Config
+from headgate.core.settings import OWN_FOLDER, VerifyStep
+from headgate.engine.assembly import SPECS, check_monorepo, check_price
+from headgate.errors import ConfigError
+from headgate.models.profile import profile_for
+from headgate.reading.command_lines import split_commands
+from headgate.workspace.git import GitFailed, git
+
+MIN_FREE_MEGABYTES = 100
+_SHELL_WORDS = """
+    . : [ [[ alias break case cd command continue declare done echo elif else esac eval exec exit export
+    false fi for function local popd printf pushd pwd read return set shift shopt source test trap true type
+    ulimit umask unset wait
+"""
+_BUILTINS = frozenset(_SHELL_WORDS.split())
+_PYTHON = re.compile(r"python(\d(\.\d+)?)?")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found."""
+
+    check: str
+    status: Literal["ok", "note", "warn", "fail"]
+    detail: str
+    fix: str = ""
+    """What to do about a failure or a warning."""
+    fault: Literal["", "configuration", "environment"] = ""
+    """Whose a failure is."""
+
+
+def configuration_fault(check: str, detail: str, fix: str = "") -> Finding:
+    """A failure that the user's files or flags cause."""
+    return Finding(check, "fail", detail, fix, "configuration")
+
+
+def environment_fault(check: str, detail: str, fix: str = "") -> Finding:
+    """A failure of something around Headgate."""
+    return Finding(check, "fail", detail, fix, "environment")
+
+
+def check_git(directory: Path) -> Finding:
+    """Whether git is there, and which."""
+    if not shutil.which("git"):
+        return environment_fault("git", "not found", "Install git and put it on PATH.")
+    try:
+        version = git(directory, "version").decode("utf-8", "replace").strip()
+    except GitFailed as error:
+        return environment_fault("git", str(error), "Make `git version` work.")
+    return Finding("git", "ok", version.removeprefix("git version "))
+
+
+def check_repository(repo: Path) -> Finding:
+    """The repository and its state."""
+    try:
+        out = git(repo, "status", "--porcelain=v2", "--branch", "-z").decode("utf-8", "replace")
+    except GitFailed as error:
+        return environment_fault("repository", f"{repo}: {error}", "Make `git status` work there.")
+    entries = [entry for entry in out.split("\0") if entry]
+    heads = dict(re.findall(r"# branch\.(oid|head) (.*)", "\n".join(entries)))
+    changes = sum(1 for entry in entries if re.match(r"(?:[12u] [A-Z.]{2} |\? )", entry))
+    state = "detached HEAD" if heads.get("head") == "(detached)" else f"on {heads.get('head', '?')}"
+    if heads.get("oid") == "(initial)":
+        state += ", no commits yet"
+    state += f", {changes} uncommitted change{'s' * (changes != 1)}" if changes else ", clean"
+    return Finding("repository", "ok", f"{repo}, {state}")
+
+
+def check_disk(repo: Path) -> Finding:
+    """Whether Headgate can store its data."""
+    folder = repo / OWN_FOLDER if (repo / OWN_FOLDER).is_dir() else repo
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"\0" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+        free = shutil.disk_usage(folder).free // 2**20
+    except OSError as error:
+        return environment_fault("disk", f"{folder} cannot be written: {error.strerror}", "Make it writable.")
+    if free < MIN_FREE_MEGABYTES:
+        return environment_fault("disk", f"only {free} MB free in {folder}", "Free some space.")
+    return Finding("disk", "ok", f"{folder} is writable")
+
+
+def check_store(repo: Path) -> Iterator[Finding]:
+    """Damaged stores that were set aside."""
+    for path in sorted((repo / OWN_FOLDER).glob("headgate.db.damaged-*")):
+        if not path.name.endswith(("-wal", "-shm")):
+            detail = f"a damaged store was moved aside and its tasks were recovered: {path.relative_to(repo)}"
+            yield Finding("store", "note", f"{detail}; delete it if nothing is missing")
+
+
+def check_config(loaded: Loaded) -> Iterator[Finding]:
+    """What the configuration was made of."""
+    used = ", ".join(loaded.sources) or "no file, environment variable or flag: defaults only"
+    yield Finding("configuration", "ok", used)
+    for note in loaded.notes:
+        yield Finding("API key", "warn", note)
+
+
+def check_flow(loaded: Loaded, repo: Path) -> Finding:
+    """Whether the flow can be read, and its stages' tools and models are known."""
+    try:
+        flow = flow_from_config(loaded.config, None, repo, SPECS, loaded.documents)
+        check_monorepo(repo, loaded.config)
+        if loaded.config.model:
+            named = [loaded.config.model_settings(stage.model) for stage in flow.stages if stage.model]
+            with contextlib.suppress(ConfigError):  # what is wrong with the model itself is another check's
+                default = loaded.config.model_settings()
+                profile_for(default)
+                named.append(default)
+            for settings in named:
+                check_price(loaded, settings)
+    except ConfigError as error:
+        return configuration_fault("flow", str(error))
+    besides = "; tasks that do not ask for something new use repair" if depends_on_goal(loaded.config) else ""
+    return Finding("flow", "ok", f"{flow.name}: {', '.join(stage.id for stage in flow.stages)}{besides}")
+
+
+def check_verification(config: Config, repo: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether the programs that the verification needs are there. Nothing of the repository is run."""
+    if not config.verification.steps:
+        yield Finding(
+            "verification",
+            "note",
+            "no steps: results are reported as unverified; see `headgate init`",
+        )
+    for step in config.verification.steps:
+        yield _check_step(step, repo, environ.get("PATH", os.defpath))
+
+
+def _check_step(step: VerifyStep, repo: Path, path: str) -> Finding:
+    check = f"verification: {step.name}"
+    missing = missing_program(step.command, repo, path)
+    if missing is None:
+        return Finding(check, "ok", step.command)
+    fix = f'Install it, or correct the command of the step "{step.name}".'
+    return configuration_fault(check, f"`{step.command}` needs `{missing}`, which was not found", fix)
+
+
+def missing_program(command: str, repo: Path, path: str) -> str | None:
+    """The first program in a command line that is neither in the repository nor on the path.
+
+    Words that only a shell can expand are taken on trust, and so is everything behind `||`.
+    """
+    folder: Path | None = repo
+    for item in split_commands(command.partition("||")[0]):
+        program = item.program
+        if program == "cd" and item.arguments:
+            target = item.arguments[0]
+            folder = None if folder is None or re.search(r"[$*?~`]", target) else folder / target
+        if not program or program in _BUILTINS or re.search(r"[$*?~`={}]", program):
+            continue
+        if "/" not in program:
+            found = shutil.which(program, path=path) is not None
+        else:
+            found = folder is None or os.access(folder / program, os.X_OK)
+        if not found:
+            return program
+        if (
+            _PYTHON.fullmatch(program)
+            and "PYTHONPATH" not in command
+            and _lacks_runner(program, item.arguments, folder or repo, path)
+        ):
+            return f"{program} -m {item.arguments[1]}"
+    return None
+
+
+def _lacks_runner(program: str, arguments: Sequence[str], folder: Path, path: str) -> bool:
+    """Whether Python is to run a test runner that it does not have; nothing of the repository is run."""
+    if len(arguments) < 2 or arguments[0] != "-m" or arguments[1] not in INSTALLED_RUNNERS:
+        return False
+    if (folder / arguments[1]).is_dir():
+        return False  # it is that runner's own project
+    python = shutil.which(program, path=path)
+    look = "import importlib.util, sys; sys.exit(10 * (importlib.util.find_spec(sys.argv[1]) is None))"
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        command = [str(python), "-c", look, arguments[1]]
+        with tempfile.TemporaryDirectory() as elsewhere:
+            done = subprocess.run(command, cwd=elsewhere, capture_output=True, timeout=20, check=False)
+        return done.returncode == 10
+    return False
+
+
+def check_ripgrep(environ: Mapping[str, str]) -> Finding:
+    """ripgrep makes searching faster; it is not needed."""
+    found = shutil.which("rg", path=environ.get("PATH", os.defpath))
+    if found:
+        return Finding("ripgrep", "ok", found)
+    return Finding("ripgrep", "note", "not found: searching works without it, but is slower in large trees")

@@ -1,0 +1,157 @@
+"""Which model `headgate init` writes down: the one that was named, else one that runs on this machine.
+
+The code of a repository goes to a hosted service only if a person named that service or one of its models: a
+key in the environment is no such word.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from headgate.config.endpoint import env_value, ollama_address, show_address
+from headgate.config.load import user_config_path
+from headgate.config.schema import provider_of, unknown_model
+from headgate.config.yaml_files import read_yaml
+from headgate.core.settings import ModelSettings
+from headgate.core.text import is_openai_name
+from headgate.errors import ConfigError
+from headgate.models.base import DEFAULT_URLS, explain_local_name, find_endpoint
+from headgate.models.discovery import PLACES, FoundModel, FoundServer, best_first
+
+PLACES_VARIABLE = "HEADGATE_SERVERS"
+Look = Callable[[Sequence[tuple[str, str]]], list[FoundServer]]
+Ask = Callable[[Sequence[FoundModel]], FoundModel]
+_MOST_LISTED = 12
+_HOSTED = {"OPENAI_API_KEY": ("OpenAI", "openai/NAME"), "ANTHROPIC_API_KEY": ("Anthropic", "anthropic/NAME")}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What agent.yaml gets, and what to say about it."""
+
+    model: str | None = None
+    base_url: str | None = None
+    said: tuple[str, ...] = ()
+    todo: str = ""
+    """What is left to do before a task can run; empty if nothing is."""
+
+
+def places_to_look(environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The addresses where a model server may be: HEADGATE_SERVERS, else the usual ones and OLLAMA_HOST."""
+    if PLACES_VARIABLE in environ:
+        return [
+            ("A model server", part.strip()) for part in environ[PLACES_VARIABLE].split(",") if part.strip()
+        ]
+    host = ollama_address(environ)
+    return [(name, host if host and name == "Ollama" else address) for name, address in PLACES]
+
+
+def choose_model(
+    named: str | None, base_url: str | None, environ: Mapping[str, str], look: Look, ask: Ask | None
+) -> Choice:
+    """The model that was named, or one that is there; `ask` lets a person choose, where one can be asked."""
+    if named is not None:
+        return _take_named(named, base_url, environ, look)
+    if base_url is None and (elsewhere := _named_elsewhere(environ)):
+        return Choice(said=(elsewhere,))
+    servers = look([("The model server", base_url)] if base_url else places_to_look(environ))
+    said = tuple(describe_server(server) for server in servers)
+    models = best_first(servers)
+    if not models and base_url:
+        raise ConfigError(
+            f"No model server lists its models at {show_address(base_url)}: name one with --model."
+        )
+    if not models:
+        return _without_server(servers, said, environ)
+    if len(models) == 1:
+        return _take(models[0], said)
+    if ask:
+        return _take(ask(models), said)
+    others = f"To use another one: headgate init --force --model {models[1].spec}"
+    return _take(models[0], (*said, f"Chose {models[0].spec}. {others}"))
+
+
+def describe_server(server: FoundServer) -> str:
+    """A server and its models, in one line."""
+    names = [f"{model.name} (hosted)" if model.is_remote else model.name for model in server.models]
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    listed = f": {', '.join(names[:_MOST_LISTED])}{more}" if names else ""
+    count = f"{len(names)} model{'s' * (len(names) != 1)}" if names else "no model yet"
+    return f"Found {server.name} at {server.address} with {count}{listed}."
+
+
+def _take(model: FoundModel, said: tuple[str, ...]) -> Choice:
+    return Choice(model.spec, model.base_url, said)
+
+
+def _take_named(named: str, base_url: str | None, environ: Mapping[str, str], look: Look) -> Choice:
+    provider = provider_of(named)
+    if not provider and "/" in named:
+        raise unknown_model(named)
+    if provider == "script":
+        return Choice(named)
+    if provider and base_url:
+        find_endpoint(ModelSettings(model=named, base_url=base_url))
+        return Choice(named, base_url)
+    if provider == "ollama":
+        return _take_of_ollama(named, environ, look)
+    for variable in ("HEADGATE_BASE_URL", "OPENAI_BASE_URL"):
+        address = env_value(environ, variable)
+        if provider == "openai" and address:
+            return Choice(named, said=(f"Its server is {show_address(address)} (from {variable}).",))
+    name = named.partition("/")[2] if provider else named
+    if provider == "anthropic" or (provider and is_openai_name(name)):
+        root = DEFAULT_URLS["anthropic" if provider == "anthropic" else "openai"]
+        return Choice(named, said=(f"Tasks will send the code that they read to {root}.",))
+    servers = look([("The model server", base_url)] if base_url else places_to_look(environ))
+    for model in (model for server in servers for model in server.models):
+        if name in (model.name, model.name.removesuffix(":latest")):
+            return _take(model, tuple(describe_server(server) for server in servers))
+    raise ConfigError(explain_local_name(name)) if provider else unknown_model(named)
+
+
+def _take_of_ollama(named: str, environ: Mapping[str, str], look: Look) -> Choice:
+    name = named.partition("/")[2]
+    servers = [server for server in look(places_to_look(environ)) if server.name == "Ollama"]
+    if not servers:
+        return Choice(named, todo=f"Start Ollama, and get the model with `ollama pull {name}`.")
+    for model in servers[0].models:
+        if name in (model.name, model.name.removesuffix(":latest")):
+            hosted = ("Ollama passes requests for this model on to a hosted service.",)
+            return Choice(named, model.base_url, hosted if model.is_remote else ())
+    address = servers[0].models[0].base_url if servers[0].models else None
+    said = (describe_server(servers[0]),)
+    return Choice(named, address, said, f"Get the model with `ollama pull {name}`.")
+
+
+def _named_elsewhere(environ: Mapping[str, str]) -> str:
+    """What says which model tasks use, other than agent.yaml."""
+    if model := env_value(environ, "HEADGATE_MODEL"):
+        return f"The model is {model} (from HEADGATE_MODEL)."
+    path = user_config_path()
+    model = read_yaml(path, str(path)).data.get("model") if path.is_file() else None
+    return f"The model is {model} (from {path})." if model else ""
+
+
+def _without_server(
+    servers: Sequence[FoundServer], said: tuple[str, ...], environ: Mapping[str, str]
+) -> Choice:
+    if servers:
+        todo = "Give the server a model, such as `ollama pull qwen3-coder`, and run `headgate init --force`."
+        return Choice(said=said, todo=todo)
+    nothing = (
+        "No model server answered on this machine. Headgate looked for Ollama, llama.cpp, vLLM and LM Studio."
+    )
+    for variable, (service, form) in _HOSTED.items():
+        if env_value(environ, variable):
+            key = f"{variable} is set, but a key alone sends no code anywhere."
+            todo = (
+                f"To let tasks send code to {service}, name one of its models: "
+                f"headgate init --force --model {form}. To keep the code here, start a model server "
+                "and run headgate init --force."
+            )
+            return Choice(said=(nothing, key), todo=todo)
+    todo = (
+        "Start a model server, for example Ollama with `ollama pull qwen3-coder`, and run "
+        "headgate init --force; or name a model in agent.yaml."
+    )
+    return Choice(said=(nothing,), todo=todo)

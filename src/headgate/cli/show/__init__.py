@@ -1,0 +1,1 @@
+"""What people see while a task runs, and at its end."""

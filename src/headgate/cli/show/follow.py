@@ -1,0 +1,220 @@
+"""Following a task to its end, wherever it runs, and showing what came of it: for `run` and `apply`."""
+
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import click
+import orjson
+
+from headgate.cli.benchmark import result_line
+from headgate.cli.commands.work import start_worker
+from headgate.cli.interrupts import on_interrupt
+from headgate.cli.show.endings import last_lines
+from headgate.cli.show.live import Progress, say
+from headgate.cli.show.wrapping import fold_lines, terminal_width
+from headgate.cli.stored_tasks import pause_sentence, tasks_ahead
+from headgate.core.events import Event, PhaseChanged
+from headgate.core.phases import phase_line
+from headgate.core.report import Report
+from headgate.core.state import fold
+from headgate.core.task import Task, TaskState
+from headgate.core.text import plain
+from headgate.engine.engine import Engine
+from headgate.engine.log import Bus
+from headgate.engine.store.store import Store
+from headgate.engine.waiting import Wait
+from headgate.process.lock import FileLock
+
+EXIT_CODES: dict[TaskState, int] = {
+    "SUCCESS": 0,
+    "PROPOSED": 0,
+    "STUCK": 1,
+    "INFRA_ERROR": 3,
+    "CANCELLED": 130,
+    "QUEUED": 3,
+}
+"""A task that is still QUEUED when nobody works any more is behind one that the environment failed."""
+IDS_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What came of a task that was followed."""
+
+    report: Report
+    returned: bool
+    """It was a proposal, and was taken out of the queue again before it was applied."""
+
+
+async def follow_task(
+    root: Path,
+    begin: Callable[[Engine], Awaitable[Task]],
+    as_json: bool,
+    notes: tuple[str, ...] = (),
+    *,
+    answer_alone: bool = False,
+) -> Followed:
+    """Begins a task, follows it to its end and shows it. What it did before is not shown again.
+
+    With `answer_alone`, nothing but the model's answer is on standard output. A benchmark's try has one line
+    there, however it ends.
+    """
+    progress = Progress()
+    phases = PhaseLines(progress)
+    as_lines = [partial(print_event, progress=progress)] if as_json else []
+    bus = Bus([progress.hear, phases.hear, *as_lines], [progress.feel])
+    engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root))
+    engine.keep_last_words = True
+    try:
+        for note in (*notes, *engine.notes):
+            progress.print_line(note, 0)
+        task = await begin(engine)
+        progress.state = fold(engine.store.events(task.id))
+        progress.tries_again, progress.idle_until = task.resumes, time.time()
+        began = progress.state.last_seq
+        phases.to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
+        interrupts = Interrupts(engine, task, progress)
+        on_interrupt(interrupts.cancel, interrupts.last_words, interrupts.hang_up)
+        number = None if as_json else task.benchmark
+        report: Report | None = None
+        try:
+            with progress:
+                report = await engine.run(task, Waiting(progress, engine.store, task.id).tell, began)
+        finally:
+            if number is not None:
+                say(result_line(number, report, progress.state))
+        returned = report.state == "PROPOSED" and progress.state.last_seq == began
+        if returned:
+            # Why an earlier attempt to apply it was refused is no news.
+            report = report.model_copy(update={"conflicts": ()})
+        if number is not None:
+            print_summary(report, to_stderr=True)
+        elif as_json:
+            say(orjson.dumps({"kind": "report", **report.model_dump(mode="json")}).decode())
+        elif answer_alone:
+            print_answer(report)
+        elif returned:
+            say(f"Task {task.id} left the queue and is a proposal again.")
+        elif report.state == "PROPOSED" and report.reason == "done":
+            print_diff(engine.diff(task.id))
+            print_summary(report, to_stderr=True)
+        else:
+            print_summary(report)
+        if paused := pause_sentence(engine.store, engine.folder):
+            click.echo(fold_lines(paused, terminal_width(sys.stderr), 2), err=True)
+    finally:
+        engine.store.close()
+    return Followed(report, returned)
+
+
+class Interrupts:
+    """What Ctrl-C and a closed terminal do, wherever the task runs or waits."""
+
+    def __init__(self, engine: Engine, task: Task, progress: Progress) -> None:
+        self._engine, self._task, self._progress = engine, task, progress
+        self._last = "Quit at once."
+
+    def cancel(self) -> None:
+        """The first one: asks for the task to be cancelled."""
+        name = self._task.id
+        if self._engine.cancel(name) != "asked":
+            return
+        here = FileLock(self._engine.folder.lock).holder() == str(os.getpid())
+        self._last = (
+            f"Quit at once. The next headgate run, submit or cancel ends task {name} as cancelled."
+            if here
+            else f"Quit at once. The process that runs task {name} is still cancelling it."
+        )
+        self._progress.print_now(
+            f"Cancelling task {name}; its changes so far stay. Ctrl-C again quits at once"
+        )
+
+    def hang_up(self) -> None:
+        """The terminal is closed: nobody watches, and the task goes on."""
+        self._progress.__exit__()
+
+    def last_words(self) -> str:
+        """The second one: what is true when this process is gone."""
+        return f"{self._progress.wipe()}{self._last}\n"
+
+
+class Waiting:
+    """Says which tasks are before one, each time their number changes."""
+
+    def __init__(self, progress: Progress, store: Store, task: str) -> None:
+        self._progress, self._store, self._task = progress, store, task
+        self._ahead: int | None = None
+
+    def tell(self, wait: Wait) -> None:
+        first = self._ahead is None
+        if wait.interrupted and self._store.is_cancelled(wait.interrupted):
+            self._progress.print_line(f"Task {wait.interrupted} was being cancelled: ending it", 0)
+        elif wait.interrupted:
+            self._progress.print_line(f"Task {wait.interrupted} resumed where it was interrupted", 0)
+        if wait.ahead and wait.ahead != self._ahead:
+            self._progress.print_line(self._queued(), 0)
+        elif first:
+            who = f"process {wait.holder}" if wait.holder else "another process"
+            self._progress.print_line(f"Waiting: {who} is working in this repository", 0)
+        self._ahead = wait.ahead
+        self._progress.waiting = f"Queued: {wait.ahead} before this one" if wait.ahead else ""
+
+    def _queued(self) -> str:
+        ahead = tasks_ahead(self._store, self._task)
+        names = ", ".join([*ahead[:IDS_SHOWN], *(["..."] if len(ahead) > IDS_SHOWN else [])])
+        if not ahead:  # the last of them has just ended
+            return f"Queued as {self._task}: it is next"
+        tasks = "task" if len(ahead) == 1 else "tasks"
+        return f"Queued as {self._task}: {len(ahead)} {tasks} before it ({names})"
+
+
+class PhaseLines:
+    """Prints changes of phase where the configuration asks for it; beside other output, on standard error."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.to_stdout = False
+
+    def hear(self, event: Event) -> None:
+        wanted = self._progress.state.config.get("phase_log") in ("stdout", "both")
+        if wanted and isinstance(event.body, PhaseChanged):
+            body = event.body
+            line = phase_line(body.before, body.phase, body.by, body.reason)
+            if not self.to_stdout:
+                self._progress.print_more(line)
+                return
+            with self._progress.footer_away():
+                say(line)
+
+
+def print_event(event: Event, progress: Progress) -> None:
+    with progress.footer_away():
+        say(orjson.dumps(event.as_json()).decode())
+
+
+def print_diff(diff: bytes) -> None:
+    """A diff alone on standard output, byte for byte."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(diff)
+    sys.stdout.buffer.flush()
+
+
+def print_answer(report: Report) -> None:
+    """The answer alone on standard output; what else there is to say on standard error."""
+    if report.answer:
+        say(plain(report.answer))
+    print_summary(report.model_copy(update={"answer": ""}), to_stderr=True)
+
+
+def print_summary(report: Report, *, to_stderr: bool = False) -> None:
+    """What a person wants to know at the end."""
+    out: Callable[[str], None] = partial(click.echo, err=True) if to_stderr else say
+    width = terminal_width(sys.stderr if to_stderr else sys.stdout)
+    out("")
+    for line in last_lines(report):
+        out(fold_lines(line, width, 2))

@@ -1,0 +1,251 @@
+"""What `run` and `watch` show: a line for each milestone and, on a terminal, a live footer."""
+
+import asyncio
+import itertools
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Self
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from headgate.cli.show.activity import Activity, count_tokens
+from headgate.cli.show.wrapping import fold_lines, terminal_width
+from headgate.core.events import Event
+from headgate.core.messages import Pulse
+from headgate.core.milestones import milestone
+from headgate.core.state import State
+
+# A few lines at the bottom of a terminal that are drawn again and again, below what is printed for good.
+
+
+_HIDE_CURSOR, _SHOW_CURSOR, _CLEAR_BELOW = "\x1b[?25l", "\x1b[?25h", "\x1b[J"
+USUAL_WIDTH = 80
+
+
+class Footer:
+    """Knows what it has drawn, and so how to take it off, also after the window became narrower."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._drawn: list[int] = []
+        """How many columns each line takes that is on the screen."""
+
+    @property
+    def width(self) -> int:
+        """Columns that a line may take: one less than there are, or some terminals break it."""
+        try:
+            columns = os.get_terminal_size(self._stream.fileno()).columns
+        except OSError:
+            columns = 0
+        return max(columns or USUAL_WIDTH, 20) - 1
+
+    def draw(self, lines: Sequence[tuple[str, str]]) -> None:
+        """Puts lines, each with the escape sequence of its style, in the place of those drawn before."""
+        width = self.width
+        cut = [(_crop(text, width), style) for text, style in lines]
+        shown = "\r\n".join(f"{style}{text}\x1b[0m" if style else text for text, style in cut)
+        self._write(f"{self._wipe()}{_HIDE_CURSOR}{shown}")
+        self._drawn = [cell_len(text) for text, _ in cut]
+
+    def wipe(self) -> None:
+        """Takes the lines off the screen."""
+        self._write(self.wiping())
+        self._drawn = []
+
+    def wiping(self) -> str:
+        """What takes the lines off, for a process that is about to end."""
+        return f"{self._wipe()}{_SHOW_CURSOR}" if self._drawn else ""
+
+    def _wipe(self) -> str:
+        if not self._drawn:
+            return ""
+        # A window that became narrower has broken the lines that no longer fit.
+        width = self.width + 1
+        rows = sum(max(-(-columns // width), 1) for columns in self._drawn)
+        up = f"\x1b[{rows - 1}A" if rows > 1 else ""
+        return f"\r{up}{_CLEAR_BELOW}"
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            self._drawn = []  # nobody watches any more; the task goes on
+
+
+def _crop(text: str, width: int) -> str:
+    return text if cell_len(text) <= width else set_cell_size(text, width)
+
+
+STYLES = (
+    ("SUCCESS", "bold green"),
+    ("STUCK", "bold red"),
+    ("INFRA_ERROR", "bold red"),
+    ("CANCELLED", "yellow"),
+    ("Verification passed", "green"),
+    ("Verification failed", "yellow"),
+    ("Refused", "yellow"),
+    ("Model:", "yellow"),
+)
+SILENCE = 30.0
+"""Seconds without a line after which one says what is being done, where there is no terminal."""
+TICK = 0.125
+_SPINNER, _PLAIN_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
+_CYAN, _DIM = "\x1b[36m", "\x1b[2m"
+
+
+def clock(seconds: float) -> str:
+    """`1:02:03`, or `02:03` below an hour."""
+    minutes, rest = divmod(max(int(seconds), 0), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
+
+
+def printable(text: str) -> str:
+    """Text from a model or a command, without anything that could steer the terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+class Progress:
+    """Listens to events and pulses, and shows them: milestones as lines, the rest in a footer.
+
+    The footer is shown on a terminal only, and both are on standard error; `to_stdout` has the lines on
+    standard output. Where there is no terminal, a line says every 30 seconds what is being done.
+    """
+
+    def __init__(self, *, to_stdout: bool = False, silence: float = SILENCE) -> None:
+        errors = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
+        self._lines = QuietConsole(highlight=False, soft_wrap=True) if to_stdout else errors
+        self.console = self._lines if self._lines.is_terminal else errors
+        self.state = State()
+        self.tries_again = ""
+        """The stuck task that this one takes up."""
+        self.idle_until = 0.0
+        """Nobody worked on the task between its last event and this moment."""
+        self.waiting = ""
+        """Why the task has not started, or not gone on."""
+        self.activity = Activity()
+        self._silence = silence
+        self._said_at = time.monotonic()
+        self._footer: Footer | None = None
+        self._ticking: asyncio.Task[None] | None = None
+        self._frames = itertools.cycle(_SPINNER if "utf" in self.console.encoding.lower() else _PLAIN_SPINNER)
+
+    def __enter__(self) -> Self:
+        """Needs a running event loop, which keeps the footer up to date."""
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            self._footer = Footer(self.console.file)
+        self._ticking = asyncio.ensure_future(self._tick())
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._ticking:
+            self._ticking.cancel()
+        if self._footer:
+            self._footer.wipe()
+            self._footer = None
+
+    def hear(self, event: Event) -> None:
+        """Takes an event in and prints its milestone, if it is one."""
+        self.state.apply(event)
+        self.activity.hear(event)
+        self.waiting = ""
+        line = milestone(event, self.state, self.tries_again)
+        if line:
+            self.print_line(line, self.state.seconds)
+
+    def feel(self, pulse: Pulse) -> None:
+        """Takes a sign of life in; only the footer shows it."""
+        self.activity.feel(pulse)
+
+    def print_line(self, line: str, at: float) -> None:
+        style = next((style for start, style in STYLES if line.startswith(start)), "")
+        stamp = f"[{clock(at)}] "
+        folded = fold_lines(stamp + printable(line), self._width, len(stamp))
+        self._print(Text.assemble((stamp, "dim"), (folded[len(stamp) :], style)))
+
+    def print_now(self, line: str) -> None:
+        """A line that is no event's."""
+        self.print_line(line, self.elapsed)
+
+    def print_more(self, line: str) -> None:
+        """A line of detail below a milestone."""
+        text = f"        {printable(line)}"
+        hanging = len(text) - len(text.lstrip()) + 2
+        self._print(Text(fold_lines(text, self._width, hanging), style="dim"))
+
+    def _print(self, text: Text) -> None:
+        with self.footer_away():
+            self._lines.print(text)
+
+    @contextmanager
+    def footer_away(self) -> Iterator[None]:
+        """For as long as something else is printed."""
+        self._said_at = time.monotonic()
+        if self._footer:
+            self._footer.wipe()
+        yield
+        if self._footer:
+            self._draw(self._footer)
+
+    def wipe(self) -> str:
+        """What takes the footer off a terminal when there is no time to ask the display to."""
+        return self._footer.wiping() if self._footer else ""
+
+    @property
+    def elapsed(self) -> float:
+        """How long the task has been worked on until now."""
+        if self.state.status != "RUNNING":
+            return self.state.seconds
+        return self.state.seconds + max(time.time() - max(self.state.last_at, self.idle_until), 0.0)
+
+    @property
+    def _width(self) -> int | None:
+        return self._lines.width if self._lines.is_terminal else None
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            if self._footer:
+                self._draw(self._footer)
+            elif time.monotonic() - self._said_at >= self._silence:
+                self.print_now(self._doing())
+
+    def _doing(self) -> str:
+        return self.waiting or self.activity.describe(self.state)
+
+    def _draw(self, footer: Footer) -> None:
+        """Where the task stands, and the last lines of what runs."""
+        usage, written = self.state.usage, self.activity.written
+        counted = f"{count_tokens(usage.prompt)} tokens in, {count_tokens(usage.completion + written)} out"
+        head = self.waiting or f"{clock(self.elapsed)}  {self._doing()}  ({counted})"
+        cyan, dim = ("", "") if self.console.no_color else (_CYAN, _DIM)
+        lines = [(f"{next(self._frames)} {printable(head)}", cyan)]
+        footer.draw([*lines, *((f"  {printable(line)}", dim) for line in self.activity.lines)])
+
+
+class QuietConsole(Console):
+    """A console whose reader may go away: the task goes on, unseen."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
+def say(text: str = "", *, hanging: int | None = None) -> None:
+    """One line on standard output, whatever its characters and whether or not anyone still reads it.
+
+    With `hanging`, a terminal has it broken at words, and indented by that much from its second line on.
+    """
+    if hanging is not None:
+        text = fold_lines(text, terminal_width(sys.stdout), hanging)
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding, "replace") + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

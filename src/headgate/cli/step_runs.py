@@ -1,0 +1,95 @@
+"""Running the verification steps without a task: for `headgate verify` and `headgate doctor --checks`."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from headgate.checks.verify import COMBINED, StepRun, new_run_id
+from headgate.config.schema import Config
+from headgate.core.rules import Broken, Pass
+from headgate.core.settings import VerifyStep
+from headgate.engine.assembly import build_verifier
+from headgate.engine.folder import Folder
+from headgate.engine.log import Bus
+from headgate.errors import ConfigError
+from headgate.process.lock import FileLock
+
+NO_STEPS = "No verification steps are configured: add `verification:` to agent.yaml, or run headgate init."
+
+
+@dataclass
+class StepsRun:
+    """What came of the steps on the tree as it is."""
+
+    run_id: str
+    log: str
+    """Where the output of all steps is, from the repository's root."""
+    ran: list[StepRun] = field(default_factory=list)
+    broken: str = ""
+    """Why the steps could not be run to their end, if so."""
+
+    @property
+    def failed(self) -> list[StepRun]:
+        """The steps that did not pass."""
+        return [ran for ran in self.ran if not isinstance(ran.verdict, Pass)]
+
+
+def check_idle(repo: Path) -> None:
+    """ConfigError while a task is at work here: both would see each other's half-made files."""
+    lock = FileLock(Folder(repo).lock)
+    if lock.is_held():
+        raise ConfigError(
+            f"Process {lock.holder() or '?'} is running a task in this repository: "
+            "wait until it has ended (headgate watch), or cancel it."
+        )
+
+
+async def run_steps(
+    repo: Path,
+    config: Config,
+    begin: Callable[[VerifyStep], None] = lambda step: None,
+    end: Callable[[StepRun], None] = lambda ran: None,
+) -> StepsRun:
+    """Runs every step, also after one that fails; ConfigError if there are none, or while a task runs."""
+    if not config.verification.steps:
+        raise ConfigError(NO_STEPS)
+    check_idle(repo)
+    folder = Folder(repo)
+    folder.create()
+    verifier = build_verifier(folder, config, Bus())
+    assert verifier is not None
+    steps = list(verifier.steps)
+    run_id = new_run_id(time.time())
+    found = StepsRun(run_id, f".headgate/runs/{run_id}/{COMBINED}")
+
+    async def hear(ran: StepRun) -> Literal["stop", "go_on"]:
+        found.ran.append(ran)
+        end(ran)
+        if isinstance(ran.verdict, Broken):
+            return "stop"
+        if len(found.ran) < len(steps):
+            begin(steps[len(found.ran)])
+        return "go_on"
+
+    begin(steps[0])
+    verdict = (await verifier.run(run_id, hear)).verdict
+    found.broken = verdict.reason if isinstance(verdict, Broken) else ""
+    if broken := [ran.verdict.reason for ran in found.ran if isinstance(ran.verdict, Broken)]:
+        found.broken = broken[0]
+    return found
+
+
+def say_result(ran: StepRun) -> str:
+    """`passed in 1.2 s`, or how it failed."""
+    result = ran.result
+    if isinstance(ran.verdict, Pass):
+        return f"passed in {result.seconds:.1f} s"
+    if isinstance(ran.verdict, Broken):
+        return "could not be run"
+    if result.timed_out:
+        return f"failed: it took longer than {ran.step.timeout:g} s"
+    if result.exit_code == 0:
+        return "failed: it ran no tests"
+    return f"failed with exit code {result.exit_code} in {result.seconds:.1f} s"

@@ -1,0 +1,90 @@
+"""Finding a stored task for the commands that look back."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from headgate.engine.folder import Folder
+from headgate.engine.store.store import Store, TaskRow
+from headgate.engine.waiting import find_pause
+from headgate.errors import ConfigError
+from headgate.process.lock import FileLock
+
+NO_TASK_YET = 'This repository has no tasks yet: start one with "headgate run".'
+
+
+def find_store(repo: Path) -> Folder:
+    """The folder of a repository that has had a task. ConfigError otherwise, and nothing is created."""
+    folder = Folder(repo)
+    folder.check_lost()
+    if not folder.database.exists():
+        raise ConfigError(NO_TASK_YET)
+    return folder
+
+
+@contextmanager
+def open_store(repo: Path) -> Iterator[Store]:
+    """The repository's store, for reading. A repository without one has had no task yet."""
+    store = Store(find_store(repo).database)
+    try:
+        for note in store.notes:
+            click.echo(note, err=True)
+        yield store
+    finally:
+        store.close()
+
+
+def find_task(store: Store, task_id: str | None) -> TaskRow:
+    """A task by its id; the latest one if none is named."""
+    latest = store.latest()
+    if latest is None:
+        raise ConfigError(NO_TASK_YET)
+    row = latest if task_id is None else store.task(task_id.lower())
+    if row is None:
+        raise ConfigError(f'There is no task "{task_id}": the latest is {latest.task.id}.')
+    return row
+
+
+def find_current(store: Store) -> TaskRow:
+    """The task that is running, or else the first in the queue, or else the latest."""
+    return store.running() or store.head() or find_task(store, None)
+
+
+def find_interruption(store: Store, folder: Folder, row: TaskRow) -> str:
+    """What can be done about a task whose process is gone; nothing if it is not.
+
+    It is gone if the task is RUNNING and nobody holds the lock.
+    """
+    if row.state != "RUNNING" or FileLock(folder.lock).is_held():
+        return ""
+    # It may have ended, and its process with it, since the row was read.
+    now = store.task(row.task.id)
+    return interrupted_hint(store, row.task.id) if now and now.state == "RUNNING" else ""
+
+
+def interrupted_hint(store: Store, task_id: str) -> str:
+    """The commands for a task whose process is gone."""
+    if store.is_cancelled(task_id):
+        return "It was being cancelled: the next headgate run, submit or cancel ends it."
+    return f"headgate run --resume {task_id} continues it; headgate cancel {task_id} ends it."
+
+
+def pause_sentence(store: Store, folder: Folder) -> str:
+    """Why the queue is paused and what goes on with it; nothing if it is not paused."""
+    if FileLock(folder.lock).is_held():
+        return ""
+    pause = find_pause(store)
+    return pause.sentence() if pause else ""
+
+
+def tasks_ahead(store: Store, task_id: str) -> list[str]:
+    """The ids of the tasks that have to end before a queued one starts, in that order."""
+    rows = store.tasks()
+    own = next((row.position for row in rows if row.task.id == task_id), None)
+    running = [row.task.id for row in rows if row.state == "RUNNING" and row.task.id != task_id]
+    before = sorted(
+        (row.position, row.task.id) for row in rows if row.position and own and row.position < own
+    )
+    return running + [name for _, name in before]

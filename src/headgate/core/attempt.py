@@ -1,0 +1,335 @@
+"""One attempt at a stage, as its events tell it."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from headgate.core import events as ev
+from headgate.core.flow import DONE_TOOL, Ending
+from headgate.core.loops import CallMemory
+from headgate.core.rules import COMPACTIONS, Broken, Fail, Pass, Tally, Verdict
+from headgate.core.text import times
+
+UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done", "wrong_stage", "repeated"})
+"""Errors of calls that could not even be tried: a turn with nothing else brought nothing."""
+
+
+WRITERS = frozenset({"write_file", "edit_file", "apply_patch"})
+CHANGERS = WRITERS | {"shell", "run_tests"}
+"""Tools through which files may change."""
+SIGNALS = frozenset({"stage_done", "agent__task_status"})
+REAL = frozenset({"read", "write", "run"})
+"""The categories of tools that get something done."""
+PLAN_TOOL = "plan_tasks"
+TALK = SIGNALS | {PLAN_TOOL, "think"}
+"""Tools that neither read, nor write, nor run anything."""
+REFUSED = {
+    "code_changed": ("no file was changed", "without changing a file"),
+    "files_read": ("too few files were read", "without reading enough files"),
+    "named_files": (
+        "a file named in the task was not read",
+        "without reading the files named in the task",
+    ),
+    "named_tests": (
+        "a test for what the task names was not read",
+        "without reading the tests for what the task names",
+    ),
+    "plan_written": ("no plan was written", "without writing a plan"),
+    "tool_calls": ("too few calls succeeded", "without making enough calls"),
+}
+"""Why a check refuses a closing signal, for people: as a clause, and after `the model said it was done`."""
+
+
+@dataclass
+class StageState:
+    """One attempt at a stage."""
+
+    path: str
+    stage: str
+    title: str
+    attempt: int
+    tries: int
+    """Attempts since the stage was last entered for a new reason."""
+    turns_allowed: int
+    item: str = ""
+    """The step of the plan that it carries out."""
+    started_at: float = 0.0
+    last_at: float = 0.0
+    turns: int = 0
+    bad_replies: int = 0
+    usable: bool = True
+    """The latest reply led to at least one call that was tried; thoughts and signals do not count."""
+    failed_turns: int = 0
+    """Turns in a row, before the latest, in which no call succeeded."""
+    turn_succeeded: bool = True
+    """A call that reads, writes or runs succeeded in the latest reply."""
+    turn_faulty: bool = False
+    """A call of the latest reply did not succeed."""
+    turn_talked: bool = False
+    """The latest reply thought, planned or gave a signal, and that was accepted."""
+    succeeded: bool = False
+    """A call succeeded in this attempt, or a plan was written, or an answer was tried."""
+    faults: Counter[str] = field(default_factory=Counter)
+    """Replies and calls of this attempt that could not be used, by kind."""
+    calls: Counter[str] = field(default_factory=Counter)
+    """Calls that succeeded, by tool; signals not counted."""
+    files_read: dict[str, None] = field(default_factory=dict)
+    plan_written: bool = False
+    done: ev.Note | None = None
+    conclusion: ev.Note | None = None
+    """What the model said in the final turn, if that was not accepted."""
+    refusal: str = ""
+    """The check that did not accept it."""
+    verdict: Verdict | None = None
+    refused_by: Counter[str] = field(default_factory=Counter)
+    """How often each check has refused the closing signal in this attempt."""
+    final_granted: bool = False
+    final_reason: str = ""
+    """Why it was granted."""
+    final_turns: int = 0
+    """Replies since the final turn was granted. One that cannot be used gets one more."""
+    standalone: int = 0
+    """Replies before the latest that only reported a status, since a real tool succeeded."""
+    turn_status: ev.TaskStatusGiven | None = None
+    """The status that the latest reply reported."""
+    turn_is_real: bool = False
+    """The latest reply called a tool that reads, writes or runs, or wrote the plan."""
+    turn_refused: bool = False
+    """The latest reply said that the stage is done, and was refused."""
+    memory: CallMemory = field(default_factory=CallMemory)
+    effective: set[str] = field(default_factory=set)
+    """Calls under way that change a file."""
+    nudged: set[str] = field(default_factory=set)
+    """The kinds of loop that the model was told of."""
+    can_write: bool = False
+    may_change: bool = False
+    """It has tools that write or run commands, or asks for whole answers: files may change in it."""
+    can_act: bool = False
+    """It has tools that read, write or run: only then does an attempt without a successful call count."""
+    stopped: bool = False
+    unavailable: int = 0
+    refused: bool = False
+    trouble: str = ""
+    overflow: bool = False
+    compactions: int = 0
+    ending: Ending | None = None
+    why: str = ""
+    """What was missing when it ended without completing."""
+
+    @property
+    def final_taken(self) -> bool:
+        """Whether the final turn is used up: by a signal, accepted or not, or by two replies without one."""
+        return self.final_turns > 1 or (self.final_turns == 1 and self.verdict is not None)
+
+    @property
+    def standalone_status(self) -> int:
+        only_status = self.turn_status is not None and not (self.turn_is_real or self.turn_refused)
+        return self.standalone + only_status
+
+    @property
+    def note(self) -> ev.Note | None:
+        """What the model said about its work at the end of this attempt, accepted or not."""
+        return self.done or self.conclusion
+
+    def _only_talked(self) -> bool:
+        """Whether the latest reply only thought, planned or gave a signal, and nothing of that failed."""
+        return self.turn_talked and not self.turn_faulty and not self.turn_succeeded
+
+    def _count_bad(self) -> int:
+        """Replies in a row that brought nothing usable; one that only talks neither counts nor ends it."""
+        return 0 if self.usable else self.bad_replies + (not self._only_talked())
+
+    def _count_failed(self) -> int:
+        """Turns in a row in which no call succeeded, from one on that tried."""
+        if self.turn_succeeded:
+            return 0
+        return self.failed_turns + (self.failed_turns > 0 or not self._only_talked())
+
+    def equip(self, tools: Iterable[str]) -> None:
+        """The tools that it was entered with; none at all where it asks for whole answers."""
+        names = set(tools)
+        self.can_write = bool(WRITERS & names)
+        self.can_act = bool(names - TALK)
+        self.may_change = not names or bool(CHANGERS & names)
+
+    def _begin_turn(self) -> None:
+        self.bad_replies, self.failed_turns = self._count_bad(), self._count_failed()
+        self.turns += 1
+        self.usable = self.turn_succeeded = self.turn_faulty = self.turn_talked = False
+        self.final_turns += self.final_granted
+        self.unavailable = self.compactions = 0
+        self.standalone = self.standalone_status
+        self.turn_status, self.turn_is_real, self.turn_refused = None, False, False
+        self.verdict = None
+        self.memory.begin_turn()
+
+    def tally(self) -> Tally:
+        return Tally(
+            turns=self.turns,
+            seconds=self.last_at - self.started_at,
+            attempts=self.tries,
+            bad_replies=self._count_bad(),
+            failed_turns=self._count_failed(),
+            idle=self.can_act and not self.succeeded,
+            faults=describe_faults(self.faults),
+            done=self.done is not None,
+            verdict=self.verdict,
+            granted=self.final_granted,
+            final=self.final_taken,
+            standalone_status=self.standalone_status,
+            status=status_slug(self.turn_status, self.turn_refused),
+            stopped=self.stopped,
+            unavailable=self.unavailable,
+            refused=self.refused,
+            trouble=self.trouble,
+            overflow=self.overflow,
+            compactions=self.compactions,
+        )
+
+    def apply(self, body: ev.AnyBody) -> None:
+        """Takes one event of this attempt in."""
+        match body:
+            case ev.ReplyReceived():
+                self._begin_turn()
+                self.overflow = False
+            case ev.ReplyFailed(error="unavailable"):
+                self.unavailable += 1
+                self.trouble = body.detail
+            case ev.ReplyFailed(error="refused"):
+                self.refused = True
+                self.trouble = body.detail
+            case ev.ReplyFailed(error="overflow"):
+                self.overflow = True
+                # A final turn that does not fit is used up only once nothing more can be cut.
+                self.final_turns += 2 * (self.final_granted and self.compactions >= COMPACTIONS)
+            case ev.ReplyFailed(error="invalid"):
+                self._begin_turn()
+            case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
+                self.faults[slug.removeprefix("correct_")] += 1
+            case ev.ToolStarted() if any(change.before != change.after for change in body.changes):
+                self.effective.add(body.call)
+            case ev.TaskStatusGiven():
+                self.turn_status = body
+            case ev.StopAsked():
+                self.stopped = True
+            case ev.ToolFinished():
+                self._count_call(body)
+            case ev.CandidateTried():
+                self.usable = self.turn_succeeded = True  # other answers to the question may well be better
+                self.succeeded = self.succeeded or body.verdict != "unusable"
+            case ev.PlanWritten():
+                self.plan_written = self.succeeded = self.turn_is_real = True
+                self.standalone = 0
+            case ev.StageDoneSignalled() if body.note.accepted:
+                self.done = body.note
+            case ev.StageDoneSignalled():
+                self.conclusion = body.note
+                self.refusal = self.verdict.kind if isinstance(self.verdict, Fail) else ""
+            case ev.CheckFinished(verdict="pass"):
+                self.verdict = Pass()
+            case ev.CheckFinished(verdict="fail"):
+                self.refused_by[body.check] += 1
+                self.verdict, self.done = Fail(body.check, body.reason), None
+            case ev.CheckFinished(verdict="broken"):
+                self.verdict = Broken(body.reason)
+            case ev.DecisionMade(action="final_turn"):
+                self.final_granted, self.final_reason = True, body.reason
+            case ev.DecisionMade(action="nudge"):
+                self.nudged.add(body.reason)
+            case ev.DecisionMade(action="fail"):
+                self.why = body.detail or body.reason
+            case ev.ViewCompacted():
+                self.compactions += body.reason == "context"
+                self.overflow = False
+                self.memory.forget()  # what was cut from view may be asked for again
+            case ev.StageEnded():
+                self.ending = body.ending
+            case _:
+                pass
+
+    def _count_call(self, body: ev.ToolFinished) -> None:
+        talk = body.name in SIGNALS or body.category == "reasoning"
+        self.usable = self.usable or (body.error not in UNUSABLE and not talk)
+        self.turn_faulty = self.turn_faulty or not body.ok
+        self.turn_talked = self.turn_talked or (body.ok and (talk or body.name == PLAN_TOOL))
+        if body.name == PLAN_TOOL:
+            self.memory.note_thought()
+        if body.error == "not_done" and isinstance(self.verdict, Fail):
+            self.faults[f"not_done {self.verdict.kind}"] += 1
+        elif body.error in UNUSABLE:
+            self.faults[body.error] += 1
+        elif not body.ok:
+            self.faults["failed"] += 1
+        if body.ok and body.name not in SIGNALS:
+            self.calls[body.name] += 1
+        self.files_read.update(dict.fromkeys(body.read))
+        if body.name == DONE_TOOL and not body.ok:
+            self.turn_refused = True
+        if body.category in REAL:
+            self.turn_is_real = True
+            if body.ok:
+                self.standalone = 0
+                self.turn_succeeded = self.succeeded = True
+        if body.key:
+            refused = body.error == "repeated"
+            progress = body.ok and body.call in self.effective
+            self.effective.discard(body.call)
+            self.memory.take(
+                body.key,
+                body.name,
+                body.category,
+                body.result,
+                ok=body.ok,
+                progress=progress,
+                refused=refused,
+            )
+            if progress:
+                self.nudged.clear()
+
+
+def status_slug(given: ev.TaskStatusGiven | None, refused: bool = False) -> str:
+    """What a reported status comes to: `completed` takes three confirmations, `stuck` two.
+
+    `refused`: the same reply said that the stage is done, and the runtime answered what is missing. Then the
+    stage is not complete, and the model keeps its tools to finish it.
+    """
+    if given is None or given.need_to_run_more_tools:
+        return ""
+    if not given.ready_for_final_report:
+        return "stuck"
+    return "completed" if given.status == "completed" and not refused else ""
+
+
+_FAULTS = {
+    "text_only": "a reply without a tool call",
+    "final": "a last reply without a tool call",
+    "not_done": "a closing signal that was refused",
+    "wrong_stage": "a closing signal that names another stage",
+    "cut_off": "a reply cut off at its length limit",
+    "too_long": "a reply that took too long",
+    "bad_reply": "a reply that could not be used",
+    "invalid_arguments": "a call with wrong arguments",
+    "unknown_tool": "a call to a tool that does not exist",
+    "denied": "a call that is not allowed",
+    "failed": "a call that failed",
+    "repeated": "a call that had already returned the same result",
+}
+
+
+def describe_faults(faults: Counter[str]) -> str:
+    """`a reply without a tool call (3 times)`, the most frequent first; nothing if there are none."""
+    return ", ".join(_describe(kind, count) for kind, count in faults.most_common())
+
+
+def _describe(kind: str, count: int) -> str:
+    kind, _, check = kind.partition(" ")
+    if check in REFUSED:
+        return f"the model said it was done {times(count)} {REFUSED[check][1]}"
+    return f"{_FAULTS.get(kind, kind)} ({times(count)})"
+
+
+def say_refusal(check: str) -> str:
+    """Why a check did not accept what the model said, for people."""
+    if check in REFUSED:
+        return REFUSED[check][0]
+    return f"the check {check} failed" if check else "stage_done was not called"

@@ -1,0 +1,280 @@
+"""The graph that runs: a flow's stages, one for each step of a plan, and what can be wrong with it."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from hashlib import sha256
+
+from headgate.core.events import PlanItem, Status
+from headgate.core.flow import CATEGORIES, DONE_TOOL, REPLAN, TOOL_ALIASES, Flow, Stage
+from headgate.core.messages import ToolSpec
+from headgate.core.text import unknown_name
+
+REPLACED = "the plan was rewritten without it"
+NO_PLAN = "no plan was written"
+_SLUG_CHARS = 20
+
+
+def expand(flow: Flow, plan: Sequence[PlanItem], since: Mapping[str, int]) -> tuple[Stage, ...]:
+    """The stages as they stand. `since` tells in which version of the plan each step was written as it is.
+
+    Before there is a plan, a stage for its steps stands for itself and cannot run, and neither can what needs
+    it. A stage that needs it later needs every one of its steps, or, where all are skipped, what it needed.
+    """
+    made: dict[str, tuple[str, ...]] = {}
+    children: dict[str, list[Stage]] = {}
+    for stage in flow.stages:
+        if stage.foreach is not None and plan:
+            items = [item for item in plan if is_open(item)]
+            children[stage.id] = [child_stage(stage, item, since.get(item.id, 1)) for item in items]
+            made[stage.id] = tuple(child.id for child in children[stage.id]) or stage.needs
+    stages: list[Stage] = []
+    for stage in flow.stages:
+        needs = tuple(dict.fromkeys(part for need in stage.needs for part in made.get(need, (need,))))
+        if stage.id in children:
+            stages += [child.model_copy(update={"needs": needs}) for child in children[stage.id]]
+        elif stage.foreach is not None:
+            stages.append(stage.model_copy(update={"needs": (*needs, NO_PLAN)}))
+        else:
+            stages.append(stage.model_copy(update={"needs": needs}))
+    return tuple(stages)
+
+
+def is_open(item: PlanItem) -> bool:
+    """Whether a step is to be carried out, or has been by a stage of its own."""
+    return item.status != "skipped"
+
+
+def child_stage(template: Stage, item: PlanItem, version: int) -> Stage:
+    """The stage that carries out one step."""
+    prompt = template.prompt
+    for name, text in (("id", item.id), ("description", item.description), ("goal", item.goal or "none")):
+        prompt = prompt.replace(f"{{item.{name}}}", text)
+    return template.model_copy(
+        update={
+            "id": child_id(template.id, item.id, version),
+            "label": f"{template.title} {item.id}",
+            "prompt": prompt,
+            "foreach": None,
+            "item": item.id,
+            "priority": item.priority,
+        }
+    )
+
+
+def child_id(template: str, item: str, version: int) -> str:
+    """An id of its own for each step; one that is written anew after it was begun gets another."""
+    slug = re.sub(r"[^A-Za-z0-9_]+", "_", item)[:_SLUG_CHARS]
+    if slug != item:  # two steps may look alike when what ids cannot hold is left out
+        slug = f"{slug}_{sha256(item.encode()).hexdigest()[:6]}"
+    return f"{template}-{slug}" if version == 1 else f"{template}-{slug}-v{version}"
+
+
+def merge_plan(before: Sequence[PlanItem], after: Sequence[PlanItem]) -> tuple[PlanItem, ...]:
+    """A new plan over an old one, where the runtime carries the steps out.
+
+    What is done or under way stays as it is, whatever the new plan says of it; a step that failed and is not
+    in the new plan is replaced by it.
+    """
+    old = {item.id: item for item in before}
+    new = {item.id for item in after}
+    begun = [item for item in before if item.status not in ("pending", "skipped") and item.id not in new]
+    return (*map(_settled, begun), *(_take_over(old.get(item.id), item) for item in after))
+
+
+def written_since(
+    since: Mapping[str, int], before: Iterable[PlanItem], after: Iterable[PlanItem], version: int
+) -> dict[str, int]:
+    """In which version each step of a new plan was written: one that was begun is not written over."""
+    old = {item.id: item for item in before}
+    return {
+        item.id: version if _is_written_anew(old.get(item.id), item) else since.get(item.id, version)
+        for item in after
+    }
+
+
+def with_status(plan: Iterable[PlanItem], item: str, status: Status) -> tuple[PlanItem, ...]:
+    """The plan with one step's status changed."""
+    return tuple(one.model_copy(update={"status": status}) if one.id == item else one for one in plan)
+
+
+def _is_written_anew(old: PlanItem | None, new: PlanItem) -> bool:
+    return old is None or (old.status in ("completed", "failed") and new.status == "pending")
+
+
+def _take_over(old: PlanItem | None, new: PlanItem) -> PlanItem:
+    if old and (old.status == "in_progress" or (old.status == "completed" and _says_the_same(old, new))):
+        return old
+    return new.model_copy(update={"status": "pending", "reason": ""})
+
+
+def _says_the_same(old: PlanItem, new: PlanItem) -> bool:
+    return old.description.split() == new.description.split()
+
+
+def _settled(item: PlanItem) -> PlanItem:
+    if item.status != "failed":
+        return item
+    return item.model_copy(update={"status": "skipped", "reason": REPLACED})
+
+
+# What is wrong in a flow that no single field can tell.
+
+
+_NOT_FOR_ANSWERS = (
+    "tools",
+    "view",
+    "checks",
+    "advance",
+    "allow_missing_done",
+    "retry_hints",
+    "foreach",
+)
+"""What a stage with `candidates` has no use for: it calls no tools, and has no conversation."""
+_PLACEHOLDER = re.compile(r"(?<![$\"'{])\{([a-z_.]+)\}")
+"""Not in quotes, or behind a `$`: there it may be code."""
+_IN_QUESTIONS = ("path", "language", "function", "number", "line")
+_READING = ("read_file", "read_files")
+_IN_STEPS = ("item.id", "item.description", "item.goal")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in a flow, and where: the path of keys and indexes to it."""
+
+    where: tuple[str | int, ...]
+    message: str
+
+
+def flow_problems(
+    flow: Flow, tools: Iterable[ToolSpec] | None = None, *, whole: bool = True
+) -> Iterator[Problem]:
+    """What no single field can tell: doubled ids, unknown names, cycles. A part may lack something."""
+    ids = [stage.id for stage in flow.stages]
+    specs = None if tools is None else list(tools)
+    known_tools = None if specs is None else known_names(specs)
+    for index, stage in enumerate(flow.stages):
+        if stage.id in ids[:index]:
+            yield Problem(("stages", index, "id"), f'there are two stages with the id "{stage.id}"')
+        for position, need in enumerate(stage.needs):
+            if need not in ids:
+                yield Problem(("stages", index, "needs", position), unknown_name("stage", need, ids))
+        for name in ("diff_scope", "tests_touched", "tests_weakened", "verify"):
+            if getattr(stage.checks, name):
+                message = f"{name} belongs in the flow's own checks, not in a stage's"
+                yield Problem(("stages", index, "checks"), message)
+        yield from _unknown_tools(stage, known_tools, ("stages", index))
+        yield from _unmeetable(stage, specs, ("stages", index))
+        yield from _misspelt(stage, ("stages", index))
+        for name in ("candidates", "when"):
+            if getattr(stage, name) is not None and flow.begin != "verify":
+                message = f"{name} needs a check that runs first: add `begin: verify` to the flow"
+                yield Problem(("stages", index, name), message)
+        for name in _NOT_FOR_ANSWERS if stage.candidates else ():
+            if name in stage.model_fields_set:
+                message = f"{name} has no effect in a stage with candidates: leave it out"
+                yield Problem(("stages", index, name), message)
+        if any(stage.id.startswith(f"{other.id}-") for other in flow.stages if other.foreach):
+            yield Problem(("stages", index, "id"), f'"{stage.id}" could be the id of a plan step')
+    if whole and all(stage.foreach for stage in flow.stages):
+        yield Problem(("stages", 0, "foreach"), "nothing writes the plan: put a stage before this one")
+    if flow.replan.id in ids:
+        yield Problem(("replan",), f'"{flow.replan.id}" is already the id of a stage')
+    if flow.replan.tools != REPLAN.tools:
+        yield from _unknown_tools(flow.replan, known_tools, ("replan",))
+    if flow.fix is not None and flow.fix not in ids:
+        yield Problem(("fix",), unknown_name("stage", flow.fix, ids))
+    yield from _nobody_mends(flow)
+    cycle = find_cycle({stage.id: stage.needs for stage in flow.stages})
+    if cycle:
+        where = ("stages", ids.index(cycle[0]), "needs")
+        yield Problem(where, f"`needs` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
+
+
+def _nobody_mends(flow: Flow) -> Iterator[Problem]:
+    """A stage of whole answers mends nothing afterwards, and cannot be told what is wrong with a diff."""
+    answers = [stage.id for stage in flow.stages if stage.candidates]
+    if flow.fix in answers:
+        yield Problem(("fix",), f'"{flow.fix}" has candidates: `fix` must name a stage without candidates')
+    for name in ("diff_scope", "tests_touched", "tests_weakened"):
+        if len(answers) == len(flow.stages) and getattr(flow.checks, name):
+            message = f"{name} needs a stage without candidates, and there is none: leave it out"
+            yield Problem(("checks",), message)
+
+
+def _unmeetable(
+    stage: Stage, specs: list[ToolSpec] | None, where: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    """A check that the stage's tools can never satisfy."""
+    if specs is None:
+        return
+    admitted = [spec for spec in specs if stage.tools.admits(spec)]
+    if stage.checks.plan_written and not any(spec.name == "plan_tasks" for spec in admitted):
+        yield Problem(
+            (*where, "checks"), "plan_written needs the tool plan_tasks, which the stage does not have"
+        )
+    for name in ("files_read", "named_files", "named_tests"):
+        if getattr(stage.checks, name) and not any(spec.name in _READING for spec in admitted):
+            yield Problem((*where, "checks"), f"{name} needs a tool that reads, and the stage has none")
+
+
+def _misspelt(stage: Stage, where: tuple[str | int, ...]) -> Iterator[Problem]:
+    """A placeholder in a prompt that is close to one that is filled in; other braces are text."""
+    known = _IN_QUESTIONS if stage.candidates else _IN_STEPS if stage.foreach else ()
+    for name in _PLACEHOLDER.findall(stage.prompt):
+        alike = 0.5 if name.startswith("item.") else 0.85
+        close = next(iter(get_close_matches(name, known, 1, alike)), "")
+        if close and name not in known and name.removesuffix("s") not in known:
+            yield Problem(
+                (*where, "prompt"), f'unknown placeholder "{{{name}}}": did you mean "{{{close}}}"?'
+            )
+
+
+def known_names(tools: Iterable[ToolSpec]) -> frozenset[str]:
+    """Every name that a list of tools may hold: tools, the signal that every stage has, and categories."""
+    return CATEGORIES | {DONE_TOOL} | {spec.name for spec in tools}
+
+
+def tool_problems(knobs: Mapping[str, Iterable[str]], tools: Iterable[ToolSpec]) -> Iterator[Problem]:
+    """Unknown tools in lists that are not a stage's, by the key of each list."""
+    known = known_names(tools)
+    for key, names in knobs.items():
+        for position, name in enumerate(names):
+            if TOOL_ALIASES.get(name, name) not in known:
+                yield Problem((key, position), unknown_name("tool or category", name, known))
+
+
+def _unknown_tools(
+    stage: Stage, known: frozenset[str] | set[str] | None, where: tuple[str | int, ...]
+) -> Iterator[Problem]:
+    for key, names in (("allow", stage.tools.allow or ()), ("block", stage.tools.block)):
+        for position, name in enumerate(names):
+            if known is not None and name not in known:
+                place = (*where, "tools", key, position)
+                yield Problem(place, unknown_name("tool or category", name, known))
+
+
+def find_cycle(needs: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """One circle among the needs, from its first member round to its last; empty if there is none."""
+    done: set[str] = set()
+    for start in needs:
+        trail: list[str] = []
+        stack: list[tuple[str, Iterator[str]]] = []
+        if start in done:
+            continue
+        trail.append(start)
+        stack.append((start, iter(needs[start])))
+        while stack:
+            name, rest = stack[-1]
+            following = next(rest, None)
+            if following is None:
+                stack.pop()
+                trail.pop()
+                done.add(name)
+            elif following in trail:
+                return tuple(trail[trail.index(following) :])
+            elif following in needs and following not in done:
+                trail.append(following)
+                stack.append((following, iter(needs[following])))
+    return ()

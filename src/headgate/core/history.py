@@ -1,0 +1,251 @@
+"""What a state keeps about the past: rounds of the debug loop, verification runs, places in the flow."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Literal
+
+from headgate.core import events as ev
+from headgate.core.phases import PhaseState, Signals
+
+
+@dataclass
+class Failure:
+    """One failed verification and what was made of it."""
+
+    run_id: str
+    reason: str
+    tree: str = ""
+    """The git tree that failed."""
+    failing: tuple[str, ...] = ()
+    """The tests that failed, where the runner's format is known."""
+    diagnosis: str = ""
+    fix: str = ""
+    tree_after: str = ""
+    """The tree after the run, or after a later one of the unchanged tree: a run may write files itself."""
+
+
+@dataclass
+class Round:
+    """What was done since the last failed verification."""
+
+    written: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    """What tools wrote: the hash of each file before the first write and after the last."""
+    ran: bool = False
+    """A command was run."""
+
+    def take(self, call: ev.ToolStarted, *, ok: bool) -> None:
+        """Takes a call in that has ended. A write that failed wrote nothing."""
+        for change in call.changes if ok else ():
+            before, _ = self.written.get(change.path, (change.before, None))
+            self.written[change.path] = (before, change.after)
+        self.ran = self.ran or (call.category == "run" and call.name != "run_tests")
+
+    def is_idle(self, failures: list[Failure], tree: str, reason: str, failing: tuple[str, ...]) -> bool:
+        """Whether nothing has changed since the last of these failures, given what the next run found.
+
+        A tree shows neither what git ignores nor what a command did elsewhere. What tools wrote is compared
+        by its hashes; a command counts as a change if verification now fails in another way.
+        """
+        last = failures[-1] if failures else None
+        if (
+            last is None
+            or tree not in (last.tree, last.tree_after)
+            or any(before != after for before, after in self.written.values())
+        ):
+            return False
+        return not self.ran or (reason, failing) == (last.reason, last.failing)
+
+
+# What verification runs showed: which of them ended, and what failed before the task as well.
+
+
+MOST_LINES = 200
+MOST_NAMED = 3
+_VARYING = re.compile(
+    r"0x[0-9a-fA-F]+"
+    r"|\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?)?|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"
+    r"|\b\d+(?:[.,]\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|min|minutes?)\b"
+    r"|^\d+(?=:)|(?<=:)\d+(?::\d+)?|\(\d+(?:,\s?\d+)?\)|\b(?:line|lines|col|column|pid)\s\d+"
+    r"|^\s*\d+(?=\s*[|│])"
+)
+"""What differs between two runs of one command, or where lines have moved: places, times, durations."""
+
+
+def line_marks(output: str, directory: str) -> tuple[str, ...]:
+    """Each line that says something, as a short hash without what varies; the last ones if they are many."""
+    lines = [line.replace(directory, "").strip() for line in output.split("\n")]
+    plain = [_VARYING.sub("#", line) for line in lines if line]
+    return tuple(
+        sha256(line.encode("utf-8", "surrogatepass")).hexdigest()[:8] for line in plain[-MOST_LINES:]
+    )
+
+
+@dataclass
+class RunRecord:
+    """A fold over what the log says about verification runs."""
+
+    started: str = ""
+    """The latest run that was started."""
+    ended: set[str] = field(default_factory=set)
+    """The runs that came to an end; the others were cut short, and have no whole log."""
+    at_start: list[ev.BaselineVerified] = field(default_factory=list)
+    """What steps came to on the tree that the task began with."""
+    red: dict[str, None] = field(default_factory=dict)
+    """What failed in verification and had failed then as well."""
+    forgiven: tuple[str, ...] = ()
+    """The steps that failed, as then, in the latest verification, and were accepted."""
+    still_red: frozenset[str] = frozenset()
+    """What failed in it as it did then."""
+
+    def apply(self, body: ev.AnyBody) -> None:
+        match body:
+            case ev.VerifyStarted():
+                self.started = body.run_id
+            case ev.CheckFinished(check="verify", verdict="broken"):
+                self.ended.add(self.started)
+            case ev.BaselineVerified():
+                self.at_start.append(body)
+            case ev.VerifyFinished():
+                self.ended.add(body.run_id)
+                self.red.update(dict.fromkeys(body.red_before))
+                if not body.asked:
+                    self.forgiven, self.still_red = body.forgiven, frozenset(body.red_before)
+            case ev.ApplyStarted():
+                self.at_start.clear()  # the task now begins with another tree
+
+    def ended_of(self, run_ids: Iterable[str]) -> tuple[str, ...]:
+        """Those of the runs whose logs are whole."""
+        return tuple(run_id for run_id in run_ids if run_id in self.ended)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was accepted although it failed, a sentence each."""
+        return tuple(f'step "{step}" failed, as it did before this task' for step in self.forgiven)
+
+    def of(self, step: str) -> ev.BaselineVerified | None:
+        """The run that was to show what this step came to; None if there was none yet."""
+        return next((run for run in self.at_start if step in run.steps), None)
+
+    def was_red(self) -> bool:
+        """Whether a step failed then that passes now, or a test in a step that is forgiven."""
+        return any(
+            run.failed and (run.failed not in self.forgiven or set(run.failing) - self.still_red)
+            for run in self.at_start
+        )
+
+    def was_green(self, steps: Iterable[str]) -> bool:
+        """Whether all of these steps passed then."""
+        passed = [set(run.steps) for run in self.at_start if not run.failed and not run.problem]
+        return any(set(steps) <= names for names in passed)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A failed step beside the same step on the tree that the task began with."""
+
+    same: tuple[str, ...] = ()
+    """What failed then in the same way: tests, or the step itself where tests cannot be told."""
+    nothing_new: bool = False
+    """Nothing fails now that did not fail then."""
+    clause: str = ""
+    """The same as the end of a sentence about the failure; empty where nothing failed before."""
+
+
+def compare(
+    step: ev.StepResult,
+    names: Sequence[str],
+    marks: Sequence[str],
+    complete: bool,
+    start: ev.BaselineVerified,
+) -> Comparison:
+    """Holds a failure against the start's. `complete`: `names` are all the tests that failed."""
+    if start.failed != step.name:
+        return Comparison()
+    same = tuple(name for name in dict.fromkeys(names) if name in set(start.failing))
+    if names and len(same) < len(set(names)):
+        listed = ", ".join(same[:MOST_NAMED]) + (", ..." if len(same) > MOST_NAMED else "")
+        failed = "failed before this task as well"
+        return Comparison(same, clause=f"; of these tests, {listed} {failed}" if same else "")
+    if names and complete:
+        return Comparison(same, True, "; the same tests failed before this task as well")
+    if step.exit_code != start.exit_code or Counter(marks) - Counter(start.lines):
+        return Comparison()
+    return Comparison(same or (step.name,), True, "; it failed before this task as well, in the same way")
+
+
+# Where in its flow a task is, as its events tell it.
+
+
+REVIEWS = ("diff_scope", "tests_touched", "tests_weakened")
+"""Checks on the diff that go back to the model once."""
+Phase = Literal[
+    "returned",
+    "revising",
+    "revised",
+    "stages",
+    "verifying",
+    "verified",
+    "failed",
+    "replanning",
+    "replanned",
+    "mending",
+    "mended",
+    "proposed",
+    "applying",
+    "applied",
+]
+"""Where in its flow a task is: in its stages, or where in the debug loop behind them."""
+
+
+def next_phase(phase: Phase, body: ev.AnyBody, *, first_finding: bool) -> Phase:
+    """The phase after an event. `first_finding`: a look at the diff has just found its first fault."""
+    match body:
+        case ev.CheckFinished(verdict="fail", final=False) if first_finding:
+            return "returned"
+        case ev.StageStarted(reason="review"):
+            return "revising"
+        case ev.StageEnded() if phase == "revising":
+            return "revised"
+        case ev.VerifyStarted(asked=False):
+            return "verifying"
+        case ev.VerifyFinished(asked=False):
+            return "verified" if body.passed else "failed"
+        case ev.ReplanStarted(item=""):
+            return "replanning"
+        case ev.StageEnded() if phase == "replanning":
+            return "replanned"
+        case ev.StageStarted(reason="check_failed"):
+            return "mending"
+        case ev.FixAttempted():
+            return "mended"
+        case ev.ProposalMade() | ev.ApplyRefused():
+            return "proposed"
+        case ev.ApplyStarted():
+            return "applying"
+        case ev.ApplyFinished():
+            return "applied"
+        case _:
+            return phase
+
+
+# What events do to the phase of the work, as phase control sees it.
+
+
+def follow_phase(phases: PhaseState, body: ev.AnyBody) -> PhaseState:
+    """What an event does to the phase of the work, or to what its rules count."""
+    match body:
+        case ev.ToolFinished(ok=True):
+            return phases.count(Signals(body.read, body.changed))
+        case ev.PlanWritten():
+            return phases.count(Signals(plan_written=True))
+        case ev.StageStarted():
+            return phases.hear(answered=True)
+        case ev.PhaseProbed():
+            return phases.hear(answered=not body.fault)
+        case ev.PhaseChanged():
+            return phases.move(body.phase, body.by)
+        case _:
+            return phases

@@ -1,0 +1,380 @@
+"""Fitting a task out: the workspace with its guards, the tools, the verifier."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from headgate.checks.verify import Verifier
+from headgate.config.flows import flow_from_config
+from headgate.config.load import Loaded
+from headgate.config.schema import Config, provider_of
+from headgate.core.access import Guard
+from headgate.core.events import Event, PhaseProbed, PlanItem, ReplyFailed, ReplyReceived
+from headgate.core.flow import Flow
+from headgate.core.messages import Model
+from headgate.core.settings import ModelSettings, Price
+from headgate.core.task import Options, Task
+from headgate.core.text import show_path
+from headgate.engine.folder import Folder
+from headgate.engine.log import Bus
+from headgate.errors import ConfigError
+from headgate.models.base import check_model, find_endpoint, open_fitted
+from headgate.models.profile import profile_for, with_price
+from headgate.models.scripted import ScriptedModel
+from headgate.process.commands import filtered_environment
+from headgate.protect.boundaries import Resolved, resolve_boundaries
+from headgate.protect.commits import ProtectedCommits, Rule
+from headgate.protect.files import Protected, ProtectedFiles, Protection
+from headgate.protect.git_settings import protect_git
+from headgate.protect.guards import Boundaries, ConfigFiles, OnlyInside, Present, spellings_of
+from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
+from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles
+from headgate.tools.base import Tool, ToolContext
+from headgate.tools.control import plan_tasks, task_status, think
+from headgate.tools.edit.apply_patch import apply_patch
+from headgate.tools.edit.edit_file import edit_file
+from headgate.tools.files import find_files, ls, read_file, read_files, write_file
+from headgate.tools.search.search import search
+from headgate.tools.shell import run_tests, shell, shell_in
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.git import Snapshots, git
+from headgate.workspace.ignore import IgnoredPaths, walk_files
+from headgate.workspace.overlay import OverlayWorkspace
+from headgate.workspace.paths import Tree
+from headgate.workspace.reserved import internal_name
+
+TOOLS: tuple[Tool, ...] = (
+    ls,
+    read_file,
+    read_files,
+    find_files,
+    search,
+    write_file,
+    edit_file,
+    apply_patch,
+    shell,
+    run_tests,
+    think,
+    plan_tasks,
+    task_status,
+)
+"""Every tool there is, in the order in which models are shown them."""
+
+
+def command_environment(config: Config, environ: Mapping[str, str]) -> dict[str, str]:
+    """What commands see: nothing that looks secret, unless the configuration names it."""
+    passed = {name: environ[name] for name in config.shell_env if name in environ}
+    return {**filtered_environment(environ), **passed}
+
+
+def without_secrets(config: Config) -> dict[str, Any]:
+    """The configuration for the log: without keys, and without headers and fields that may hold one."""
+    shown = config.model_dump(mode="json", exclude_defaults=True, exclude={"api_key"})
+    for model in shown.get("models", {}).values():
+        for name in ("api_key", "headers", "extra_body"):
+            model.pop(name, None)
+    return shown
+
+
+def pinned(config: Config, recorded: Mapping[str, Any]) -> Config:
+    """The configuration of a task that is taken up again: its own, but for how models are reached."""
+    if not recorded:
+        return config
+    begun = Config.model_validate(recorded)
+    kept = set(Config.model_fields) - {"model", "base_url", "api_key", "models"}
+    return config.model_copy(update={name: getattr(begun, name) for name in kept})
+
+
+def secret_patterns(config: Config) -> tuple[str, ...]:
+    return (*DEFAULT_SECRETS, *config.secret_files)
+
+
+def check_monorepo(repo: Path, config: Config, source: str = "") -> str | None:
+    """The package that tasks write in, as a canonical path; None where the repository is one project.
+
+    ConfigError if the configuration, or the option `source`, names something that is no directory of this
+    repository.
+    """
+    if config.monorepo is None:
+        return None
+    named, said = config.monorepo.package, source or "agent.yaml: monorepo.package"
+    root = Path(os.path.realpath(repo))
+    try:
+        place = Path(os.path.realpath(root / named))
+        package = place.relative_to(root).as_posix()
+        if not place.exists():
+            raise ConfigError(f"{said}: there is no directory {named}.")
+        if not place.is_dir():
+            raise ConfigError(f"{said}: {named} is a file; name the package's directory.")
+    except ValueError:
+        raise ConfigError(f"{said}: {show_path(named)} points outside the repository.") from None
+    if package == ".":
+        raise ConfigError(f"{said} is the repository itself: name a directory in it, or leave it out.")
+    if internal_name(package):
+        raise ConfigError(f"{said}: {named} is not a package.")
+    return package
+
+
+def task_boundaries(repo: Path, config: Config, task: Task) -> Resolved:
+    """What of the task's and the configuration's boundaries can be enforced, and how."""
+    boundaries = (*config.boundaries, *task.constraints.boundaries)
+    if not boundaries:
+        return Resolved(())
+    files = list(walk_files(Tree(repo), "", lambda path: True))
+    return resolve_boundaries(boundaries, files, spellings_of(repo, os.environ), Present(repo, files))
+
+
+def protected_tests(
+    repo: Path, config: Config, task: Task, baseline: Callable[[], str], package: str | None = None
+) -> ProtectedTests | None:
+    """The tests that a task may not change, if it may not; `baseline` names the git tree of its start."""
+    mode = task.protect_tests or config.protect_tests
+    if mode == "off":
+        return None
+    return known_tests(repo, config, mode, lambda: StartFiles(*Snapshots(repo).files(baseline())), package)
+
+
+def known_tests(
+    repo: Path,
+    config: Config,
+    mode: Literal["existing", "all"],
+    begun: Callable[[], StartFiles],
+    package: str | None = None,
+) -> ProtectedTests:
+    """The tests of a repository, by its configuration and the files that there were at the start."""
+    commands = [step.command for step in config.verification.steps]
+    search = command_environment(config, os.environ).get("PATH", "")
+    return ProtectedTests(mode, begun, commands, package or "", repo, search, config.test_paths)
+
+
+def guards_for(
+    root: Path,
+    config: Config,
+    boundaries: Resolved,
+    package: str | None = None,
+    tests: ProtectedTests | None = None,
+    config_files: Sequence[str] = (),
+) -> tuple[Guard, ...]:
+    """What tools may touch. Commands name files from where they run, which is the package if there is one."""
+    guards: list[Guard] = [SecretFiles(secret_patterns(config), root / (package or ""))]
+    if package is not None:
+        guards.append(OnlyInside(package))
+    if tests is not None:
+        guards.append(tests)
+    return (*guards, Boundaries(boundaries.globs), ConfigFiles(config_files))
+
+
+def protection_for(
+    folder: Folder,
+    task: Task,
+    boundaries: Resolved,
+    package: str | None = None,
+    tests: ProtectedTests | None = None,
+) -> Protected:
+    """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
+    kept = folder.protected(task.id)
+    common = folder.repo / os.fsdecode(git(folder.repo, "rev-parse", "--git-common-dir")).rstrip("\n")
+    rules: dict[str, Rule] = {}
+    bounds = Boundaries(boundaries.globs)
+    if bounds:
+        rules["boundaries"] = Rule(bounds.covers, bounds.enters, "it is out of bounds for this task")
+    if package is not None:
+        ignored = cache(lambda: IgnoredPaths(folder.repo))  # read with the first command, in its thread
+        inside = OnlyInside(
+            package, lambda path: ignored().file(path), lambda path: ignored().directory(path)
+        )
+        reason = f"it is outside the package {show_path(package)}"
+        rules["package"] = Rule(inside.covers, inside.enters, reason)
+    if tests is not None:
+        rules["tests"] = Rule(tests.covers, tests.enters, REASON, tests.accepts)
+    if own := ConfigFiles(task.config_files):
+        rules["configuration"] = Rule(own.covers, own.enters, own.reason)
+    parts: list[Protected] = [protect_git(folder.repo, common, kept / "git")]
+    parts += [
+        ProtectedFiles(
+            folder.repo,
+            rule.covers,
+            enters=rule.enters,
+            accepts=rule.accepts,
+            folder=kept / name,
+            reason=rule.reason,
+        )
+        for name, rule in rules.items()
+    ]
+    # The last one: it compares commits with files that are restored.
+    parts.append(ProtectedCommits(folder.repo, common, tuple(rules.values()), kept / "head.json"))
+    return Protection(parts)
+
+
+def tools_for(config: Config, *, proposing: bool = False) -> tuple[Tool, ...]:
+    """The tools as a model is shown them.
+
+    In a monorepo, commands run in the package. A dry run has no tool that could write past the overlay.
+    """
+    tools = [tool for tool in TOOLS if not (proposing and tool.spec.category == "run")]
+    real = any(tool.spec.category in ("read", "write", "run") for tool in tools)
+    if config.task_status == "never" or (config.task_status == "auto" and not real):
+        tools = [tool for tool in tools if tool is not task_status]
+    if not config.verification.steps:
+        tools = [tool for tool in tools if tool is not run_tests]
+    if config.monorepo is None:
+        return tuple(tools)
+    return tuple(shell_in(config.monorepo.package) if tool is shell else tool for tool in tools)
+
+
+def build_context(
+    folder: Folder,
+    config: Config,
+    task: Task,
+    bus: Bus,
+    redact: Callable[[str], str],
+    plan: Callable[[], tuple[PlanItem, ...]],
+    boundaries: Resolved,
+    *,
+    baseline: Callable[[], str],
+    proposing: bool = False,
+) -> ToolContext:
+    """The ports for a task's tools. `proposing` keeps what they write to itself.
+
+    `baseline` is asked for the git tree of the task's start when something is first written or run.
+    """
+    package = check_monorepo(folder.repo, config)
+    tests = protected_tests(folder.repo, config, task, baseline, package)
+    disk = DiskWorkspace(
+        folder.repo, guards_for(folder.repo, config, boundaries, package, tests, task.config_files)
+    )
+    return ToolContext(
+        workspace=OverlayWorkspace(disk) if proposing else disk,
+        save_output=lambda text: folder.save_output(task.id, redact(text)),
+        redact=redact,
+        environment=command_environment(config, os.environ),
+        result_chars=config.tool_result_chars,
+        shell_timeout=config.shell_timeout,
+        ripgrep=None if proposing else shutil.which("rg"),  # it would search the disk
+        plan=plan,
+        on_output=lambda line: bus.pulse("command", line),
+        protected=protection_for(folder, task, boundaries, package, tests),
+        directory=folder.repo / package if package else None,
+    )
+
+
+def build_verifier(folder: Folder, config: Config, bus: Bus) -> Verifier | None:
+    """The verifier, or None where no steps are configured."""
+    if not config.verification.steps:
+        return None
+    return Verifier(
+        steps=config.verification.steps,
+        directory=folder.repo / (check_monorepo(folder.repo, config) or ""),
+        runs=folder.runs,
+        environment=command_environment(config, os.environ),
+        on_line=lambda line: bus.pulse("command", line),
+        on_step=lambda step: bus.pulse("step", step),
+    )
+
+
+# The flow that a task is carried out with, and the models that it asks.
+
+
+SPECS = tuple(tool.spec for tool in TOOLS)
+
+
+def choose_flow(loaded: Loaded, options: Options, folder: Folder, goal: str = "") -> Flow:
+    """The flow that a task is carried out with; ConfigError where there is none such."""
+    if options.dry_run:
+        goal = ""  # a flow that suits the goal may run the check first, which a dry run does not
+    flow = flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal)
+    if options.dry_run and all(stage.candidates for stage in flow.stages):
+        raise ConfigError(
+            f"The flow {flow.name} runs commands, and a dry run runs none: choose another flow."
+        )
+    if flow.begin == "verify" and not loaded.config.verification.steps:
+        raise ConfigError(
+            f"The flow {flow.name} starts with the verification steps, and none are configured: "
+            "set verification.steps in agent.yaml, or choose another flow."
+        )
+    return flow
+
+
+def check_price(loaded: Loaded, settings: ModelSettings) -> None:
+    """ConfigError where money is limited and nobody knows what a model costs."""
+    priced = with_price(settings, profile_for(settings))
+    if loaded.config.limits.cost is not None and priced.price == Price():
+        raise ConfigError(f"`limits: cost` needs a `price` for {settings.model} in `models`.")
+
+
+def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
+    """How often a task has asked one of its models so far."""
+    models = {stage.id: stage.model for stage in (*flow.stages, flow.replan)}
+    steps = [stage for stage in flow.stages if stage.foreach]
+
+    def asked(path: str) -> str | None:
+        name = path.partition("#")[0]
+        of_step = next((stage.model for stage in steps if name.startswith(f"{stage.id}-")), None)
+        return models.get(name, of_step)
+
+    requests = [event for event in past if isinstance(event.body, ReplyReceived | ReplyFailed | PhaseProbed)]
+    return sum(asked(event.path) == model for event in requests)
+
+
+def model_names(flow: Flow) -> tuple[str | None, ...]:
+    """The models that a flow's stages name; None is the default."""
+    return tuple(dict.fromkeys((None, *(stage.model for stage in (*flow.stages, flow.replan)))))
+
+
+def check_models(
+    loaded: Loaded, flow: Flow, given: Mapping[str | None, Model], repo: Path
+) -> tuple[tuple[str, str], ...]:
+    """The models that a flow's stages ask, each with its server's address; a script has none.
+
+    ConfigError if one cannot be used.
+    """
+    places: list[tuple[str, str]] = []
+    for name in model_names(flow):
+        handed_in = given.get(name)
+        if handed_in is not None:
+            places.append((handed_in.name, ""))
+            continue
+        settings = loaded.config.model_settings(name)
+        check_model(settings, repo)
+        check_price(loaded, settings)
+        is_script = provider_of(settings.model) == "script"
+        places.append((settings.model, "" if is_script else find_endpoint(settings).root))
+    return tuple(dict.fromkeys(places))
+
+
+def steps_run(loaded: Loaded, flow: Flow) -> tuple[str, ...]:
+    """The commands that verify a task with this flow."""
+    verifies = flow.checks.verify or flow.begin == "verify"
+    return tuple(step.command for step in loaded.config.verification.steps) if verifies else ()
+
+
+async def open_models(
+    stack: AsyncExitStack,
+    loaded: Loaded,
+    flow: Flow,
+    given: Mapping[str | None, Model],
+    repo: Path,
+    past: Sequence[Event],
+) -> tuple[dict[str | None, Model], dict[str | None, ModelSettings]]:
+    """The models that a flow's stages name, open while the stack is, and their settings.
+
+    Those that were handed in come first. A script goes on where an earlier process was in it.
+    """
+    models: dict[str | None, Model] = {}
+    settings: dict[str | None, ModelSettings] = {}
+    for name in model_names(flow):
+        handed_in = given.get(name)
+        if handed_in is not None:
+            price = handed_in.price if isinstance(handed_in, ScriptedModel) else Price()
+            models[name], settings[name] = handed_in, ModelSettings(model=handed_in.name, price=price)
+        else:
+            wanted = loaded.config.model_settings(name)
+            opened, settings[name] = await stack.enter_async_context(open_fitted(wanted, repo))
+            if isinstance(opened, ScriptedModel):
+                opened.skip(requests_made(past, flow, name))
+            models[name] = opened
+    return models, settings

@@ -1,0 +1,133 @@
+"""Putting in order what an interrupted task left behind, before anything else is done for it.
+
+It needs neither the configuration nor a model: what counts is pinned in the task's log.
+"""
+
+import posixpath
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from headgate.config.schema import Config
+from headgate.core.events import ApplyStarted, FileHashes
+from headgate.core.state import State
+from headgate.core.task import Task
+from headgate.engine.assembly import check_monorepo, protected_tests, protection_for
+from headgate.engine.folder import Folder
+from headgate.engine.proposals import begun_changes, is_written, take_back
+from headgate.engine.store.store import Store
+from headgate.engine.tree import TaskTree
+from headgate.errors import ConfigError, StoreError, ToolError
+from headgate.process.reaper import kill_leftovers
+from headgate.protect.boundaries import Resolved
+from headgate.protect.files import Protected, Restored
+from headgate.workspace.copies import remove_copies
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.interrupted_writes import settle_writes
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What a process that is gone may have left of a task."""
+
+    task: Task
+    folder: Folder
+    store: Store
+    state: State
+
+    def clean_up(self) -> tuple[Restored, ...]:
+        """Ends commands, settles writes and puts protected files back; returns which. Blocks.
+
+        Of a proposal that was half written, the rest is still to be written: see `abandon_apply`.
+        """
+        kill_leftovers(self.folder.repo)
+        remove_copies(self.folder.repo)
+        unwritten = self.state.proposal is None or self.state.phase == "proposed"
+        if not (self.task.dry_run and unwritten):
+            settle_writes(self.folder.repo, self._begun_writes())
+        return settle_protected(self.folder, self.task, self.state)
+
+    def abandon_apply(self, tree: TaskTree) -> bool:
+        """Takes a proposal back of which only a part is in the tree, since nobody is to write the rest.
+
+        True if nothing of it is there any more. Blocks.
+        """
+        past = self.store.events(self.task.id)
+        changes = begun_changes(past, self.store.contents(self.task.id))
+        if all(is_written(tree, change) for change in changes):
+            return False
+        try:
+            take_back(DiskWorkspace(self.folder.repo), tree, changes)
+        except ToolError:
+            return False  # somebody has changed a file since: it stays as it is, and the report names it
+        return True
+
+    def _begun_writes(self) -> list[tuple[FileHashes, ...]]:
+        """What may have been half written when the process died."""
+        begun = [call.changes for call in self.state.open_calls.values()]
+        if self.state.phase == "applying":
+            past = self.store.events(self.task.id)
+            begun.append([event.body.changes for event in past if isinstance(event.body, ApplyStarted)][-1])
+        return begun
+
+
+def settle_protected(folder: Folder, task: Task, state: State) -> tuple[Restored, ...]:
+    """Undoes what a command that nobody has looked after did to protected files."""
+    if not folder.protected(task.id).is_dir():
+        return ()
+    return _protection(folder, task, state).check_and_restore()
+
+
+def release_protected(folder: Folder, task: Task, state: State) -> tuple[Restored, ...]:
+    """Settles protected files at a task's end; what was kept of them is given up once they are in order."""
+    kept = folder.protected(task.id)
+    if not kept.is_dir():
+        return ()
+    protection = _protection(folder, task, state)
+    restored = protection.check_and_restore()
+    if not any(one.problem for one in restored):
+        protection.forget()
+        for path in (kept, kept.parent):
+            with suppress(OSError):  # not empty: what was moved aside stays, and so does another task's
+                path.rmdir()
+    return restored
+
+
+class TellingProtection:
+    """A protection that also tells, once, what was put back before this process began with it."""
+
+    def __init__(self, inner: Protected, earlier: Sequence[Restored]) -> None:
+        self._inner = inner
+        self._earlier = tuple(earlier)
+
+    def begin(self) -> tuple[Restored, ...]:
+        """See Protected."""
+        return (*self._take(), *self._inner.begin())
+
+    def check_and_restore(self) -> tuple[Restored, ...]:
+        """See Protected."""
+        return (*self._take(), *self._inner.check_and_restore())
+
+    def forget(self) -> None:
+        """See Protected."""
+        self._inner.forget()
+
+    def _take(self) -> tuple[Restored, ...]:
+        earlier, self._earlier = self._earlier, ()
+        return earlier
+
+
+def _protection(folder: Folder, task: Task, state: State) -> Protected:
+    """The protection that the task had, from its log."""
+    try:
+        config = Config.model_validate(state.config)
+    except ValidationError as error:
+        raise StoreError(f"The configuration that task {task.id} started with cannot be read.") from error
+    try:
+        package = check_monorepo(folder.repo, config)
+    except ConfigError:  # a command may have removed it
+        package = posixpath.normpath(config.monorepo.package) if config.monorepo else None
+    tests = protected_tests(folder.repo, config, task, lambda: state.baseline, package)
+    return protection_for(folder, task, Resolved(state.boundaries), package, tests)

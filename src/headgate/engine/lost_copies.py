@@ -1,0 +1,119 @@
+"""Protected files of a task whose log is gone: its command deleted `.headgate`, and then it was killed.
+
+Without the log nobody knows what was protected, but the copies in git's own folder say what was there when
+the command began. That is restored before task ids start over, because another task would take the
+copies for its own.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+from headgate.core.settings import OWN_FOLDER
+from headgate.engine.folder import Folder
+from headgate.errors import HeadgateError, StoreError
+from headgate.process.lock import FileLock
+from headgate.process.reaper import kill_leftovers
+from headgate.protect.files import Protected, ProtectedFiles, Restored
+from headgate.protect.git_settings import protect_git
+from headgate.protect.records import Store
+from headgate.workspace.git import git
+from headgate.workspace.reserved import internal_name
+
+_GIT = "git"
+_MOST_NAMED = 10
+
+
+def restore_lost(folder: Folder) -> tuple[str, ...]:
+    """Restores what copies without a store say was there; returns what people have to know. Blocks."""
+    copies = folder.safe / "protected"
+    if folder.database.exists() or not copies.is_dir():
+        return ()
+    lock = FileLock(folder.lock)
+    if not lock.try_acquire():
+        folder.check_lost()
+        return ()  # another process has just restored it
+    try:
+        return _restore(folder, copies)
+    finally:
+        lock.release()
+
+
+def _restore(folder: Folder, copies: Path) -> tuple[str, ...]:
+    kill_leftovers(folder.repo)
+    restored: list[Restored] = []
+    trouble = ""
+    running = any(Store(path.parent).load()[1] for path in copies.rglob("records.jsonl") if path.is_file())
+    for part in sorted(copies.glob("*/*/")):
+        try:
+            protected = _protection(folder.repo, part)
+            found = protected.check_and_restore()
+            restored += found
+            if not any(one.problem for one in found):
+                protected.forget()
+        except (HeadgateError, OSError) as error:
+            trouble = str(error).rstrip(".")
+    for head in copies.glob("*/head.json"):  # which commits are protected is not known any more
+        head.unlink()
+    place = _move_aside(copies)
+    return (_note(restored, trouble, place),) if running or trouble else ()
+
+
+def _protection(repo: Path, part: Path) -> Protected:
+    """What one folder of copies protects: git's files as always, of the others what is recorded."""
+    if part.name == _GIT:
+        common = repo / os.fsdecode(git(repo, "rev-parse", "--git-common-dir")).rstrip("\n")
+        return protect_git(repo, common, part)
+    records, _ = Store(part).load()
+    if not all(map(_is_plain, records)):
+        raise StoreError(f"{part / 'records.jsonl'} names files outside the repository.")
+    folders = {above for path in records for above in _above(path)}
+    return ProtectedFiles(repo, records.__contains__, enters=folders.__contains__, folder=part)
+
+
+def _is_plain(path: str) -> bool:
+    parts = path.split("/")
+    return not {"", ".", ".."}.intersection(parts) and internal_name(parts[0]) is None
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _move_aside(copies: Path) -> Path | None:
+    """Where what is still among the copies is now; None if nothing is."""
+    if not any(path.is_symlink() or not path.is_dir() for path in copies.rglob("*")):
+        shutil.rmtree(copies)
+        return None
+    for number in count(1):
+        place = copies.with_name(f"{copies.name}-lost-{number}")
+        if not os.path.lexists(place):
+            copies.rename(place)
+            return place
+    raise AssertionError
+
+
+def _note(restored: list[Restored], trouble: str, place: Path | None) -> str:
+    done = [one.path for one in restored if not one.problem]
+    failed = [f"{one.path} ({one.problem})" for one in restored if one.problem]
+    said = [f"Restored: {_list(done)}."] if done else []
+    if failed:
+        said.append(f"Could not be restored: {_list(failed)}.")
+    if trouble:
+        said.append(f"Protected files could not be checked ({trouble}).")
+    if failed or trouble:
+        said.append(f"For these files, their original content is kept in {place}.")
+    elif place:
+        said.append(f"The versions that were replaced are in {place}.")
+    killed = (
+        f"A task was killed while a command ran, and {OWN_FOLDER} is gone: its log and the queue are lost."
+    )
+    return " ".join([killed, *said])
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

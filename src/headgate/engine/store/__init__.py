@@ -1,0 +1,1 @@
+"""The database file: tasks, events, their contents, and the queue."""

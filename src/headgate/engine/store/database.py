@@ -1,0 +1,201 @@
+"""The store's file: how it is opened, which tables it has, and what its errors are called."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, get_args
+
+import orjson
+from pydantic import ValidationError
+
+from headgate.core.events import BODY, Event
+from headgate.core.task import Task, TaskState
+from headgate.errors import StoreError
+
+BUSY_MILLISECONDS = 30_000
+"""How long a write waits for other processes."""
+_DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_DAMAGE_WORDS = (
+    "malformed",
+    "not a database",
+    "unsupported file format",
+    "Could not decode to UTF-8",
+    # The tables are Headgate's own: what they lack, or have already, was not written so.
+    "no such table",
+    "no such column",
+    "already exists",
+    "duplicate column",
+)
+
+
+class RowDamaged(Exception):
+    """A row holds what Headgate never writes."""
+
+
+class RowUnknown(Exception):
+    """A row is well-formed and still not understood: a newer Headgate may have written it."""
+
+
+class StoreDamaged(StoreError):
+    """The store's file does not hold what Headgate wrote. The next start sets it aside; see `recovery`."""
+
+
+def _first_schema(db: sqlite3.Connection) -> None:
+    db.execute(
+        "CREATE TABLE tasks (n INTEGER PRIMARY KEY AUTOINCREMENT, state TEXT NOT NULL, created REAL NOT NULL,"
+        " spec TEXT NOT NULL)"
+    )
+    db.execute(
+        "CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, task TEXT NOT NULL, path TEXT NOT NULL,"
+        " turn INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL)"
+    )
+    db.execute("CREATE INDEX events_of_task ON events (task, seq)")
+    db.execute("CREATE TABLE bodies (seq INTEGER PRIMARY KEY, content TEXT NOT NULL)")
+
+
+def _queue_and_control(db: sqlite3.Connection) -> None:
+    """`place` orders the queue and is NULL outside it; `applying` marks a proposal that was queued again."""
+    db.execute("ALTER TABLE tasks ADD COLUMN place INTEGER")
+    db.execute("ALTER TABLE tasks ADD COLUMN applying INTEGER NOT NULL DEFAULT 0")
+    db.execute("UPDATE tasks SET place = n WHERE state = 'QUEUED'")
+    db.execute("CREATE INDEX queued_tasks ON tasks (place) WHERE state = 'QUEUED'")
+    db.execute("CREATE TABLE control (n INTEGER PRIMARY KEY, action TEXT NOT NULL, at REAL NOT NULL)")
+
+
+def _attempts(db: sqlite3.Connection) -> None:
+    """`attempts` counts how often a task was taken up since it last got anywhere: a crash is one more."""
+    db.execute("ALTER TABLE tasks ADD COLUMN attempts INTEGER NOT NULL DEFAULT 1")
+
+
+def _pins(db: sqlite3.Connection) -> None:
+    """`pin` is what a task was submitted with (see `config.pinning`), until it has ended."""
+    db.execute("ALTER TABLE tasks ADD COLUMN pin TEXT")
+
+
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
+    _first_schema,
+    _queue_and_control,
+    _attempts,
+    _pins,
+]
+"""Append only: the number of functions applied is the file's schema version."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to a file that any number of processes may write."""
+    with store_errors(path):
+        db = sqlite3.connect(
+            path, timeout=BUSY_MILLISECONDS / 1000, isolation_level=None, check_same_thread=False
+        )
+        try:
+            # Larger pages than usual: most rows are a kilobyte or more, and a page holds only whole ones.
+            db.execute("PRAGMA page_size = 8192")
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            # What is deleted is gone, not merely free: that was promised of a cancelled task.
+            db.execute("PRAGMA secure_delete = ON")
+        except (sqlite3.Error, UnicodeDecodeError):  # the latter: a message that quotes what was damaged
+            db.close()
+            raise
+    return db
+
+
+def migrate(db: sqlite3.Connection, path: Path) -> None:
+    """Brings the tables up to date, within the caller's transaction."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version == len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"{path} was written by a newer Headgate (schema {version}): upgrade Headgate to read it"
+        )
+    for step in MIGRATIONS[version:]:
+        step(db)
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+@contextmanager
+def store_errors(path: Path) -> Iterator[None]:
+    """Turns SQLite's errors, and those of rows that make no sense, into StoreErrors that say what to do."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError, RowDamaged, RowUnknown) as error:
+        raise explain(path, error) from error
+
+
+def suspicion(path: Path) -> Path:
+    """The file whose presence says that a damaged store is to be looked at before it is opened again."""
+    return path.with_name(path.name + ".check")
+
+
+def explain(path: Path, error: Exception) -> StoreError:
+    """What is wrong with the file, in a sentence; damage is remembered for the next start."""
+    text = str(error)
+    if isinstance(error, RowUnknown):
+        return StoreError(
+            f"this version of Headgate cannot read {text} in {path}: upgrade it, or move the file aside"
+        )
+    if _is_damage(error):
+        text = text.partition(" with text ")[0]  # what could not be decoded is for nobody
+        with suppress(OSError):  # then the next start meets the same damage and says the same
+            suspicion(path).touch()
+        return StoreDamaged(f"{path} is damaged ({text}): run again to move it aside and recover its tasks")
+    if "disk is full" in text or "disk I/O" in text:
+        return StoreError(f"cannot write {path}: {text}; free some space and run again")
+    if "unable to open" in text or "readonly" in text:
+        return StoreError(f"cannot open {path}: {text}; check the permissions of its folder")
+    return StoreError(f"{path}: {text}")
+
+
+def _is_damage(error: Exception) -> bool:
+    if not isinstance(error, sqlite3.Error):
+        return isinstance(error, RowDamaged | UnicodeDecodeError)
+    # Errors that the module raises itself, such as those for bad UTF-8, have no code.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
+    return code in _DAMAGE_CODES or any(words in str(error) for words in _DAMAGE_WORDS)
+
+
+# What the store's rows mean: tasks and events out of columns.
+
+
+STATES: frozenset[TaskState] = frozenset(get_args(TaskState))
+
+
+def decode_task(number: Any, state: Any, created: Any, spec: Any) -> Task:
+    """The task in a row of `tasks`."""
+    if state not in STATES or not isinstance(created, float | int):
+        raise RowDamaged(f"task t{number} is in no known state")
+    try:
+        task = Task.model_validate(_load(spec, f"task t{number}"))
+    except ValidationError as error:
+        raise RowUnknown(f"task t{number}") from error
+    if task.id != f"t{number}":
+        raise RowDamaged(f"task t{number} has another id")
+    return task
+
+
+def decode_event(row: tuple[Any, ...]) -> Event:
+    """The event in a row of `events`, its number first."""
+    seq, task, path, turn, at, kind, body = row
+    if not (isinstance(task, str) and isinstance(path, str) and isinstance(turn, int)):
+        raise RowDamaged(f"event {seq} has values of a wrong type")
+    if not (isinstance(at, float | int) and isinstance(kind, str)):
+        raise RowDamaged(f"event {seq} has values of a wrong type")
+    fields = _load(body, f"event {seq}")
+    try:
+        return Event(seq, task, path, turn, at, BODY.validate_python({**fields, "kind": kind}))
+    except ValidationError as error:
+        raise RowUnknown(f"event {seq}") from error
+
+
+def _load(text: Any, subject: str) -> dict[str, Any]:
+    try:
+        fields = orjson.loads(text)
+    except (orjson.JSONDecodeError, TypeError) as error:
+        raise RowDamaged(f"{subject} is not JSON") from error
+    if not isinstance(fields, dict):
+        raise RowDamaged(f"{subject} has no fields")
+    return fields

@@ -1,0 +1,417 @@
+"""The store: tasks, events and their contents in one SQLite file that any number of processes may open.
+
+An event is committed before anyone is told of it. One thread writes; what concurrent runs hand it meanwhile
+goes into one transaction. A turn costs the bytes that are new: nothing is ever rewritten.
+"""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import orjson
+
+from headgate.core.events import AnyBody, Event, ReplyReceived
+from headgate.core.task import FINAL_STATES, ImpossibleTransition, Task, TaskState
+from headgate.engine.store import queue
+from headgate.engine.store.database import (
+    BUSY_MILLISECONDS,
+    RowDamaged,
+    connect,
+    decode_event,
+    decode_task,
+    explain,
+    store_errors,
+)
+from headgate.engine.store.recovery import StoreFile
+from headgate.errors import StoreError
+
+VACUUM_MILLISECONDS = 500
+"""How long the clearing up after a cancelled task waits for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event that is not in the log yet, and what a model wrote or read with it."""
+
+    path: str
+    turn: int
+    at: float
+    body: AnyBody
+    content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A task and where it stands."""
+
+    task: Task
+    state: TaskState
+    created: float
+    position: int | None = None
+    """The place in the queue, from 1; None for a task that is not in it."""
+    applying: bool = False
+    """It was a proposal and is queued, or runs, to be applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    task: str
+    entries: Sequence[tuple[Draft, str]]
+    """Each with its body as JSON, encoded by whoever hands it in."""
+    state: TaskState | None
+    keep_bodies: bool
+    loop: asyncio.AbstractEventLoop
+    done: "asyncio.Future[list[Event]]"
+
+
+class Store:
+    """One connection for reading, and a thread with one for writing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = StoreFile(path)
+        self.recovery = self._file.recovery
+        self.owned = False
+        """This process runs a task: its connection counts, whatever a command puts in the file's place."""
+        self._queue: SimpleQueue[_Write | None] = SimpleQueue()
+        self._writer: threading.Thread | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people have to be told about the opening: that the file was damaged, and what came of it."""
+        return (self.recovery.note,) if self.recovery else ()
+
+    def close(self) -> None:
+        self._stop_writer()
+        self._file.close()
+
+    def is_lost(self) -> bool:
+        """Whether the file was deleted, or another is in its place."""
+        return self._file.is_lost()
+
+    def put_back(self) -> None:
+        """Writes the file again as this process has it open. Blocks."""
+        self._stop_writer()
+        self._file.put_back()
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        """The connection: to the file that is there now, if another process has put it back."""
+        if not self.owned and self._file.is_replaced():
+            self._stop_writer()
+            self._file.reopen()
+        return self._file.db
+
+    def _stop_writer(self) -> None:
+        if self._writer:
+            self._queue.put(None)
+            self._writer.join()
+            self._writer = None
+
+    def add_task(self, make: Callable[[str], Task], created: float, pin: str = "") -> Task:
+        """Stores a new task as QUEUED, behind all others, with its pin. `make` is given the id."""
+        with self._transaction() as db:
+            number = queue.join(db, created)
+            task = make(f"t{number}")
+            values = (task.model_dump_json(), pin, number)
+            db.execute("UPDATE tasks SET spec = ?, pin = ? WHERE n = ?", values)
+        return task
+
+    def pin_again(self, task: Task, pin: str) -> None:
+        """Replaces a queued task's pin, and its fields; nothing changes if it has started since."""
+        values = (task.model_dump_json(), pin, _number(task.id))
+        with self._transaction() as db:
+            db.execute("UPDATE tasks SET spec = ?, pin = ? WHERE n = ? AND state = 'QUEUED'", values)
+
+    def pin(self, task_id: str) -> str:
+        """What a task was submitted with, as `config.pinning` wrote it; empty once the task has ended."""
+        with store_errors(self.path):
+            row = self._db.execute("SELECT pin FROM tasks WHERE n = ?", (_number(task_id),)).fetchone()
+        return str(row[0] or "") if row else ""
+
+    def claim(self) -> Task | None:
+        """Makes the first task in the queue RUNNING and returns it; only the holder of the lock may ask.
+
+        At most one task runs: whatever was left RUNNING has to be ended before.
+        """
+        with self._transaction() as db:
+            running = db.execute("SELECT n FROM tasks WHERE state = 'RUNNING'").fetchone()
+            head = db.execute(
+                f"SELECT n, state, created, spec FROM tasks {queue.IN_QUEUE} LIMIT 1"
+            ).fetchone()
+            if head is None:
+                return None
+            if running is not None:
+                raise ImpossibleTransition(f"Task t{head[0]} cannot start while t{running[0]} is RUNNING.")
+            task = decode_task(*head)
+            queue.move(db, head[0], "RUNNING")
+        return task
+
+    def take_up(self, task_id: str) -> None:
+        """Counts that a task which a crashed process left RUNNING is gone on with."""
+        with self._transaction() as db:
+            queue.take_up(db, _number(task_id))
+
+    def attempts(self, task_id: str) -> int:
+        """How often the running task was taken up since it last got anywhere: 1 if no crash came between."""
+        with store_errors(self.path):
+            row = self._db.execute("SELECT attempts FROM tasks WHERE n = ?", (_number(task_id),)).fetchone()
+        return int(row[0]) if row else 1
+
+    def failed_runs(self) -> set[str]:
+        """The verification runs that the reports of tasks which ended STUCK or INFRA_ERROR refer to."""
+        with store_errors(self.path):
+            rows = self._db.execute(
+                "SELECT body FROM tasks JOIN events ON task = 't' || n"
+                " WHERE state IN ('STUCK', 'INFRA_ERROR') AND kind = 'verify_started'"
+            ).fetchall()
+            return {str(orjson.loads(body).get("run_id")) for (body,) in rows}
+
+    def head(self) -> TaskRow | None:
+        """The first task in the queue."""
+        rows = self._tasks(f"{queue.IN_QUEUE} LIMIT 1", ())
+        return rows[0] if rows else None
+
+    def running(self) -> TaskRow | None:
+        """The task that is RUNNING; a crashed process leaves one behind."""
+        rows = self._tasks("WHERE state = 'RUNNING' LIMIT 1", ())
+        return rows[0] if rows else None
+
+    def count_ahead(self, task_id: str) -> int:
+        """How many tasks have to end before a queued one starts."""
+        with store_errors(self.path):
+            row = self._db.execute(
+                "SELECT COUNT(*) FROM tasks WHERE state = 'RUNNING' OR (state = 'QUEUED' AND place <"
+                " (SELECT place FROM tasks WHERE n = ?))",
+                (_number(task_id),),
+            ).fetchone()
+        return int(row[0])
+
+    def cancel(self, task_id: str, at: float) -> queue.CancelOutcome:
+        """Cancels a queued task at once; asks for a running one to be cancelled, which its process sees."""
+        row = self.task(task_id)
+        if row is None:
+            return "unknown"
+        number = _number(row.task.id)
+        with self._transaction() as db:
+            outcome = queue.cancel(db, number, at)
+        if outcome == "removed":
+            self._leave_no_trace()
+        return outcome
+
+    def _leave_no_trace(self) -> None:
+        """Writes every page anew: when SQLite moves a row to another page, a copy stays in the old one.
+
+        Only if nobody is in the way: the row itself is gone, and that is what was asked for.
+        """
+        with store_errors(self.path):
+            db = self._db
+            db.execute(f"PRAGMA busy_timeout = {VACUUM_MILLISECONDS}")
+            try:
+                with suppress(sqlite3.OperationalError):  # busy, or no room for a copy
+                    db.execute("VACUUM")
+                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                db.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+
+    def is_cancelled(self, task_id: str) -> bool:
+        """Whether somebody asked for the running task to be cancelled."""
+        return self.control(task_id) == "cancel"
+
+    def control(self, task_id: str) -> str:
+        """What somebody asked of the running task: `cancel`, `conclude`, or nothing."""
+        with store_errors(self.path):
+            row = self._db.execute("SELECT action FROM control WHERE n = ?", (_number(task_id),)).fetchone()
+        return str(row[0]) if row else ""
+
+    def conclude(self, task_id: str, at: float) -> bool:
+        """Asks for a running task to be concluded with what there is; False if it does not run."""
+        row = self.task(task_id)
+        if row is None or row.state != "RUNNING":
+            return False
+        with self._transaction() as db:
+            db.execute("INSERT OR IGNORE INTO control VALUES (?, 'conclude', ?)", (_number(row.task.id), at))
+        return True
+
+    def task(self, task_id: str) -> TaskRow | None:
+        number = task_id.removeprefix("t")
+        if not (number.isascii() and number.isdigit()) or len(number) > 18:
+            return None
+        rows = self._tasks("WHERE n = ?", (int(number),))
+        return rows[0] if rows else None
+
+    def tasks(self) -> list[TaskRow]:
+        """Every task, oldest first."""
+        return self._tasks("ORDER BY n", ())
+
+    def last_event(self, *kinds: str) -> Event | None:
+        """The latest event of these kinds."""
+        marks = ", ".join("?" * len(kinds))
+        with store_errors(self.path):
+            row = self._db.execute(
+                "SELECT seq, task, path, turn, at, kind, body FROM events"
+                f" WHERE kind IN ({marks}) ORDER BY seq DESC LIMIT 1",
+                kinds,
+            ).fetchone()
+            return decode_event(row) if row else None
+
+    def latest(self) -> TaskRow | None:
+        rows = self._tasks("ORDER BY n DESC LIMIT 1", ())
+        return rows[0] if rows else None
+
+    def _tasks(self, where: str, values: tuple[Any, ...]) -> list[TaskRow]:
+        with store_errors(self.path):
+            rows = self._db.execute(f"SELECT {queue.ROW} FROM tasks {where}", values).fetchall()
+            if len({row[0] for row in rows}) < len(rows):
+                raise RowDamaged("a task is there twice")
+            return [
+                TaskRow(decode_task(number, state, created, spec), state, created, position, bool(applying))
+                for number, state, created, spec, position, applying in rows
+            ]
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with store_errors(self.path), self._db as db:
+            db.execute("BEGIN IMMEDIATE")
+            yield db
+
+    def events(self, task: str | None = None, after: int = 0) -> list[Event]:
+        """Events in order, of one task or of all, after a sequence number."""
+        where, values = ("task = ? AND ", (task, after)) if task else ("", (after,))
+        with store_errors(self.path):
+            rows = self._db.execute(
+                f"SELECT seq, task, path, turn, at, kind, body FROM events WHERE {where}seq > ? ORDER BY seq",
+                values,
+            ).fetchall()
+            return [decode_event(row) for row in rows]
+
+    def contents(self, task: str) -> dict[int, str]:
+        """What models wrote and read, by the event's sequence number. Gone when the task has ended."""
+        with store_errors(self.path):
+            rows = self._db.execute(
+                f"SELECT seq, content FROM bodies WHERE seq IN {queue.OF_TASK}", (task,)
+            ).fetchall()
+        return dict(rows)
+
+    async def follow(
+        self, task: str | None = None, after: int = 0, every: float = 0.2
+    ) -> AsyncIterator[Event]:
+        """Yields events as any process commits them, for ever."""
+        version = (-1, -1)
+        while True:
+            with store_errors(self.path):
+                seen = (self._db.execute("PRAGMA data_version").fetchone()[0], self._file.openings)
+            if seen != version:
+                version = seen
+                for event in self.events(task, after):
+                    after = event.seq
+                    yield event
+            await asyncio.sleep(every)
+
+    async def append(
+        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
+    ) -> list[Event]:
+        """Commits events and returns them with their numbers; see `enqueue`."""
+        return await self.enqueue(task, drafts, state, keep_bodies=keep_bodies)
+
+    def enqueue(
+        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
+    ) -> "asyncio.Future[list[Event]]":
+        """Commits events, and a change of the task's state with them; returns them with their numbers.
+
+        A state that ends the task deletes its conversation unless it is to be kept. A state that the task
+        cannot take raises ImpossibleTransition, and nothing is committed.
+        """
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._write_all, name="headgate-store", daemon=True)
+            self._writer.start()
+        encoded = [
+            (draft, draft.body.model_dump_json(exclude_defaults=True, exclude={"kind"})) for draft in drafts
+        ]
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[list[Event]] = loop.create_future()
+        self._queue.put(_Write(task, encoded, state, keep_bodies, loop, done))
+        return done
+
+    def _write_all(self) -> None:
+        try:
+            db = connect(self.path)
+        except StoreError as error:
+            self._refuse_all(error)
+            return
+        with closing(db):
+            while (first := self._queue.get()) is not None:
+                batch, stop = [first], False
+                while not self._queue.empty() and not stop:
+                    following = self._queue.get()
+                    stop = following is None
+                    if following is not None:
+                        batch.append(following)
+                self._commit(db, batch)
+                if stop:
+                    return
+
+    def _refuse_all(self, error: StoreError) -> None:
+        while (write := self._queue.get()) is not None:
+            write.loop.call_soon_threadsafe(_fail, write.done, error)
+
+    def _commit(self, db: sqlite3.Connection, batch: list[_Write]) -> None:
+        results: list[list[Event] | ImpossibleTransition] = []
+        try:
+            with db:
+                db.execute("BEGIN IMMEDIATE")
+                for write in batch:
+                    try:
+                        results.append(_insert(db, write))
+                    except ImpossibleTransition as bug:  # raised before anything of this write was inserted
+                        results.append(bug)
+        except (sqlite3.Error, UnicodeError) as error:
+            failure = explain(self.path, error)
+            for write in batch:
+                write.loop.call_soon_threadsafe(_fail, write.done, failure)
+            return
+        for write, result in zip(batch, results, strict=True):
+            if isinstance(result, ImpossibleTransition):
+                write.loop.call_soon_threadsafe(_fail, write.done, result)
+            else:
+                write.loop.call_soon_threadsafe(_succeed, write.done, result)
+
+
+def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
+    if write.state:
+        queue.move(db, _number(write.task), write.state)
+    events = []
+    for entry, body in write.entries:
+        row = (write.task, entry.path, entry.turn, entry.at, entry.body.kind, body)
+        seq = db.execute(
+            "INSERT INTO events (task, path, turn, at, kind, body) VALUES (?, ?, ?, ?, ?, ?)", row
+        ).lastrowid
+        assert seq is not None
+        if entry.content is not None:
+            db.execute("INSERT INTO bodies VALUES (?, ?)", (seq, entry.content))
+        events.append(Event(seq, write.task, entry.path, entry.turn, entry.at, entry.body))
+    if any(isinstance(entry.body, ReplyReceived) for entry, _ in write.entries):
+        queue.note_progress(db, _number(write.task))
+    if write.state in FINAL_STATES and not write.keep_bodies:
+        db.execute(f"DELETE FROM bodies WHERE seq IN {queue.OF_TASK}", (write.task,))
+    return events
+
+
+def _number(task_id: str) -> int:
+    return int(task_id.removeprefix("t"))
+
+
+def _succeed(future: "asyncio.Future[list[Event]]", events: list[Event]) -> None:
+    if not future.done():
+        future.set_result(events)
+
+
+def _fail(future: "asyncio.Future[list[Event]]", error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,1 +1,0 @@
-"""What touches the machine: files, processes, locks, git."""

@@ -1,0 +1,308 @@
+"""Families whose reply is a series of messages or a tree of tags: gpt-oss, MiniMax, Kimi K3 and others."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.models.textcalls.coercion import branches, read_text, types_of
+from headgate.models.textcalls.json_families import attempts_in, read_arguments
+from headgate.models.textcalls.pieces import MESSAGES_READ, Piece
+from headgate.models.textcalls.result import Attempt, Found, ToolBook, read_properties
+from headgate.models.textcalls.source import DEPTH, Source
+from headgate.models.textcalls.xml_families import InvokeCall
+
+_MUSE_HEADER = re.compile(r"\s{0,16}(?:<\|start\|>assistant)?\s{0,4}to=([\w.\-]{1,128})<\|message\|>")
+_MUSE_END = re.compile(r"<\|(?:eom|eot)\|>")
+_MUSE_INVOKE = re.compile(r"<(?P<prefix>atem:)invoke name=")
+_INKLING_MARK = re.compile(r"<\|(?:message_\w{1,16}|content_\w{1,32}|\w{1,16}_end|end_message)\|>")
+_INKLING_CALL = "<|content_invoke_tool_json|>"
+_INKLING_TEXT = "<|content_invoke_tool_text|>"
+_KIMI_TAG = re.compile(r"<\|(open|close)\|>([^<\n]{0,300}?)<\|sep\|>")
+_KIMI_ATTRIBUTE = re.compile(r'(\w{1,16})="([^"]{0,200})"')
+
+
+class MuseGlimmer:
+    """`to=NAME<|message|>`: the recipient decides; the same tags in an answer to the user are text."""
+
+    name = "muse"
+    sample = 'to=ls<|message|><atem:function_calls><atem:invoke name="ls">...'
+    models = "Muse Glimmer"
+    whole_batch = False
+
+    def claims(self, text: str, hinted: bool) -> bool:
+        """Whether a reply begins with a recipient."""
+        return _MUSE_HEADER.match(text) is not None or (hinted and "<|message|>" in text[:400])
+
+    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+        """The messages of a reply; what follows the last one without a header is text."""
+        pieces: list[Piece] = []
+        position, text = 0, source.text
+        while position < len(text) and len(pieces) < MESSAGES_READ:
+            header = _MUSE_HEADER.match(text, position)
+            if not header:
+                pieces.append(Piece("content", text[position:]))
+                break
+            end = source.search(_MUSE_END, header.end())
+            body = text[header.end() : end.start() if end else len(text)]
+            stop = end.end() if end else len(text)
+            if header[1] == "self":
+                pieces.append(Piece("reasoning", body))
+            elif header[1] == "user":
+                pieces.append(Piece("content", body))
+            else:
+                pieces.append(Piece("calls", text[position:stop], self._read_calls(body, book)))
+            position = stop
+        return pieces
+
+    def _read_calls(self, body: str, book: ToolBook) -> tuple[Attempt, ...]:
+        inner, reader, position = Source(body), InvokeCall(), 0
+        attempts: list[Attempt] = []
+        while opening := inner.search(_MUSE_INVOKE, position):
+            found = reader.read(inner, opening, book)
+            attempts += found.attempts if found else ()
+            position = found.end if found else opening.end()
+        return tuple(attempts)
+
+
+class Inkling:
+    """`<|content_invoke_tool_json|>{"name": .., "args": ..}`; one bad call spoils the whole reply."""
+
+    name = "inkling"
+    sample = '<|message_model|>ls<|content_invoke_tool_json|>{"name": "ls", "args": {}}<|end_message|>'
+    models = "Inkling"
+    whole_batch = True
+
+    def claims(self, text: str, hinted: bool) -> bool:
+        """Whether a reply has messages of this family."""
+        return "<|message_model|>" in text or _INKLING_CALL in text or _INKLING_TEXT in text
+
+    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+        """The messages of a reply."""
+        pieces: list[Piece] = []
+        for message in source.text.split("<|end_message|>", MESSAGES_READ):
+            source.spend(len(message))
+            if not message:
+                continue
+            before, mark, body = message.rpartition(_INKLING_CALL)
+            if mark:
+                visible, _, _ = before.partition("<|message_model|>")
+                if visible:
+                    pieces.append(Piece("content", _INKLING_MARK.sub("", visible)))
+                call = _INKLING_MARK.sub("", message[len(visible) :])
+                pieces.append(Piece("calls", call, self._read_call(body)))
+            elif "<|content_thinking|>" in message:
+                pieces.append(Piece("reasoning", _INKLING_MARK.sub("", message)))
+            else:
+                pieces.append(Piece("content", _INKLING_MARK.sub("", message)))
+        return pieces
+
+    def _read_call(self, body: str) -> tuple[Attempt, ...]:
+        value = Source(body.strip()).json_at(0)
+        calls = attempts_in(value.value) if value and not value.cut else None
+        return calls or (Attempt("", None, "", "unreadable"),)
+
+
+class KimiK3:
+    """`<|open|>TAG<|sep|>...<|close|>TAG<|sep|>`: a tree of think, response, tools, call and argument."""
+
+    name = "kimi-k3"
+    sample = '<|open|>call tool="ls" index="1"<|sep|>...<|close|>call<|sep|>'
+    models = "Kimi K3"
+    whole_batch = False
+
+    def claims(self, text: str, hinted: bool) -> bool:
+        """Whether a reply has such tags."""
+        return _KIMI_TAG.search(text) is not None
+
+    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+        """The sections of a reply; text before the first tag that closes a thought was thinking."""
+        pieces: list[Piece] = []
+        position = start = 0
+        name, key, kind = "", "", ""
+        arguments: dict[str, object] = {}
+        text, section = source.text, "response"
+        while tag := source.search(_KIMI_TAG, position):
+            inner, position = text[position : tag.start()], tag.end()
+            head, _, _ = tag[2].partition(" ")
+            attributes = dict(_KIMI_ATTRIBUTE.findall(tag[2]))
+            if section in ("think", "response") and inner and not name:
+                is_thought = section == "think" or (tag[1] == "close" and head == "think")
+                pieces.append(Piece("reasoning" if is_thought else "content", inner))
+            if tag[1] == "open":
+                section = head
+                if head == "call":
+                    name, arguments, start = attributes.get("tool", ""), {}, tag.start()
+                elif head == "argument":
+                    key, kind = attributes.get("key", ""), attributes.get("type", "")
+                continue
+            section = ""
+            if head == "argument" and key:
+                schema = book.properties(name).get(key)
+                arguments[key] = inner if kind == "string" else read_text(inner, schema, book.root(name))
+            elif head == "call" and name:
+                pieces.append(Piece("calls", text[start:position], (Attempt(name, arguments),)))
+                name = ""
+        if name:
+            pieces.append(Piece("calls", text[start:], (Attempt(name, None, "", "cut_off"),)))
+        elif text[position:].strip():
+            pieces.append(Piece("reasoning" if section == "think" else "content", text[position:]))
+        return pieces
+
+
+class Functionary:
+    """`NAME\\n{...}`, more of them after `>>>`; a message to people begins with `all`."""
+
+    name = "functionary"
+    sample = '>>>ls\\n{"path": "."}'
+    models = "Functionary 3.2"
+    whole_batch = False
+
+    def claims(self, text: str, hinted: bool) -> bool:
+        """Whether a reply begins with a recipient; a name alone is taken for one only with the hint."""
+        return text.startswith(">>>") or hinted
+
+    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+        """The messages of a reply."""
+        pieces: list[Piece] = []
+        for part in source.text.removeprefix(">>>").split("\n>>>", MESSAGES_READ):
+            source.spend(len(part))
+            head, _, body = part.partition("\n")
+            value = Source(body.strip()).json_at(0) if book.find(head) else None
+            arguments = read_arguments(value.value) if value and not value.cut else None
+            if value and value.cut:
+                pieces.append(Piece("calls", part, (Attempt(head, None, "", "cut_off"),)))
+            elif arguments is not None:
+                pieces.append(Piece("calls", part, (Attempt(head, arguments),)))
+            else:
+                pieces.append(Piece("content", body if head.strip() == "all" else part))
+        return pieces
+
+
+# gpt-oss: messages with channels. Calls go to `functions.NAME`, thinking to the channel `analysis`.
+
+
+_START = re.compile(r"\s{0,16}+(?:<\|start\|>assistant)?\s{0,4}+(?:to=[\w.\-]{1,128}+\s{0,4}+)?<\|channel\|>")
+_MESSAGE = "<|message|>"
+_END = re.compile(r"<\|(?:end|call|return)\|>|(?=<\|(?:start|channel)\|>)")
+_RECIPIENT = re.compile(r"\bto=([\w.\-]{1,128})")
+_CHANNEL = re.compile(r"<\|channel\|>(\w{1,32})")
+_NOBODY = {"assistant", "user", "final", "analysis", "commentary"}
+
+
+class Harmony:
+    """Reads whole replies of gpt-oss."""
+
+    name = "harmony"
+    sample = '<|channel|>commentary to=functions.ls<|message|>{"path": "."}'
+    models = "gpt-oss"
+    whole_batch = False
+
+    def claims(self, text: str, hinted: bool) -> bool:
+        """Whether a reply begins with a channel."""
+        return _START.match(text) is not None
+
+    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+        """The messages of a reply."""
+        pieces: list[Piece] = []
+        position, text = 0, source.text
+        while len(pieces) < MESSAGES_READ and (begin := source.find(_MESSAGE, position)) >= 0:
+            header = text[position:begin]
+            start = begin + len(_MESSAGE)
+            end = source.search(_END, start)
+            body = text[start : end.start()] if end else text[start:]
+            piece_end = end.end() if end else len(text)
+            pieces.append(
+                self._read_message(header[-600:], body, text[position:piece_end], book, end is None)
+            )
+            position = piece_end
+        rest = text[position:]
+        if rest.strip() and not pieces:
+            pieces.append(Piece("content", rest))
+        return pieces
+
+    def _read_message(self, header: str, body: str, whole: str, book: ToolBook, last: bool) -> Piece:
+        recipients = [name for name in _RECIPIENT.findall(header) if name not in _NOBODY]
+        channels = _CHANNEL.findall(header)
+        if recipients:
+            return Piece("calls", whole, (self._read_call(recipients[-1], body, book, last),))
+        if channels and channels[-1] == "analysis":
+            return Piece("reasoning", body)
+        return Piece("content", body)
+
+    def _read_call(self, name: str, body: str, book: ToolBook, last: bool) -> Attempt:
+        value = Source(body).json_at(0) if body.startswith("{") else None
+        value = value or Source(body.strip()).json_at(0)
+        if value and value.cut:
+            value = value if last else None
+            if value:
+                return Attempt(name, None, "", "cut_off")
+        arguments = read_arguments(value.value) if value else None
+        if arguments is not None:
+            return Attempt(name, arguments)
+        # Tools that take code, such as `python`, are sent the code itself.
+        names = list(read_properties(book.root(name)))
+        if len(names) == 1 and body.strip() and not body.lstrip().startswith("{"):
+            return Attempt(name, {names[0]: body})
+        return Attempt(name, None, "", "unreadable")
+
+
+# MiniMax M3: a tree of tags named after the arguments, each with the same mark before it.
+
+
+MARK = "]<]minimax[>["
+_TAG = re.compile(re.escape(MARK) + r"<(/?)([\w.\-]{1,128}+)>")
+_NAME = re.compile(r'([^"\n>]{1,128})">')
+
+
+@dataclass(slots=True)
+class _Node:
+    tag: str
+    start: int
+    text: str = ""
+    children: list["_Node"] = field(default_factory=list)
+
+
+class MiniMaxTree:
+    """Reads `<invoke name="N">` and its tree."""
+
+    closings: tuple[str, ...] = (f"{MARK}</invoke>",)
+
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+        """Reads one call; a tag that closes another one makes it unreadable."""
+        head = _NAME.match(source.text, opening.end())
+        if not head:
+            return None
+        name = head[1]
+        stack = [_Node("invoke", head.end())]
+        position = head.end()
+        while tag := source.search(_TAG, position):
+            position = tag.end()
+            node = stack[-1]
+            if not tag[1]:
+                stack.append(_Node(tag[2], position))
+            elif tag[2] != node.tag or len(stack) > DEPTH:
+                return Found(position, (Attempt(name, None, "", "unreadable"),))
+            else:
+                node.text = source.text[node.start : tag.start()]
+                stack.pop()
+                if not stack:
+                    return Found(
+                        position, (Attempt(name, _read_object(node, book.root(name), book.root(name))),)
+                    )
+                stack[-1].children.append(node)
+        return Found(len(source.text), (Attempt(name, None, "", "cut_off"),))
+
+
+def _read_object(node: _Node, schema: Any, root: Any) -> dict[str, Any]:
+    inner = next((found for part in branches(schema, root) if (found := read_properties(part))), {})
+    return {child.tag: _read_node(child, inner.get(child.tag), root) for child in node.children}
+
+
+def _read_node(node: _Node, schema: Any, root: Any) -> Any:
+    if not node.children:
+        return read_text(node.text, schema, root)
+    types = types_of(schema, root)
+    if all(child.tag == "item" for child in node.children) and (not types or "array" in types):
+        items = next((part["items"] for part in branches(schema, root) if "items" in part), None)
+        return [_read_node(child, items, root) for child in node.children]
+    return _read_object(node, schema, root)

@@ -1,0 +1,177 @@
+"""Replies that run on after their calls: in rows that go round, or with results that the model makes up.
+
+Only a reply that begins with calls is looked at, and only calls that are whole and need no mending: what is
+found in its beginning then holds whatever follows, and a call that is quoted, thought about or part of an
+argument is not taken for one.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from headgate.core.messages import Model, OnDelta, Reply, Request, ToolSpec, Usage
+from headgate.core.view import size_of
+from headgate.models.profile import Profile
+from headgate.models.textcalls.json_families import attempts_in
+from headgate.models.textcalls.result import PAIRS, ToolBook
+from headgate.models.wire.encoding import encode_json
+from headgate.models.wire.endless import CHARACTERS_PER_TOKEN
+
+MOST_CALLS = 32
+"""In a row of one reply."""
+SAME_MOST = 4
+"""How often a call may come, with others that change something in between."""
+UNKNOWN_MOST = 4
+"""Calls in a row to tools that there are not."""
+_STEP = 120
+"""Characters between two looks at a reply; the gaps grow with it."""
+_LOOK_EVERY = 2_000
+"""The largest gap: a reply that goes round is to be ended here before it is given up as endless."""
+_CALL = re.compile(r"\s*+(?P<mark><tool_call>\s*+)?(?=\{)")
+_CALL_END = re.compile(r"\s*+</tool_call>")
+_NEXT = re.compile(r'\s*+(?:<tool_call>|\{\s*+"(?:name|thought)")')
+_RESULT = re.compile(r"\s*+<tool_response[\s>]")
+_DECODER = json.JSONDecoder(strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    key: str
+    """The same for calls that ask for the same."""
+    tool: ToolSpec | None
+    end: int
+
+
+def find_end(text: str, tools: Sequence[ToolSpec], profile: Profile) -> int | None:
+    """Where a reply should have ended; None where it runs on nowhere.
+
+    That is behind the one call of a model that manages one, or MOST_CALLS, when another begins; before two
+    calls in a row that can bring nothing new; behind UNKNOWN_MOST that there are no tools for; or before a
+    result. What a text gives, its continuation gives.
+    """
+    ends: list[int] = []
+    row = _Row()
+    stale = unknown = 0
+    most = 1 if profile.one_call else MOST_CALLS
+    start = _row_start(text, profile.opens_thinking)
+    for call in _calls(text, start, ToolBook(tools)) if start is not None else ():
+        unknown = unknown + 1 if call.tool is None else 0
+        if unknown == UNKNOWN_MOST:
+            return call.end
+        if call.tool is None:
+            continue
+        stale = 0 if row.takes(call) else stale + 1
+        if stale == 2:
+            return ends[-2]
+        ends.append(call.end)
+        if len(ends) == most and _NEXT.match(text, call.end):
+            return call.end
+    return ends[-1] if ends and not unknown and _RESULT.match(text, ends[-1]) else None
+
+
+class _Row:
+    """Tells calls that can bring something new from those that cannot."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+        self._since_change: set[str] = set()
+
+    def takes(self, call: _Call) -> bool:
+        """Whether it has not come with nothing but reading since, nor SAME_MOST times already."""
+        if call.key in self._since_change or self._seen[call.key] == SAME_MOST:
+            return False
+        if call.tool and call.tool.category != "read":
+            self._since_change.clear()
+        self._since_change.add(call.key)
+        self._seen[call.key] += 1
+        return True
+
+
+def _row_start(text: str, opened: bool) -> int | None:
+    """Where calls begin if a reply begins with any: behind its thinking. None where that has no end yet."""
+    start = len(text) - len(text.lstrip())
+    for opening, closing in PAIRS.items():
+        if text.startswith(opening, start):
+            return _behind(text, closing)
+    # A server that splits the thinking off leaves neither mark.
+    return _behind(text, "</think>") if opened and not _CALL.match(text) else 0
+
+
+def _behind(text: str, mark: str) -> int | None:
+    end = text.find(mark)
+    return None if end < 0 else end + len(mark)
+
+
+def _calls(text: str, start: int, book: ToolBook) -> Iterator[_Call]:
+    """The calls of a row, with nothing but space between them."""
+    while opening := _CALL.match(text, start):
+        try:
+            value, start = _DECODER.raw_decode(text, opening.end())
+            attempts = attempts_in(value) or ()
+            key = json.dumps([(attempt.name, attempt.arguments) for attempt in attempts], sort_keys=True)
+        except (ValueError, RecursionError):
+            return
+        if opening["mark"]:
+            closing = _CALL_END.match(text, start)
+            if not closing:
+                return
+            start = closing.end()
+        if len(attempts) != 1:
+            return
+        yield _Call(key, book.find(attempts[0].name), start)
+
+
+class _RunningOn:
+    """Sees the text of a reply as it comes, and says when the rest of it would not count."""
+
+    def __init__(self, tools: Sequence[ToolSpec], profile: Profile) -> None:
+        self.ended = False
+        self._tools = tools
+        self._profile = profile
+        self._pieces: list[str] = []
+        self._size = 0
+        self._look_at = _STEP
+
+    def see(self, piece: str) -> bool:
+        """Takes what has just arrived; whether that is enough."""
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size >= self._look_at and not self.ended:
+            self._look_at = self._size + min(max(_STEP, self._size // 4), _LOOK_EVERY)
+            self.ended = find_end("".join(self._pieces), self._tools, self._profile) is not None
+        return self.ended
+
+
+async def ask_for_calls(
+    model: Model, request: Request, tools: Sequence[ToolSpec], profile: Profile, on_delta: OnDelta | None
+) -> Reply:
+    """The reply to a request whose answer may call these tools in its text, without what runs on."""
+    if not tools:
+        return await model.reply(request, on_delta)
+    running_on = _RunningOn(tools, profile)
+    reply = await model.reply(replace(request, enough=running_on.see), on_delta)
+    if running_on.ended:
+        reply = _charge(reply, request)
+    message = reply.message
+    end = None if message.calls else find_end(message.content, tools, profile)
+    if end is None:
+        return reply
+    # One that was cut off at the server's limit has its calls all the same.
+    finish = "stop" if reply.finish == "length" else reply.finish
+    return replace(reply, message=replace(message, content=message.content[:end], wire={}), finish=finish)
+
+
+def _charge(reply: Reply, request: Request) -> Reply:
+    """The reply with its cost: a server counts at the end, and does not come to that if it is stopped.
+
+    What is estimated stands aside: the size of the next request is reckoned from counts alone.
+    """
+    told = reply.usage
+    completion = told.completion or size_of([reply.message]) // CHARACTERS_PER_TOKEN
+    if told.prompt:
+        return replace(reply, usage=replace(told, completion=completion))
+    size = size_of(request.messages)
+    size += sum(len(tool.description) + len(encode_json(tool.parameters)) for tool in request.tools)
+    return replace(reply, aside=reply.aside + Usage(size // CHARACTERS_PER_TOKEN, completion))

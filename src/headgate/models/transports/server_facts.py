@@ -1,0 +1,291 @@
+"""What is known about a model and its server, what may be asked of them, and the file that remembers it."""
+
+import asyncio
+import hashlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import platformdirs
+from pydantic import Field, ValidationError
+
+from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolSpec, Usage
+from headgate.core.settings import ModelSettings, Settings
+from headgate.errors import ModelError
+from headgate.models.base import Endpoint, find_endpoint, open_wire, split_model
+from headgate.models.profile import Profile, Transport, find_profile
+from headgate.models.transports.replies import read_text
+from headgate.models.transports.schema import read_object
+from headgate.models.transports.servers import CONSTRAINTS, WINDOWS, Kind, ask_window, identify
+from headgate.models.wire.encoding import UNPARSED, parse_arguments
+from headgate.models.wire.failures import RequestRejected, ToolsUnsupported
+
+MAX_AGE = 7 * 86_400.0
+"""Seconds after which a server is asked again: it may have been started differently since."""
+
+Native = Literal["calls", "text", "none", "refused", "unknown"]
+
+
+class Findings(Settings):
+    """How a model answered, when it was asked to call a tool."""
+
+    native: Native = "unknown"
+    """Offered a tool: it called it, wrote the call as text, did neither, or the server takes no tools."""
+    tools_dropped: bool | None = None
+    """The prompt had as many tokens with the tool as without it: the server never showed it."""
+    constrains: bool | None = None
+    """The server held the model to a JSON schema."""
+    server: Kind = "unknown"
+    context_window: int | None = Field(None, ge=WINDOWS.start, lt=WINDOWS.stop)
+    """What the server says."""
+    at: float = 0
+    """When this was found out, in seconds since 1970."""
+
+    def choose(self, profile: Profile) -> Transport:
+        """The transport to begin with. Where nothing is known, the server's own calls."""
+        able = profile.transports
+        if self.native == "calls" or (self.native == "unknown" and self.constrains is None):
+            return "native" if "native" in able or self.native == "calls" else able[0]
+        if self.native == "text" and "text" in able:
+            return "text"
+        return "schema" if self.constrains and "schema" in able else "text"
+
+    def describe(self) -> str:
+        """What was found, for people."""
+        told = {
+            "calls": "native tool calls work",
+            "text": "the model writes its calls as text",
+            "none": "the model called no tool",
+            "refused": "the server does not accept tools",
+            "unknown": "it is unknown whether native tool calls work",
+        }[self.native]
+        if self.tools_dropped:
+            told = "the server silently ignores the tools"
+        if self.constrains is not None:
+            told += ", schemas are enforced" if self.constrains else ", schemas are ignored"
+        if self.context_window:
+            told += f", context window {self.context_window:,} tokens"
+        return told
+
+
+class FindingsFile:
+    """Where the findings about one model at one address are kept, in the user's cache folder."""
+
+    def __init__(self, endpoint: Endpoint, folder: Path | None = None) -> None:
+        key = hashlib.sha256(f"{endpoint.root}\n{endpoint.model}".encode()).hexdigest()[:32]
+        folder = folder or platformdirs.user_cache_path("headgate") / "models"
+        self.path = folder / f"{key}.json"
+
+    def read(self) -> Findings | None:
+        """What is remembered; None if there is nothing, or nothing that can still be believed."""
+        try:
+            found = Findings.model_validate_json(self.path.read_bytes())
+        except (OSError, ValidationError):
+            return None
+        return found if 0 <= time.time() - found.at <= MAX_AGE else None
+
+    def write(self, findings: Findings) -> None:
+        """Remembers."""
+        fresh = self.path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            fresh.write_text(findings.model_dump_json())
+            fresh.replace(self.path)
+        except OSError:
+            return  # a cache that cannot be written costs only the same questions again
+
+
+# A few tiny requests that show how a model can be made to call tools. Nothing here can stop a task.
+
+
+TOOL = ToolSpec(
+    "report_ready",
+    "Report that you are ready.",
+    {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]},
+    "control",
+)
+QUESTION = Message("user", f"Call the tool {TOOL.name} with ok set to true. Answer with nothing else.")
+MAX_TOKENS = 512
+"""A model that reasons needs some of them before it calls."""
+SECONDS = 120.0
+"""For all of it: a local server may have to load the model first."""
+_GREETING = Message("user", "Say good morning.")
+_WORD = "headgate-ready"
+_SHAPE = {
+    "type": "object",
+    "properties": {"state": {"type": "string", "const": _WORD}},
+    "required": ["state"],
+    "additionalProperties": False,
+}
+
+
+@dataclass
+class Probe:
+    """Asks one model; three requests at most."""
+
+    model: Model
+    profile: Profile
+    kind: Kind
+
+    async def run(self, first: Reply | ToolsUnsupported | None = None) -> Findings:
+        """What was found out; `first` is what the question with a tool brought, if it was asked already."""
+        found = Findings(server=self.kind)
+        reply = None
+        if "native" in self.profile.transports or first is not None:
+            answer = first if first is not None else await self._offer_tool()
+            if isinstance(answer, Reply):
+                reply = answer
+                found = found.model_copy(update={"native": self._judge(reply)})
+            else:
+                found = found.model_copy(update={"native": "refused"})
+            if found.native in ("calls", "text", "unknown"):
+                return found
+        if reply is not None and reply.usage.prompt:
+            bare = await self.model.reply(Request([QUESTION], max_tokens=1))
+            dropped = bare.usage.prompt == reply.usage.prompt if bare.usage.prompt else None
+            found = found.model_copy(update={"tools_dropped": dropped})
+        if "schema" not in self.profile.transports:
+            return found.model_copy(update={"constrains": False})
+        return found.model_copy(update={"constrains": await self._constrains()})
+
+    async def _offer_tool(self) -> Reply | ToolsUnsupported:
+        try:
+            return await self.model.reply(Request([QUESTION], (TOOL,), max_tokens=MAX_TOKENS))
+        except ToolsUnsupported as error:
+            return error
+
+    def _judge(self, reply: Reply) -> Native:
+        # A call of something else is of no use, but the server's way of calling works.
+        if any(UNPARSED not in parse_arguments(call.arguments) for call in reply.message.calls):
+            return "calls"
+        if read_text(reply, (TOOL,), self.profile).calls:
+            return "text"
+        # Cut off while it was thinking: that says nothing.
+        return "unknown" if reply.finish == "length" else "none"
+
+    async def _constrains(self) -> bool:
+        """Whether a reply has a form that no model would choose by itself."""
+        extra = CONSTRAINTS[self.kind][0](_SHAPE)
+        try:
+            reply = await self.model.reply(Request([_GREETING], max_tokens=MAX_TOKENS, extra_body=extra))
+        except (RequestRejected, ToolsUnsupported):
+            return False
+        return read_object(read_text(reply, (), self.profile).content) == {"state": _WORD}
+
+
+async def examine(
+    settings: ModelSettings,
+    endpoint: Endpoint,
+    model: Model,
+    profile: Profile,
+    first: Reply | ToolsUnsupported | None = None,
+) -> Findings | None:
+    """Everything that can be found out; None where the server did not answer or took too long."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            kind, window = await identify(endpoint, settings.timeouts)
+            found = await Probe(model, profile, kind).run(first)
+            # Asked last: some servers tell only of models that are loaded.
+            window = await ask_window(endpoint, settings.timeouts, kind) or window
+    except (ModelError, TimeoutError):
+        return None  # the task will meet the same failure, and wait or report it as it should
+    return found.model_copy(update={"context_window": window, "at": time.time()})
+
+
+# What is known about a model and its server, and what may be asked of them, each thing once a task.
+
+
+class Inquiry:
+    """Knows what was found out. Creating it asks nothing; each method says what it asks."""
+
+    def __init__(
+        self, settings: ModelSettings, cache: Path | None = None, findings: Findings | None = None
+    ) -> None:
+        self.findings = findings
+        """None where nothing is known."""
+        self.is_fresh = False
+        """Whether that was found out in this task; what is remembered may not be true any more."""
+        self._settings = settings
+        self._cache = cache
+        self._spent = Usage()
+        self._asked_window = False
+
+    @property
+    def server(self) -> Kind:
+        """The kind of the server, as far as it is known."""
+        if split_model(self._settings.model)[0] == "ollama":
+            return "ollama-api"
+        return self.findings.server if self.findings else "unknown"
+
+    @property
+    def wants_window(self) -> bool:
+        """Whether the user left the context window open."""
+        return self._settings.context_window is None
+
+    def spend(self, usage: Usage) -> None:
+        """Adds the tokens of a request that brought nothing but an answer to a question."""
+        self._spent += usage
+
+    def take_spent(self) -> Usage:
+        """The tokens that were spent on questions since this was last called."""
+        spent, self._spent = self._spent, Usage()
+        return spent
+
+    def recall(self) -> Findings | None:
+        """What is remembered from earlier tasks."""
+        self.findings = self.findings or self._file().read()
+        return self.findings
+
+    async def probe(self, first: Reply | ToolsUnsupported | None = None) -> Findings | None:
+        """Asks the server and the model, three tiny requests at most, and remembers the answers.
+
+        `first` is what the question with a tool brought, if it was asked already. None where it failed.
+        """
+        endpoint = find_endpoint(self._settings)
+        async with open_wire(self._settings) as wire:
+            counted = _Counted(wire)
+            try:
+                found = await examine(self._settings, endpoint, counted, find_profile(endpoint.model), first)
+            finally:
+                self.spend(counted.usage)
+        if found is not None:
+            self._file().write(found)
+            self.findings, self.is_fresh = found, True
+        return found
+
+    async def ask_server(self) -> Findings:
+        """Asks the server about itself, with a few short GETs that may fail, and the model nothing."""
+        self._asked_window = True
+        endpoint, timeouts = find_endpoint(self._settings), self._settings.timeouts
+        kind, window = await identify(endpoint, timeouts)
+        window = await ask_window(endpoint, timeouts, kind) or window
+        known = self.findings or Findings()
+        self.findings = known.model_copy(update={"server": kind, "context_window": window})
+        return self.findings
+
+    async def find_window(self) -> int | None:
+        """The server's context window, where the user left it open; asked for once."""
+        if not self.wants_window:
+            return None
+        if not self._asked_window and not (self.findings and self.findings.context_window):
+            await self.ask_server()
+        return self.findings.context_window if self.findings else None
+
+    def _file(self) -> FindingsFile:
+        return FindingsFile(find_endpoint(self._settings), self._cache)
+
+
+class _Counted:
+    """A model whose tokens are added up."""
+
+    def __init__(self, inner: Model) -> None:
+        self.name = inner.name
+        self.usage = Usage()
+        self._inner = inner
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        reply = await self._inner.reply(request, on_delta)
+        self.usage += reply.usage
+        return reply

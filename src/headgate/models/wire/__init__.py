@@ -1,0 +1,1 @@
+"""The wire formats: HTTP, and the APIs of OpenAI, Anthropic and Ollama."""

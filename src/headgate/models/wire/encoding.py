@@ -1,0 +1,103 @@
+"""JSON to and from the wire, tool lists as bytes, and ids for calls."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from headgate.core.messages import Message, ToolSpec, clean_text
+
+UNPARSED = "_unparsed"
+"""The key under which arguments that are not a JSON object are handed back to a server."""
+
+
+def encode_json(value: object) -> bytes:
+    """Compact JSON. Lone surrogates become U+FFFD and integers may have any size."""
+    try:
+        return orjson.dumps(value, default=_plain)
+    except orjson.JSONEncodeError:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+        return clean_text(text).encode()
+
+
+def decode_json(data: str | bytes) -> Any:
+    """The value of a JSON text; ValueError where it is none. Lone surrogate escapes and NaN may pass."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(data)
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+
+
+def mend_text(text: str) -> str:
+    """Text that can be encoded: halves of a character that arrived separately are joined, strays replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """The arguments of a past call as an object: servers parse them again and fail on anything else."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = None
+    return value if isinstance(value, dict) else {UNPARSED: clean_text(text)}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+# Tool lists as bytes: each list is encoded once.
+
+
+_MOST = 64
+
+
+class EncodedTools:
+    """Remembers how tool lists look on the wire; specs are compared by identity, which is cheap."""
+
+    def __init__(self, encode: Callable[[tuple[ToolSpec, ...]], bytes]) -> None:
+        self._encode = encode
+        self._known: dict[tuple[ToolSpec, ...], bytes] = {}
+
+    def get(self, tools: tuple[ToolSpec, ...]) -> bytes:
+        """The part of a request's body that offers these tools; nothing if there are none."""
+        if not tools:
+            return b""
+        data = self._known.get(tools)
+        if data is None:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            data = self._known[tools] = self._encode(tools)
+        return data
+
+
+# Ids for tool calls: unique in a transcript whatever a server sends.
+
+
+class CallIds:
+    """Gives each call of a reply an id that is unique in the transcript, the server's own if possible."""
+
+    def __init__(self, messages: Iterable[Message], used: Collection[str] = ()) -> None:
+        self._used = {call.id for message in messages for call in message.calls}.union(used)
+        self._number = 0
+
+    def take(self, proposed: str) -> str:
+        """The proposed id, or the next free `call_N`."""
+        name = proposed
+        while not name or name in self._used:
+            self._number += 1
+            name = f"call_{self._number}"
+        self._used.add(name)
+        return name

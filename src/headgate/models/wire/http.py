@@ -1,0 +1,325 @@
+"""One HTTP client for all models: a request is one attempt, and whatever goes wrong has a name."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from io import BytesIO
+from ipaddress import ip_address
+from types import SimpleNamespace, TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass
+
+import aiohttp
+
+from headgate.core.settings import ModelSettings, Timeouts
+from headgate.errors import ConfigError, ModelRefused, ReplyInvalid
+from headgate.models.base import Endpoint, find_endpoint, is_hosted, split_model
+from headgate.models.wire.encoding import decode_json
+from headgate.models.wire.failures import (
+    CHECK_NETWORK,
+    KeyRefused,
+    ServerTrouble,
+    explain_response,
+    explain_transport,
+    read_body,
+    shorten,
+    show_address,
+)
+
+# Connections that are kept between requests, and closed by servers without a word.
+
+
+Send = Callable[[SimpleNamespace], Awaitable[aiohttp.ClientResponse]]
+"""Sends a request that is traced with this context."""
+
+
+class Connections:
+    """The connections of one client."""
+
+    received = 0
+    """Bytes that came in over all of them."""
+
+    def connector(self) -> aiohttp.TCPConnector:
+        """What opens them, as many as are needed."""
+        return aiohttp.TCPConnector(limit=0, socket_factory=self._open)
+
+    def trace(self) -> aiohttp.TraceConfig:
+        """What tells which requests went over a kept connection."""
+        config = aiohttp.TraceConfig()
+        config.on_connection_reuseconn.append(_note_reuse)
+        return config
+
+    async def send(self, send: Send) -> aiohttp.ClientResponse:
+        """The response to a request, sent once more where the server had closed the connection before."""
+        context, received = SimpleNamespace(reused=False), self.received
+        try:
+            return await send(context)
+        except (aiohttp.ServerDisconnectedError, OSError):
+            # Bytes for another request count as well: then this one fails like any other, which is safe.
+            if not context.reused or self.received != received:
+                raise
+        return await send(SimpleNamespace(reused=False))
+
+    def _open(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        opened = _CountedSocket(*address[:3])
+        opened.connections = self
+        return opened
+
+
+class _CountedSocket(socket.socket):
+    """A socket that adds up what it receives."""
+
+    connections: Connections
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        data = super().recv(size, flags)
+        self.connections.received += len(data)
+        return data
+
+    def recv_into(self, buffer: Any, size: int = 0, flags: int = 0, /) -> int:
+        count = super().recv_into(buffer, size, flags)
+        self.connections.received += count
+        return count
+
+
+async def _note_reuse(
+    session: aiohttp.ClientSession, context: SimpleNamespace, params: aiohttp.TraceConnectionReuseconnParams
+) -> None:
+    context.trace_request_ctx.reused = True
+
+
+MAX_REPLY_BYTES = 64 << 20
+_MAX_ERROR_BYTES = 64 << 10
+_DRAIN_SECONDS = 0.2
+_GET_SECONDS = 30.0
+
+
+class HttpClient:
+    """Posts to one endpoint. An async context manager: leaving it closes every connection."""
+
+    def __init__(self, endpoint: Endpoint, timeouts: Timeouts) -> None:
+        self.endpoint = endpoint
+        self._timeouts = timeouts
+        self._proxy = find_proxy(endpoint.root)
+        self._connections = Connections()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> "HttpClient":
+        self._session = aiohttp.ClientSession(
+            connector=self._connections.connector(),
+            trace_configs=[self._connections.trace()],
+            # Cookies are nothing that a model server needs; the environment is read by find_proxy.
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(
+                total=None, connect=self._timeouts.connect, sock_connect=self._timeouts.connect
+            ),
+            headers={
+                "User-Agent": "headgate",
+                "Content-Type": "application/json",
+                # A compressed stream is held back until a block is full.
+                "Accept-Encoding": "identity",
+                **self.endpoint.headers,
+            },
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    @asynccontextmanager
+    async def post(self, path: str, body: bytes) -> AsyncIterator["Answer"]:
+        """Sends the body and yields the answer, whose status is 200. Leaving early drops the connection."""
+        async with self._request("POST", path, body, self._timeouts.first_token) as answer:
+            yield answer
+
+    async def get_json(self, path: str) -> Any:
+        """The decoded body of a plain GET."""
+        wait = min(_GET_SECONDS, self._timeouts.first_token)
+        async with self._request("GET", path, None, wait) as answer:
+            return answer.decode(await answer.body())
+
+    @asynccontextmanager
+    async def _request(
+        self, method: str, path: str, body: bytes | None, wait: float
+    ) -> AsyncIterator["Answer"]:
+        session = self._session
+        if session is None:
+            raise RuntimeError("HttpClient is used outside its context")
+
+        async def send(context: SimpleNamespace) -> aiohttp.ClientResponse:
+            return await session.request(
+                method,
+                self.endpoint.root + path,
+                data=None if body is None else BytesIO(body),
+                proxy=self._proxy,
+                # A redirected POST would carry the key to a host that nobody configured.
+                allow_redirects=False,
+                trace_request_ctx=context,
+            )
+
+        deadline = asyncio.get_running_loop().time() + wait
+        try:
+            async with asyncio.timeout_at(deadline):
+                response = await self._connections.send(send)
+        except aiohttp.ServerTimeoutError as error:
+            told = f"{show_address(self.endpoint)} did not accept a connection in"
+            helps = CHECK_NETWORK if is_hosted(self.endpoint) else "start it, or correct base_url"
+            raise ServerTrouble(f"{told} {self._timeouts.connect:g} s: {helps}.", "unreachable") from error
+        except TimeoutError as error:
+            told = f"{show_address(self.endpoint)} sent no answer in {wait:g} s."
+            raise ServerTrouble(told, "silent") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise explain_transport(self.endpoint, error) from error
+        answer = Answer(self, response, deadline, self._timeouts)
+        try:
+            if response.status != 200:
+                refusal = await answer.error_body()
+                raise explain_response(self.endpoint, response.status, response.headers, refusal)
+            yield answer
+            await answer.drain()
+        finally:
+            response.close()
+
+
+class Answer:
+    """A response whose body is still arriving."""
+
+    started = False
+    """Set it once the first token is seen: the limit is `first_token` before that and `idle` after it."""
+
+    def __init__(
+        self, client: HttpClient, response: aiohttp.ClientResponse, deadline: float, timeouts: Timeouts
+    ) -> None:
+        self.endpoint = client.endpoint
+        self.content_type = response.headers.get("Content-Type", "")
+        self._response = response
+        self._deadline = deadline
+        self._timeouts = timeouts
+        self._size = 0
+
+    async def chunk(self) -> bytes:
+        """The next bytes, in the pieces in which they arrive; empty at the end."""
+        limit = asyncio.get_running_loop().time() + self._timeouts.idle if self.started else self._deadline
+        name = show_address(self.endpoint)
+        try:
+            async with asyncio.timeout_at(limit):
+                data = await self._response.content.readany()
+        except TimeoutError as error:
+            if self.started:
+                limit = self._timeouts.idle
+                raise ServerTrouble(
+                    f"{name} sent nothing for {limit:g} s in the middle of a reply.", "silent"
+                ) from error
+            told = f"{name} sent no token in {self._timeouts.first_token:g} s."
+            raise ServerTrouble(told, "silent") from error
+        except (aiohttp.ClientError, OSError) as error:
+            told = f"{name} closed the connection in the middle of a reply."
+            raise ServerTrouble(told, "cut") from error
+        self._size += len(data)
+        if self._size > MAX_REPLY_BYTES:
+            raise ReplyInvalid(f"The reply is longer than {MAX_REPLY_BYTES >> 20} MiB and was cut off.")
+        return data
+
+    async def body(self, start: bytes = b"") -> bytes:
+        """All of the body, after what was read already."""
+        parts = [start]
+        while data := await self.chunk():
+            parts.append(data)
+        return b"".join(parts)
+
+    async def error_body(self) -> bytes:
+        """The beginning of a refusal's body; what is lost of it is no second error."""
+        data = b""
+        try:
+            async with asyncio.timeout(self._timeouts.idle):
+                while len(data) < _MAX_ERROR_BYTES and (part := await self._response.content.readany()):
+                    data += part
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return data
+        return data
+
+    def decode(self, body: bytes) -> Any:
+        """The JSON value of a body; ModelRefused where this is not the API that was expected."""
+        try:
+            return decode_json(body)
+        except ValueError as error:
+            said = shorten(self.endpoint, read_body(body[:_MAX_ERROR_BYTES]).message) or "it sent nothing"
+            raise ModelRefused(
+                f"{show_address(self.endpoint)} does not answer like a model API. Check base_url; "
+                f"its answer: {said}"
+            ) from error
+
+    async def drain(self) -> None:
+        """Waits a moment for the end of the body, so that the connection can serve the next request."""
+        content = self._response.content
+        try:
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                while not content.at_eof():
+                    await content.readany()
+        except (TimeoutError, aiohttp.ClientError, OSError):
+            return  # the reply is complete; the connection is closed in place of being kept
+
+
+def find_proxy(url: str) -> str | None:
+    """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name for an address; this machine has none."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if is_loopback(host) or proxy_bypass(host):
+        return None
+    proxy = getproxies_environment().get(parts.scheme)
+    if not proxy:
+        return None
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    if urlsplit(proxy).scheme not in ("http", "https"):
+        raise ConfigError(f"{parts.scheme.upper()}_PROXY must name an http:// or https:// proxy.")
+    return proxy
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is this machine."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
+
+
+def is_private(host: str) -> bool:
+    """Whether a host is this machine, or one of a private network by its address."""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return is_loopback(host)
+
+
+async def list_models(settings: ModelSettings) -> list[str] | None:
+    """The names of the models that the server offers, or None where it does not tell.
+
+    Raises ModelUnavailable or ModelRefused (the key) like a request for a reply.
+    """
+    if split_model(settings.model)[0] == "script":
+        return None
+    endpoint = find_endpoint(settings)
+    path, key, field = ("/models", "data", "id")
+    if endpoint.provider == "ollama":
+        path, key, field = ("/api/tags", "models", "name")
+    async with HttpClient(endpoint, settings.timeouts) as client:
+        try:
+            body = await client.get_json(path)
+        except KeyRefused:
+            raise
+        except ModelRefused:
+            return None  # no such list here, which says nothing about whether the server answers requests
+    entries = body.get(key) if isinstance(body, dict) else None
+    if not isinstance(entries, list):
+        return None
+    named = [
+        entry[field] for entry in entries if isinstance(entry, dict) and isinstance(entry.get(field), str)
+    ]
+    return named if named or not entries else None  # a list without one name is in some other form

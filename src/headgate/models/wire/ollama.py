@@ -1,0 +1,225 @@
+"""Models behind Ollama's own API, which lets a request set its context window."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from headgate.core.messages import (
+    Delta,
+    Enough,
+    Message,
+    OnDelta,
+    Reply,
+    Request,
+    Timing,
+    ToolCall,
+    Usage,
+    clean_text,
+)
+from headgate.core.settings import ModelSettings
+from headgate.errors import ConfigError
+from headgate.models.base import DEFAULT_NUM_CTX
+from headgate.models.wire.encoding import CallIds, EncodedTools, encode_json, mend_text, parse_arguments
+from headgate.models.wire.endless import EndlessWatch
+from headgate.models.wire.exchange import exchange
+from headgate.models.wire.failures import RequestRejected
+from headgate.models.wire.http import HttpClient
+from headgate.models.wire.openai import encode_head, encode_tools, safe_name
+
+# The reply of Ollama's own API, put together from its lines.
+
+
+_NANOSECONDS = 1e9
+
+
+class OllamaAssembly:
+    """Takes the lines of a stream, or one whole body, and makes the reply."""
+
+    def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
+        self.started = False
+        self.ended = False
+        self.done = False
+        self._on_delta = on_delta
+        self._enough = enough
+        self._watch = EndlessWatch()
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._calls: list[tuple[str, str, str]] = []
+        self._last: Mapping[str, Any] = {}
+
+    def add(self, chunk: Mapping[str, Any]) -> None:
+        """Takes one line of a stream."""
+        message = chunk.get("message")
+        if isinstance(message, Mapping):
+            self._take_message(message)
+        if chunk.get("done") is True:
+            self._last = chunk
+            self.ended = self.done = True
+
+    def load(self, body: Mapping[str, Any]) -> None:
+        """Takes a whole reply; ValueError where the body is none."""
+        if not isinstance(body.get("message"), Mapping):
+            raise ValueError("the answer has no message")
+        self.add(body)
+        self.ended = self.done = True
+
+    def reply(self, ids: CallIds) -> Reply:
+        """The finished reply."""
+        calls = tuple(ToolCall(ids.take(id), name, arguments) for id, name, arguments in self._calls)
+        message = Message(
+            "assistant",
+            mend_text("".join(self._text)),
+            calls,
+            reasoning=mend_text("".join(self._thinking)),
+        )
+        last = self._last
+        usage = Usage(
+            _count(last.get("prompt_eval_count")),
+            _count(last.get("eval_count")),
+            _count(last.get("prompt_eval_cached_count")),
+        )
+        timing = Timing(
+            _seconds(last.get("load_duration")),
+            _seconds(last.get("prompt_eval_duration")),
+            _seconds(last.get("eval_duration")),
+        )
+        if last.get("done_reason") == "length":
+            return Reply(message, usage, "length", timing=timing)
+        return Reply(message, usage, "calls" if calls else "stop", timing=timing)
+
+    def _take_message(self, message: Mapping[str, Any]) -> None:
+        thinking, text = message.get("thinking"), message.get("content")
+        if isinstance(thinking, str) and thinking:
+            self._thinking.append(thinking)
+            self._show(reasoning=thinking)
+        if isinstance(text, str) and text:
+            self._text.append(text)
+            if self._enough and not self._calls and self._enough(text):
+                self.ended = self.done = True
+            self._show(text=text)
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, Mapping):
+                self._take_call(call)
+
+    def _take_call(self, call: Mapping[str, Any]) -> None:
+        """A call comes whole: its arguments are an object, and often it has no id."""
+        function = call.get("function")
+        if not isinstance(function, Mapping):
+            return
+        name, id, arguments = function.get("name"), call.get("id"), function.get("arguments")
+        if not isinstance(arguments, str):
+            arguments = encode_json({} if arguments is None else arguments).decode()
+        arguments = mend_text(arguments).strip() or "{}"
+        self._calls.append((id if isinstance(id, str) else "", str(name or ""), arguments))
+        self._show(arguments=arguments)
+
+    def _show(self, *, text: str = "", reasoning: str = "", arguments: str = "") -> None:
+        self.started = True
+        if not self.done:
+            self._watch.see(text, reasoning, arguments)
+        if self._on_delta:
+            self._on_delta(Delta(clean_text(text), clean_text(reasoning), clean_text(arguments)))
+
+
+def _count(value: object) -> int:
+    return max(0, value) if isinstance(value, int) else 0
+
+
+def _seconds(value: object) -> float:
+    return _count(value) / _NANOSECONDS
+
+
+WIRE = "ollama"
+DEFAULT_KEEP_ALIVE = "15m"
+"""Longer than Ollama's own five minutes: a model that is unloaded while tests run has to read all again."""
+_ABOUT_THINKING = re.compile(r"\bthink", re.IGNORECASE)
+
+
+class OllamaModel:
+    """Asks `{base_url}/api/chat`, streaming."""
+
+    def __init__(self, settings: ModelSettings, client: HttpClient) -> None:
+        self.name = settings.model
+        self._settings = settings
+        self._client = client
+        self._think = settings.think
+        self._tools = EncodedTools(encode_tools)
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        """One reply. A model that cannot think is asked again, once, without that."""
+        while True:
+            assembly = OllamaAssembly(on_delta, request.enough)
+            try:
+                await exchange(self._client, "/api/chat", self._encode(request), assembly)
+                return assembly.reply(CallIds(request.messages))
+            except RequestRejected as rejected:
+                if self._think is None or not _ABOUT_THINKING.search(rejected.detail):
+                    raise
+                self._think = None
+
+    def _encode(self, request: Request) -> bytes:
+        """The body: settings, then the messages, then the tools, so that each turn only adds bytes."""
+        parts = [self._encode_head(request)]
+        names: dict[str, str] = {}
+        separator = b""
+        for message in request.messages:
+            names.update((call.id, call.name) for call in message.calls)
+            data = message.wire.get(WIRE)
+            if data is None:
+                data = message.wire[WIRE] = _encode_message(message, names.get(message.call_id, ""))
+            parts += (separator, data)
+            separator = b","
+        parts += (b"]", self._tools.get(request.tools), b"}")
+        return b"".join(parts)
+
+    def _encode_head(self, request: Request) -> bytes:
+        settings = self._settings
+        extra = {**settings.extra_body, **request.extra_body}
+        more = extra.pop("options", {})
+        if not isinstance(more, Mapping):
+            raise ConfigError("The setting extra_body must have a mapping under options.")
+        keep_alive = settings.keep_alive
+        optional: dict[str, Any] = {"think": self._think, "format": request.form}
+        head = {
+            "model": self._client.endpoint.model,
+            "stream": True,
+            "keep_alive": DEFAULT_KEEP_ALIVE if keep_alive is None else keep_alive,
+            # What does not fit is to be an error, which we can do something about, not to be dropped.
+            "truncate": False,
+            "shift": False,
+            **{name: value for name, value in optional.items() if value is not None},
+            "options": {**self._options(request), **more},
+        }
+        return encode_head(head, extra)
+
+    def _options(self, request: Request) -> dict[str, Any]:
+        settings = self._settings
+        optional = {
+            "temperature": settings.temperature if request.temperature is None else request.temperature,
+            "top_p": settings.top_p,
+            "num_predict": request.max_tokens or settings.max_tokens,
+            "seed": settings.seed,
+            "stop": list(request.stop) or None,
+        }
+        window = settings.num_ctx or settings.context_window or DEFAULT_NUM_CTX
+        given = {name: value for name, value in optional.items() if value is not None}
+        return {"num_ctx": window, **given}
+
+
+def _encode_message(message: Message, tool: str) -> bytes:
+    """A message as this wire format has it; `tool` is the name of the tool whose result it is."""
+    fields: dict[str, Any] = {"role": message.role, "content": clean_text(message.content)}
+    if message.role == "tool":
+        fields |= {"tool_name": safe_name(tool), "tool_call_id": message.call_id}
+    if message.role == "assistant" and message.reasoning:
+        fields["thinking"] = clean_text(message.reasoning)
+    if message.calls:
+        fields["tool_calls"] = [
+            {
+                "id": call.id,
+                "function": {"name": safe_name(call.name), "arguments": parse_arguments(call.arguments)},
+            }
+            for call in message.calls
+        ]
+    return encode_json(fields)

@@ -1,0 +1,260 @@
+"""Ending processes: found in /proc, asked to end, then killed; and what a killed one left running."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headgate.core.settings import OWN_FOLDER
+
+_GRACE_SECONDS = 1.0
+_KILL_ROUNDS = 1000
+_PAUSE = 0.01
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A process. Its number together with its start is never given to another one."""
+
+    pid: int
+    started: int
+    """In ticks since the machine was started."""
+    parent: int = field(compare=False)
+    group: int = field(compare=False)
+    session: int = field(compare=False)
+
+
+def can_look() -> bool:
+    """Whether this system tells about its processes."""
+    return (_PROC / "self" / "stat").exists()
+
+
+def look_at(pid: int) -> Found | None:
+    """A process that runs; None if there is none such, or only what is left of one."""
+    try:
+        # The name in parentheses may hold anything, so the fields are counted from its end.
+        fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+        if fields[0] in (b"Z", b"X"):
+            return None
+        parent, group, session = map(int, fields[1:4])
+        return Found(pid, int(fields[19]), parent, group, session)
+    except (OSError, ValueError, IndexError):
+        return None  # gone by now, or not ours to look at
+
+
+def look_around() -> Iterator[Found]:
+    """Every process that runs."""
+    with os.scandir(_PROC) as scan:
+        for entry in scan:
+            if entry.name.isdigit() and (found := look_at(int(entry.name))):
+                yield found
+
+
+def environment_of(pid: int) -> bytes:
+    """The variables that a process was started with, each ended by a NUL; nothing where they are hidden."""
+    try:
+        return (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return b""  # gone by now, or another user's
+
+
+def send(found: Found, number: signal.Signals) -> None:
+    """Signals a process; its number is held fast first, so no other can be hit."""
+    try:
+        held = os.pidfd_open(found.pid)
+    except (AttributeError, OSError):
+        return  # gone; where the kernel has no such call the signal to the group has to do
+    try:
+        if look_at(found.pid) == found:
+            signal.pidfd_send_signal(held, number)
+    except OSError:
+        return  # gone between the two
+    finally:
+        os.close(held)
+
+
+def end_all(
+    look: Callable[[], set[Found]],
+    signal_them: Callable[[set[Found], signal.Signals], None],
+    *,
+    grace: float = _GRACE_SECONDS,
+) -> set[Found]:
+    """Ends whatever `look` finds until it finds nothing; returns all that were met.
+
+    Blocks until they are gone, for about `grace` seconds where they do not listen; without any, they are
+    killed at once. A process that the kernel does not let go of is given up after a while.
+    """
+    met = alive = look()
+    if alive and grace:
+        deadline = time.monotonic() + grace
+        signal_them(alive, signal.SIGTERM)
+        while (alive := look()) and time.monotonic() < deadline:
+            time.sleep(_PAUSE)
+    for _ in range(_KILL_ROUNDS):  # each round also meets what was forked during the last one
+        if not alive:
+            break
+        signal_them(alive, signal.SIGKILL)
+        time.sleep(_PAUSE)
+        alive = look()
+        met = met | alive
+    return met
+
+
+def end_processes(process: "subprocess.Popen[bytes]", marker: str) -> None:
+    """Terminates, and shortly after kills, a command's group and all that carry its marker; then reaps it.
+
+    The command itself must not have been reaped yet on Linux: as long as it is not, no other group can have
+    its number. Blocks until they are gone, for about a second where they do not listen.
+    """
+
+    def signal_them(alive: set[Found], number: signal.Signals) -> None:
+        # Gone by now, or another user's: either way the next look decides.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        for found in alive:
+            if found.group != process.pid:
+                send(found, number)
+
+    end_all(lambda: _alive(process, marker.encode()), signal_them)
+    # A process that the kernel does not let go of (a dead network disk) must not hold the runtime as well.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=5)
+
+
+def _alive(process: "subprocess.Popen[bytes]", marker: bytes) -> set[Found]:
+    """Processes of the group or with the marker that still run."""
+    if not can_look():
+        return _alive_by_group(process)
+    return {
+        found for found in look_around() if found.group == process.pid or marker in environment_of(found.pid)
+    }
+
+
+def _alive_by_group(process: "subprocess.Popen[bytes]") -> set[Found]:
+    process.poll()
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return set()
+    except PermissionError:
+        # macOS says this of a group in which only zombies are left.
+        return set()
+    return {Found(process.pid, 0, parent=os.getpid(), group=process.pid, session=process.pid)}
+
+
+# What a process that was killed leaves running in its repository.
+
+
+_PREFIX = "_HEADGATE_COMMAND_"
+
+
+def new_mark(directory: Path) -> tuple[str, str]:
+    """The variable that marks a command, and all that it starts: a name of its own, and whose it is.
+
+    The name is what is unique, so commands inside commands carry the marks of all of them.
+    """
+    return _PREFIX + uuid.uuid4().hex, f"{_owner(os.getpid())} {os.path.realpath(directory)}"
+
+
+def kill_leftovers(repo: Path) -> int:
+    """Ends what processes that are gone left running in a repository; returns how many processes that were.
+
+    Only for who holds the repository's lock. Not hit are commands whose starter lives, those of another
+    repository, be it one inside this, and the command, if any, that this process is itself a part of. Blocks
+    for about a second where they do not listen. Does nothing on systems that have no /proc.
+    """
+    root = Path(os.path.realpath(repo))
+    inside = {name for name in os.environ if name.startswith(_PREFIX)}
+
+    def is_leftover(name: str, owner: str, place: Path) -> bool:
+        return name not in inside and _is_of(root, place) and _is_gone(owner)
+
+    return len(_end_marked(is_leftover))
+
+
+def kill_own_commands() -> int:
+    """Kills, without asking first, every command that this process runs with all that they started."""
+    own = _owner(os.getpid())
+    return len(_end_marked(lambda name, owner, place: owner == own, grace=0))
+
+
+def _end_marked(is_meant: Callable[[str, str, Path], bool], **options: float) -> set[Found]:
+    """Ends the processes with a mark that is meant, and what shares a session with one of them.
+
+    Each command has a session of its own, so what drops its variables is still known by that.
+    """
+    if not can_look():
+        return set()
+    spared = set(_ancestry())
+    own_session = os.getsid(0)
+
+    def look() -> set[Found]:
+        there = set(look_around()) - spared
+        marked = {found for found in there if any(is_meant(*mark) for mark in _marks(found.pid))}
+        sessions = {found.session for found in marked} - {own_session}
+        return marked | {found for found in there if found.session in sessions}
+
+    def signal_them(alive: set[Found], number: signal.Signals) -> None:
+        for found in alive:
+            send(found, number)
+
+    return end_all(look, signal_them, **options)
+
+
+def _marks(pid: int) -> Iterator[tuple[str, str, Path]]:
+    """The marks that a process carries: each one's name, who made it, and where the command ran."""
+    for variable in environment_of(pid).split(b"\0"):
+        if variable.startswith(_PREFIX.encode()):
+            name, _, value = os.fsdecode(variable).partition("=")
+            owner, _, place = value.partition(" ")
+            if place:
+                yield name, owner, Path(place)
+
+
+def _owner(pid: int) -> str:
+    """A process, so that no other is ever taken for it: where its number counts, the number, the start."""
+    found = look_at(pid)
+    return f"{_namespace()}.{pid}.{found.started}" if found else f"{_namespace()}.{pid}.0"
+
+
+def _namespace() -> int:
+    try:
+        return Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return 0  # no such thing here
+
+
+def _is_gone(owner: str) -> bool:
+    """Whether the process is known not to run any more. Of one in another container nothing is known."""
+    try:
+        namespace, pid, started = map(int, owner.split("."))
+    except ValueError:
+        return False
+    if namespace != _namespace():
+        return False
+    found = look_at(pid)
+    return found is None or found.started != started
+
+
+def _is_of(root: Path, place: Path) -> bool:
+    """Whether a command that ran in this place was of this repository, and not of one that lies inside it."""
+    for folder in (place, *place.parents):
+        if folder == root:
+            return True
+        if (folder / OWN_FOLDER).is_dir():
+            return False
+    return False
+
+
+def _ancestry() -> Iterator[Found]:
+    """This process, the one that started it, and so on."""
+    found = look_at(os.getpid())
+    while found:
+        yield found
+        found = look_at(found.parent)

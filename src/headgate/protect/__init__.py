@@ -1,0 +1,1 @@
+"""What may not be touched: guards for tools, and files that are restored after a command."""

@@ -1,0 +1,398 @@
+"""Files that no command may change: looked at before it runs, put back after it.
+
+A guard can judge a path that a tool names; what a shell command writes can only be seen afterwards. So the
+protected paths are recorded before a command, with their content, and whatever it did to them is undone:
+they have the bytes, modes and link targets of before, and nothing new lies among them. What changes between
+two commands was not done by one: the next `begin` takes it as it is, only a check before that undoes it.
+"""
+
+import asyncio
+import os
+import stat
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from threading import Lock
+from typing import Literal, Protocol
+
+from headgate.core.text import show_path
+from headgate.process.uninterrupted import uninterrupted
+from headgate.protect.records import (
+    DEFAULT_LIMITS,
+    Limits,
+    Record,
+    Scanner,
+    Store,
+    digest_of,
+    kind_of,
+    stamp_of,
+)
+from headgate.protect.restore import Restorer
+from headgate.workspace.paths import Tree
+
+Change = Literal["changed", "deleted", "created"]
+
+CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+"""What running code leaves behind. It is cleared like all else, since it can change what code does, but the
+model did not mean to make it and need not hear of it."""
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_READ_TRIES = 3
+_MAX_ACCEPTED = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """One protected path that had been changed."""
+
+    path: str
+    """As it is shown."""
+    change: Change
+    reason: str
+    """Why it is protected: `it is out of bounds for this task`."""
+    problem: str = ""
+    """Why it could not be put back; empty if it was."""
+
+    def sentence(self) -> str:
+        """What happened, for the model."""
+        done = "Removed" if self.change == "created" else "Restored"
+        why = f"{self.reason}; the command had {self.change} it"
+        if self.problem:
+            return f"Could not be {done.lower()}: {self.path} ({why}, and {self.problem})."
+        return f"{done}: {self.path} ({why})."
+
+
+class Protected(Protocol):
+    """What the shell tool, and whoever is about to verify, asks. The calls block."""
+
+    def begin(self) -> tuple[Restored, ...]:
+        """Takes note of everything as it is, since a command is about to run.
+
+        If a command was running when an earlier process died, what it changed is undone first, and told.
+        """
+        ...
+
+    def check_and_restore(self) -> tuple[Restored, ...]:
+        """Undoes what has changed since the last `begin`. Nothing happens where none has been."""
+        ...
+
+    def forget(self) -> None:
+        """Removes what was kept, when the task has ended. What was moved aside stays."""
+        ...
+
+
+class ProtectedFiles:
+    """The paths of one tree for which `covers` says yes.
+
+    `enters` says of a directory whether anything below it can be covered: what it refuses is never walked.
+    Both see paths relative to `root`, with `/`, and must not change their minds. `folder` is where contents
+    are kept. `accepts` is asked whether new content of a covered file may stay: its path, what it was (None
+    if it was not there) and what it is.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        covers: Callable[[str], bool],
+        *,
+        folder: Path,
+        enters: Callable[[str], bool] = lambda directory: True,
+        reason: str = "it is protected",
+        label: str = "",
+        accepts: Callable[[str, bytes | None, bytes], bool] = lambda path, before, after: False,
+        limits: Limits = DEFAULT_LIMITS,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._tree = Tree(root)
+        self._scanner = Scanner(self._tree.root, covers, enters, now)
+        self._store = Store(folder, limits)
+        self._restorer = Restorer(self._tree, self._store, folder / "aside")
+        self._reason = reason
+        self._label = label
+        self._accepts = accepts
+        self._records: dict[str, Record] | None = None
+        self._begun = False
+        self._running = False
+        self._lock = Lock()
+
+    def begin(self) -> tuple[Restored, ...]:
+        """See Protected."""
+        with self._lock:
+            records = self._recall()
+            restored = self._restore(records) if self._running else ()
+            self._take_note(records)
+            self._begun = self._running = True
+            return restored
+
+    def check_and_restore(self) -> tuple[Restored, ...]:
+        """See Protected."""
+        with self._lock:
+            records = self._recall()
+            if not self._begun:
+                return ()
+            restored = self._restore(records)
+            self._store.note({}, running=False)
+            self._running = False
+            return restored
+
+    def forget(self) -> None:
+        """See Protected."""
+        with self._lock:
+            self._records, self._begun, self._running = {}, False, False
+            self._store.forget()
+            for folder in (self._store.folder, self._store.folder.parent):
+                if folder.is_dir() and not any(folder.iterdir()):
+                    folder.rmdir()
+
+    def _recall(self) -> dict[str, Record]:
+        """What is known: from memory, or else from the process before this one."""
+        if self._records is None:
+            self._records, self._running = self._store.load()
+            self._begun = self._running
+        return self._records
+
+    def _take_note(self, records: dict[str, Record]) -> None:
+        now = self._scanner.scan()
+        changes: dict[str, Record | None] = {path: None for path in records if path not in now}
+        for path, status in now.items():
+            known = records.get(path)
+            if known is None or not known.settled or known.stamp != stamp_of(status):
+                record = self._record(path, status)
+                if record != known:
+                    changes[path] = record
+        self._apply(records, changes)
+        self._store.note(changes, running=True)
+
+    def _restore(self, records: dict[str, Record]) -> tuple[Restored, ...]:
+        done: dict[str, Restored] = {}
+        # From the top, so that what lies below can be looked at.
+        for path in sorted(path for path, record in records.items() if record.kind == "directory"):
+            status = _look(self._scanner.full(path))
+            if status is None or not _same_mode(records[path], status):
+                self._put(path, records[path], status, done)
+        now = self._scanner.scan(unlock=lambda path: path not in records)
+        # From the bottom, so that new directories are empty when it is their turn.
+        for path in sorted((path for path in now if path not in records), reverse=True):
+            kind = kind_of(now[path])
+            if kind == "file" and self._may_stay(path, None):
+                continue
+            if kind != "directory" or self._scanner.covers_directory(path):
+                self._attempt(path, "created", partial(self._restorer.remove, path), done)
+        accepted: list[str] = []
+        for path, record in records.items():
+            status = now.get(path)
+            settled = status is not None and record.settled and record.stamp == stamp_of(status)
+            if record.kind != "directory" and not settled:
+                accepted += self._check(path, record, status, done)
+        changes = self._new_stamps(records, done)
+        self._apply(records, changes)
+        if accepted:
+            self._accept(records, {path: self._record(path, now[path]) for path in accepted})
+        folders = {path for path in done if _is_directory(records.get(path), now.get(path))}
+        return tuple(done[path] for path in _worth_telling(done, folders))
+
+    def _accept(self, records: dict[str, Record], changes: dict[str, Record | None]) -> None:
+        self._apply(records, changes)
+        self._store.note(changes, running=self._running)
+
+    def _check(
+        self, path: str, record: Record, status: os.stat_result | None, done: dict[str, Restored]
+    ) -> list[str]:
+        """Puts a path back that has changed; returns it if the change may stay."""
+        if status is None or not self._same_content(path, record, status):
+            if status is not None and self._is_accepted(path, record, status):
+                return [path]
+            self._put(path, record, status, done)
+        elif not _same_mode(record, status):
+            self._attempt(path, "changed", lambda: self._restorer.set_mode(path, record), done)
+        return []
+
+    def _is_accepted(self, path: str, record: Record, status: os.stat_result) -> bool:
+        """Whether a file that differs from its record may stay as it is."""
+        if record.kind != "file" or kind_of(status) != "file" or not _same_mode(record, status):
+            return False
+        before = BytesIO()
+        return self._store.copy(record.content, before) and self._may_stay(path, before.getvalue())
+
+    def _may_stay(self, path: str, before: bytes | None) -> bool:
+        try:
+            with os.fdopen(os.open(self._scanner.full(path), _READ), "rb") as file:
+                return self._accepts(path, before, file.read(_MAX_ACCEPTED))
+        except OSError:
+            return False  # gone, or made unreadable: nothing can be said for it
+
+    def _put(
+        self, path: str, record: Record, status: os.stat_result | None, done: dict[str, Restored]
+    ) -> None:
+        change: Change = "deleted" if status is None else "changed"
+        self._attempt(path, change, lambda: self._restorer.put(path, record), done)
+
+    def _attempt(
+        self, path: str, change: Change, action: Callable[[], bool], done: dict[str, Restored]
+    ) -> None:
+        problem = ""
+        try:
+            if not action():
+                if change == "created":
+                    return
+                problem = "no copy of its content was kept"
+        except OSError as error:
+            problem = (error.strerror or str(error)).lower()
+        done[path] = Restored(show_path(self._label + path), change, self._reason, problem)
+
+    def _new_stamps(self, records: dict[str, Record], done: dict[str, Restored]) -> dict[str, Record | None]:
+        """What to remember now. What could not be put back is remembered as it is: it is told only once."""
+        changes: dict[str, Record | None] = {}
+        for path, record in records.items():
+            if path not in done and record.settled:
+                continue
+            status = _look(self._scanner.full(path))
+            if path in done and done[path].problem:
+                changes[path] = None if status is None else self._record(path, status)
+            elif status is not None:
+                changes[path] = record._replace(
+                    stamp=stamp_of(status), settled=self._scanner.is_settled(status)
+                )
+        return changes
+
+    def _apply(self, records: dict[str, Record], changes: dict[str, Record | None]) -> None:
+        for path, record in changes.items():
+            if record is None:
+                records.pop(path, None)
+            else:
+                records[path] = record
+
+    def _record(self, path: str, status: os.stat_result) -> Record | None:
+        """The path as it is, its content kept; None if it has gone."""
+        content = ""
+        try:
+            if kind_of(status) == "file":
+                content, status = self._keep(path, status)
+            elif kind_of(status) == "link":
+                content = self._target(path)
+        except FileNotFoundError:
+            return None
+        return Record(
+            kind=kind_of(status),
+            mode=stat.S_IMODE(status.st_mode),
+            owner=(status.st_uid, status.st_gid),
+            modified=status.st_mtime_ns,
+            content=content,
+            stamp=stamp_of(status),
+            settled=self._scanner.is_settled(status),
+        )
+
+    def _keep(self, path: str, status: os.stat_result) -> tuple[str, os.stat_result]:
+        """A file's content and the status that goes with it: somebody may be writing it just now."""
+        content = ""
+        for _ in range(_READ_TRIES):
+            try:
+                descriptor = os.open(self._scanner.full(path), _READ)
+            except PermissionError:
+                return "", status  # what we may not read cannot be kept
+            with os.fdopen(descriptor, "rb") as file:
+                status = os.fstat(file.fileno())
+                content = self._store.keep(file, status.st_size)
+                if stamp_of(os.fstat(file.fileno())) == stamp_of(status):
+                    break
+        return content, status
+
+    def _target(self, path: str) -> str:
+        parent, _, name = path.rpartition("/")
+        directory = self._tree.open_directory(parent)
+        try:
+            return os.readlink(name, dir_fd=directory)
+        finally:
+            os.close(directory)
+
+    def _same_content(self, path: str, record: Record, status: os.stat_result) -> bool:
+        if record.kind != kind_of(status):
+            return False
+        if record.kind == "link":
+            return self._target(path) == record.content
+        if record.kind == "other":
+            return record.stamp[:2] == stamp_of(status)[:2]
+        device, inode, _, size, modified, _ = record.stamp
+        if not record.content:  # never read, so what can be seen from outside has to do
+            return (device, inode, size, modified) == (
+                status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns,
+            )  # fmt: skip
+        if status.st_size != size:
+            return False
+        try:
+            with os.fdopen(os.open(self._scanner.full(path), _READ), "rb") as file:
+                return digest_of(file) == record.content
+        except OSError:
+            return False  # made unreadable: it is written anew
+
+
+class Protection:
+    """Several protections as one."""
+
+    def __init__(self, parts: Sequence[Protected]) -> None:
+        self._parts = tuple(parts)
+
+    def begin(self) -> tuple[Restored, ...]:
+        """See Protected."""
+        return tuple(restored for part in self._parts for restored in part.begin())
+
+    def check_and_restore(self) -> tuple[Restored, ...]:
+        """See Protected."""
+        return tuple(restored for part in self._parts for restored in part.check_and_restore())
+
+    def forget(self) -> None:
+        """See Protected."""
+        for part in self._parts:
+            part.forget()
+
+
+def _look(full: str) -> os.stat_result | None:
+    try:
+        return os.lstat(full)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _same_mode(record: Record, status: os.stat_result) -> bool:
+    if record.kind == "link":
+        return True
+    same_kind = record.kind == kind_of(status)
+    return same_kind and (record.mode, record.owner) == (
+        stat.S_IMODE(status.st_mode),
+        (status.st_uid, status.st_gid),
+    )
+
+
+def _is_directory(record: Record | None, status: os.stat_result | None) -> bool:
+    if record is not None:
+        return record.kind == "directory"
+    return status is not None and kind_of(status) == "directory"
+
+
+def _worth_telling(paths: Iterable[str], folders: set[str]) -> list[str]:
+    """Neither caches, nor a directory beside what is told of its content."""
+    told = sorted(path for path in paths if CACHES.isdisjoint(path.split("/")))
+    above = set()
+    for path in told:
+        while path := path.rpartition("/")[0]:
+            above.add(path)
+    return [path for path in told if path not in folders or path not in above]
+
+
+# Keeping files from whatever runs for a while.
+
+
+@asynccontextmanager
+async def protected_while(protected: Protected | None, restored: list[Restored]) -> AsyncIterator[None]:
+    """Whatever is done to protected files in here is undone, however it ends; `restored` receives what."""
+    if protected is None:
+        yield
+        return
+    try:
+        restored += await uninterrupted(asyncio.to_thread(protected.begin))
+        yield
+    finally:
+        restored += await uninterrupted(asyncio.to_thread(protected.check_and_restore))

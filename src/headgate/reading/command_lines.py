@@ -1,0 +1,325 @@
+"""Command lines: their simple commands and words, and what they give to a test runner."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_WRAPPERS = re.compile(
+    r"!|builtin|command|do|doas|else|env|exec|if|ionice|nice|nohup|setsid|stdbuf|sudo|then|time|timeout|until"
+    r"|while|xargs"
+)
+_OPERATORS = "\n;|&(){}`"
+
+
+@dataclass(slots=True)
+class Command:
+    """One simple command."""
+
+    words: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    """Files named behind `>`, `>>`, `>|`, `&>` or `<>`."""
+    read: list[str] = field(default_factory=list)
+    """Files named behind `<`."""
+
+    @property
+    def program(self) -> str:
+        return next(iter(self._called()), "")
+
+    @property
+    def arguments(self) -> list[str]:
+        return self._called()[1:]
+
+    def _called(self) -> list[str]:
+        """The words from the program on: assignments, wrappers and the wrappers' options are skipped."""
+        wrapped = False
+        for index, word in enumerate(self.words):
+            if _ASSIGNMENT.match(word):
+                continue
+            if _WRAPPERS.fullmatch(word):
+                wrapped = True
+            elif not (wrapped and (word.startswith("-") or word[:1].isdigit())):
+                return self.words[index:]
+        return []
+
+
+def split_commands(text: str) -> list[Command]:
+    """The simple commands of a command line, those in substitutions and subshells included."""
+    return _Reader(text).read()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.index = 0
+        self.commands = [Command()]
+        self.word: str | None = None
+        self.redirect = ""
+
+    def read(self) -> list[Command]:
+        while self.index < len(self.text):
+            self._step()
+        self._end_command()
+        return [command for command in self.commands if command.words or command.written or command.read]
+
+    def _step(self) -> None:
+        char = self._take()
+        if char == "\\":
+            following = self._take()
+            if following != "\n":
+                self._add(following)
+        elif char == "'":
+            end = self.text.find("'", self.index)
+            end = len(self.text) if end < 0 else end
+            self._add(self.text[self.index : end])
+            self.index = end + 1
+        elif char == '"':
+            self._double_quoted()
+        elif char in "<>":
+            self._begin_redirection(char)
+        elif char == "&" and self._peek() == ">":
+            self._end_word()
+            self._begin_redirection(self._take())
+        elif char == "#" and self.word is None:
+            end = self.text.find("\n", self.index)
+            self.index = len(self.text) if end < 0 else end
+        elif char in _OPERATORS and not (char in "{}" and self.word is not None):
+            self._end_command()
+        elif char.isspace():
+            self._end_word()
+        elif char != "$" or self._peek() != "(":
+            self._add(char)
+
+    def _double_quoted(self) -> None:
+        self._add("")
+        start = self.index
+        while self.index < len(self.text):
+            char = self._take()
+            if char == '"':
+                break
+            if char == "\\" and self._peek() in '"\\$`\n':
+                self._add(self._take())
+            else:
+                self._add(char)
+        inner = self.text[start : self.index - 1]
+        for found in re.findall(r"\$\(([^()]*)\)|`([^`]*)`", inner):
+            self.commands[:0] = split_commands(found[0] or found[1])
+
+    def _begin_redirection(self, char: str) -> None:
+        if self.word is not None and self.word.isdigit():
+            self.word = None  # the descriptor in `2>`
+        self._end_word()
+        operator = char
+        while self._peek() in ("<", ">", "|", "&", "-"):
+            operator += self._take()
+        self.redirect = operator
+
+    def _take(self) -> str:
+        char = self.text[self.index : self.index + 1]
+        self.index += 1
+        return char
+
+    def _peek(self) -> str:
+        return self.text[self.index : self.index + 1] or "\0"
+
+    def _add(self, text: str) -> None:
+        self.word = (self.word or "") + text
+
+    def _end_word(self) -> None:
+        if self.word is None:
+            return
+        command = self.commands[-1]
+        if ">" in self.redirect:
+            command.written.append(self.word)
+        elif self.redirect == "<":
+            command.read.append(self.word)
+        elif not self.redirect.startswith("<<"):
+            command.words.append(self.word)
+        self.word, self.redirect = None, ""
+
+    def _end_command(self) -> None:
+        self._end_word()
+        self.redirect = ""
+        self.commands.append(Command())
+
+
+# What a command line gives to a test runner: files, folders, patterns and modules.
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_LAUNCHERS = _set(
+    """
+    uv uvx run exec x dlx npm npx pnpm yarn bunx bun poetry pipenv hatch pdm rye coverage xvfb-run
+    node bundle php ruby perl cross-env dotenv composer
+    """
+)
+_RUNNERS = _set(
+    """
+    pytest py.test pytest-3 unittest nosetests nose nose2 trial ward green stestr jest vitest mocha
+    _mocha ava tap tape jasmine uvu karma rspec minitest cucumber behave robot pabot phpunit pest
+    paratest bats prove busted cram shellspec lit playwright cypress
+    """
+)
+_WITH_WORD = {
+    **dict.fromkeys(("deno", "bun", "mix", "rails", "go", "cargo", "swift", "dart", "flutter"), ("test",)),
+    "manage.py": ("test",),
+    "node": ("--test",),
+    "crystal": ("spec",),
+}
+_BY_SHAPE = frozenset({"go", "cargo", "swift", "dart", "flutter", "manage.py"})
+"""Runners whose tests lie beside the code, or in files of one fixed shape: what they name is no test."""
+_DEFAULTS = {"prove": "t", "behave": "features", "cucumber": "features", "rspec": "spec", "crystal": "spec"}
+_NAMING = {
+    "unittest": {"-s", "--start-directory"},
+    "pytest": {"--rootdir"},
+    "vitest": {"--dir"},
+    "mocha": {"--spec", "--file"},
+    "cypress": {"--spec"},
+    "jest": {"--testPathPattern", "--testPathPatterns", "--runTestsByPath"},
+}
+_PATTERNS = {"unittest": {"-p", "--pattern"}, "rspec": {"-P", "--pattern"}}
+_VALUED = {
+    "unittest": {"-t", "--top-level-directory", "-k"},
+    "pytest": {"-k", "-m", "-p", "-c", "-o", "-n", "-W", "-r"},
+    "jest": {"-c", "-t", "-w", "-i", "--rootDir", "--roots", "--projects", "--selectProjects"},
+    "vitest": {"-c", "-t", "-r", "--root", "--project"},
+    "mocha": {"-r", "-R", "-g", "-f", "-t", "-u", "-n", "--extension", "--package", "--opts"},
+    "playwright": {"-c", "-g", "-j", "--project"},
+    "cypress": {"-b", "-c", "-C", "-P", "--project", "--browser"},
+    "robot": {"-d", "-v", "-i", "-e", "-t", "-s", "-L", "-P", "-o", "-l", "-N", "-V", "-A"},
+    "behave": {"-D", "-t", "-f", "-o", "-n", "-i", "-e"},
+    "prove": {"-I", "-j", "-e"},
+    "rspec": {"-I", "-r", "-e", "-f", "-o", "-t"},
+    "phpunit": {"-c", "-d"},
+    "bats": {"-f", "-F", "-j", "-o"},
+    "node": {"-r", "--require", "--import", "--loader"},
+}
+_LONG_VALUED = _set(
+    """
+    --cov --cov-config --cov-report --ignore --ignore-glob --deselect --confcutdir --basetemp
+    --junitxml --junit-xml --html --log-file --import-mode --maxfail --durations --timeout --tb
+    --config --config-file --require --reporter --reporters --outputFile --output --outputdir
+    --coverageDirectory --bootstrap --collectCoverageFrom --filter --testsuite --group --tags
+    --format --out --setupFiles --testNamePattern --grep --variable --include --exclude
+    --test-timeout --num-workers --seed --order --options
+    """
+)
+_SOURCES = frozenset(
+    {"--doctest-modules", "--doctest-glob", "--findRelatedTests", "related", "--pyargs", "--listTests"}
+)
+"""With one of these, what is named may be the code itself."""
+_SUBCOMMANDS = {
+    "unittest": ("discover",),
+    "vitest": ("run", "watch", "dev"),
+    "playwright": ("test",),
+    "cypress": ("run",),
+    **_WITH_WORD,
+}
+UNITTEST_PATTERN = "test*.py"
+"""What unittest looks for when it is not given another pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What one call of a test runner names, as words of the command line."""
+
+    runner: str
+    paths: tuple[str, ...] = ()
+    """Files, folders and globs."""
+    modules: tuple[str, ...] = ()
+    """Python modules, with what may follow them: `checks.c_add.Case.test_it`."""
+    patterns: tuple[str, ...] = ()
+    """Patterns of file names, for what is below the paths."""
+
+
+def read_runner(words: Sequence[str]) -> Given | None:
+    """What a simple command gives to the test runner that it calls; None if it calls none."""
+    place = _find_runner(words)
+    if place is None:
+        return None
+    name = _base(words[place])
+    arguments = words[place + 1 :]
+    kind = _kind(name)
+    if kind in _BY_SHAPE or not _SOURCES.isdisjoint(word.partition("=")[0] for word in arguments):
+        return Given(kind)
+    paths, patterns, positional = _read_arguments(kind, arguments)
+    if kind == "unittest":
+        bare = not positional and not paths and not patterns
+        return _unittest(paths, patterns, positional, discovers=bare or "discover" in arguments)
+    named = [*paths, *(word.partition("::")[0] for word in positional)]
+    if not named and kind in _DEFAULTS:
+        named = [_DEFAULTS[kind]]
+    return Given(kind, tuple(word for word in named if word), (), tuple(patterns))
+
+
+def _read_arguments(kind: str, arguments: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """What options name, the patterns that options give, and the words that are no option's."""
+    paths: list[str] = []
+    patterns: list[str] = []
+    positional: list[str] = []
+    waiting: list[str] | None = None
+    skipping = False
+    for word in arguments:
+        option, equals, value = word.partition("=")
+        if waiting is not None:
+            waiting.append(word)
+            waiting = None
+        elif skipping:
+            skipping = False
+        elif not word.startswith("-"):
+            if positional or word not in _SUBCOMMANDS.get(kind, ()):
+                positional.append(word)
+        elif option in _NAMING.get(kind, ()) or option in _PATTERNS.get(kind, ()):
+            target = paths if option in _NAMING.get(kind, ()) else patterns
+            waiting = None if equals else target
+            target += [value] if equals else []
+        else:
+            skipping = not equals and (option in _VALUED.get(kind, ()) or option in _LONG_VALUED)
+    return paths, patterns, positional
+
+
+def _unittest(paths: list[str], patterns: list[str], positional: list[str], *, discovers: bool) -> Given:
+    if discovers:
+        start = [*paths, *positional[:1]] or ["."]
+        named = [*patterns, *positional[1:2]] or [UNITTEST_PATTERN]
+        return Given("unittest", tuple(start), (), tuple(named))
+    files = [word for word in positional if "/" in word or word.endswith(".py")]
+    return Given("unittest", tuple(files), tuple(word for word in positional if word not in files))
+
+
+def _find_runner(words: Sequence[str]) -> int | None:
+    for index, word in enumerate(words):
+        name = _base(word)
+        if name in _WITH_WORD and not set(_WITH_WORD[name]).isdisjoint(words[index + 1 : index + 4]):
+            return index
+        if name in _RUNNERS:
+            return index if index == 0 or words[index - 1] == "-m" else _after_launchers(words, index)
+        if index == 0 and not _launches(name):
+            return None
+    return None
+
+
+def _after_launchers(words: Sequence[str], index: int) -> int | None:
+    """The index, if all before it only starts what comes behind: `uv run --extra dev pytest`."""
+    before = [
+        word
+        for previous, word in zip(("", *words), words[:index], strict=False)
+        if not word.startswith("-") and not previous.startswith("-")
+    ]
+    return index if all(_launches(_base(word)) for word in before) else None
+
+
+def _launches(name: str) -> bool:
+    return name in _LAUNCHERS or _PYTHON.fullmatch(name) is not None or name == "manage.py"
+
+
+def _base(word: str) -> str:
+    return word.rpartition("/")[2].removesuffix(".exe").removesuffix(".js").removesuffix(".cmd")
+
+
+def _kind(name: str) -> str:
+    return {"py.test": "pytest", "pytest-3": "pytest", "_mocha": "mocha", "pabot": "robot"}.get(name, name)

@@ -1,0 +1,265 @@
+"""Test output: which tests failed, and whether the runner got to its end."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from headgate.reading.command_lines import split_commands
+from headgate.reading.failure import Failure, plain_lines
+from headgate.reading.failures_compiled import parse_cargo, parse_go, parse_jvm
+from headgate.reading.failures_scripted import (
+    parse_jest,
+    parse_mocha,
+    parse_node_spec,
+    parse_pytest,
+    parse_tap,
+    parse_unittest,
+    parse_vitest,
+)
+
+MAX_FAILURES = 20
+_MAX_TEXT = 200
+_MAX_OUTPUT = 500_000
+_MAX_LINE = 500
+_MAX_PARSED = 1000
+
+Parser = Callable[[list[str], str], Iterator[Failure]]
+PARSERS: dict[str, Parser] = {
+    "pytest": parse_pytest,
+    "unittest": parse_unittest,
+    "jest": parse_jest,
+    "vitest": parse_vitest,
+    "mocha": parse_mocha,
+    "tap": parse_tap,
+    "node": parse_node_spec,
+    "go": parse_go,
+    "cargo": parse_cargo,
+    "jvm": parse_jvm,
+}
+
+
+def find_failures(output: str, directory: str = "") -> tuple[Failure, ...]:
+    """The tests that failed, in the order in which they were reported, at most MAX_FAILURES of them.
+
+    `directory` is where the command ran: places below it are named relative to it, and with it given, places
+    outside are taken for a library's. Of a very long output the beginning and the end are read.
+    """
+    if len(output) > _MAX_OUTPUT:
+        output = f"{output[: _MAX_OUTPUT // 3]}\n{output[-(_MAX_OUTPUT - _MAX_OUTPUT // 3) :]}"
+    lines = [line[:_MAX_LINE].rstrip() for line in plain_lines(output)]
+    found: list[Failure] = []
+    for parse in PARSERS.values():
+        found.extend(islice(parse(lines, directory), _MAX_PARSED))
+    return tuple(islice(_merge(found), MAX_FAILURES))
+
+
+def render_failures(failures: Sequence[Failure]) -> str:
+    """One short line for each: `- name (file:line): message`. Empty where there are none."""
+    lines = [f"- {describe(failure)}" for failure in failures]
+    if len(failures) >= MAX_FAILURES:
+        lines.append(f"- (at most {MAX_FAILURES} are listed)")
+    return "\n".join(lines)
+
+
+def describe(failure: Failure) -> str:
+    """`name (file:line): message`, without what is not known."""
+    place = f" ({failure.location})" if failure.location else ""
+    return f"{failure.name}{place}" + (f": {failure.message}" if failure.message else "")
+
+
+def _merge(found: Iterable[Failure]) -> Iterator[Failure]:
+    """Reports of one failure become one: those of the same name and place, or of an unknown place."""
+    merged: dict[str, list[Failure]] = {}
+    for failure in found:
+        failure = Failure(_clip(failure.name), _clip(failure.location), _clip(failure.message))
+        same = merged.setdefault(failure.name, [])
+        for number, known in enumerate(same):
+            if not (known.location and failure.location and known.location != failure.location):
+                same[number] = Failure(
+                    known.name, known.location or failure.location, known.message or failure.message
+                )
+                break
+        else:
+            same.append(failure)
+    for group in merged.values():
+        yield from group
+
+
+def _clip(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 3]}..."
+
+
+# The line with which a test runner closes: without it an exit code of 0 says nothing.
+
+
+_UNSURE = re.compile(r"\|\||<<|(?:^|[\s;&(])(?:(?:if|for|while|until|case|trap|eval|select)\s|exec\s+\d?>)")
+"""A command of which it cannot be said that all its parts ran, or what they are."""
+_SUBSTITUTED = re.compile(r"\$\([^()]*\)|`[^`]*`")
+_PIPED_INTO = re.compile(r"\|&?\s*([\w./-]+)")
+_ERRORS_REDIRECTED = re.compile(r"(?<!\S)2>>?(?!&)\s*\S+")
+_PASSES_ON = frozenset({"tee", "cat"})
+_LAUNCHERS = frozenset({"uv", "poetry", "pipenv", "pdm", "rye", "hatch", "pnpm", "yarn", "bun", "npm"})
+_LAUNCHING = frozenset({"run", "exec", "x", "dlx", "--"})
+_PYTHON = re.compile(r"(python|pypy)[\d.]*")
+
+_PYTEST = re.compile(
+    r"[=\s]*(?P<said>\d+ [a-z][a-z0-9, ]*) in \d[\d.]*s\b.*|\s{3,}(?P<sugar>\d+ (?:passed|skipped|failed).*)"
+)
+_PYTEST_RAN = re.compile(r"\d+ (passed|skipped|xfailed|xpassed|failed|errors?)\b")
+_FAILED = re.compile(r"\d+ (failed|errors?)\b")
+_PROGRESS = re.compile(r"(?:\S+ )?([.sxXFE]+) *\[ *(\d+)%\]")
+_UNITTEST = re.compile(r"^Ran \d+ tests? in [\d.]+s\n\s*\n(OK|FAILED)\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """How many runs an output tells the end of, and whether one of them ended badly."""
+
+    closed: int
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Runner:
+    read: Callable[[list[str]], _Found]
+    silent: re.Pattern[str]
+    """Options with which it does not run tests, or does not close as usual."""
+    on_errors: bool = False
+    """It speaks on the standard error."""
+
+
+def doubtful_result(command: str, output: str) -> str:
+    """What is wrong with an exit code of 0, as the end of a sentence; empty where nothing is known to be."""
+    calls = list(_calls(_decisive(command)))
+    if not calls or _UNSURE.search(command):
+        return ""
+    lines = [line.rstrip() for line in plain_lines(output)]
+    for name in sorted(set(calls)):
+        found = _RUNNERS[name].read(lines)
+        if found.failed:
+            return f"ended with exit code 0, but {name}'s own result says that tests failed"
+        if found.closed < calls.count(name):
+            return f"ended with exit code 0, but {name} printed no result: something ended the run early"
+    return ""
+
+
+def _decisive(text: str) -> str:
+    """The part of a command that its exit code is that of."""
+    return text if "set -e" in text else re.split(r"[;\n]", text.strip("; \n"))[-1]
+
+
+def _calls(text: str) -> Iterator[str]:
+    """The known runners that a command calls and whose words are seen, once for each call."""
+    text = _SUBSTITUTED.sub("x", text)
+    if any(word.rpartition("/")[2] not in _PASSES_ON for word in _PIPED_INTO.findall(text)):
+        return
+    without_errors = split_commands(_ERRORS_REDIRECTED.sub("", text))
+    for command, plain in zip(split_commands(text), without_errors, strict=False):
+        called = _runner([command.program, *command.arguments])
+        if called is None:
+            continue
+        name, arguments = called
+        runner = _RUNNERS[name]
+        written = command.written if runner.on_errors else plain.written
+        hidden = any(not file.isdigit() for file in written)
+        if not hidden and not any(runner.silent.fullmatch(word) for word in arguments):
+            yield name
+
+
+def _runner(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
+    """The runner that a command's words start, and its arguments."""
+    name = words[0].rpartition("/")[2]
+    rest = words[1:]
+    if name in ("npx", "bunx"):
+        return _runner(rest) if rest and not rest[0].startswith("-") else None
+    if name in _LAUNCHERS:
+        rest = rest[1:] if rest and rest[0] in _LAUNCHING else rest
+        return _runner(rest) if rest and name not in ("npm", "hatch") else None
+    if _PYTHON.fullmatch(name) or (name == "coverage" and rest[:1] == ["run"]):
+        return _python_runner(rest[1:] if name == "coverage" else rest)
+    if name in ("pytest", "py.test"):
+        return "pytest", _split_short(rest)
+    if name == "jest":
+        return "jest", rest
+    if name in ("go", "cargo") and rest[:1] == ["test"]:
+        return f"{name} test", rest[1:]
+    return None
+
+
+def _python_runner(words: Sequence[str]) -> tuple[str, Sequence[str]] | None:
+    """The same for what follows `python`: options, and the module's name behind -m."""
+    before = ""
+    for index, word in enumerate(words):
+        if before == "-m":
+            if word == "unittest":
+                return word, words[index + 1 :]
+            return _runner(words[index:]) if word == "pytest" else None
+        if not word.startswith("-") and before not in ("-W", "-X"):
+            return None  # a script
+        before = word
+    return None
+
+
+def _split_short(words: Sequence[str]) -> list[str]:
+    """`-p no:terminal` as one word, as which it can be told from other plugins."""
+    return [
+        f"-p{word}" if before == "-p" else word for before, word in zip(["", *words], words, strict=False)
+    ]
+
+
+def _read_pytest(lines: list[str]) -> _Found:
+    said = [found["said"] or found["sugar"] for line in lines if (found := _PYTEST.fullmatch(line))]
+    said = [text for text in said if _PYTEST_RAN.search(text)]
+    if said:
+        return _Found(len(said), any(map(_FAILED.search, said)))
+    # Very quiet runs, such as those of -qq, only show how far they came.
+    progress = [found for line in lines if (found := _PROGRESS.fullmatch(line))]
+    failed = any(mark in found[1] for found in progress for mark in "FE")
+    return _Found(sum(found[2] == "100" for found in progress), failed)
+
+
+def _read_unittest(lines: list[str]) -> _Found:
+    ends = _UNITTEST.findall("\n".join(lines))
+    return _Found(len(ends), "FAILED" in ends)
+
+
+def _read_jest(lines: list[str]) -> _Found:
+    said = [line for line in lines if line.startswith(("Tests: ", "No tests found, exiting with code 0"))]
+    return _Found(len(said), any(map(_FAILED.search, said)))
+
+
+def _read_go(lines: list[str]) -> _Found:
+    ends = re.compile(r"(ok|\?) +\t.*|.*\"Action\":\"(pass|skip)\".*")
+    return _Found(sum(ends.fullmatch(line) is not None for line in lines))
+
+
+def _read_cargo(lines: list[str]) -> _Found:
+    """Every test program says how many tests it runs; one that was ended does not say how that went."""
+    begun = sum(re.fullmatch(r"running \d+ tests?", line) is not None for line in lines)
+    ended = sum(line.startswith("test result: ok") for line in lines)
+    return _Found(ended if ended >= begun else 0)
+
+
+_RUNNERS = {
+    "pytest": _Runner(
+        _read_pytest,
+        re.compile(
+            r"--co(llect-only)?|--version|-V+|--help|-h|--fixtures(-per-test)?|--markers|--setup-(only|plan)"
+            r"|-pno:terminal|--cache-show.*"
+        ),
+    ),
+    "unittest": _Runner(_read_unittest, re.compile(r"-h|--help"), on_errors=True),
+    "jest": _Runner(
+        _read_jest,
+        re.compile(
+            r"--listTests|--showConfig|--version|-v|--help|-h|--json|--reporters.*|--init|--clearCache|--watch.*"
+        ),
+        on_errors=True,
+    ),
+    "go test": _Runner(_read_go, re.compile(r"--?(c|n|list|h|help|exec)(=.*)?")),
+    "cargo test": _Runner(
+        _read_cargo, re.compile(r"--no-run|--list|--format.*|-Z.*|--help|-h|--message-format.*|--bench(es)?")
+    ),
+}

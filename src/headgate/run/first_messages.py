@@ -1,0 +1,131 @@
+"""What a conversation starts with: the system prompt, the task, its constraints, notes of earlier stages."""
+
+from collections import Counter
+from pathlib import PurePosixPath
+
+from headgate.config.prompts import fill, prompt
+from headgate.core.flow import Stage
+from headgate.core.messages import clean_text
+from headgate.core.notes import list_names, render_notes
+from headgate.core.text import cut_text, show_path
+from headgate.errors import ToolError
+from headgate.models.base import find_window
+from headgate.run.job import Job
+from headgate.run.transcript import CHARS_PER_TOKEN, Transcript
+from headgate.tools.control import render_plan
+from headgate.tools.files import listing
+from headgate.workspace.workspace import Workspace
+
+# AGENTS.md: what a repository wants every agent to know.
+
+
+NAME = "AGENTS.md"
+LIMIT = 8_000
+
+
+def read_guide(workspace: Workspace, path: str) -> str:
+    """The text of one such file, shortened if it is long; nothing if it is not there or cannot be read."""
+    try:
+        text = (
+            clean_text(workspace.read(show_path(path)).text).strip()
+            if workspace.exists(show_path(path))
+            else ""
+        )
+    except ToolError:
+        return ""
+    return text if len(text) <= LIMIT else f"{text[:LIMIT]}\n[the rest of {show_path(path)} is cut]"
+
+
+def nested_guides(workspace: Workspace, transcript: Transcript, read: tuple[str, ...]) -> str:
+    """The nearest guide above each file that was read, unless this conversation has it; the root's it has."""
+    parts = []
+    for path in read:
+        for folder in PurePosixPath(path).parents:
+            guide = str(folder / NAME)
+            if str(folder) == "." or guide == path:
+                break
+            if guide in transcript.guides_given:
+                break
+            if text := read_guide(workspace, guide):
+                transcript.guides_given.add(guide)
+                parts.append(f"\n\n[{show_path(guide)}, which applies to this file]\n{text}")
+                break
+    return "".join(parts)
+
+
+LISTED = 40
+LISTED_CHARS = 2_000
+"""What is told of the repository's files: a few hundred tokens, read once."""
+SHARE = 0.1
+"""Of the context window, for the notes of earlier stages together, and as much for the plan."""
+UNKNOWN_WINDOW = 16_384
+"""In tokens, where neither the server nor the settings tell it."""
+MOST_CHARS = 24_000
+"""Notes and plans are no longer than this, however large the window is: every stage reads them."""
+NAMES_CHARS = 2_000
+
+
+def system_message(job: Job, stage: Stage) -> str:
+    """The same bytes for every turn of a conversation: nothing that changes belongs here."""
+    parts = [prompt("system")]
+    if stage.view.transcript == "own" and stage.system:
+        parts.append(stage.system.strip())
+    if job.agents_md and (guide := read_guide(job.context.workspace, NAME)):
+        parts.append(f"The repository's {NAME}:\n{guide}")
+    return "\n\n".join(parts)
+
+
+def opening_message(job: Job, stage: Stage) -> str:
+    """The first user message. It is never cut, so the task and its constraints are always in view."""
+    parts = [f"Task:\n{job.task.request}"]
+    if constraints := job.task.constraints.render():
+        parts.append(constraints)
+    if files := list_files(job.context.workspace):
+        parts.append(files)
+    if job.earlier_report:
+        report = cut_text(job.earlier_report, 2 * plan_room(job, stage), "the report")
+        parts.append(fill("earlier_attempt", report=report))
+    if stage.view.transcript == "own":
+        parts += _from_earlier_stages(job, stage)
+    return "\n\n".join(parts)
+
+
+def list_files(workspace: Workspace) -> str:
+    """All files if they are few, else the directories at the root: a model that guesses paths guesses on."""
+    paths = [show_path(path) for path in workspace.files()]
+    if len(paths) <= LISTED:
+        return listing("Files in the repository", paths, LISTED_CHARS) if paths else ""
+    folders = Counter(path.partition("/")[0] for path in paths if "/" in path)
+    used = [f"{name}/ ({count:,})" for name, count in folders.items()]
+    return listing("Directories and their number of files", used, LISTED_CHARS) if used else ""
+
+
+def stage_message(stage: Stage) -> str:
+    """What a stage is about; said when it is entered, and again when that has been cut from view."""
+    return f"Stage: {stage.title}\n{stage.prompt}".strip()
+
+
+def plan_room(job: Job, stage: Stage) -> int:
+    """The characters that the plan may take in one message, and the notes of earlier stages as well."""
+    window = find_window(job.models[stage.model], job.model_settings[stage.model])
+    return min(int((window or UNKNOWN_WINDOW) * CHARS_PER_TOKEN * SHARE), MOST_CHARS)
+
+
+def plan_message(job: Job, stage: Stage) -> str:
+    """The plan as it stands; nothing where there is none."""
+    plan = job.state.plan
+    return f"The plan:\n{render_plan(plan, plan_room(job, stage))}" if plan else ""
+
+
+def _from_earlier_stages(job: Job, stage: Stage) -> list[str]:
+    """The plan, and the latest notes: what a stage that sees none of the others' messages needs."""
+    window = stage.view.notes_window
+    notes = render_notes(list(job.state.notes.items())[-window:], plan_room(job, stage)) if window else ""
+    parts = [f"Notes from earlier stages:\n{notes}"] if notes else []
+    files = [("changed", job.state.files_changed), ("read", job.state.files_read)]
+    told = [
+        f"Files {what} so far: {list_names(list(names), 20, NAMES_CHARS)}." for what, names in files if names
+    ]
+    parts += ["\n".join(told)] if told and window else []
+    plan = plan_message(job, stage)
+    return [*parts, plan] if plan else parts

@@ -1,0 +1,1 @@
+"""What can be found out about a repository without a model: which lines a failing test suspects."""

@@ -1,0 +1,105 @@
+"""Where a bug may be: what failing tests ran and passing ones did not, and where the trace went.
+
+The measure for a line is Ochiai's: the failing tests that ran it, over the geometric mean of all failing
+tests and of all tests that ran it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+from headgate.reading.python_source import find_functions, telling_lines
+
+TRACE_BONUS = 0.15
+"""What being in the trace of a failure adds: it breaks ties, and little more."""
+Lines = Mapping[str, frozenset[int]]
+"""The lines of each file, by its path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A function, or a whole file where functions are not known, and how suspect it is, up to about 1."""
+
+    path: str
+    function: str = ""
+    first: int = 1
+    last: int = 0
+    score: float = 0.0
+    lines: tuple[int, ...] = ()
+    """Its lines that failing tests ran, the most suspect first, less those that hold nothing to get wrong."""
+    scores: tuple[float, ...] = ()
+    """How suspect each of these is."""
+    line: int = 0
+    """The one line that is meant, where it is one."""
+
+    @property
+    def place(self) -> str:
+        """What people are told: `cart.py: Cart.total`, or the file alone."""
+        if self.line:
+            return f"{self.path}:{self.line}"
+        return f"{self.path}: {self.function}" if self.function else self.path
+
+
+def suspect_lines(suspects: Iterable[Suspect]) -> list[Suspect]:
+    """The lines of functions, the most suspect first; of equals, those of the more suspect function."""
+    found = [
+        (score, replace(suspect, line=line))
+        for suspect in suspects
+        for line, score in zip(suspect.lines, suspect.scores, strict=True)
+    ]
+    return [line for _, line in sorted(found, key=lambda each: -each[0])]
+
+
+def score_lines(failed: Sequence[Lines], passed: Sequence[Lines]) -> dict[tuple[str, int], float]:
+    """How suspect each line is that a failing test ran."""
+    ran: dict[tuple[str, int], list[int]] = {}
+    for place, tests in enumerate((failed, passed)):
+        for test in tests:
+            for path, lines in test.items():
+                for line in lines:
+                    ran.setdefault((path, line), [0, 0])[place] += 1
+    return {
+        key: failing / sqrt(len(failed) * (failing + passing))
+        for key, (failing, passing) in ran.items()
+        if failing
+    }
+
+
+def rank_functions(
+    sources: Mapping[str, str],
+    scores: Mapping[tuple[str, int], float],
+    trace: Iterable[tuple[str, int]] = (),
+) -> tuple[Suspect, ...]:
+    """The functions of Python sources, the most suspect first, those that nothing speaks against left out.
+
+    `trace` holds the places that the trace of a failure names, outermost first.
+    """
+    traced = list(trace)
+    found: list[tuple[float, int, Suspect]] = []
+    for path, source in sources.items():
+        telling = telling_lines(source)
+        for function in find_functions(source):
+            # The line of the `def` is run on import, by whichever test comes first; it may be all there is.
+            inside = range(function.first + (function.last > function.first), function.last + 1)
+            lines = {line: scores[path, line] for line in inside if (path, line) in scores}
+            depth = max(
+                (at for at, (file, line) in enumerate(traced) if file == path and line in inside), default=-1
+            )
+            if not lines and depth < 0:
+                continue
+            top = max(lines.values(), default=0.5)
+            score = top + (TRACE_BONUS if depth >= 0 else 0.0)
+            ordered = sorted((-value, line) for line, value in lines.items() if line in telling)
+            suspect = Suspect(
+                path,
+                function.name,
+                function.first,
+                function.last,
+                score,
+                tuple(line for _, line in ordered),
+                tuple(-value for value, _ in ordered),
+            )
+            found.append((score, depth, suspect))
+    # Of equals, the one with more in it to get wrong comes first.
+    found.sort(key=lambda each: (-each[0], -each[1], -len(each[2].lines)))
+    return tuple(suspect for _, _, suspect in found)

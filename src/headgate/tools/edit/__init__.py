@@ -1,0 +1,1 @@
+"""Changing files: `edit_file` and `apply_patch`."""

@@ -1,0 +1,204 @@
+"""Every file of a tree that git would not ignore, in order."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from headgate.workspace.git import git_path
+from headgate.workspace.globs import Rules
+from headgate.workspace.paths import Tree
+from headgate.workspace.reserved import RESERVED
+
+MAX_IGNORE_FILE = 1_000_000
+TEMPORARY = ".headgate-tmp-"
+"""How the names of files start that a write has not put in place yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The rules of one directory, and of those above it."""
+
+    rules: Rules
+    base: int
+    """The length of the directory's path with its slash: rules see what comes behind."""
+    above: "_Level | None"
+
+    def ignores(self, path: str, is_dir: bool) -> bool:
+        level: _Level | None = self
+        while level is not None:
+            verdict = level.rules.verdict(path[level.base :], is_dir=is_dir)
+            if verdict is not None:
+                return verdict
+            level = level.above
+        return False
+
+
+def walk_files(tree: Tree, under: str, may_read: Callable[[str], bool]) -> Iterator[str]:
+    """The paths of the regular files below `under` (canonical), sorted; no symlinks.
+
+    A directory that cannot be read is passed over, and so is everything for which `may_read` says no. The
+    tree's layer counts, ignore files included.
+    `under` itself may be ignored: who names a directory means it.
+    """
+    pending: list[tuple[str, _Level | None, bool]] = [(under, _levels_above(tree, under), True)]
+    while pending:
+        path, level, is_dir = pending.pop()
+        if not is_dir:
+            yield path
+            continue
+        try:
+            found, level = _scan(tree, path, level)
+        except OSError:
+            continue  # unreadable, or gone meanwhile: as git does, go on with the rest
+        pending.extend((entry, level, entry_is_dir) for entry, entry_is_dir in found if may_read(entry))
+
+
+def _scan(tree: Tree, path: str, level: _Level | None) -> tuple[list[tuple[str, bool]], _Level | None]:
+    """A directory's entries that are not ignored, last first, and the rules that hold inside."""
+    prefix = path + "/" if path else ""
+    names: dict[str, bool] = {}
+    rules = ""
+    if path not in tree.layer.directories:
+        descriptor = tree.open_directory(path)
+        try:
+            with os.scandir(descriptor) as scan:
+                for entry in scan:
+                    if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False):
+                        names[entry.name] = entry.is_dir(follow_symlinks=False)
+            if names.get(".gitignore") is False:
+                rules = _read_at(".gitignore", descriptor)
+        finally:
+            os.close(descriptor)
+    for name, kind in tree.layer.children(path).items():
+        if kind == "absent":
+            names.pop(name, None)
+        else:
+            names[name] = kind == "directory"
+    level = _level(_laid_rules(tree, prefix, rules), prefix, level)
+    entries = [
+        (prefix + name, is_dir)
+        for name, is_dir in names.items()
+        if name.lower() not in RESERVED
+        and not name.startswith(TEMPORARY)
+        and not (level is not None and level.ignores(prefix + name, is_dir))
+    ]
+    # With its slash a directory sorts where its files belong, so the whole walk comes out in path order.
+    entries.sort(key=lambda entry: entry[0] + "/" if entry[1] else entry[0], reverse=True)
+    return entries, level
+
+
+def _levels_above(tree: Tree, under: str) -> _Level | None:
+    level = _level(_read_exclude(tree.root), "", None)
+    parts = under.split("/") if under else []
+    for depth in range(len(parts)):
+        path = "/".join(parts[:depth])
+        prefix = path + "/" if path else ""
+        rules = ""
+        if path not in tree.layer.directories:
+            try:
+                descriptor = tree.open_directory(path)
+            except OSError:
+                return level
+            try:
+                rules = _read_at(".gitignore", descriptor)
+            finally:
+                os.close(descriptor)
+        level = _level(_laid_rules(tree, prefix, rules), prefix, level)
+    return level
+
+
+def _laid_rules(tree: Tree, prefix: str, on_disk: str) -> str:
+    """The text of a directory's ignore file, which may be one that is not on disk."""
+    path = prefix + ".gitignore"
+    kind = tree.layer.kind(path)
+    if kind is None:
+        return on_disk
+    content = tree.layer.content(path)
+    return "" if content is None else content.data[:MAX_IGNORE_FILE].decode("utf-8", "surrogateescape")
+
+
+def _level(text: str, prefix: str, above: _Level | None) -> _Level | None:
+    rules = Rules(text.removeprefix("\ufeff").split("\n"))
+    return _Level(rules, len(prefix), above) if rules else above
+
+
+def _read_at(name: str, directory: int) -> str:
+    """A small text file; nothing where there is none or it cannot be read."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(name, flags, dir_fd=directory), "rb") as file:
+            return file.read(MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""  # git takes an ignore file that it cannot read for an empty one
+
+
+def _read_exclude(root: Path) -> str:
+    """`info/exclude` of the repository, found through the `.git` file of a worktree or submodule as well."""
+    git = root / ".git"
+    try:
+        if git.is_file():
+            text = git.read_text("utf-8", "surrogateescape")
+            git = root / text.removeprefix("gitdir:").strip()
+            common = git / "commondir"
+            if common.is_file():
+                git = git / common.read_text("utf-8", "surrogateescape").strip()
+        with (git / "info" / "exclude").open("rb") as file:
+            return file.read(MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")
+    except (OSError, ValueError):
+        return ""  # no repository, or no exclude file: nothing is excluded
+
+
+# Which paths git ignored at one moment: the ignore files are read once, and new ones change nothing.
+
+
+class IgnoredPaths:
+    """Answers for any path, whether it exists or not. A repository's own files count, a user's do not."""
+
+    def __init__(self, repo: Path) -> None:
+        exclude = _read(repo / git_path(repo, "info/exclude"))
+        self._exclude = Rules(exclude.split("\n"))
+        self._rules: dict[str, Rules] = {}
+        self._ignored_directory = lru_cache(maxsize=65536)(self._judge_directory)
+        for place, directories, files in os.walk(repo):
+            base = "" if place == str(repo) else Path(place).relative_to(repo).as_posix()
+            prefix = f"{base}/" if base else ""
+            if ".gitignore" in files:
+                self._rules[base] = Rules(_read(Path(place, ".gitignore")).split("\n"))
+            directories[:] = [
+                name
+                for name in directories
+                if name.lower() not in RESERVED and not self.directory(prefix + name)
+            ]
+
+    def file(self, path: str) -> bool:
+        """Whether a file of this path is ignored, by itself or with a directory above it."""
+        parent = path.rpartition("/")[0]
+        return (bool(parent) and self.directory(parent)) or self._judge(path, is_dir=False)
+
+    def directory(self, path: str) -> bool:
+        """Whether a directory, and with it all that is below, is ignored."""
+        return self._ignored_directory(path)
+
+    def _judge_directory(self, path: str) -> bool:
+        parts = path.split("/")
+        return any(self._judge("/".join(parts[:depth]), is_dir=True) for depth in range(1, len(parts) + 1))
+
+    def _judge(self, path: str, *, is_dir: bool) -> bool:
+        base = path
+        while base:
+            base = base.rpartition("/")[0]
+            rules = self._rules.get(base)
+            verdict = rules.verdict(path[len(base) + 1 if base else 0 :], is_dir=is_dir) if rules else None
+            if verdict is not None:
+                return verdict
+        return bool(self._exclude.verdict(path, is_dir=is_dir))
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_IGNORE_FILE).decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    except OSError:
+        return ""  # git takes an ignore file that it cannot read for an empty one
