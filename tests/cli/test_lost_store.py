@@ -68,7 +68,8 @@ git clean -fdxq -e started; touch started; sleep 600
 class TestKilledBeforeTheStoreWasRestored:
     """The next process finds no store, and nothing says what the killed task was."""
 
-    async def test_protected_files_are_restored(self, repo: Path) -> None:
+    @pytest.mark.parametrize("damaged", [False, True])
+    async def test_protected_files_are_restored(self, repo: Path, damaged: bool) -> None:
         (repo / "tests").mkdir()
         (repo / "locked").mkdir()
         (repo / "tests" / "test_a.py").write_text("original\n")
@@ -86,9 +87,12 @@ class TestKilledBeforeTheStoreWasRestored:
         await ended(first)
         assert not (repo / ".headgate" / "headgate.db").exists()
         assert not (repo / "locked").exists()
-        # Those who only look change nothing.
-        await call(repo, "tasks")
-        assert (repo / "tests" / "test_a.py").read_text() == "x\n"
+        if damaged:
+            (repo / ".headgate").mkdir()
+            (repo / ".headgate" / "headgate.db").write_bytes(b"nonsense" * 1000)
+        else:  # those who only look change nothing
+            await call(repo, "tasks")
+            assert (repo / "tests" / "test_a.py").read_text() == "x\n"
         (repo / "two.yaml").write_text(step("two"))
         code, _, err = await call(repo, "run", "two", "--model", "script:two.yaml")
         assert code == 0, err

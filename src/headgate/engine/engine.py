@@ -99,7 +99,9 @@ class Engine:
         lost = restore_lost(folder)
         folder.create()
         engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
-        engine.notes = (*lost, *engine.store.notes)
+        if engine.store.notes:
+            lost += restore_lost(folder, new_store=True)
+        engine.notes = (*engine.store.notes, *lost)
         engine._write_missing_reports()
         return engine
 
@@ -367,14 +369,11 @@ class Engine:
 
     def _write_missing_reports(self) -> None:
         """Writes what a process that died between a task's end and its report left out."""
-        recovered = self.store.recovery.ended if self.store.recovery else ()
         end = self.store.last_event("task_ended")
         last = self.store.task(end.task) if end else None
-        missing = last and last.state in REPORTED and not self.folder.has_report(last.task.id)
-        for task_id in dict.fromkeys([*recovered, *([last.task.id] if last and missing else [])]):
-            if row := self.store.task(task_id):
-                state = recall(self.store, row)
-                self.folder.write_report(build_report(state), state)
+        if last and last.state in REPORTED and not self.folder.has_report(last.task.id):
+            state = recall(self.store, last)
+            self.folder.write_report(build_report(state), state)
 
     def _settle(self, task: Task) -> Settled:
         """What a task was submitted with, and this process's keys.

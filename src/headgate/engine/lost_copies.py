@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from headgate.core.settings import OWN_FOLDER
 from headgate.engine.folder import Folder
 from headgate.errors import HeadgateError, StoreError
 from headgate.process.lock import FileLock
@@ -26,10 +25,13 @@ _GIT = "git"
 _MOST_NAMED = 10
 
 
-def restore_lost(folder: Folder) -> tuple[str, ...]:
-    """Restores what copies without a store say was there; returns what people have to know. Blocks."""
+def restore_lost(folder: Folder, *, new_store: bool = False) -> tuple[str, ...]:
+    """Restores what copies without a store say was there; returns what people have to know. Blocks.
+
+    A store that was just started, because the old one was damaged, knows of no copies either.
+    """
     copies = folder.safe / "protected"
-    if folder.database.exists() or not copies.is_dir():
+    if (folder.database.exists() and not new_store) or not copies.is_dir():
         return ()
     lock = FileLock(folder.lock)
     if not lock.try_acquire():
@@ -108,9 +110,7 @@ def _note(restored: list[Restored], trouble: str, place: Path | None) -> str:
         said.append(f"For these files, their original content is kept in {place}.")
     elif place:
         said.append(f"The versions that were replaced are in {place}.")
-    killed = (
-        f"A task was killed while a command ran, and {OWN_FOLDER} is gone: its log and the queue are lost."
-    )
+    killed = "A task was killed while a command ran, and its log is lost."
     return " ".join([killed, *said])
 
 

@@ -102,8 +102,8 @@ def check_store(repo: Path) -> Iterator[Finding]:
     """Damaged stores that were set aside."""
     for path in sorted((repo / OWN_FOLDER).glob("headgate.db.damaged-*")):
         if not path.name.endswith(("-wal", "-shm")):
-            detail = f"a damaged store was moved aside and its tasks were recovered: {path.relative_to(repo)}"
-            yield Finding("store", "note", f"{detail}; delete it if nothing is missing")
+            detail = f"a damaged store was moved aside: {path.relative_to(repo)}"
+            yield Finding("store", "note", f"{detail}; delete it if you do not need its tasks")
 
 
 def check_config(loaded: Loaded) -> Iterator[Finding]:

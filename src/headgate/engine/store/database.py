@@ -38,7 +38,7 @@ class RowUnknown(Exception):
 
 
 class StoreDamaged(StoreError):
-    """The store's file does not hold what Headgate wrote. The next start sets it aside; see `recovery`."""
+    """The store's file does not hold what Headgate wrote. The next start sets it aside; see `file`."""
 
 
 def _first_schema(db: sqlite3.Connection) -> None:
@@ -101,11 +101,11 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def migrate(db: sqlite3.Connection, path: Path) -> None:
-    """Brings the tables up to date, within the caller's transaction."""
+def migrate(db: sqlite3.Connection, path: Path) -> bool:
+    """Brings the tables up to date, within the caller's transaction; True if there were none."""
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version == len(MIGRATIONS):
-        return
+        return False
     db.execute("BEGIN IMMEDIATE")
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version > len(MIGRATIONS):
@@ -115,6 +115,7 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
     for step in MIGRATIONS[version:]:
         step(db)
     db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    return bool(version == 0)
 
 
 @contextmanager
@@ -142,7 +143,7 @@ def explain(path: Path, error: Exception) -> StoreError:
         text = text.partition(" with text ")[0]  # what could not be decoded is for nobody
         with suppress(OSError):  # then the next start meets the same damage and says the same
             suspicion(path).touch()
-        return StoreDamaged(f"{path} is damaged ({text}): run again to move it aside and recover its tasks")
+        return StoreDamaged(f"{path} is damaged ({text}): run again to move it aside and start a new one")
     if "disk is full" in text or "disk I/O" in text:
         return StoreError(f"cannot write {path}: {text}; free some space and run again")
     if "unable to open" in text or "readonly" in text:

@@ -28,7 +28,7 @@ from headgate.engine.store.database import (
     explain,
     store_errors,
 )
-from headgate.engine.store.recovery import StoreFile
+from headgate.engine.store.file import StoreFile
 from headgate.errors import StoreError
 
 VACUUM_MILLISECONDS = 500
@@ -76,7 +76,6 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = StoreFile(path)
-        self.recovery = self._file.recovery
         self.owned = False
         """This process runs a task: its connection counts, whatever a command puts in the file's place."""
         self._queue: SimpleQueue[_Write | None] = SimpleQueue()
@@ -84,8 +83,8 @@ class Store:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What people have to be told about the opening: that the file was damaged, and what came of it."""
-        return (self.recovery.note,) if self.recovery else ()
+        """What people have to be told about the opening: that a damaged file was set aside."""
+        return (self._file.note,) if self._file.note else ()
 
     def close(self) -> None:
         self._stop_writer()

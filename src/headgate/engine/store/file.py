@@ -1,7 +1,8 @@
-"""Opening the store's file, and what happens to a damaged one: it is set aside and its tasks are recovered.
+"""The store's file: opened, set aside if it is damaged, put back if it is deleted while it is open.
 
 Opening costs the same whatever the file holds. Only where there is a reason (its first bytes are odd, SQLite
-refuses it, or some process met damage and left a note) is the whole of it checked, on a copy.
+refuses it, or some process met damage and left a note) is the whole of it checked, on a copy. A damaged file
+is moved aside, and a new one is started; what can be read of the old one is for `sqlite3 FILE .recover`.
 """
 
 import fcntl
@@ -13,12 +14,9 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack, closing, suppress
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
-
-import orjson
 
 from headgate.engine.store.database import (
     MIGRATIONS,
@@ -31,35 +29,15 @@ from headgate.engine.store.database import (
     store_errors,
     suspicion,
 )
-from headgate.engine.store.pages import MAGIC
-from headgate.engine.store.salvage import Salvage, salvage
 from headgate.errors import StoreError
 
 WAIT_SECONDS = 1.0
 """How long a damaged store is waited for while other processes have it open."""
 PLAUSIBLE_VERSION = len(MIGRATIONS) + 1000
 """A higher one was not written by a newer Headgate, but by an accident."""
+_MAGIC = b"SQLite format 3\0"
 _PARTS = ("", "-wal", "-shm")
 """The files of a database, by what is added to its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recovery:
-    """What was done with a damaged store."""
-
-    note: str
-    """One sentence or two for people."""
-    ended: tuple[str, ...] = ()
-    """Tasks that were under way and ended INFRA_ERROR, because part of their log is lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A recovery that is ready: written down before the first file is moved, so that a crash loses none."""
-
-    aside: str
-    note: str
-    ended: tuple[str, ...]
 
 
 class Share:
@@ -100,31 +78,31 @@ class Share:
             self._here[self._path] -= 1
 
 
-def open_store(path: Path) -> tuple[sqlite3.Connection, Share, Recovery | None]:
-    """A connection to a sound store with its tables up to date, and what had to be done for it."""
+def open_store(path: Path) -> tuple[sqlite3.Connection, Share, str]:
+    """A connection to a sound store with its tables up to date, and a note if a damaged one was set aside."""
     with ExitStack() as stack:
         share = Share(path)
         stack.callback(share.leave)
-        db, recovery = _open_shared(path, share)
+        db, note = _open_shared(path, share)
         stack.pop_all()
-    return db, share, recovery
+    return db, share, note
 
 
-def _open_shared(path: Path, share: Share) -> tuple[sqlite3.Connection, Recovery | None]:
-    recovery: Recovery | None = None
-    deadline, mended = time.monotonic() + WAIT_SECONDS, False
+def _open_shared(path: Path, share: Share) -> tuple[sqlite3.Connection, str]:
+    note, checked = "", False
+    deadline = time.monotonic() + WAIT_SECONDS
     while True:
         share.join()
         damage = StoreDamaged(f"{path} is damaged")
-        if mended or not _is_suspect(path, share.only_one_here):
+        if checked or not _is_suspect(path, share.only_one_here):
             try:
-                return _open(path), recovery
+                return _open(path), note
             except StoreDamaged as error:
                 damage = error
-        if mended:
+        if checked:
             raise damage
         if share.try_alone():
-            recovery, mended = _mend(path), True
+            note, checked = _set_aside_if_damaged(path), True
         elif time.monotonic() > deadline:
             raise StoreDamaged(
                 f"{path} is damaged, and other Headgate processes are using it: end them and run again"
@@ -134,10 +112,12 @@ def _open_shared(path: Path, share: Share) -> tuple[sqlite3.Connection, Recovery
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    """A new file goes on with task ids after those in the reports: an id is never used twice."""
     db = connect(path)
     try:
         with store_errors(path), db:
-            migrate(db, path)
+            if migrate(db, path) and (last := _last_known_task(path)):
+                db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('tasks', ?)", (last,))
             db.execute("SELECT 1 FROM sqlite_master, tasks LIMIT 1").fetchone()
     except StoreError:
         db.close()
@@ -159,8 +139,7 @@ def _is_suspect(path: Path, may_read: bool) -> bool:
     logged = wal.exists() and wal.stat().st_size > 0
     size = path.stat().st_size if path.exists() else 0
     if size == 0:
-        # SQLite would take it for a new one and throw the log away.
-        return logged or (path.exists() and _last_known_task(path) > 0)
+        return logged  # SQLite would take it for a new one and throw the log away
     try:
         with path.open("rb") as file:
             return _is_odd(file.read(100), size, logged)
@@ -169,7 +148,7 @@ def _is_suspect(path: Path, may_read: bool) -> bool:
 
 
 def _is_odd(header: bytes, size: int, logged: bool) -> bool:
-    if len(header) < 100 or not header.startswith(MAGIC):
+    if len(header) < 100 or not header.startswith(_MAGIC):
         return True
     page = int.from_bytes(header[16:18], "big")
     return (
@@ -187,28 +166,26 @@ def _version(header: bytes) -> int:
     return int.from_bytes(header[60:64], "big")
 
 
-def _mend(path: Path) -> Recovery | None:
-    """Finishes a recovery, begins one, or finds that the store is sound. Nobody else has it open."""
+def _set_aside_if_damaged(path: Path) -> str:
+    """Moves a damaged store aside and returns a note for people. Nobody else has it open."""
     try:
-        plan = _read_plan(path)
-        if plan is None:
-            if _is_sound(path):
-                suspicion(path).unlink(missing_ok=True)
-                return None
-            plan = _prepare(path)
-        _swap(path, plan)
+        note = "" if _is_sound(path) else _set_aside(path)
+        suspicion(path).unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"{path} is damaged and cannot be moved aside: {error}") from error
-    return Recovery(plan.note, plan.ended)
+    return note
 
 
-def _read_plan(path: Path) -> _Plan | None:
-    """The recovery that another process had ready when it was cut short."""
-    try:
-        plan = orjson.loads(suspicion(path).read_bytes())
-    except (FileNotFoundError, orjson.JSONDecodeError):
-        return None
-    return _Plan(plan["aside"], plan["note"], tuple(plan["ended"]))
+def _set_aside(path: Path) -> str:
+    aside = _name_aside(path)
+    for part in _PARTS:  # the file itself first: after a crash, a log without its file is set aside as well
+        if _part(path, part).exists():
+            _part(path, part).rename(_part(aside, part))
+    _sync(path.parent)
+    return (
+        f"{path} was damaged and was moved aside as {aside.name}. A new one was started; the tasks in the old"
+        f" one are not in it. To read them: sqlite3 {aside} .recover | sqlite3 recovered.db"
+    )
 
 
 def _is_sound(path: Path) -> bool:
@@ -243,54 +220,14 @@ def _is_sound(path: Path) -> bool:
             raise StoreError(str(error).replace(str(copy), str(path))) from error
 
 
-def _prepare(path: Path) -> _Plan:
-    """Writes the new store, completely, beside the damaged one."""
-    new = _part(path, ".new")
-    for part in _PARTS:
-        _part(new, part).unlink(missing_ok=True)
-    now = time.time()
-    result = salvage(path, new, _last_known_task(path), now)
-    aside = _name_aside(path, now)
-    plan = _Plan(aside, _describe(path, aside, result), result.ended)
-    draft = _part(suspicion(path), ".new")
-    with draft.open("wb") as file:
-        file.write(orjson.dumps(asdict(plan)))
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(suspicion(path))
-    _sync(path.parent)
-    return plan
-
-
-def _swap(path: Path, plan: _Plan) -> None:
-    """Moves the damaged files aside and the new one into their place; may be done again after a crash."""
-    new = _part(path, ".new")
-    if new.exists():
-        for part in _PARTS:
-            if _part(path, part).exists():
-                _part(path, part).rename(_part(path.with_name(plan.aside), part))
-        new.rename(path)
-        _sync(path.parent)
-    suspicion(path).unlink(missing_ok=True)
-
-
-def _name_aside(path: Path, now: float) -> str:
-    name = f"{path.name}.damaged-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}"
-    names = [name, *(f"{name}-{number}" for number in range(2, 1000))]
-    return next(
-        each for each in names if not any(_part(path.with_name(each), part).exists() for part in _PARTS)
-    )
-
-
-def _describe(path: Path, aside: str, result: Salvage) -> str:
-    tasks = "1 task was" if result.kept == 1 else f"{result.kept or 'No'} tasks were"
-    lost = f"; at most {result.lost} could not be read" if result.lost else ""
-    ended = f", and {', '.join(result.ended)} had to be ended" if result.ended else ""
-    return f"{path} was damaged and was moved aside as {aside}. {tasks} recovered{ended}{lost}."
+def _name_aside(path: Path) -> Path:
+    name = f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    names = [path.with_name(each) for each in (name, *(f"{name}-{number}" for number in range(2, 1000)))]
+    return next(each for each in names if not any(_part(each, part).exists() for part in _PARTS))
 
 
 def _last_known_task(path: Path) -> int:
-    """The highest task id that the reports name: an id is never used twice, whatever became of the store."""
+    """The highest task id that the reports name."""
     reports = path.with_name("task_reports.jsonl")
     text = reports.read_text(errors="replace") if reports.exists() else ""
     return max((int(number) for number in re.findall(r'"task_id":\s*"t(\d{1,12})"', text)), default=0)
@@ -308,16 +245,14 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-# The store's file as one process has it open, and what happens if it is deleted or replaced meanwhile.
-
-
 class StoreFile:
     """One connection, and the share in the file that goes with it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._old: list[sqlite3.Connection] = []
-        self.recovery: Recovery | None = None
+        self.note = ""
+        """What people have to be told: that a damaged file was set aside."""
         self.openings = 0
         """How often the file was opened."""
         self._open()
@@ -356,8 +291,8 @@ class StoreFile:
         self._share.leave()
 
     def _open(self) -> None:
-        self.db, self._share, recovery = open_store(self._path)
-        self.recovery = self.recovery or recovery
+        self.db, self._share, note = open_store(self._path)
+        self.note = self.note or note
         self._opened = _identity(self._path)
         self.openings += 1
 
@@ -368,7 +303,7 @@ class StoreFile:
 def _is_database(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
+            return file.read(len(_MAGIC)) == _MAGIC
     except OSError:
         return False
 
