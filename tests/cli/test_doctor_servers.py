@@ -16,7 +16,7 @@ from headgate.cli.commands.doctor import examine
 from headgate.cli.doctor.model_checks import judge_speed
 from headgate.cli.doctor.setup_checks import Finding
 from headgate.core.messages import Message, Reply, Timing, Usage
-from headgate.models.base import Endpoint
+from headgate.models.endpoint import Endpoint
 from headgate.models.wire.failures import explain_transport
 from models.model_server import answer, serve
 from models.ollama_server import calling, ollama

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from headgate.core.settings import ModelSettings, Price
-from headgate.models.base import open_fitted
+from headgate.models.connect import open_fitted
 from headgate.models.profile import (
     UNKNOWN,
     Profile,

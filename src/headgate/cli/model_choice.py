@@ -14,8 +14,8 @@ from headgate.config.yaml_files import read_yaml
 from headgate.core.settings import ModelSettings
 from headgate.core.text import is_openai_name
 from headgate.errors import ConfigError
-from headgate.models.base import DEFAULT_URLS, explain_local_name, find_endpoint
 from headgate.models.discovery import PLACES, FoundModel, FoundServer, best_first
+from headgate.models.endpoint import DEFAULT_URLS, explain_local_name, find_endpoint
 
 PLACES_VARIABLE = "HEADGATE_SERVERS"
 Look = Callable[[Sequence[tuple[str, str]]], list[FoundServer]]

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from headgate.engine.folder import Folder
+from headgate.engine.pause import find_pause
 from headgate.engine.store.store import Store, TaskRow
-from headgate.engine.waiting import find_pause
 from headgate.errors import ConfigError
 from headgate.process.lock import FileLock
 

@@ -22,9 +22,11 @@ from headgate.core.text import show_path
 from headgate.engine.folder import Folder
 from headgate.engine.log import Bus
 from headgate.errors import ConfigError
-from headgate.models.base import check_model, find_endpoint, open_fitted
+from headgate.models.connect import open_fitted
+from headgate.models.endpoint import find_endpoint
 from headgate.models.profile import profile_for, with_price
 from headgate.models.scripted import ScriptedModel
+from headgate.models.wire.connect import check_model
 from headgate.process.commands import filtered_environment
 from headgate.protect.boundaries import Resolved, resolve_boundaries
 from headgate.protect.commits import ProtectedCommits, Rule

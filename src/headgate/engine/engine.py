@@ -33,12 +33,13 @@ from headgate.engine.assembly import (
 )
 from headgate.engine.execution import Execution
 from headgate.engine.folder import REPORTED, Folder
+from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.log import Bus, recall
 from headgate.engine.lost_copies import restore_lost
+from headgate.engine.pause import Pause, find_pause
 from headgate.engine.store.queue import CancelOutcome
 from headgate.engine.store.store import Draft, Store
 from headgate.engine.tree import diff_of
-from headgate.engine.waiting import Pause, Telling, Wait, find_pause, removed
 from headgate.errors import ConfigError
 from headgate.process.lock import FileLock
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from headgate.core.settings import Timeouts
 from headgate.errors import ConfigError, ModelError
-from headgate.models.base import DEFAULT_URLS, Endpoint
+from headgate.models.endpoint import DEFAULT_URLS, Endpoint
 from headgate.models.wire.http import HttpClient, is_loopback
 
 PLACES = (

@@ -10,7 +10,7 @@ import yaml
 from pydantic import Field, field_validator
 
 from headgate.core.settings import ModelSettings, Price, Settings
-from headgate.models.base import find_endpoint, split_model
+from headgate.models.endpoint import find_endpoint, split_model
 from headgate.models.textcalls import NAMES
 
 Transport = Literal["native", "text", "schema"]

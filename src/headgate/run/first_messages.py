@@ -9,7 +9,7 @@ from headgate.core.messages import clean_text
 from headgate.core.notes import list_names, render_notes
 from headgate.core.text import cut_text, show_path
 from headgate.errors import ToolError
-from headgate.models.base import find_window
+from headgate.models.connect import find_window
 from headgate.run.job import Job
 from headgate.run.transcript import CHARS_PER_TOKEN, Transcript
 from headgate.tools.control import render_plan

@@ -20,7 +20,7 @@ from headgate.core.messages import Message
 from headgate.core.milestones import say_reason
 from headgate.core.notes import bound_note, list_names
 from headgate.core.rules import RAN_OUT, Action, Decision, Tally, decide, wait_seconds
-from headgate.models.base import find_window
+from headgate.models.connect import find_window
 from headgate.run.candidates import settle, take_candidate
 from headgate.run.exits import judge_exhausted, try_exit
 from headgate.run.first_messages import (

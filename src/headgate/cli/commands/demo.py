@@ -26,7 +26,7 @@ from headgate.core.text import times
 from headgate.engine.engine import Engine
 from headgate.engine.log import Bus
 from headgate.errors import ConfigError
-from headgate.models.base import open_model
+from headgate.models.connect import open_model
 from headgate.models.scripted import ScriptedModel
 
 TASK = "Fix the failing test of basket.total.\n\nConstraints:\n- Do not change the tests"

@@ -17,7 +17,9 @@ from headgate.core.messages import Delta, Message, Reply, Request, ToolSpec
 from headgate.core.settings import ModelSettings
 from headgate.core.text import nearest
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
-from headgate.models.base import find_endpoint, is_hosted, open_model, open_wire
+from headgate.models.connect import open_model
+from headgate.models.endpoint import find_endpoint, is_hosted
+from headgate.models.wire.connect import open_wire
 from headgate.models.wire.encoding import UNPARSED, parse_arguments
 from headgate.models.wire.failures import (
     KeyRefused,

@@ -25,9 +25,9 @@ from headgate.core.state import fold
 from headgate.core.task import Task, TaskState
 from headgate.core.text import plain
 from headgate.engine.engine import Engine
+from headgate.engine.following import Wait
 from headgate.engine.log import Bus
 from headgate.engine.store.store import Store
-from headgate.engine.waiting import Wait
 from headgate.process.lock import FileLock
 
 EXIT_CODES: dict[TaskState, int] = {

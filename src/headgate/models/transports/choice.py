@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from headgate.core.messages import Model, OnDelta, Reply, Request
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError, ContextOverflow, ReplyInvalid
-from headgate.models.base import DEFAULT_NUM_CTX, find_endpoint, split_model
+from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile, profile_for, with_price, with_profile
 from headgate.models.transports.cutting import CutWatch
 from headgate.models.transports.native import NativeModel

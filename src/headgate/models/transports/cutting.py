@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from headgate.core.messages import Cut, Model, OnDelta, Reply, Request
 from headgate.core.settings import ModelSettings
-from headgate.models.base import DEFAULT_NUM_CTX, find_endpoint
+from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint
 from headgate.models.transports.servers import Kind, ask_loaded_window, ask_window, identify
 from headgate.models.wire.encoding import EncodedTools
 from headgate.models.wire.endless import CHARACTERS_PER_TOKEN

@@ -14,11 +14,12 @@ from pydantic import Field, ValidationError
 from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolSpec, Usage
 from headgate.core.settings import ModelSettings, Settings
 from headgate.errors import ModelError
-from headgate.models.base import Endpoint, find_endpoint, open_wire, split_model
+from headgate.models.endpoint import Endpoint, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile
 from headgate.models.transports.replies import read_text
 from headgate.models.transports.schema import read_object
 from headgate.models.transports.servers import CONSTRAINTS, WINDOWS, Kind, ask_window, identify
+from headgate.models.wire.connect import open_wire
 from headgate.models.wire.encoding import UNPARSED, parse_arguments
 from headgate.models.wire.failures import RequestRejected, ToolsUnsupported
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from headgate.core.settings import Timeouts
 from headgate.errors import ModelError
-from headgate.models.base import Endpoint
+from headgate.models.endpoint import Endpoint
 from headgate.models.wire.encoding import encode_json
 from headgate.models.wire.http import HttpClient
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.base import Endpoint, is_hosted
+from headgate.models.endpoint import Endpoint, is_hosted
 from headgate.models.wire.encoding import decode_json, encode_json
 
 _OVERFLOW = re.compile(

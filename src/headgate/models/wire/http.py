@@ -15,7 +15,7 @@ import aiohttp
 
 from headgate.core.settings import ModelSettings, Timeouts
 from headgate.errors import ConfigError, ModelRefused, ReplyInvalid
-from headgate.models.base import Endpoint, find_endpoint, is_hosted, split_model
+from headgate.models.endpoint import Endpoint, find_endpoint, is_hosted, split_model
 from headgate.models.wire.encoding import decode_json
 from headgate.models.wire.failures import (
     CHECK_NETWORK,

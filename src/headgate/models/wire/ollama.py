@@ -18,7 +18,7 @@ from headgate.core.messages import (
 )
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
-from headgate.models.base import DEFAULT_NUM_CTX
+from headgate.models.endpoint import DEFAULT_NUM_CTX
 from headgate.models.wire.encoding import CallIds, EncodedTools, encode_json, mend_text, parse_arguments
 from headgate.models.wire.endless import EndlessWatch
 from headgate.models.wire.exchange import exchange

@@ -1,32 +1,14 @@
-"""Which model to ask and how to reach it; nothing here touches the network."""
+"""Where a model is: the address, the headers and the key; nothing here touches the network."""
 
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
-from headgate.core.messages import Model
-from headgate.core.settings import ModelSettings, Timeouts
+from headgate.core.settings import ModelSettings
 from headgate.core.text import is_openai_name
 from headgate.errors import ConfigError
-
-if TYPE_CHECKING:
-    from headgate.models.transports.server_facts import Findings, Inquiry
-
-__all__ = [
-    "Endpoint",
-    "ModelSettings",
-    "Timeouts",
-    "find_endpoint",
-    "find_window",
-    "open_fitted",
-    "open_model",
-    "open_wire",
-    "split_model",
-]
 
 Provider = Literal["ollama", "openai", "anthropic", "script"]
 
@@ -149,95 +131,3 @@ def _check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
         if not value.replace("\t", " ").isprintable():
             raise ConfigError(f"The header {name} contains a line break or a control character.")
     return headers
-
-
-def check_model(settings: ModelSettings, script_root: Path | None = None) -> None:
-    """ConfigError if the model cannot even be tried: an unknown form, a bad address, a missing script."""
-    provider, name = split_model(settings.model)
-    if provider == "script":
-        from headgate.models.scripted import ScriptedModel
-
-        ScriptedModel.load((script_root or Path()) / name)
-    else:
-        find_endpoint(settings)
-
-
-@asynccontextmanager
-async def open_model(
-    settings: ModelSettings, script_root: Path | None = None, findings: "Findings | None" = None
-) -> AsyncIterator[Model]:
-    """A model that is ready to be asked, closed on leaving, with its tools called as the settings say.
-
-    A script's path is relative to `script_root`. `findings` are what is known about the server.
-    """
-    if split_model(settings.model)[0] == "script":
-        async with open_wire(settings, script_root) as model:
-            yield model
-        return
-    from headgate.models.transports.server_facts import Inquiry
-
-    async with _open_wrapped(settings, Inquiry(settings, findings=findings)) as model:
-        yield model
-
-
-@asynccontextmanager
-async def open_fitted(
-    settings: ModelSettings, script_root: Path | None = None, cache: Path | None = None
-) -> AsyncIterator[tuple[Model, ModelSettings]]:
-    """As `open_model`, and the settings with what the user left open filled in.
-
-    What is asked for that depends on `tool_transport`. The answers are kept in the folder `cache`, by default
-    the user's own for this.
-    """
-    if split_model(settings.model)[0] == "script":
-        async with open_wire(settings, script_root) as model:
-            yield model, settings
-        return
-    from headgate.models.transports.choice import fit
-
-    fitted, inquiry = await fit(settings, cache)
-    async with _open_wrapped(fitted, inquiry) as model:
-        yield model, fitted
-
-
-def find_window(model: Model, settings: ModelSettings) -> int | None:
-    """A model's context window in tokens: what its server said since it was opened, else the settings."""
-    told = getattr(model, "context_window", None)
-    return told if isinstance(told, int) else settings.context_window
-
-
-@asynccontextmanager
-async def _open_wrapped(settings: ModelSettings, inquiry: "Inquiry") -> AsyncIterator[Model]:
-    from headgate.models.transports.choice import wrap
-
-    async with open_wire(settings) as model:
-        yield wrap(model, settings, inquiry)
-
-
-@asynccontextmanager
-async def open_wire(settings: ModelSettings, script_root: Path | None = None) -> AsyncIterator[Model]:
-    """A model as its server speaks: tools go out and calls come in as the wire format has them."""
-    # Imported here because the HTTP client takes longer to load than all the rest of the program, and most
-    # commands never ask a model.
-    provider, name = split_model(settings.model)
-    if provider == "script":
-        from headgate.models.scripted import ScriptedModel
-
-        yield ScriptedModel.load((script_root or Path()) / name)
-        return
-    from headgate.models.wire.http import HttpClient
-
-    endpoint = find_endpoint(settings)
-    async with HttpClient(endpoint, settings.timeouts) as client:
-        if provider == "ollama":
-            from headgate.models.wire.ollama import OllamaModel
-
-            yield OllamaModel(settings, client)
-        elif provider == "openai":
-            from headgate.models.wire.openai import OpenAIModel
-
-            yield OpenAIModel(settings, client)
-        else:
-            from headgate.models.wire.anthropic import AnthropicModel
-
-            yield AnthropicModel(settings, client)
