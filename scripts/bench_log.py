@@ -22,9 +22,9 @@ from statistics import median
 
 from headgate.core.events import ReplyReceived, ToolFinished, ToolStarted
 from headgate.core.task import Task
-from headgate.engine.log import Bus, TaskLog
-from headgate.engine.store.database import connect
-from headgate.engine.store.store import Store
+from headgate.store.database import connect
+from headgate.store.log import Bus, TaskLog
+from headgate.store.store import Store
 
 REPLY = '{"content": "' + "I will read the next module. " * 6 + '"}'
 RESULT = ("def handler(event, context):\n    return process(event)\n" * 40)[:2048]

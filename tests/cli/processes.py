@@ -11,9 +11,9 @@ from typing import Any
 
 from command import environment
 
-from headgate.engine.folder import Folder
-from headgate.engine.store.store import Store
 from headgate.process.lock import FileLock
+from headgate.store.folder import Folder
+from headgate.store.store import Store
 
 PATIENCE = 180.0
 """Seconds after which a test gives up; nothing takes that long unless it hangs."""

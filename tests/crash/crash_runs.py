@@ -15,8 +15,8 @@ from typing import Any
 
 from headgate.core import events as ev
 from headgate.core.state import fold
-from headgate.engine.folder import Folder
-from headgate.engine.store.store import Store
+from headgate.store.folder import Folder
+from headgate.store.store import Store
 
 KILLED = -9
 _RUN_ID = re.compile(r"run_\d{8}_\d{6}_[0-9a-f]{6}")

@@ -21,7 +21,7 @@ from crash_scenarios import SCENARIOS, Worker
 from headgate.core.events import ApplyFinished, ApplyStarted, Event, ToolFinished, ToolStarted
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
-from headgate.engine.log import Bus
+from headgate.store.log import Bus
 
 FILE_OPERATIONS = frozenset({"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir"})
 

@@ -19,10 +19,10 @@ from headgate.engine.assembly import (
     task_boundaries,
     tools_for,
 )
-from headgate.engine.folder import Folder
-from headgate.engine.log import Bus
 from headgate.errors import ConfigError, ToolDenied
 from headgate.protect.boundaries import Resolved
+from headgate.store.folder import Folder
+from headgate.store.log import Bus
 from headgate.tools.base import Outcome, ToolContext
 from headgate.tools.shell import shell
 from headgate.workspace.git import Snapshots, git

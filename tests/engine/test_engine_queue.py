@@ -12,8 +12,8 @@ from headgate.core.events import Event
 from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
-from headgate.engine.folder import Folder
 from headgate.process.lock import FileLock
+from headgate.store.folder import Folder
 
 
 class Model:

@@ -9,8 +9,8 @@ from headgate.config.load import Loaded, load_config
 from headgate.core.flow import Flow
 from headgate.core.task import Options
 from headgate.engine.assembly import check_models, choose_flow, steps_run
-from headgate.engine.folder import Folder
 from headgate.models.scripted import ScriptedModel
+from headgate.store.folder import Folder
 
 STEPS = "verification: {steps: [{name: a, command: make a}, {name: b, command: make b}]}\n"
 LOCAL = "http://localhost:11434"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.engine.folder import Folder
 from headgate.errors import ConfigError
+from headgate.store.folder import Folder
 
 MOUNTED = """
 set -e

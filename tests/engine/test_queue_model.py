@@ -35,10 +35,10 @@ from headgate.core.task import (
     Task,
     TaskState,
 )
-from headgate.engine.folder import Folder
-from headgate.engine.store import queue
-from headgate.engine.store.database import MIGRATIONS
-from headgate.engine.store.store import Draft, Store
+from headgate.store import queue
+from headgate.store.database import MIGRATIONS
+from headgate.store.folder import Folder
+from headgate.store.store import Draft, Store
 
 STATES: tuple[TaskState, ...] = get_args(TaskState)
 STORES = 3

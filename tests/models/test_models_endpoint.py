@@ -158,7 +158,7 @@ async def test_open_model_refuses_what_a_provider_lacks() -> None:
 
 
 def test_importing_the_settings_loads_no_http_client() -> None:
-    code = "import sys, headgate.models.base; sys.exit('aiohttp' in sys.modules or 'yaml' in sys.modules)"
+    code = "import sys, headgate.models.endpoint; sys.exit('aiohttp' in sys.modules or 'yaml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

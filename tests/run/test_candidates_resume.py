@@ -19,12 +19,12 @@ from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep
 from headgate.core.state import fold
-from headgate.engine.log import Bus, TaskLog
-from headgate.engine.store.store import Store
 from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.restore import restore
+from headgate.store.log import Bus, TaskLog
+from headgate.store.store import Store
 from headgate.tools.base import ToolContext
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git import Snapshots, git

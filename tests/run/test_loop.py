@@ -16,12 +16,12 @@ from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usa
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, Timeouts
 from headgate.core.task import Constraints, Task
-from headgate.engine.log import Bus, TaskLog
-from headgate.engine.store.store import Store
 from headgate.errors import CallUnknown
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
+from headgate.store.log import Bus, TaskLog
+from headgate.store.store import Store
 from headgate.tools.base import ToolContext
 from headgate.tools.control import STATUS_TOOL, task_status
 from headgate.tools.files import ls, read_file

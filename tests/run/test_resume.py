@@ -20,12 +20,12 @@ from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep
 from headgate.core.state import State, fold
 from headgate.core.task import Task, TaskState
-from headgate.engine.log import Bus, TaskLog
-from headgate.engine.store.store import Draft, Store
 from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.restore import restore
+from headgate.store.log import Bus, TaskLog
+from headgate.store.store import Draft, Store
 from headgate.tools.base import ToolContext
 from headgate.tools.control import plan_tasks
 from headgate.tools.edit.edit_file import edit_file

@@ -15,8 +15,6 @@ from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
 from headgate.core.phases import SILENCES, PhaseControl, PhaseProbe, PhaseState, Signals
 from headgate.core.settings import ModelSettings
 from headgate.core.task import Task
-from headgate.engine.log import Bus, TaskLog
-from headgate.engine.store.store import Store
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.scripted import ScriptedModel
 from headgate.run.job import Entrance, Job, StageRun
@@ -32,6 +30,8 @@ from headgate.run.phases import (
     with_hint,
 )
 from headgate.run.stage import run_stage
+from headgate.store.log import Bus, TaskLog
+from headgate.store.store import Store
 from headgate.tools.base import ToolContext
 from headgate.tools.files import ls, read_file
 from headgate.workspace.disk import DiskWorkspace

@@ -11,10 +11,10 @@ from headgate.config.schema import Config
 from headgate.core.rules import Broken, Pass
 from headgate.core.settings import VerifyStep
 from headgate.engine.assembly import build_verifier
-from headgate.engine.folder import Folder
-from headgate.engine.log import Bus
 from headgate.errors import ConfigError
 from headgate.process.lock import FileLock
+from headgate.store.folder import Folder
+from headgate.store.log import Bus
 
 NO_STEPS = "No verification steps are configured: add `verification:` to agent.yaml, or run headgate init."
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from headgate.engine.folder import Folder
-from headgate.engine.pause import find_pause
-from headgate.engine.store.store import Store, TaskRow
 from headgate.errors import ConfigError
 from headgate.process.lock import FileLock
+from headgate.store.folder import Folder
+from headgate.store.pause import find_pause
+from headgate.store.store import Store, TaskRow
 
 NO_TASK_YET = 'This repository has no tasks yet: start one with "headgate run".'
 

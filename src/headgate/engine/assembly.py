@@ -19,8 +19,6 @@ from headgate.core.messages import Model
 from headgate.core.settings import ModelSettings, Price
 from headgate.core.task import Options, Task
 from headgate.core.text import show_path
-from headgate.engine.folder import Folder
-from headgate.engine.log import Bus
 from headgate.errors import ConfigError
 from headgate.models.connect import open_fitted
 from headgate.models.endpoint import find_endpoint
@@ -35,6 +33,8 @@ from headgate.protect.git_settings import protect_git
 from headgate.protect.guards import Boundaries, ConfigFiles, OnlyInside, Present, spellings_of
 from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles
+from headgate.store.folder import Folder
+from headgate.store.log import Bus
 from headgate.tools.base import Tool, ToolContext
 from headgate.tools.control import plan_tasks, task_status, think
 from headgate.tools.edit.apply_patch import apply_patch

@@ -13,13 +13,13 @@ from headgate.core.report import Report, build_report, report_events
 from headgate.core.rules import Decision
 from headgate.core.summary import write_summary
 from headgate.core.task import Task, TaskState
-from headgate.engine.folder import Folder
 from headgate.engine.interrupted import release_protected
 from headgate.engine.keeping import commit_events
-from headgate.engine.log import TaskLog
-from headgate.engine.store.store import Store
 from headgate.engine.tree import Changes, TaskTree
 from headgate.errors import HeadgateError, StoreError
+from headgate.store.folder import Folder
+from headgate.store.log import TaskLog
+from headgate.store.store import Store
 
 
 @dataclass

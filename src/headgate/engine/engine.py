@@ -32,16 +32,16 @@ from headgate.engine.assembly import (
     task_boundaries,
 )
 from headgate.engine.execution import Execution
-from headgate.engine.folder import REPORTED, Folder
 from headgate.engine.following import Telling, Wait, removed
-from headgate.engine.log import Bus, recall
 from headgate.engine.lost_copies import restore_lost
-from headgate.engine.pause import Pause, find_pause
-from headgate.engine.store.queue import CancelOutcome
-from headgate.engine.store.store import Draft, Store
 from headgate.engine.tree import diff_of
 from headgate.errors import ConfigError
 from headgate.process.lock import FileLock
+from headgate.store.folder import REPORTED, Folder
+from headgate.store.log import Bus, recall
+from headgate.store.pause import Pause, find_pause
+from headgate.store.queue import CancelOutcome
+from headgate.store.store import Draft, Store
 
 __all__ = ["SPECS", "Engine", "Wait", "load_options"]
 

@@ -28,12 +28,9 @@ from headgate.engine.assembly import (
     without_secrets,
 )
 from headgate.engine.ending import PhaseFile, Rest
-from headgate.engine.folder import Folder
 from headgate.engine.interrupted import Leftovers, TellingProtection
 from headgate.engine.keeping import Keeper, KeepingProtection, commit_events
-from headgate.engine.log import Bus, TaskLog, recall
 from headgate.engine.proposals import apply_proposal
-from headgate.engine.store.store import Store
 from headgate.engine.tree import TaskTree
 from headgate.errors import HeadgateError
 from headgate.models.scripted import ScriptedModel
@@ -44,6 +41,9 @@ from headgate.protect.secrets import redactor
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.restore import restore, restore_overlay
+from headgate.store.folder import Folder
+from headgate.store.log import Bus, TaskLog, recall
+from headgate.store.store import Store
 from headgate.workspace.git import Snapshots
 from headgate.workspace.overlay import OverlayWorkspace
 

@@ -6,7 +6,7 @@ from headgate.core.events import Event
 from headgate.core.report import Report, build_report
 from headgate.core.state import State
 from headgate.core.task import Task
-from headgate.engine.log import Bus
+from headgate.store.log import Bus
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from headgate.core.events import ProtectedCommits, StoreRestored
 from headgate.core.report import build_report
 from headgate.core.settings import OWN_FOLDER
-from headgate.engine.folder import REPORTED, Folder
-from headgate.engine.log import recall
-from headgate.engine.store.store import Store
 from headgate.protect.commits import CommitsFound
 from headgate.protect.files import Protected, Restored
+from headgate.store.folder import REPORTED, Folder
+from headgate.store.log import recall
+from headgate.store.store import Store
 
 _REASON = "Headgate keeps its own files there; the logs of earlier runs and saved outputs are lost"
 

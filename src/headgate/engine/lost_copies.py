@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from headgate.engine.folder import Folder
 from headgate.errors import HeadgateError, StoreError
 from headgate.process.lock import FileLock
 from headgate.process.reaper import kill_leftovers
 from headgate.protect.files import Protected, ProtectedFiles, Restored
 from headgate.protect.git_settings import protect_git
 from headgate.protect.records import Store
+from headgate.store.folder import Folder
 from headgate.workspace.git import git
 from headgate.workspace.reserved import internal_name
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from headgate.core.state import State
 from headgate.core.text import parse_path, show_path
-from headgate.engine.log import recall
-from headgate.engine.store.store import Store
 from headgate.errors import ConfigError, HeadgateError
 from headgate.reading.diffs import TaskDiff
 from headgate.reading.layout import MOST_CHARS
+from headgate.store.log import recall
+from headgate.store.store import Store
 from headgate.workspace.git import LARGE, Snapshots
 from headgate.workspace.interrupted_writes import hash_at, mode_at, read_at
 from headgate.workspace.overlay import OverlayWorkspace

@@ -1,4 +1,4 @@
-"""A model that is ready to be asked: with its profile, and tools called as its settings or its server want."""
+"""A model that is ready to be asked: with its profile, and tools called as its settings or server want."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -24,10 +24,10 @@ from headgate.core.settings import Limits
 from headgate.core.task import Constraints, Options
 from headgate.core.text import times
 from headgate.engine.engine import Engine
-from headgate.engine.log import Bus
 from headgate.errors import ConfigError
 from headgate.models.connect import open_model
 from headgate.models.scripted import ScriptedModel
+from headgate.store.log import Bus
 
 TASK = "Fix the failing test of basket.total.\n\nConstraints:\n- Do not change the tests"
 INTRODUCTION = (

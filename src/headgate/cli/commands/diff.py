@@ -9,8 +9,8 @@ from headgate.cli.show.follow import print_diff
 from headgate.cli.stored_tasks import find_task, open_store
 from headgate.core.report import build_report
 from headgate.core.summary import WHY_NOT_IN_DIFF
-from headgate.engine.log import recall
 from headgate.engine.tree import diff_of
+from headgate.store.log import recall
 
 
 @click.command("diff")

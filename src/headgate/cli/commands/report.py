@@ -12,8 +12,8 @@ from headgate.cli.stored_tasks import find_interruption, find_task, open_store
 from headgate.core.report import Report, build_report, render_markdown
 from headgate.core.state import State
 from headgate.core.task import SETTLED_STATES
-from headgate.engine.folder import Folder
-from headgate.engine.log import recall
+from headgate.store.folder import Folder
+from headgate.store.log import recall
 
 
 @click.command("report")

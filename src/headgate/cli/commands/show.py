@@ -24,8 +24,8 @@ from headgate.core.report import build_report
 from headgate.core.state import State
 from headgate.core.task import SETTLED_STATES
 from headgate.core.text import plain
-from headgate.engine.folder import Folder
-from headgate.engine.log import recall
+from headgate.store.folder import Folder
+from headgate.store.log import recall
 
 LOG_LINES = 40
 

@@ -17,9 +17,9 @@ from headgate.cli.stored_tasks import find_current, find_task, interrupted_hint,
 from headgate.core.events import Event
 from headgate.core.report import build_report
 from headgate.core.task import SETTLED_STATES
-from headgate.engine.folder import Folder
-from headgate.engine.store.store import Store
 from headgate.process.lock import FileLock
+from headgate.store.folder import Folder
+from headgate.store.store import Store
 
 
 @click.command("watch")

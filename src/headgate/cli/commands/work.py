@@ -12,8 +12,8 @@ import click
 from headgate.cli.interrupts import work_on
 from headgate.cli.options import find_repo, repo_option
 from headgate.engine.engine import Engine
-from headgate.engine.folder import Folder
 from headgate.process.lock import FileLock
+from headgate.store.folder import Folder
 
 
 @click.command("work", hidden=True)

@@ -26,9 +26,9 @@ from headgate.core.task import Task, TaskState
 from headgate.core.text import plain
 from headgate.engine.engine import Engine
 from headgate.engine.following import Wait
-from headgate.engine.log import Bus
-from headgate.engine.store.store import Store
 from headgate.process.lock import FileLock
+from headgate.store.log import Bus
+from headgate.store.store import Store
 
 EXIT_CODES: dict[TaskState, int] = {
     "SUCCESS": 0,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from headgate.core.events import MessageAdded
 from headgate.core.task import Task
-from headgate.engine.store import Draft, Store
 from headgate.errors import StoreError
+from headgate.store.store import Draft, Store
 
 PAGE = 8192
 TASKS = [f"t{number}" for number in range(1, 31)]
@@ -247,7 +247,7 @@ def test_a_log_whose_file_was_moved_before_a_crash_is_set_aside_as_well(sound: b
 OPEN = """
 import sys
 from pathlib import Path
-from headgate.engine.store import Store
+from headgate.store.store import Store
 store = Store(Path(sys.argv[1]))
 print(len(store.tasks()), bool(store.notes), flush=True)
 sys.stdin.read()

@@ -18,8 +18,9 @@ import orjson
 
 from headgate.core.events import AnyBody, Event, ReplyReceived
 from headgate.core.task import FINAL_STATES, ImpossibleTransition, Task, TaskState
-from headgate.engine.store import queue
-from headgate.engine.store.database import (
+from headgate.errors import StoreError
+from headgate.store import queue
+from headgate.store.database import (
     BUSY_MILLISECONDS,
     RowDamaged,
     connect,
@@ -28,8 +29,7 @@ from headgate.engine.store.database import (
     explain,
     store_errors,
 )
-from headgate.engine.store.file import StoreFile
-from headgate.errors import StoreError
+from headgate.store.file import StoreFile
 
 VACUUM_MILLISECONDS = 500
 """How long the clearing up after a cancelled task waits for others."""

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.core.events import MessageAdded
 from headgate.core.task import Task
-from headgate.engine.store.store import Draft, Store
+from headgate.store.store import Draft, Store
 
 DRAFT = Draft("", 0, 1.0, MessageAdded(role="user", slug="x"), "content")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from headgate.core.events import ApplyRefused, TaskEnded
 from headgate.core.task import holds_up
-from headgate.engine.store.store import Store
+from headgate.store.store import Store
 
 RESTS = ("task_ended", "proposal_made", "apply_refused")
 """The events by which a task comes to rest."""

@@ -12,8 +12,8 @@ import pytest
 
 from headgate.core.events import MessageAdded
 from headgate.core.task import Task
-from headgate.engine.store.store import Draft, Store
 from headgate.errors import StoreError
+from headgate.store.store import Draft, Store
 
 SCRIPT = """
 - calls: [{read_file: {path: big.txt}}]
@@ -96,7 +96,7 @@ def test_a_task_on_a_full_disk_exits_3_and_goes_on_when_there_is_space(tmp_path:
 CANCEL = """
 import resource, sys
 from pathlib import Path
-from headgate.engine.store import Store
+from headgate.store.store import Store
 store = Store(Path(sys.argv[1]))
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))

@@ -8,7 +8,7 @@ from headgate.core.events import AnyBody, Event
 from headgate.core.messages import Pulse
 from headgate.core.state import State, fold
 from headgate.core.task import Task, TaskState
-from headgate.engine.store.store import Draft, Store, TaskRow
+from headgate.store.store import Draft, Store, TaskRow
 
 # Who hears of what happens in this process. Other processes follow the store.
 

@@ -18,7 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
-from headgate.engine.store.database import (
+from headgate.errors import StoreError
+from headgate.store.database import (
     MIGRATIONS,
     RowUnknown,
     StoreDamaged,
@@ -29,7 +30,6 @@ from headgate.engine.store.database import (
     store_errors,
     suspicion,
 )
-from headgate.errors import StoreError
 
 WAIT_SECONDS = 1.0
 """How long a damaged store is waited for while other processes have it open."""
