@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
-from headgate.workspace.git import git
+from headgate.workspace.git_repository import git
 
 Step = str | list[tuple[str, dict[str, Any]]]
 

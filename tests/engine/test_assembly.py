@@ -24,8 +24,8 @@ from headgate.protect.boundaries import Resolved
 from headgate.store.folder import Folder
 from headgate.store.log import Bus
 from headgate.tools.base import Outcome, ToolContext
-from headgate.tools.shell import shell
-from headgate.workspace.git import Snapshots, git
+from headgate.tools.commands import shell
+from headgate.workspace.git_repository import Snapshots, git
 from headgate.workspace.workspace import FileChange
 
 STEPS = Verification(steps=(VerifyStep(name="tests", command="pwd"),))

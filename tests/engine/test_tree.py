@@ -10,7 +10,7 @@ from headgate.engine.proposals import is_written, take_back
 from headgate.engine.tree import TaskTree
 from headgate.reading.diffs import read_files
 from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git import Snapshots, git
+from headgate.workspace.git_repository import Snapshots, git
 from headgate.workspace.overlay import Proposed, decode_changes, encode_changes
 from headgate.workspace.workspace import FileChange
 

@@ -22,12 +22,12 @@ from headgate.core.state import fold
 from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
-from headgate.run.restore import restore
+from headgate.run.resume import restore
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.base import ToolContext
 from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git import Snapshots, git
+from headgate.workspace.git_repository import Snapshots, git
 
 FLOW = Flow(
     name="answers",

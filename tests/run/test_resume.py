@@ -23,16 +23,16 @@ from headgate.core.task import Task, TaskState
 from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
-from headgate.run.restore import restore
+from headgate.run.resume import restore
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Draft, Store
 from headgate.tools.base import ToolContext
+from headgate.tools.commands import shell
 from headgate.tools.control import plan_tasks
 from headgate.tools.edit.edit_file import edit_file
 from headgate.tools.files import ls, read_file, write_file
-from headgate.tools.shell import shell
 from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git import Snapshots, git
+from headgate.workspace.git_repository import Snapshots, git
 
 TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 SHARED = ViewPolicy(transcript="parent")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.workspace.git import GitFailed, Snapshots, exclude_internal, git
+from headgate.workspace.git_repository import GitFailed, Snapshots, exclude_internal, git
 
 
 @pytest.fixture

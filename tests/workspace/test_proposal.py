@@ -14,7 +14,7 @@ from headgate.core.access import Access, Denial
 from headgate.core.text import show_path
 from headgate.errors import StoreError, ToolFailed
 from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git import Snapshots, exclude_internal, git
+from headgate.workspace.git_repository import Snapshots, exclude_internal, git
 from headgate.workspace.overlay import OverlayWorkspace, Proposed
 from headgate.workspace.proposal import Conflicts, Fitted, fit, patch, record
 from headgate.workspace.workspace import FileChange

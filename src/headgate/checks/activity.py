@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from headgate.core.attempt import StageState
-from headgate.core.flow import Checks
-from headgate.core.rules import Fail, Pass, Verdict
+from headgate.core import Checks, Fail, Pass, StageState, Verdict
 
 _READ_AGAIN = "no file has been changed yet: read the task again, and do what it asks for"
 

@@ -4,11 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-from headgate.core.rules import Fail, Pass, Verdict
-from headgate.core.text import path_words
-from headgate.reading.diffs import FilePart, TaskDiff, read_files
-from headgate.reading.layout import same_but_for_layout
-from headgate.reading.test_files import is_test
+from headgate.core import Fail, Pass, Verdict, path_words
+from headgate.reading import FilePart, TaskDiff, is_test, read_files, same_but_for_layout
 
 MOST_HUNKS = 200
 """So many hunks are judged: each means that its file is parsed."""

@@ -15,14 +15,11 @@ from typing import Any, Literal
 
 import orjson
 
-from headgate.core.events import StepResult
-from headgate.core.rules import Broken, Fail, Pass, Verdict
-from headgate.core.settings import VerifyStep
+from headgate.core import Broken, Fail, Pass, StepResult, Verdict, VerifyStep
 from headgate.errors import HeadgateError
-from headgate.process.commands import MAX_LOG, CommandResult, run_command
-from headgate.reading.failure import Failure, plain_lines
-from headgate.reading.test_output import doubtful_result, find_failures
-from headgate.workspace.atomic import Batch
+from headgate.process import MAX_LOG, CommandResult, run_command
+from headgate.reading import Failure, doubtful_result, find_failures, plain_lines
+from headgate.workspace import Batch
 
 MANIFEST = "manifest.json"
 COMBINED = "combined.log"

@@ -9,11 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from headgate.core.rules import Fail, Pass, Verdict
-from headgate.core.text import show_path
-from headgate.reading.diffs import read_files
-from headgate.reading.test_files import is_code, is_runner_setting, is_task_file, is_test
-from headgate.reading.test_settings import has_test_settings
+from headgate.core import Fail, Pass, Verdict, show_path
+from headgate.reading import has_test_settings, is_code, is_runner_setting, is_task_file, is_test, read_files
 
 # A task's diff as far as it is about tests: which lines define a test, skip one, or assert something.
 

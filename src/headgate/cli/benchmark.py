@@ -6,10 +6,7 @@ import click
 
 from headgate.cli.interrupts import EXIT_CANCELLED
 from headgate.cli.show.live import printable
-from headgate.core.report import Report
-from headgate.core.state import State
-from headgate.core.summary import last_words
-from headgate.core.task import Options, TaskState
+from headgate.core import Options, Report, State, TaskState, last_words
 
 BLOCK_TEST_EDITS = ("HEADGATE_BLOCK_TEST_EDITS", "LOCALCODE_BLOCK_TEST_EDITS")
 """The first of these that says anything decides; tests are protected unless it says no."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import FrameType
 
 from headgate.cli.streams import leave, terminals
-from headgate.process.reaper import kill_own_commands
+from headgate.process import kill_own_commands
 
 EXIT_CANCELLED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

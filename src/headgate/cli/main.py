@@ -134,7 +134,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in COMMANDS and name not in HIDDEN and not name.startswith("-"):
-            from headgate.core.text import nearest
+            from headgate.core import nearest
 
             close = nearest(name, COMMANDS)
             hint = f'did you mean "{close}"?' if close else f"the commands are {', '.join(COMMANDS)}."

@@ -7,15 +7,26 @@ key in the environment is no such word.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate.config.endpoint import env_value, ollama_address, show_address
-from headgate.config.load import user_config_path
-from headgate.config.schema import provider_of, unknown_model
-from headgate.config.yaml_files import read_yaml
-from headgate.core.settings import ModelSettings
-from headgate.core.text import is_openai_name
+from headgate.config import (
+    env_value,
+    ollama_address,
+    provider_of,
+    read_yaml,
+    show_address,
+    unknown_model,
+    user_config_path,
+)
+from headgate.core import ModelSettings, is_openai_name
 from headgate.errors import ConfigError
-from headgate.models.discovery import PLACES, FoundModel, FoundServer, best_first
-from headgate.models.endpoint import DEFAULT_URLS, explain_local_name, find_endpoint
+from headgate.models import (
+    DEFAULT_URLS,
+    PLACES,
+    FoundModel,
+    FoundServer,
+    best_first,
+    explain_local_name,
+    find_endpoint,
+)
 
 PLACES_VARIABLE = "HEADGATE_SERVERS"
 Look = Callable[[Sequence[tuple[str, str]]], list[FoundServer]]

@@ -6,15 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from headgate.checks.verify import COMBINED, StepRun, new_run_id
-from headgate.config.schema import Config
-from headgate.core.rules import Broken, Pass
-from headgate.core.settings import VerifyStep
-from headgate.engine.assembly import build_verifier
+from headgate.checks import COMBINED, StepRun, new_run_id
+from headgate.config import Config
+from headgate.core import Broken, Pass, VerifyStep
+from headgate.engine import build_verifier
 from headgate.errors import ConfigError
-from headgate.process.lock import FileLock
-from headgate.store.folder import Folder
-from headgate.store.log import Bus
+from headgate.process import FileLock
+from headgate.store import Bus, Folder
 
 NO_STEPS = "No verification steps are configured: add `verification:` to agent.yaml, or run headgate init."
 

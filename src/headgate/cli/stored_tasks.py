@@ -7,10 +7,8 @@ from pathlib import Path
 import click
 
 from headgate.errors import ConfigError
-from headgate.process.lock import FileLock
-from headgate.store.folder import Folder
-from headgate.store.pause import find_pause
-from headgate.store.store import Store, TaskRow
+from headgate.process import FileLock
+from headgate.store import Folder, Store, TaskRow, find_pause
 
 NO_TASK_YET = 'This repository has no tasks yet: start one with "headgate run".'
 

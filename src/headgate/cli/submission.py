@@ -21,8 +21,8 @@ from headgate.cli.options import (
 )
 from headgate.cli.show.live import printable
 from headgate.cli.stored_tasks import find_store, find_task
-from headgate.core.task import Constraints, Options, Task
-from headgate.engine.engine import RETRIED_STATES, Engine, load_options
+from headgate.core import Constraints, Options, Task
+from headgate.engine import RETRIED_STATES, Engine, load_options
 from headgate.errors import ConfigError
 
 

@@ -1,1 +1,44 @@
 """`agent.yaml`, flows and prompts: what a user may change, typed and checked when it is loaded."""
+
+from headgate.config.detect import Detection, detect_project
+from headgate.config.drawing import draw_mermaid, draw_text, outline
+from headgate.config.endpoint import env_value, ollama_address, show_address
+from headgate.config.flows import builtin_flows, depends_on_goal, flow_from_config, load_flow
+from headgate.config.knobs import FLOW_SUFFIXES
+from headgate.config.load import CONFIG_NAME, Loaded, find_configs, load_config, user_config_path
+from headgate.config.pinning import Settled, config_files, pin, unpin
+from headgate.config.prompts import fill, fill_text, prompt
+from headgate.config.schema import Config, provider_of, unknown_model
+from headgate.config.yaml_files import read_yaml
+
+__all__ = [
+    "CONFIG_NAME",
+    "FLOW_SUFFIXES",
+    "Config",
+    "Detection",
+    "Loaded",
+    "Settled",
+    "builtin_flows",
+    "config_files",
+    "depends_on_goal",
+    "detect_project",
+    "draw_mermaid",
+    "draw_text",
+    "env_value",
+    "fill",
+    "fill_text",
+    "find_configs",
+    "flow_from_config",
+    "load_config",
+    "load_flow",
+    "ollama_address",
+    "outline",
+    "pin",
+    "prompt",
+    "provider_of",
+    "read_yaml",
+    "show_address",
+    "unknown_model",
+    "unpin",
+    "user_config_path",
+]

@@ -26,7 +26,7 @@ from headgate.config.projects import (
     is_source_folder,
     project_interpreter,
 )
-from headgate.core.settings import VerifyStep
+from headgate.core import VerifyStep
 
 __all__ = ["Detection", "Kind", "detect_project"]
 

@@ -3,9 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy, next_stage
-from headgate.core.messages import ToolSpec
-from headgate.core.text import times
+from headgate.core import Budget, Checks, Flow, Stage, ToolScope, ToolSpec, ViewPolicy, next_stage, times
 
 _EXHAUSTED = {
     "final_turn": "then one last turn, and the stage fails",

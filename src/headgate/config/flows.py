@@ -11,10 +11,17 @@ from pydantic import ValidationError
 from headgate.config.knobs import FLOW_SUFFIXES, FlowFile, expand_stages, tune, with_plan_mode
 from headgate.config.schema import Config
 from headgate.config.yaml_files import Document, explain, parse_yaml, read_yaml
-from headgate.core.flow import Checks, Flow, Stage
-from headgate.core.graph import flow_problems, tool_problems
-from headgate.core.messages import ToolSpec
-from headgate.core.text import is_question, nearest, without_politeness
+from headgate.core import (
+    Checks,
+    Flow,
+    Stage,
+    ToolSpec,
+    flow_problems,
+    is_question,
+    nearest,
+    tool_problems,
+    without_politeness,
+)
 from headgate.errors import ConfigError
 
 # Which built-in flow suits a task, where the configuration leaves that open.

@@ -6,9 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from headgate.core.flow import Data, Flow, Stage, ToolScope
-from headgate.core.phases import PhaseControl, PhaseLog, PromptPlace
-from headgate.core.settings import Limits, Settings
+from headgate.core import Data, Flow, Limits, PhaseControl, PhaseLog, PromptPlace, Settings, Stage, ToolScope
 
 # The list of stages in `flow`: stages, plain prompts, and files whose stages are put in their place.
 

@@ -21,8 +21,7 @@ from headgate.config.knobs import FLOW_SUFFIXES, expand_stages
 from headgate.config.load import CONFIG_NAMES, Loaded, assemble, user_config_path
 from headgate.config.schema import provider_of
 from headgate.config.yaml_files import Document, read_yaml
-from headgate.core.flow import Flow
-from headgate.core.settings import ModelSettings
+from headgate.core import Flow, ModelSettings
 from headgate.errors import ConfigError
 
 CHOICES = ("HEADGATE_MODEL", "HEADGATE_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST")

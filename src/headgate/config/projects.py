@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from headgate.reading.command_lines import split_commands
+from headgate.reading import split_commands
 
 _MAX_BYTES = 1024 * 1024
 _NODE_LOCKS = {

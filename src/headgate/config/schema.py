@@ -7,8 +7,7 @@ from typing import NamedTuple, Self
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
 from headgate.config.knobs import FlowKnobs
-from headgate.core.settings import ModelSettings, Settings, ToolTransport, VerifyStep
-from headgate.core.text import is_openai_name, nearest
+from headgate.core import ModelSettings, Settings, ToolTransport, VerifyStep, is_openai_name, nearest
 from headgate.errors import ConfigError
 
 NO_MODEL = (

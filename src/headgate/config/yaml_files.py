@@ -15,8 +15,7 @@ from typing import Any, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from headgate.core.flow import FLAT_NAMES, Stage
-from headgate.core.text import nearest, unknown_name
+from headgate.core import FLAT_NAMES, Stage, nearest, unknown_name
 from headgate.errors import ConfigError
 
 # Places in a document: paths of keys and indexes, and which keys a model knows at one.

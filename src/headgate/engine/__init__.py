@@ -1,1 +1,19 @@
 """Tasks, the store and the repository lock: everything that outlives one run."""
+
+from headgate.engine.assembly import SPECS, build_verifier, check_monorepo, check_price, known_tests
+from headgate.engine.engine import RETRIED_STATES, Engine, load_options
+from headgate.engine.following import Wait
+from headgate.engine.tree import diff_of
+
+__all__ = [
+    "RETRIED_STATES",
+    "SPECS",
+    "Engine",
+    "Wait",
+    "build_verifier",
+    "check_monorepo",
+    "check_price",
+    "diff_of",
+    "known_tests",
+    "load_options",
+]

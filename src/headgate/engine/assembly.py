@@ -8,46 +8,75 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from headgate.checks.verify import Verifier
-from headgate.config.flows import flow_from_config
-from headgate.config.load import Loaded
-from headgate.config.schema import Config, provider_of
-from headgate.core.access import Guard
-from headgate.core.events import Event, PhaseProbed, PlanItem, ReplyFailed, ReplyReceived
-from headgate.core.flow import Flow
-from headgate.core.messages import Model
-from headgate.core.settings import ModelSettings, Price
-from headgate.core.task import Options, Task
-from headgate.core.text import show_path
+from headgate.checks import Verifier
+from headgate.config import Config, Loaded, flow_from_config, provider_of
+from headgate.core import (
+    Event,
+    Flow,
+    Guard,
+    Model,
+    ModelSettings,
+    Options,
+    PhaseProbed,
+    PlanItem,
+    Price,
+    ReplyFailed,
+    ReplyReceived,
+    Task,
+    show_path,
+)
 from headgate.errors import ConfigError
-from headgate.models.connect import open_fitted
-from headgate.models.endpoint import find_endpoint
-from headgate.models.profile import profile_for, with_price
-from headgate.models.scripted import ScriptedModel
-from headgate.models.wire.connect import check_model
-from headgate.process.commands import filtered_environment
-from headgate.protect.boundaries import Resolved, resolve_boundaries
-from headgate.protect.commits import ProtectedCommits, Rule
-from headgate.protect.files import Protected, ProtectedFiles, Protection
-from headgate.protect.git_settings import protect_git
-from headgate.protect.guards import Boundaries, ConfigFiles, OnlyInside, Present, spellings_of
-from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
-from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles
-from headgate.store.folder import Folder
-from headgate.store.log import Bus
-from headgate.tools.base import Tool, ToolContext
-from headgate.tools.control import plan_tasks, task_status, think
-from headgate.tools.edit.apply_patch import apply_patch
-from headgate.tools.edit.edit_file import edit_file
-from headgate.tools.files import find_files, ls, read_file, read_files, write_file
-from headgate.tools.search.search import search
-from headgate.tools.shell import run_tests, shell, shell_in
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git import Snapshots, git
-from headgate.workspace.ignore import IgnoredPaths, walk_files
-from headgate.workspace.overlay import OverlayWorkspace
-from headgate.workspace.paths import Tree
-from headgate.workspace.reserved import internal_name
+from headgate.models import ScriptedModel, check_model, find_endpoint, open_fitted, profile_for, with_price
+from headgate.process import filtered_environment
+from headgate.protect import (
+    DEFAULT_SECRETS,
+    REASON,
+    Boundaries,
+    ConfigFiles,
+    OnlyInside,
+    Present,
+    Protected,
+    ProtectedCommits,
+    ProtectedFiles,
+    ProtectedTests,
+    Protection,
+    Resolved,
+    Rule,
+    SecretFiles,
+    StartFiles,
+    protect_git,
+    resolve_boundaries,
+    spellings_of,
+)
+from headgate.store import Bus, Folder
+from headgate.tools import (
+    Tool,
+    ToolContext,
+    apply_patch,
+    edit_file,
+    find_files,
+    ls,
+    plan_tasks,
+    read_file,
+    read_files,
+    run_tests,
+    search,
+    shell,
+    shell_in,
+    task_status,
+    think,
+    write_file,
+)
+from headgate.workspace import (
+    DiskWorkspace,
+    IgnoredPaths,
+    OverlayWorkspace,
+    Snapshots,
+    Tree,
+    git,
+    internal_name,
+    walk_files,
+)
 
 TOOLS: tuple[Tool, ...] = (
     ls,

@@ -6,20 +6,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from headgate.checks.verify import prune_runs
-from headgate.core.events import AnyBody, ApplyRefused, Event, PhaseChanged, ProposalMade, TaskEnded
-from headgate.core.phases import phase_line
-from headgate.core.report import Report, build_report, report_events
-from headgate.core.rules import Decision
-from headgate.core.summary import write_summary
-from headgate.core.task import Task, TaskState
+from headgate.checks import prune_runs
+from headgate.core import (
+    AnyBody,
+    ApplyRefused,
+    Decision,
+    Event,
+    PhaseChanged,
+    ProposalMade,
+    Report,
+    Task,
+    TaskEnded,
+    TaskState,
+    build_report,
+    phase_line,
+    report_events,
+    write_summary,
+)
 from headgate.engine.interrupted import release_protected
 from headgate.engine.keeping import commit_events
 from headgate.engine.tree import Changes, TaskTree
 from headgate.errors import HeadgateError, StoreError
-from headgate.store.folder import Folder
-from headgate.store.log import TaskLog
-from headgate.store.store import Store
+from headgate.store import Folder, Store, TaskLog
 
 
 @dataclass

@@ -8,20 +8,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from headgate.config.load import Loaded, load_config
-from headgate.config.pinning import Settled, config_files, pin, unpin
-from headgate.core.events import TaskEnded
-from headgate.core.messages import Model, clean_text
-from headgate.core.report import Report, build_report, report_events
-from headgate.core.state import fold
-from headgate.core.task import (
+from headgate.config import Loaded, Settled, config_files, load_config, pin, unpin
+from headgate.core import (
     SETTLED_STATES,
     Constraints,
     ImpossibleTransition,
+    Model,
     Options,
+    Report,
     Task,
+    TaskEnded,
     TaskState,
+    build_report,
+    clean_text,
+    fold,
     parse_task_text,
+    report_events,
 )
 from headgate.engine.assembly import (
     SPECS,
@@ -36,12 +38,8 @@ from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.lost_copies import restore_lost
 from headgate.engine.tree import diff_of
 from headgate.errors import ConfigError
-from headgate.process.lock import FileLock
-from headgate.store.folder import REPORTED, Folder
-from headgate.store.log import Bus, recall
-from headgate.store.pause import Pause, find_pause
-from headgate.store.queue import CancelOutcome
-from headgate.store.store import Draft, Store
+from headgate.process import FileLock
+from headgate.store import REPORTED, Bus, CancelOutcome, Draft, Folder, Pause, Store, find_pause, recall
 
 __all__ = ["SPECS", "Engine", "Wait", "load_options"]
 

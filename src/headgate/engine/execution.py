@@ -9,14 +9,19 @@ from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from headgate.config.pinning import Settled
-from headgate.config.schema import Config
-from headgate.core.events import TaskResumed, TaskStarted
-from headgate.core.messages import Model
-from headgate.core.report import Report, build_report, render_markdown
-from headgate.core.rules import Decision
-from headgate.core.state import fold
-from headgate.core.task import Task, TaskState
+from headgate.config import Config, Settled
+from headgate.core import (
+    Decision,
+    Model,
+    Report,
+    Task,
+    TaskResumed,
+    TaskStarted,
+    TaskState,
+    build_report,
+    fold,
+    render_markdown,
+)
 from headgate.engine.assembly import (
     build_context,
     build_verifier,
@@ -33,19 +38,12 @@ from headgate.engine.keeping import Keeper, KeepingProtection, commit_events
 from headgate.engine.proposals import apply_proposal
 from headgate.engine.tree import TaskTree
 from headgate.errors import HeadgateError
-from headgate.models.scripted import ScriptedModel
-from headgate.process.uninterrupted import uninterrupted
-from headgate.protect.boundaries import Resolved
-from headgate.protect.files import Restored
-from headgate.protect.secrets import redactor
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.run.restore import restore, restore_overlay
-from headgate.store.folder import Folder
-from headgate.store.log import Bus, TaskLog, recall
-from headgate.store.store import Store
-from headgate.workspace.git import Snapshots
-from headgate.workspace.overlay import OverlayWorkspace
+from headgate.models import ScriptedModel
+from headgate.process import uninterrupted
+from headgate.protect import Resolved, Restored, redactor
+from headgate.run import Job, restore, restore_overlay, run_flow
+from headgate.store import Bus, Folder, Store, TaskLog, recall
+from headgate.workspace import OverlayWorkspace, Snapshots
 
 # What a process whose interpreter crashes can still say: where it was.
 

@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 
-from headgate.core.events import Event
-from headgate.core.report import Report, build_report
-from headgate.core.state import State
-from headgate.core.task import Task
-from headgate.store.log import Bus
+from headgate.core import Event, Report, State, Task, build_report
+from headgate.store import Bus
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,16 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from headgate.config.schema import Config
-from headgate.core.events import ApplyStarted, FileHashes
-from headgate.core.state import State
-from headgate.core.task import Task
+from headgate.config import Config
+from headgate.core import ApplyStarted, FileHashes, State, Task
 from headgate.engine.assembly import check_monorepo, protected_tests, protection_for
 from headgate.engine.proposals import begun_changes, is_written, take_back
 from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError, StoreError, ToolError
-from headgate.process.reaper import kill_leftovers
-from headgate.protect.boundaries import Resolved
-from headgate.protect.files import Protected, Restored
-from headgate.store.folder import Folder
-from headgate.store.store import Store
-from headgate.workspace.copies import remove_copies
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.interrupted_writes import settle_writes
+from headgate.process import kill_leftovers
+from headgate.protect import Protected, Resolved, Restored
+from headgate.store import Folder, Store
+from headgate.workspace import DiskWorkspace, remove_copies, settle_writes
 
 
 @dataclass(frozen=True, slots=True)

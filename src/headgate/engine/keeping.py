@@ -8,14 +8,9 @@ the task is measured by (its lock, its baseline, copies of protected files) is i
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from headgate.core.events import ProtectedCommits, StoreRestored
-from headgate.core.report import build_report
-from headgate.core.settings import OWN_FOLDER
-from headgate.protect.commits import CommitsFound
-from headgate.protect.files import Protected, Restored
-from headgate.store.folder import REPORTED, Folder
-from headgate.store.log import recall
-from headgate.store.store import Store
+from headgate.core import OWN_FOLDER, ProtectedCommits, StoreRestored, build_report
+from headgate.protect import CommitsFound, Protected, Restored
+from headgate.store import REPORTED, Folder, Store, recall
 
 _REASON = "Headgate keeps its own files there; the logs of earlier runs and saved outputs are lost"
 

@@ -12,14 +12,10 @@ from itertools import count
 from pathlib import Path
 
 from headgate.errors import HeadgateError, StoreError
-from headgate.process.lock import FileLock
-from headgate.process.reaper import kill_leftovers
-from headgate.protect.files import Protected, ProtectedFiles, Restored
-from headgate.protect.git_settings import protect_git
-from headgate.protect.records import Store
-from headgate.store.folder import Folder
-from headgate.workspace.git import git
-from headgate.workspace.reserved import internal_name
+from headgate.process import FileLock, kill_leftovers
+from headgate.protect import Protected, ProtectedFiles, Restored, Store, protect_git
+from headgate.store import Folder
+from headgate.workspace import git, internal_name
 
 _GIT = "git"
 _MOST_NAMED = 10

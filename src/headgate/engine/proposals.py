@@ -3,17 +3,12 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from headgate.core.events import ApplyFinished, ApplyRefused, ApplyStarted, Event
-from headgate.core.rules import Decision
-from headgate.core.text import show_path
+from headgate.core import ApplyFinished, ApplyRefused, ApplyStarted, Decision, Event, show_path
 from headgate.engine.tree import TaskTree
 from headgate.errors import ToolError
-from headgate.process.uninterrupted import uninterrupted
-from headgate.run.calls import hashes_of
-from headgate.run.job import Job
-from headgate.workspace.overlay import Proposed, decode_changes, encode_changes
-from headgate.workspace.proposal import Conflicts
-from headgate.workspace.workspace import FileChange, Workspace
+from headgate.process import uninterrupted
+from headgate.run import Job, hashes_of
+from headgate.workspace import Conflicts, FileChange, Proposed, Workspace, decode_changes, encode_changes
 
 REFUSED = Decision("propose", "conflict")
 

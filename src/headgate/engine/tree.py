@@ -5,19 +5,28 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.core.state import State
-from headgate.core.text import parse_path, show_path
+from headgate.core import State, parse_path, show_path
 from headgate.errors import ConfigError, HeadgateError
-from headgate.reading.diffs import TaskDiff
-from headgate.reading.layout import MOST_CHARS
-from headgate.store.log import recall
-from headgate.store.store import Store
-from headgate.workspace.git import LARGE, Snapshots
-from headgate.workspace.interrupted_writes import hash_at, mode_at, read_at
-from headgate.workspace.overlay import OverlayWorkspace
-from headgate.workspace.paths import Tree
-from headgate.workspace.proposal import Conflicts, Fitted, fit, patch, record, with_files
-from headgate.workspace.workspace import FileChange, Workspace, ancestors
+from headgate.reading import MOST_CHARS, TaskDiff
+from headgate.store import Store, recall
+from headgate.workspace import (
+    LARGE,
+    Conflicts,
+    FileChange,
+    Fitted,
+    OverlayWorkspace,
+    Snapshots,
+    Tree,
+    Workspace,
+    ancestors,
+    fit,
+    hash_at,
+    mode_at,
+    patch,
+    read_at,
+    record,
+    with_files,
+)
 
 
 @dataclass(frozen=True, slots=True)

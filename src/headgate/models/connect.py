@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from headgate.core.messages import Model
-from headgate.core.settings import ModelSettings
+from headgate.core import Model, ModelSettings
 from headgate.models.endpoint import split_model
 from headgate.models.transports.choice import fit, wrap
 from headgate.models.transports.server_facts import Findings, Inquiry

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from headgate.core.settings import Timeouts
+from headgate.core import Timeouts
 from headgate.errors import ConfigError, ModelError
 from headgate.models.endpoint import DEFAULT_URLS, Endpoint
 from headgate.models.wire.http import HttpClient, is_loopback

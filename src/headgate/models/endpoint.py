@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from headgate.core.settings import ModelSettings
-from headgate.core.text import is_openai_name
+from headgate.core import ModelSettings, is_openai_name
 from headgate.errors import ConfigError
 
 Provider = Literal["ollama", "openai", "anthropic", "script"]

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import Field, field_validator
 
-from headgate.core.settings import ModelSettings, Price, Settings
+from headgate.core import ModelSettings, Price, Settings
 from headgate.models.endpoint import find_endpoint, split_model
 from headgate.models.textcalls import NAMES
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from headgate.core.messages import Delta, Finish, Message, OnDelta, Reply, Request, ToolCall, Usage
-from headgate.core.settings import Price
+from headgate.core import Delta, Finish, Message, OnDelta, Price, Reply, Request, ToolCall, Usage
 from headgate.errors import (
     ConfigError,
     ContextOverflow,

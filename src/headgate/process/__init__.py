@@ -1,1 +1,24 @@
 """Processes: commands and what they leave running, the lock, work that is not interrupted."""
+
+from headgate.process.commands import (
+    MAX_LOG,
+    CommandResult,
+    CommandUnavailable,
+    filtered_environment,
+    run_command,
+)
+from headgate.process.finishing import uninterrupted
+from headgate.process.lock import FileLock
+from headgate.process.reaper import kill_leftovers, kill_own_commands
+
+__all__ = [
+    "MAX_LOG",
+    "CommandResult",
+    "CommandUnavailable",
+    "FileLock",
+    "filtered_environment",
+    "kill_leftovers",
+    "kill_own_commands",
+    "run_command",
+    "uninterrupted",
+]

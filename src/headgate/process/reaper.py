@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.core.settings import OWN_FOLDER
+from headgate.core import OWN_FOLDER
 
 _GRACE_SECONDS = 1.0
 _KILL_ROUNDS = 1000

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from headgate.core.boundary_text import (
+from headgate.core import (
     adds_nothing,
     bare_words,
     boundary_problems,

@@ -18,13 +18,21 @@ from string import hexdigits
 from threading import Lock
 from typing import NamedTuple
 
-from headgate.core.text import show_path
+from headgate.core import show_path
 from headgate.errors import HeadgateError
 from headgate.protect.files import Change, Restored
 from headgate.protect.records import stamp_of
-from headgate.workspace.git import LARGE, Difference, git, run_git, safe_folder
-from headgate.workspace.interrupted_writes import mode_at, open_parent, read_at
-from headgate.workspace.paths import Tree
+from headgate.workspace import (
+    LARGE,
+    Difference,
+    Tree,
+    git,
+    mode_at,
+    open_parent,
+    read_at,
+    run_git,
+    safe_folder,
+)
 
 # What is checked out: read from git's files, and asked of git only when these have changed.
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal, Protocol
 
-from headgate.core.text import show_path
-from headgate.process.uninterrupted import uninterrupted
+from headgate.core import show_path
+from headgate.process import uninterrupted
 from headgate.protect.records import (
     DEFAULT_LIMITS,
     Limits,
@@ -32,7 +32,7 @@ from headgate.protect.records import (
     stamp_of,
 )
 from headgate.protect.restore import Restorer
-from headgate.workspace.paths import Tree
+from headgate.workspace import Tree
 
 Change = Literal["changed", "deleted", "created"]
 

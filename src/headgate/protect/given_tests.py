@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from headgate.protect.step_commands import read_text
-from headgate.reading.command_lines import UNITTEST_PATTERN, Command, Given, read_runner
-from headgate.reading.task_runners import pytest_settings
-from headgate.reading.test_files import is_code, is_test
-from headgate.workspace.globs import Rules, expand_braces, fold
+from headgate.reading import UNITTEST_PATTERN, Command, Given, is_code, is_test, pytest_settings, read_runner
+from headgate.workspace import Rules, expand_braces, fold
 
 # Whether a folder that a test runner is given holds nothing but tests, or the code as well.
 

@@ -8,11 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from headgate.core.access import Access, Denial
-from headgate.core.text import show_path
+from headgate.core import Access, Denial, show_path
 from headgate.protect.boundaries import fixed_prefix
-from headgate.workspace.globs import Rules, expand_braces, fold
-from headgate.workspace.reserved import internal_name
+from headgate.workspace import Rules, expand_braces, fold, internal_name
 
 
 class Boundaries:

@@ -6,13 +6,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
-from headgate.core.access import Access, Denial
-from headgate.core.text import show_path
+from headgate.core import Access, Denial, show_path
 from headgate.protect.given_tests import NamedTests
 from headgate.protect.guards import Boundaries
 from headgate.protect.step_commands import read_text
 from headgate.protect.step_programs import StepFiles, read_steps
-from headgate.reading.test_files import (
+from headgate.reading import (
+    changed_settings,
+    has_test_settings,
     is_build_file,
     is_installed_or_built,
     is_runner_module,
@@ -23,9 +24,7 @@ from headgate.reading.test_files import (
     shadowing_module,
     source_of,
 )
-from headgate.reading.test_settings import changed_settings, has_test_settings
-from headgate.workspace.globs import fold
-from headgate.workspace.reserved import internal_name
+from headgate.workspace import fold, internal_name
 
 REASON = "tests and what decides how they run are protected"
 _MODULE_FOLDERS = frozenset({"src", "lib"})

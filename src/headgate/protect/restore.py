@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headgate.protect.records import Record, Store, kind_of
-from headgate.workspace.ignore import TEMPORARY
-from headgate.workspace.paths import Tree
+from headgate.workspace import TEMPORARY, Tree
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_ASIDE_FILES = 1000

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 
-from headgate.core.access import Access, Denial
-from headgate.core.text import show_path
-from headgate.reading.command_lines import split_commands
-from headgate.workspace.globs import Rules
+from headgate.core import Access, Denial, show_path
+from headgate.reading import split_commands
+from headgate.workspace import Rules
 
 DEFAULT_SECRETS: tuple[str, ...] = (
     *(".env", ".env.*", "*.env", ".envrc"),

@@ -7,13 +7,14 @@ import posixpath
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from headgate.reading.command_lines import Command, split_commands
-from headgate.reading.task_runners import (
+from headgate.reading import (
+    Command,
     just_commands,
     make_commands,
     nox_commands,
     project_commands,
     script_commands,
+    split_commands,
     tox_commands,
 )
 

@@ -10,9 +10,8 @@ from pathlib import Path, PurePosixPath
 
 from headgate.protect.given_tests import GivenTests, path_in, read_tests
 from headgate.protect.step_commands import expand_steps, step_commands
-from headgate.reading.command_lines import Command
-from headgate.reading.test_files import is_build_file, task_program
-from headgate.workspace.globs import fold
+from headgate.reading import Command, is_build_file, task_program
+from headgate.workspace import fold
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", ".", "source", "bats"})
 _INTERPRETERS = frozenset({"python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "tsx", "npx"})

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from headgate.core.text import parse_path
+from headgate.core import parse_path
 
 _NEW_START = re.compile(r"@@ -\S+ \+(\d+)")
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headgate.core.text import plain
+from headgate.core import plain
 
 _LIBRARY = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages|node_modules|lib/python[\d.]+|rustc|\.cargo)/"

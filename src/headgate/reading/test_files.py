@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from headgate.core.text import path_words
+from headgate.core import path_words
 
 _TEST_PART = re.compile(
     r"(^|[._-])tests?([._-]|$)"

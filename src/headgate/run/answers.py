@@ -8,14 +8,8 @@ from difflib import SequenceMatcher
 from itertools import islice, pairwise
 from typing import Any
 
-from headgate.reading.python_source import (
-    find_functions,
-    fingerprint,
-    insertion_points,
-    parse,
-    with_definitions,
-)
-from headgate.scouts.suspects import Suspect
+from headgate.reading import find_functions, fingerprint, insertion_points, parse, with_definitions
+from headgate.scouts import Suspect
 
 CODE: dict[str, Any] = {
     "type": "object",

@@ -6,16 +6,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from headgate.checks.verify import StepRun, Verification
-from headgate.core.events import BaselineVerified
-from headgate.core.history import Comparison, compare, line_marks
-from headgate.core.messages import clean_text
-from headgate.core.rules import Broken, Fail, Pass
-from headgate.core.settings import VerifyStep
-from headgate.reading.test_output import MAX_FAILURES
+from headgate.checks import StepRun, Verification
+from headgate.core import (
+    BaselineVerified,
+    Broken,
+    Comparison,
+    Fail,
+    Pass,
+    VerifyStep,
+    clean_text,
+    compare,
+    line_marks,
+)
+from headgate.reading import MAX_FAILURES
 from headgate.run.job import Job
 from headgate.run.trials import Trials
-from headgate.workspace.copies import CopyImpossible
+from headgate.workspace import CopyImpossible
 
 PATIENCE = 5.0
 """A step may take so many times as long as it took on the tree as it is now."""

@@ -1,14 +1,11 @@
 """A flow that begins with the project's check: what fails, and where that may come from."""
 
-from headgate.core.events import SuspectsFound
-from headgate.core.flow import Budget
-from headgate.core.messages import clean_text
-from headgate.core.rules import Broken, Decision, Tally, decide
+from headgate.core import Broken, Budget, Decision, SuspectsFound, Tally, clean_text, decide
 from headgate.run.evidence import Evidence, gather, write_evidence
 from headgate.run.job import Job
 from headgate.run.questions import places
 from headgate.run.verification import run_verification
-from headgate.workspace.copies import CopyImpossible
+from headgate.workspace import CopyImpossible
 
 MOST_TOLD = 20
 _DRY = "a dry run runs no command"

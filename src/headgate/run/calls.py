@@ -10,21 +10,31 @@ from typing import Any, cast
 
 import json_repair
 
-from headgate.core.events import FileHashes, PlanItem, PlanWritten, TaskStatusGiven, ToolFinished, ToolStarted
-from headgate.core.flow import TOOL_ALIASES
-from headgate.core.graph import merge_plan
-from headgate.core.messages import Message, ToolCall, clean_text
-from headgate.core.notes import skip_reading
-from headgate.core.text import nearest, parse_path, show_path
+from headgate.core import (
+    TOOL_ALIASES,
+    FileHashes,
+    Message,
+    PlanItem,
+    PlanWritten,
+    TaskStatusGiven,
+    ToolCall,
+    ToolFinished,
+    ToolStarted,
+    clean_text,
+    merge_plan,
+    nearest,
+    parse_path,
+    show_path,
+    skip_reading,
+)
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError
-from headgate.process.uninterrupted import uninterrupted
+from headgate.process import uninterrupted
 from headgate.run.exits import answer_done, clean_value
 from headgate.run.first_messages import nested_guides
 from headgate.run.job import Job, StageRun
 from headgate.run.verification import run_verification
-from headgate.tools.base import Args, Outcome, Tool, cap
-from headgate.workspace.overlay import encode_changes
-from headgate.workspace.workspace import FileChange
+from headgate.tools import Args, Outcome, Tool, cap
+from headgate.workspace import FileChange, encode_changes
 
 # The arguments of a call: mended where nothing is lost, refused where something would be made up.
 

@@ -7,20 +7,24 @@ import asyncio
 from dataclasses import dataclass
 from hashlib import sha256
 
-from headgate.checks.verify import Verification
-from headgate.core.events import (
+from headgate.checks import Verification
+from headgate.core import (
     CandidateTried,
     CheckFinished,
+    Message,
     MessageAdded,
     Note,
+    Pass,
+    Reply,
     ReplyReceived,
+    Request,
     StageDoneSignalled,
     ToolFinished,
     ToolStarted,
+    clean_text,
+    parse_path,
+    show_path,
 )
-from headgate.core.messages import Message, Reply, Request, clean_text
-from headgate.core.rules import Pass
-from headgate.core.text import parse_path, show_path
 from headgate.errors import ToolError
 from headgate.run.answers import CODE, answered_sources, code_identity
 from headgate.run.calls import write_changes
@@ -30,8 +34,7 @@ from headgate.run.questions import Question, pose
 from headgate.run.transcript import reply_content
 from headgate.run.trials import Trials
 from headgate.run.turn import ask_model
-from headgate.workspace.copies import CopyImpossible
-from headgate.workspace.workspace import File, FileChange
+from headgate.workspace import CopyImpossible, File, FileChange
 
 STOP = ("\n```\n\n",)
 """The end of a block of code, and not the beginning of one: what would follow is talk."""

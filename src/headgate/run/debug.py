@@ -3,14 +3,24 @@
 import asyncio
 from collections.abc import Sequence
 
-from headgate.config.prompts import fill
-from headgate.core.events import CandidateTried, FixAttempted, HypothesesGiven, ReplanStarted, ReplyReceived
-from headgate.core.flow import Stage
-from headgate.core.history import Failure
-from headgate.core.messages import Message, Request, clean_text
-from headgate.core.milestones import say_reason
-from headgate.core.rules import Decision
-from headgate.core.text import cut_text, shorten, times
+from headgate.config import fill
+from headgate.core import (
+    CandidateTried,
+    Decision,
+    Failure,
+    FixAttempted,
+    HypothesesGiven,
+    Message,
+    ReplanStarted,
+    ReplyReceived,
+    Request,
+    Stage,
+    clean_text,
+    cut_text,
+    say_reason,
+    shorten,
+    times,
+)
 from headgate.errors import ModelError
 from headgate.run.first_messages import opening_message, system_message
 from headgate.run.job import Entrance, Job

@@ -9,19 +9,14 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from headgate.checks.verify import COMBINED
-from headgate.core.messages import clean_text
-from headgate.core.text import path_words
+from headgate.checks import COMBINED
+from headgate.core import clean_text, path_words
 from headgate.errors import ToolError
-from headgate.reading.failure import Failure, plain_lines
-from headgate.reading.python_source import excerpt, find_functions
-from headgate.reading.test_files import is_code, is_test
-from headgate.reading.test_output import find_failures
+from headgate.reading import Failure, excerpt, find_failures, find_functions, is_code, is_test, plain_lines
 from headgate.run.job import Job
 from headgate.run.trials import Trials
-from headgate.scouts.spectrum import measure
-from headgate.scouts.suspects import Suspect, rank_functions, score_lines
-from headgate.workspace.copies import CopyImpossible
+from headgate.scouts import Suspect, measure, rank_functions, score_lines
+from headgate.workspace import CopyImpossible
 
 MOST_SECONDS = 120.0
 """Measuring which lines run takes no longer, and is not tried where the check alone takes that long."""

@@ -6,15 +6,24 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from headgate.checks.activity import check_activity
-from headgate.config.prompts import fill
-from headgate.core.events import AnswerGiven, CheckFinished, Note, StageDoneSignalled
-from headgate.core.messages import clean_text
-from headgate.core.notes import bound_note
-from headgate.core.rules import Decision, Fail, Pass
-from headgate.core.text import path_words, shorten, show_path
+from headgate.checks import check_activity
+from headgate.config import fill
+from headgate.core import (
+    AnswerGiven,
+    CheckFinished,
+    Decision,
+    Fail,
+    Note,
+    Pass,
+    StageDoneSignalled,
+    bound_note,
+    clean_text,
+    path_words,
+    shorten,
+    show_path,
+)
 from headgate.errors import ToolError
-from headgate.reading.test_files import find_tests
+from headgate.reading import find_tests
 from headgate.run.job import Job, StageRun
 
 ANSWER_CHARS = 20_000

@@ -3,18 +3,14 @@
 from collections import Counter
 from pathlib import PurePosixPath
 
-from headgate.config.prompts import fill, prompt
-from headgate.core.flow import Stage
-from headgate.core.messages import clean_text
-from headgate.core.notes import list_names, render_notes
-from headgate.core.text import cut_text, show_path
+from headgate.config import fill, prompt
+from headgate.core import Stage, clean_text, cut_text, list_names, render_notes, show_path
 from headgate.errors import ToolError
-from headgate.models.connect import find_window
+from headgate.models import find_window
 from headgate.run.job import Job
 from headgate.run.transcript import CHARS_PER_TOKEN, Transcript
-from headgate.tools.control import render_plan
-from headgate.tools.files import listing
-from headgate.workspace.workspace import Workspace
+from headgate.tools import listing, render_plan
+from headgate.workspace import Workspace
 
 # AGENTS.md: what a repository wants every agent to know.
 

@@ -3,11 +3,24 @@
 What comes next follows from the state alone, so a task that was interrupted anywhere goes on from there.
 """
 
-from headgate.core.events import Note, StageEnded
-from headgate.core.flow import Budget, Ending, Stage, next_stage
-from headgate.core.graph import NO_PLAN, is_open
-from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, Verdict, decide
-from headgate.core.stage_choice import fit_stage
+from headgate.core import (
+    NO_PLAN,
+    Broken,
+    Budget,
+    Decision,
+    Ending,
+    Fail,
+    Note,
+    Pass,
+    Stage,
+    StageEnded,
+    Tally,
+    Verdict,
+    decide,
+    fit_stage,
+    is_open,
+    next_stage,
+)
 from headgate.run.beginning import begin
 from headgate.run.debug import ask_for_hypotheses, may_replan, mend, replan, replan_step, start_replan
 from headgate.run.job import Entrance, Job

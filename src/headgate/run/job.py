@@ -5,25 +5,35 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from headgate.checks.verify import Verifier
-from headgate.core.attempt import REAL, StageState
-from headgate.core.events import AnyBody
-from headgate.core.flow import DONE_TOOL, FINAL_TOOLS, Flow, Stage
-from headgate.core.graph import expand
-from headgate.core.loops import is_lost
-from headgate.core.messages import Message, Model, OnPulse, ToolSpec
-from headgate.core.phases import PhaseControl, PromptPlace
-from headgate.core.rules import Tally
-from headgate.core.settings import Limits, ModelSettings, over_limit
-from headgate.core.stage_choice import fit_stage
-from headgate.core.state import State
-from headgate.core.task import Task
-from headgate.reading.diffs import TaskDiff
+from headgate.checks import Verifier
+from headgate.core import (
+    DONE_TOOL,
+    FINAL_TOOLS,
+    REAL,
+    AnyBody,
+    Flow,
+    Limits,
+    Message,
+    Model,
+    ModelSettings,
+    OnPulse,
+    PhaseControl,
+    PromptPlace,
+    Stage,
+    StageState,
+    State,
+    Tally,
+    Task,
+    ToolSpec,
+    expand,
+    fit_stage,
+    is_lost,
+    over_limit,
+)
+from headgate.reading import TaskDiff
 from headgate.run.transcript import Transcript
-from headgate.tools.base import Tool, ToolContext
-from headgate.tools.control import STATUS_TOOL, stage_done_tool, status_tool
-from headgate.workspace.ignore import IgnoredPaths
-from headgate.workspace.workspace import FileChange
+from headgate.tools import STATUS_TOOL, Tool, ToolContext, stage_done_tool, status_tool
+from headgate.workspace import FileChange, IgnoredPaths
 
 if TYPE_CHECKING:
     from headgate.run.evidence import Evidence

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headgate.run.answers import merge
-from headgate.workspace.workspace import FileChange
+from headgate.workspace import FileChange
 
 
 @dataclass(frozen=True, slots=True)

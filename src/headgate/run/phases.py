@@ -5,18 +5,22 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from headgate.config.prompts import prompt
-from headgate.core.messages import Message, Model, Request, Usage, clean_text
-from headgate.core.phases import (
+from headgate.config import prompt
+from headgate.core import (
     CONTEXT,
     IMPLEMENT,
     PLAN,
     SILENCES,
+    Message,
+    Model,
     Mover,
     PhaseControl,
     PhaseState,
     PromptPlace,
+    Request,
+    Usage,
     advance,
+    clean_text,
     current_phase,
     fill_question,
     read_answer,

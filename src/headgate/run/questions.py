@@ -5,13 +5,12 @@ Where the suspect files are short, all questions begin with the same words, so t
 
 from dataclasses import dataclass
 
-from headgate.config.prompts import fill, fill_text, prompt
-from headgate.core.flow import Stage
-from headgate.core.text import show_path
-from headgate.reading.python_source import find_functions
+from headgate.config import fill, fill_text, prompt
+from headgate.core import Stage, show_path
+from headgate.reading import find_functions
 from headgate.run.evidence import Evidence
 from headgate.run.job import Job
-from headgate.scouts.suspects import Suspect, suspect_lines
+from headgate.scouts import Suspect, suspect_lines
 
 WHOLE_LINES = 160
 """Files of this length together are shown whole; of longer ones, one function and the heads of the others."""

@@ -4,13 +4,9 @@ Two looks come before verification, and in a dry run before the proposal. Whethe
 once verification has passed: a check that was red at the start and is green now is the test.
 """
 
-from headgate.checks.scope import check_scope, check_tests
-from headgate.checks.weakened import check_weakened
-from headgate.config.prompts import fill
-from headgate.core.events import CheckFinished
-from headgate.core.flow import Stage
-from headgate.core.messages import clean_text
-from headgate.core.rules import Decision, Fail, Pass, Verdict
+from headgate.checks import check_scope, check_tests, check_weakened
+from headgate.config import fill
+from headgate.core import CheckFinished, Decision, Fail, Pass, Stage, Verdict, clean_text
 from headgate.run.baseline import was_red
 from headgate.run.job import Entrance, Job
 from headgate.run.stage import complete_stage, stage_failure

@@ -5,22 +5,30 @@ Each step ends with one commit, so that what was counted up to there is all that
 
 import asyncio
 
-from headgate.config.prompts import fill
-from headgate.core.events import (
+from headgate.config import fill
+from headgate.core import (
+    RAN_OUT,
+    Action,
+    Checks,
+    Decision,
     DecisionMade,
+    Ending,
+    Message,
     MessageAdded,
     Note,
+    Stage,
     StageEnded,
     StageStarted,
     StopAsked,
+    Tally,
     ViewCompacted,
+    bound_note,
+    decide,
+    list_names,
+    say_reason,
+    wait_seconds,
 )
-from headgate.core.flow import Checks, Ending, Stage
-from headgate.core.messages import Message
-from headgate.core.milestones import say_reason
-from headgate.core.notes import bound_note, list_names
-from headgate.core.rules import RAN_OUT, Action, Decision, Tally, decide, wait_seconds
-from headgate.models.connect import find_window
+from headgate.models import find_window
 from headgate.run.candidates import settle, take_candidate
 from headgate.run.exits import judge_exhausted, try_exit
 from headgate.run.first_messages import (

@@ -4,9 +4,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from headgate.core.flow import ViewPolicy
-from headgate.core.messages import Message
-from headgate.core.view import LEAST_MESSAGES, build_view, size_of
+from headgate.core import LEAST_MESSAGES, Message, ViewPolicy, build_view, size_of
 
 CHARS_PER_TOKEN = 3.5
 """A cautious guess for code, used for what no server has counted yet."""

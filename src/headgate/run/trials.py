@@ -9,14 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from headgate.checks.verify import Verification, Verifier, unless_cut_short
-from headgate.core.rules import Pass
-from headgate.core.settings import VerifyStep
-from headgate.process.uninterrupted import uninterrupted
-from headgate.protect.files import Restored, protected_while
+from headgate.checks import Verification, Verifier, unless_cut_short
+from headgate.core import Pass, VerifyStep
+from headgate.process import uninterrupted
+from headgate.protect import Restored, protected_while
 from headgate.run.job import Job
-from headgate.workspace.copies import tree_copy
-from headgate.workspace.workspace import FileChange
+from headgate.workspace import FileChange, tree_copy
 
 PATIENCE = 5.0
 """A trial may take so many times as long as the check took at first: what takes longer does not end."""

@@ -3,24 +3,31 @@
 import asyncio
 from dataclasses import asdict, replace
 
-from headgate.config.prompts import fill
-from headgate.core.events import (
+from headgate.config import fill
+from headgate.core import (
+    DONE_TOOL,
+    TOOL_ALIASES,
     DecisionMade,
+    Delta,
     DiagnosisGiven,
+    Message,
     MessageAdded,
     Note,
+    OnDelta,
     PhaseChanged,
     PhaseProbed,
     PromptCut,
+    Reply,
     ReplyFailed,
     ReplyReceived,
+    Request,
+    ToolCall,
+    bound_note,
+    clean_text,
+    due_nudge,
+    shorten,
     spent,
 )
-from headgate.core.flow import DONE_TOOL, TOOL_ALIASES
-from headgate.core.loops import due_nudge
-from headgate.core.messages import Delta, Message, OnDelta, Reply, Request, ToolCall, clean_text
-from headgate.core.notes import bound_note
-from headgate.core.text import shorten
 from headgate.errors import (
     CallUnknown,
     ContextOverflow,

@@ -4,16 +4,20 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headgate.checks.verify import Verification, new_run_id, unless_cut_short
-from headgate.config.prompts import fill
-from headgate.core.events import CheckFinished, VerifyFinished, VerifyStarted
-from headgate.core.rules import Broken, Fail, Pass, Verdict
-from headgate.core.settings import OWN_FOLDER
-from headgate.protect.commits import CommitsFound
-from headgate.protect.files import Restored, protected_while
-from headgate.protect.protected_tests import REASON
-from headgate.reading.test_files import is_code
-from headgate.reading.test_output import describe, render_failures
+from headgate.checks import Verification, new_run_id, unless_cut_short
+from headgate.config import fill
+from headgate.core import (
+    OWN_FOLDER,
+    Broken,
+    CheckFinished,
+    Fail,
+    Pass,
+    Verdict,
+    VerifyFinished,
+    VerifyStarted,
+)
+from headgate.protect import REASON, CommitsFound, Restored, protected_while
+from headgate.reading import describe, is_code, render_failures
 from headgate.run.baseline import RedBefore
 from headgate.run.job import Job
 

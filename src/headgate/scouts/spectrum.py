@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from headgate.core.settings import VerifyStep
-from headgate.process.commands import CommandUnavailable, run_command
+from headgate.core import VerifyStep
+from headgate.process import CommandUnavailable, run_command
 from headgate.scouts.suspects import Lines
 
 _MOST_TESTS = 5_000

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
-from headgate.reading.python_source import find_functions, telling_lines
+from headgate.reading import find_functions, telling_lines
 
 TRACE_BONUS = 0.15
 """What being in the trace of a failure adds: it breaks ties, and little more."""

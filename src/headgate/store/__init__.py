@@ -1,1 +1,21 @@
 """What outlives a run: the database with tasks, events and the queue, and the folder that it is in."""
+
+from headgate.store.folder import REPORTED, Folder
+from headgate.store.log import Bus, TaskLog, recall
+from headgate.store.pause import Pause, find_pause
+from headgate.store.queue import CancelOutcome
+from headgate.store.store import Draft, Store, TaskRow
+
+__all__ = [
+    "REPORTED",
+    "Bus",
+    "CancelOutcome",
+    "Draft",
+    "Folder",
+    "Pause",
+    "Store",
+    "TaskLog",
+    "TaskRow",
+    "find_pause",
+    "recall",
+]

@@ -9,8 +9,7 @@ from typing import Any, get_args
 import orjson
 from pydantic import ValidationError
 
-from headgate.core.events import BODY, Event
-from headgate.core.task import Task, TaskState
+from headgate.core import BODY, Event, Task, TaskState
 from headgate.errors import StoreError
 
 BUSY_MILLISECONDS = 30_000

@@ -9,13 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from headgate.core.report import Report, render_markdown
-from headgate.core.settings import OWN_FOLDER
-from headgate.core.state import State
-from headgate.core.task import TaskState
+from headgate.core import OWN_FOLDER, Report, State, TaskState, render_markdown
 from headgate.errors import ConfigError, HeadgateError
-from headgate.process.lock import FileLock
-from headgate.workspace.git import exclude_internal, git, safe_folder
+from headgate.process import FileLock
+from headgate.workspace import exclude_internal, git, safe_folder
 
 WORKER_LOG_BYTES = 1_000_000
 BALLAST_BYTES = 262_144

@@ -4,10 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from headgate.core.events import AnyBody, Event
-from headgate.core.messages import Pulse
-from headgate.core.state import State, fold
-from headgate.core.task import Task, TaskState
+from headgate.core import AnyBody, Event, Pulse, State, Task, TaskState, fold
 from headgate.store.store import Draft, Store, TaskRow
 
 # Who hears of what happens in this process. Other processes follow the store.

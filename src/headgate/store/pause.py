@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from headgate.core.events import ApplyRefused, TaskEnded
-from headgate.core.task import holds_up
+from headgate.core import ApplyRefused, TaskEnded, holds_up
 from headgate.store.store import Store
 
 RESTS = ("task_ended", "proposal_made", "apply_refused")

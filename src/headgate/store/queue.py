@@ -6,7 +6,7 @@ All of it happens within the caller's transaction, so that what is checked still
 import sqlite3
 from typing import Literal
 
-from headgate.core.task import FINAL_STATES, Standing, TaskState, check_transition
+from headgate.core import FINAL_STATES, Standing, TaskState, check_transition
 
 CancelOutcome = Literal["removed", "returned", "asked", "settled", "unknown"]
 """What asking for a cancellation came to: a queued task was removed, or returned to PROPOSED; the process

@@ -16,8 +16,7 @@ from typing import Any
 
 import orjson
 
-from headgate.core.events import AnyBody, Event, ReplyReceived
-from headgate.core.task import FINAL_STATES, ImpossibleTransition, Task, TaskState
+from headgate.core import FINAL_STATES, AnyBody, Event, ImpossibleTransition, ReplyReceived, Task, TaskState
 from headgate.errors import StoreError
 from headgate.store import queue
 from headgate.store.database import (

@@ -20,11 +20,10 @@ from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from headgate.core.events import PlanItem
-from headgate.core.messages import Category, ToolSpec
+from headgate.core import Category, PlanItem, ToolSpec
 from headgate.errors import ToolArgsInvalid
-from headgate.protect.files import Protected
-from headgate.workspace.workspace import FileChange, Workspace
+from headgate.protect import Protected
+from headgate.workspace import FileChange, Workspace
 
 
 class Args(BaseModel):

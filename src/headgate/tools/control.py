@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from headgate.core.events import PlanItem
-from headgate.core.text import cut_text, share_out, times
+from headgate.core import PlanItem, cut_text, share_out, times
 from headgate.errors import ToolFailed
 from headgate.tools.base import Args, Outcome, Signal, Tool, ToolContext, tool
 

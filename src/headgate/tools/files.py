@@ -5,14 +5,12 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from headgate.core.messages import clean_text
-from headgate.core.text import show_path
+from headgate.core import clean_text, show_path
 from headgate.errors import ToolArgsInvalid, ToolError, ToolFailed
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.edit.edit_file import require_text
 from headgate.tools.edit.syntax import describe_new_errors
-from headgate.workspace.globs import Rules, expand_braces
-from headgate.workspace.workspace import Entry, File, FileChange
+from headgate.workspace import Entry, File, FileChange, Rules, expand_braces
 
 # A file as a model is shown it: a header, then its lines as they are, as many as fit.
 

@@ -1,1 +1,67 @@
 """The repository: its paths, its files on disk or in an overlay, its ignore rules, and git."""
+
+from headgate.workspace.atomic import Batch
+from headgate.workspace.copies import CopyImpossible, remove_copies, tree_copy
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.git_repository import (
+    LARGE,
+    Difference,
+    GitFailed,
+    Snapshots,
+    exclude_internal,
+    git,
+    run_git,
+    safe_folder,
+)
+from headgate.workspace.globs import Rules, expand_braces, fold
+from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, walk_files
+from headgate.workspace.interrupted_writes import hash_at, mode_at, open_parent, read_at, settle_writes
+from headgate.workspace.overlay import OverlayWorkspace, Proposed, decode_changes, encode_changes
+from headgate.workspace.paths import Tree
+from headgate.workspace.proposal import Conflicts, Fitted, fit, patch, record, with_files
+from headgate.workspace.reserved import internal_name
+from headgate.workspace.workspace import Entry, File, FileChange, Workspace, ancestors
+
+__all__ = [
+    "LARGE",
+    "TEMPORARY",
+    "Batch",
+    "Conflicts",
+    "CopyImpossible",
+    "Difference",
+    "DiskWorkspace",
+    "Entry",
+    "File",
+    "FileChange",
+    "Fitted",
+    "GitFailed",
+    "IgnoredPaths",
+    "OverlayWorkspace",
+    "Proposed",
+    "Rules",
+    "Snapshots",
+    "Tree",
+    "Workspace",
+    "ancestors",
+    "decode_changes",
+    "encode_changes",
+    "exclude_internal",
+    "expand_braces",
+    "fit",
+    "fold",
+    "git",
+    "hash_at",
+    "internal_name",
+    "mode_at",
+    "open_parent",
+    "patch",
+    "read_at",
+    "record",
+    "remove_copies",
+    "run_git",
+    "safe_folder",
+    "settle_writes",
+    "tree_copy",
+    "walk_files",
+    "with_files",
+]

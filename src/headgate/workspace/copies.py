@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from headgate.core.text import show_path
+from headgate.core import show_path
 from headgate.errors import HeadgateError
 from headgate.workspace.ignore import IgnoredPaths
 from headgate.workspace.reserved import RESERVED

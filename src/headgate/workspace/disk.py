@@ -11,8 +11,7 @@ from itertools import islice
 from pathlib import Path
 from threading import Lock
 
-from headgate.core.access import Access, Act, Ask, Guard, first_objection
-from headgate.core.text import show_path
+from headgate.core import Access, Act, Ask, Guard, first_objection, show_path
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.workspace.atomic import Batch, FileMoved, Fingerprint, fingerprint
 from headgate.workspace.ignore import TEMPORARY, walk_files

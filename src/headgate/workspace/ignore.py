@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from headgate.workspace.git import git_path
+from headgate.workspace.git_repository import git_path
 from headgate.workspace.globs import Rules
 from headgate.workspace.paths import Tree
 from headgate.workspace.reserved import RESERVED

@@ -11,9 +11,7 @@ from hashlib import sha256
 from io import FileIO
 from pathlib import Path
 
-from headgate.core.events import FileHashes
-from headgate.core.settings import OWN_FOLDER
-from headgate.core.text import parse_path
+from headgate.core import OWN_FOLDER, FileHashes, parse_path
 from headgate.workspace.ignore import TEMPORARY
 from headgate.workspace.paths import Tree
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from threading import Lock
 from typing import Any
 
-from headgate.core.text import parse_path, show_path
+from headgate.core import parse_path, show_path
 from headgate.errors import StoreError, ToolError
 from headgate.workspace.disk import DiskWorkspace, changes_anything, check_before, sort_entries
 from headgate.workspace.ignore import walk_files

@@ -10,9 +10,9 @@ from hashlib import new as new_hash
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from headgate.core.text import parse_path
+from headgate.core import parse_path
 from headgate.errors import StoreError
-from headgate.workspace.git import failure_of, run_git
+from headgate.workspace.git_repository import failure_of, run_git
 
 # git away from any repository: no configuration, attributes, hooks or filters of anybody's count.
 

@@ -16,7 +16,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.core.text import parse_path, show_path
+from headgate.core import parse_path, show_path
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.workspace.workspace import NOTHING, Laid, Layer
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate.core.text import show_path
+from headgate.core import show_path
 from headgate.errors import ToolDenied, ToolError, ToolFailed
-from headgate.workspace.git import Snapshots
+from headgate.workspace.git_repository import Snapshots
 from headgate.workspace.overlay import Proposed
 from headgate.workspace.patch_files import SHA256_LENGTH, Detached, FilePatch, detached_git, parse_patch
 from headgate.workspace.workspace import NEW_FILE_MODE, File, FileChange, Workspace, ancestors

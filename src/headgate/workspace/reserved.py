@@ -2,8 +2,8 @@
 
 import re
 
-from headgate.core.access import Access, Denial
-from headgate.reading.command_lines import Command, split_commands
+from headgate.core import Access, Denial
+from headgate.reading import Command, split_commands
 from headgate.workspace.globs import fold
 
 RESERVED = frozenset({".git", ".headgate"})

@@ -8,7 +8,7 @@ import click
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.live import say
 from headgate.cli.stored_tasks import find_store, find_task
-from headgate.engine.engine import Engine
+from headgate.engine import Engine
 
 
 @click.command("abort")

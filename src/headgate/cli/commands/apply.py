@@ -10,9 +10,8 @@ from headgate.cli.interrupts import EXIT_CANCELLED
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.follow import EXIT_CODES, follow_task
 from headgate.cli.stored_tasks import find_store, find_task
-from headgate.core.report import Report
-from headgate.core.task import Task
-from headgate.engine.engine import Engine
+from headgate.core import Report, Task
+from headgate.engine import Engine
 
 EXIT_REFUSED = 1
 

@@ -10,8 +10,8 @@ import click
 from headgate.cli.options import config_option, find_repo, model_options, repo_option
 from headgate.cli.show.follow import EXIT_CODES, follow_task
 from headgate.cli.submission import read_text
-from headgate.core.task import Constraints, Options, Task
-from headgate.engine.engine import Engine, load_options
+from headgate.core import Constraints, Options, Task
+from headgate.engine import Engine, load_options
 
 FLOW = "ask"
 

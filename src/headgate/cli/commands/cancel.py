@@ -11,8 +11,8 @@ from headgate.cli.commands.work import start_worker
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.live import say
 from headgate.cli.stored_tasks import find_task, open_store
-from headgate.core.task import TaskState
-from headgate.engine.engine import Engine
+from headgate.core import TaskState
+from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
 
 WAIT_SECONDS = 60.0

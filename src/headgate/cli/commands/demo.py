@@ -17,17 +17,12 @@ import click
 from headgate.cli.local_server import LocalServer, find_model, local_server
 from headgate.cli.show.follow import EXIT_CODES, print_diff, print_summary
 from headgate.cli.show.live import Progress, say
-from headgate.config.load import load_config
-from headgate.core.messages import Model
-from headgate.core.report import Report
-from headgate.core.settings import Limits
-from headgate.core.task import Constraints, Options
-from headgate.core.text import times
-from headgate.engine.engine import Engine
+from headgate.config import load_config
+from headgate.core import Constraints, Limits, Model, Options, Report, times
+from headgate.engine import Engine
 from headgate.errors import ConfigError
-from headgate.models.connect import open_model
-from headgate.models.scripted import ScriptedModel
-from headgate.store.log import Bus
+from headgate.models import ScriptedModel, open_model
+from headgate.store import Bus
 
 TASK = "Fix the failing test of basket.total.\n\nConstraints:\n- Do not change the tests"
 INTRODUCTION = (

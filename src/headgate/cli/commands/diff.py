@@ -7,10 +7,9 @@ import click
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.follow import print_diff
 from headgate.cli.stored_tasks import find_task, open_store
-from headgate.core.report import build_report
-from headgate.core.summary import WHY_NOT_IN_DIFF
-from headgate.engine.tree import diff_of
-from headgate.store.log import recall
+from headgate.core import WHY_NOT_IN_DIFF, build_report
+from headgate.engine import diff_of
+from headgate.store import recall
 
 
 @click.command("diff")

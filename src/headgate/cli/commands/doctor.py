@@ -28,15 +28,12 @@ from headgate.cli.doctor.setup_checks import (
 from headgate.cli.options import config_option, find_repo, model_options, repo_option
 from headgate.cli.show.wrapping import fold_lines, terminal_width
 from headgate.cli.step_runs import run_steps, say_result
-from headgate.config.load import load_config
-from headgate.config.schema import Config
-from headgate.core.rules import Broken, Pass
-from headgate.engine.assembly import check_monorepo, known_tests
+from headgate.config import Config, load_config
+from headgate.core import Broken, Pass
+from headgate.engine import check_monorepo, known_tests
 from headgate.errors import ConfigError
-from headgate.protect.guards import Boundaries
-from headgate.protect.protected_tests import StartFiles
-from headgate.workspace.ignore import walk_files
-from headgate.workspace.paths import Tree
+from headgate.protect import Boundaries, StartFiles
+from headgate.workspace import Tree, walk_files
 
 # What the verification steps come to now, as findings of `headgate doctor --checks`.
 

@@ -10,14 +10,21 @@ import click
 
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.live import printable, say
-from headgate.config.drawing import draw_mermaid, draw_text, outline
-from headgate.config.flows import builtin_flows, depends_on_goal, flow_from_config, load_flow
-from headgate.config.knobs import FLOW_SUFFIXES
-from headgate.config.load import Loaded, load_config
-from headgate.config.yaml_files import read_yaml
-from headgate.core.flow import Flow
-from headgate.core.text import nearest
-from headgate.engine.assembly import SPECS
+from headgate.config import (
+    FLOW_SUFFIXES,
+    Loaded,
+    builtin_flows,
+    depends_on_goal,
+    draw_mermaid,
+    draw_text,
+    flow_from_config,
+    load_config,
+    load_flow,
+    outline,
+    read_yaml,
+)
+from headgate.core import Flow, nearest
+from headgate.engine import SPECS
 from headgate.errors import ConfigError
 
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}

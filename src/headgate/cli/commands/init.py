@@ -14,12 +14,10 @@ import click
 from headgate.cli.model_choice import choose_model
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.live import say
-from headgate.config.detect import Detection, detect_project
-from headgate.config.load import CONFIG_NAME, find_configs
+from headgate.config import CONFIG_NAME, Detection, detect_project, find_configs
 from headgate.errors import ConfigError, HeadgateError
-from headgate.models.discovery import FoundModel, FoundServer, find_servers
-from headgate.workspace.atomic import Batch
-from headgate.workspace.git import exclude_internal, git
+from headgate.models import FoundModel, FoundServer, find_servers
+from headgate.workspace import Batch, exclude_internal, git
 
 _MODEL_EXAMPLES = """\
 # The model, and the address of its server. Servers that speak the OpenAI protocol need both:

@@ -9,11 +9,8 @@ from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.endings import next_steps
 from headgate.cli.show.live import say
 from headgate.cli.stored_tasks import find_interruption, find_task, open_store
-from headgate.core.report import Report, build_report, render_markdown
-from headgate.core.state import State
-from headgate.core.task import SETTLED_STATES
-from headgate.store.folder import Folder
-from headgate.store.log import recall
+from headgate.core import SETTLED_STATES, Report, State, build_report, render_markdown
+from headgate.store import Folder, recall
 
 
 @click.command("report")

@@ -10,8 +10,8 @@ import click
 from headgate.cli import benchmark
 from headgate.cli.show.follow import EXIT_CODES, follow_task
 from headgate.cli.submission import Submission, resume_option, submission_options
-from headgate.core.task import Task
-from headgate.engine.engine import Engine
+from headgate.core import Task
+from headgate.engine import Engine
 
 
 @click.command("run")

@@ -10,22 +10,21 @@ from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.endings import last_lines, next_steps
 from headgate.cli.show.live import clock, printable, say
 from headgate.cli.stored_tasks import find_interruption, find_task, open_store
-from headgate.core.events import (
+from headgate.core import (
+    SETTLED_STATES,
     DiagnosisGiven,
     Event,
     FixAttempted,
     HypothesesGiven,
+    State,
     ToolFinished,
     ToolStarted,
     VerifyFinished,
+    build_report,
+    milestone,
+    plain,
 )
-from headgate.core.milestones import milestone
-from headgate.core.report import build_report
-from headgate.core.state import State
-from headgate.core.task import SETTLED_STATES
-from headgate.core.text import plain
-from headgate.store.folder import Folder
-from headgate.store.log import recall
+from headgate.store import Folder, recall
 
 LOG_LINES = 40
 

@@ -7,7 +7,7 @@ import click
 from headgate.cli.commands.work import start_worker
 from headgate.cli.show.live import printable, say
 from headgate.cli.submission import Submission, resume_option, submission_options
-from headgate.engine.engine import Engine
+from headgate.engine import Engine
 from headgate.errors import ConfigError
 
 

@@ -12,8 +12,7 @@ from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.live import printable, say
 from headgate.cli.show.wrapping import shorten, terminal_width
 from headgate.cli.stored_tasks import NO_TASK_YET, find_interruption, open_store, pause_sentence
-from headgate.store.folder import Folder
-from headgate.store.store import TaskRow
+from headgate.store import Folder, TaskRow
 
 MIN_TEXT_CHARS = 20
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 import orjson
 
-from headgate.checks.verify import StepRun
+from headgate.checks import StepRun
 from headgate.cli.options import config_option, find_repo, repo_option
 from headgate.cli.show.live import printable, say
 from headgate.cli.step_runs import StepsRun, run_steps, say_result
-from headgate.config.load import load_config
-from headgate.core.settings import VerifyStep
+from headgate.config import load_config
+from headgate.core import VerifyStep
 
 TAIL_LINES = 20
 EXIT_FAILED, EXIT_BROKEN = 1, 3

@@ -14,12 +14,9 @@ from headgate.cli.show.endings import last_lines
 from headgate.cli.show.follow import EXIT_CODES, PhaseLines, print_event
 from headgate.cli.show.live import Progress, say
 from headgate.cli.stored_tasks import find_current, find_task, interrupted_hint, open_store, pause_sentence
-from headgate.core.events import Event
-from headgate.core.report import build_report
-from headgate.core.task import SETTLED_STATES
-from headgate.process.lock import FileLock
-from headgate.store.folder import Folder
-from headgate.store.store import Store
+from headgate.core import SETTLED_STATES, Event, build_report
+from headgate.process import FileLock
+from headgate.store import Folder, Store
 
 
 @click.command("watch")

@@ -11,9 +11,9 @@ import click
 
 from headgate.cli.interrupts import work_on
 from headgate.cli.options import find_repo, repo_option
-from headgate.engine.engine import Engine
-from headgate.process.lock import FileLock
-from headgate.store.folder import Folder
+from headgate.engine import Engine
+from headgate.process import FileLock
+from headgate.store import Folder
 
 
 @click.command("work", hidden=True)

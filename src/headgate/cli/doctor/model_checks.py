@@ -11,22 +11,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headgate.cli.doctor.setup_checks import Finding, configuration_fault, environment_fault
-from headgate.config.endpoint import show_address
-from headgate.config.schema import Config, provider_of
-from headgate.core.messages import Delta, Message, Reply, Request, ToolSpec
-from headgate.core.settings import ModelSettings
-from headgate.core.text import nearest
+from headgate.config import Config, provider_of, show_address
+from headgate.core import Delta, Message, ModelSettings, Reply, Request, ToolSpec, nearest
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
-from headgate.models.connect import open_model
-from headgate.models.endpoint import find_endpoint, is_hosted
-from headgate.models.wire.connect import open_wire
-from headgate.models.wire.encoding import UNPARSED, parse_arguments
-from headgate.models.wire.failures import (
+from headgate.models import (
+    UNPARSED,
     KeyRefused,
     ModelUnknown,
     QuotaSpent,
     ServerTrouble,
     ToolsUnsupported,
+    find_endpoint,
+    is_hosted,
+    open_model,
+    open_wire,
+    parse_arguments,
 )
 
 # What `headgate doctor` says about how tools will be called.
@@ -45,8 +44,7 @@ async def check_transport(
     goes on from there.
     """
     # The HTTP client is slow to import, and most checks do without.
-    from headgate.models.profile import find_profile
-    from headgate.models.transports.choice import find_out, is_asked
+    from headgate.models import find_out, find_profile, is_asked
 
     named = settings.tool_transport if settings.tool_transport != "auto" else None
     configured = Finding(CHECK, "ok", f"{named}, as configured")
@@ -93,8 +91,7 @@ async def check_window(settings: ModelSettings) -> Finding | None:
     To be called after a reply: only then is the model loaded.
     """
     # The HTTP client is slow to import, and most checks do without.
-    from headgate.models.transports.cutting import explain_remedy
-    from headgate.models.transports.servers import ask_loaded_window, identify
+    from headgate.models import ask_loaded_window, explain_remedy, identify
 
     provider = provider_of(settings.model)
     if provider not in ("ollama", "openai"):
@@ -131,7 +128,7 @@ def judge_speed(reply: Reply) -> Finding | None:
 async def list_servers(environ: Mapping[str, str]) -> list[Finding]:
     """The model servers on this machine, for somebody who has yet to name a model."""
     from headgate.cli.model_choice import describe_server, places_to_look
-    from headgate.models.discovery import best_first, find_servers
+    from headgate.models import best_first, find_servers
 
     servers = await find_servers(places_to_look(environ))
     best = best_first(servers)
@@ -241,8 +238,7 @@ async def _check_server(
     settings: ModelSettings, say: Say, total: float, fresh: bool
 ) -> AsyncIterator[Finding]:
     # The HTTP client is slow to import, and most checks do without.
-    from headgate.models.transports.choice import with_num_ctx
-    from headgate.models.wire.http import list_models
+    from headgate.models import list_models, with_num_ctx
 
     if provider_of(settings.model) == "ollama":
         settings = await with_num_ctx(settings)

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from headgate.checks.verify import INSTALLED_RUNNERS
-from headgate.config.flows import depends_on_goal, flow_from_config
-from headgate.config.load import Loaded
-from headgate.config.schema import Config
-from headgate.core.settings import OWN_FOLDER, VerifyStep
-from headgate.engine.assembly import SPECS, check_monorepo, check_price
+from headgate.checks import INSTALLED_RUNNERS
+from headgate.config import Config, Loaded, depends_on_goal, flow_from_config
+from headgate.core import OWN_FOLDER, VerifyStep
+from headgate.engine import SPECS, check_monorepo, check_price
 from headgate.errors import ConfigError
-from headgate.models.profile import profile_for
-from headgate.reading.command_lines import split_commands
-from headgate.workspace.git import GitFailed, git
+from headgate.models import profile_for
+from headgate.reading import split_commands
+from headgate.workspace import GitFailed, git
 
 MIN_FREE_MEGABYTES = 100
 _SHELL_WORDS = """

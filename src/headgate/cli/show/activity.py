@@ -5,9 +5,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import Literal
 
-from headgate.core import events as ev
-from headgate.core.messages import Pulse
-from headgate.core.state import State
+from headgate.core import (
+    CheckFinished,
+    Event,
+    Pulse,
+    ReplyFailed,
+    ReplyReceived,
+    State,
+    ToolFinished,
+    ToolStarted,
+    VerifyFinished,
+    VerifyStarted,
+)
 
 LINES = 4
 CHARS_PER_TOKEN = 4
@@ -49,16 +58,16 @@ class Activity:
         """About how many tokens the reply under way has so far."""
         return self._chars // CHARS_PER_TOKEN
 
-    def hear(self, event: ev.Event) -> None:
+    def hear(self, event: Event) -> None:
         """Takes an event in."""
         match event.body:
-            case ev.ToolStarted() as body:
+            case ToolStarted() as body:
                 self._begin("tool", f"{body.name} {body.target}".strip())
-            case ev.VerifyStarted() as body:
+            case VerifyStarted() as body:
                 self._begin("verifying", ", ".join(body.steps))
-            case ev.VerifyFinished() | ev.ToolFinished() | ev.ReplyReceived() | ev.ReplyFailed():
+            case VerifyFinished() | ToolFinished() | ReplyReceived() | ReplyFailed():
                 self._begin("idle")
-            case ev.CheckFinished(check="verify"):
+            case CheckFinished(check="verify"):
                 self._begin("idle")
             case _:
                 pass

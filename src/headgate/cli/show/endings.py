@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from headgate.core.report import Report
-from headgate.core.task import TaskState
-from headgate.core.text import plain
+from headgate.core import Report, TaskState, plain
 
 
 def last_lines(report: Report) -> list[str]:

@@ -18,17 +18,10 @@ from headgate.cli.show.endings import last_lines
 from headgate.cli.show.live import Progress, say
 from headgate.cli.show.wrapping import fold_lines, terminal_width
 from headgate.cli.stored_tasks import pause_sentence, tasks_ahead
-from headgate.core.events import Event, PhaseChanged
-from headgate.core.phases import phase_line
-from headgate.core.report import Report
-from headgate.core.state import fold
-from headgate.core.task import Task, TaskState
-from headgate.core.text import plain
-from headgate.engine.engine import Engine
-from headgate.engine.following import Wait
-from headgate.process.lock import FileLock
-from headgate.store.log import Bus
-from headgate.store.store import Store
+from headgate.core import Event, PhaseChanged, Report, Task, TaskState, fold, phase_line, plain
+from headgate.engine import Engine, Wait
+from headgate.process import FileLock
+from headgate.store import Bus, Store
 
 EXIT_CODES: dict[TaskState, int] = {
     "SUCCESS": 0,

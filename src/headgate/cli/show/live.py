@@ -15,10 +15,7 @@ from rich.text import Text
 
 from headgate.cli.show.activity import Activity, count_tokens
 from headgate.cli.show.wrapping import fold_lines, terminal_width
-from headgate.core.events import Event
-from headgate.core.messages import Pulse
-from headgate.core.milestones import milestone
-from headgate.core.state import State
+from headgate.core import Event, Pulse, State, milestone
 
 # A few lines at the bottom of a terminal that are drawn again and again, below what is printed for good.
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from headgate.core.messages import Delta, ToolSpec
+from headgate.core import Delta, ToolSpec
 from headgate.models.textcalls.pieces import Piece, assemble
 from headgate.models.textcalls.result import CLOSING, PAIRS, Parsed, ToolBook
 from headgate.models.textcalls.scan import MARK, Scan

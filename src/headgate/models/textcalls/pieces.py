@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from headgate.core.messages import clean_text
+from headgate.core import clean_text
 from headgate.models.textcalls.coercion import coerce_arguments
 from headgate.models.textcalls.result import (
     Attempt,

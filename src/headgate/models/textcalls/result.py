@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from headgate.core.messages import ToolSpec
+from headgate.core import ToolSpec
 
 Fault = Literal["", "cut_off", "unreadable"]
 Reason = Literal["unknown_tool", "cut_off", "unreadable"]

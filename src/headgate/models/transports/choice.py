@@ -4,8 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from headgate.core.messages import Model, OnDelta, Reply, Request
-from headgate.core.settings import ModelSettings
+from headgate.core import Model, ModelSettings, OnDelta, Reply, Request
 from headgate.errors import ConfigError, ContextOverflow, ReplyInvalid
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile, profile_for, with_price, with_profile

@@ -8,8 +8,7 @@ first request of a conversation counts, and only a count that is large enough to
 
 from dataclasses import replace
 
-from headgate.core.messages import Cut, Model, OnDelta, Reply, Request
-from headgate.core.settings import ModelSettings
+from headgate.core import Cut, Model, ModelSettings, OnDelta, Reply, Request
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint
 from headgate.models.transports.servers import Kind, ask_loaded_window, ask_window, identify
 from headgate.models.wire.encoding import EncodedTools

@@ -1,6 +1,6 @@
 """The server's own tool calls; calls that it leaves in the text are rescued from there."""
 
-from headgate.core.messages import Model, OnDelta, Reply, Request
+from headgate.core import Model, OnDelta, Reply, Request
 from headgate.models.profile import Profile
 from headgate.models.transports.replies import (
     explain_problem,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headgate.core.messages import Message, ToolSpec
+from headgate.core import Message, ToolSpec
 from headgate.models.textcalls.result import read_properties
 from headgate.models.wire.encoding import encode_json
 

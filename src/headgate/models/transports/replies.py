@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from headgate.core.messages import Delta, Message, OnDelta, Reply, Request, ToolCall, ToolSpec
+from headgate.core import Delta, Message, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.errors import CallUnknown, ReplyInvalid
 from headgate.models.profile import Profile
 from headgate.models.textcalls import CallScanner, Parsed, Problem, parse_calls

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.core.messages import Model, OnDelta, Reply, Request, ToolSpec, Usage
-from headgate.core.view import size_of
+from headgate.core import Model, OnDelta, Reply, Request, ToolSpec, Usage, size_of
 from headgate.models.profile import Profile
 from headgate.models.textcalls.json_families import attempts_in
 from headgate.models.textcalls.result import PAIRS, ToolBook

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
+from headgate.core import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.errors import ReplyInvalid
 from headgate.models.profile import Profile
 from headgate.models.textcalls.coercion import coerce_arguments, resolve

@@ -11,8 +11,7 @@ from typing import Literal
 import platformdirs
 from pydantic import Field, ValidationError
 
-from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolSpec, Usage
-from headgate.core.settings import ModelSettings, Settings
+from headgate.core import Message, Model, ModelSettings, OnDelta, Reply, Request, Settings, ToolSpec, Usage
 from headgate.errors import ModelError
 from headgate.models.endpoint import Endpoint, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile

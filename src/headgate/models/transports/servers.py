@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal
 from urllib.parse import quote
 
-from headgate.core.settings import Timeouts
+from headgate.core import Timeouts
 from headgate.errors import ModelError
 from headgate.models.endpoint import Endpoint
 from headgate.models.wire.encoding import encode_json

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
+from headgate.core import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.models.profile import Profile
 from headgate.models.transports.rendering import Rendering, describe_tools
 from headgate.models.transports.replies import (

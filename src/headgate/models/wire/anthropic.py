@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from headgate.core.messages import (
+from headgate.core import (
     Delta,
     Enough,
     Finish,
     Message,
+    ModelSettings,
     OnDelta,
     Reply,
     Request,
@@ -18,7 +19,6 @@ from headgate.core.messages import (
     Usage,
     clean_text,
 )
-from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
 from headgate.models.wire.encoding import (
     CallIds,

@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from headgate.core.messages import Model
-from headgate.core.settings import ModelSettings
+from headgate.core import Model, ModelSettings
 from headgate.models.endpoint import find_endpoint, split_model
 from headgate.models.scripted import ScriptedModel
 from headgate.models.wire.anthropic import AnthropicModel

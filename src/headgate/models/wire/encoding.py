@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from headgate.core.messages import Message, ToolSpec, clean_text
+from headgate.core import Message, ToolSpec, clean_text
 
 UNPARSED = "_unparsed"
 """The key under which arguments that are not a JSON object are handed back to a server."""

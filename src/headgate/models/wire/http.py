@@ -13,7 +13,7 @@ from urllib.request import getproxies_environment, proxy_bypass
 
 import aiohttp
 
-from headgate.core.settings import ModelSettings, Timeouts
+from headgate.core import ModelSettings, Timeouts
 from headgate.errors import ConfigError, ModelRefused, ReplyInvalid
 from headgate.models.endpoint import Endpoint, find_endpoint, is_hosted, split_model
 from headgate.models.wire.encoding import decode_json

@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from headgate.core.messages import (
+from headgate.core import (
     Delta,
     Enough,
     Message,
+    ModelSettings,
     OnDelta,
     Reply,
     Request,
@@ -16,7 +17,6 @@ from headgate.core.messages import (
     Usage,
     clean_text,
 )
-from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
 from headgate.models.endpoint import DEFAULT_NUM_CTX
 from headgate.models.wire.encoding import CallIds, EncodedTools, encode_json, mend_text, parse_arguments

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from headgate.core.messages import Message, OnDelta, Reply, Request, ToolSpec, clean_text
-from headgate.core.settings import ModelSettings
+from headgate.core import Message, ModelSettings, OnDelta, Reply, Request, ToolSpec, clean_text
 from headgate.errors import ConfigError
 from headgate.models.wire.encoding import (
     UNPARSED,

@@ -4,18 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.core.messages import (
-    Delta,
-    Enough,
-    Finish,
-    Message,
-    OnDelta,
-    Reply,
-    Timing,
-    ToolCall,
-    Usage,
-    clean_text,
-)
+from headgate.core import Delta, Enough, Finish, Message, OnDelta, Reply, Timing, ToolCall, Usage, clean_text
 from headgate.errors import ModelUnavailable, ReplyInvalid
 from headgate.models.wire.encoding import CallIds, decode_json, encode_json, mend_text
 from headgate.models.wire.endless import EndlessWatch

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 from pydantic import Field
 
-from headgate.core.messages import clean_text
-from headgate.core.text import show_path
+from headgate.core import clean_text, show_path
 from headgate.errors import ToolFailed
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.edit.edit_file import BOM, count_lines, encode, require_text
@@ -24,7 +23,7 @@ from headgate.tools.edit.matching import (
 )
 from headgate.tools.edit.patch_format import AddFile, DeleteFile, Hunk, UpdateFile, parse_patch
 from headgate.tools.edit.syntax import describe_new_errors
-from headgate.workspace.workspace import FileChange, Workspace
+from headgate.workspace import FileChange, Workspace
 
 
 class ApplyPatch(Args):

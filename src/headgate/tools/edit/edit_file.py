@@ -8,8 +8,7 @@ from itertools import accumulate, pairwise
 
 from pydantic import Field
 
-from headgate.core.messages import clean_text
-from headgate.core.text import show_path
+from headgate.core import clean_text, show_path
 from headgate.errors import ToolArgsInvalid, ToolFailed
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.edit.matching import (
@@ -41,7 +40,7 @@ from headgate.tools.edit.placing import (
     without_numbers,
 )
 from headgate.tools.edit.syntax import describe_new_errors
-from headgate.workspace.workspace import FileChange
+from headgate.workspace import FileChange
 
 BOM = "\ufeff"
 

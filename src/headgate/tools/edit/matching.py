@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from fractions import Fraction
 from heapq import nlargest
 
-from headgate.core.messages import clean_text
+from headgate.core import clean_text
 from headgate.errors import ToolFailed
 
 Reindent = Callable[[str], str | None]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from headgate.core.text import parse_path
+from headgate.core import parse_path
 from headgate.errors import ToolFailed
 
 Sign = Literal[" ", "-", "+"]

@@ -16,9 +16,8 @@ from pathlib import PurePosixPath
 
 import yaml
 
-from headgate.core.messages import clean_text
-from headgate.core.text import show_path
-from headgate.workspace.workspace import FileChange
+from headgate.core import clean_text, show_path
+from headgate.workspace import FileChange
 
 Parser = Callable[[bytes], str | None]
 """The first syntax error of a text as `line 12: expected ':'`, or None."""

@@ -9,11 +9,10 @@ from dataclasses import replace
 import orjson
 from pydantic import Field
 
-from headgate.core.messages import clean_text
-from headgate.core.text import plain
+from headgate.core import clean_text, plain
 from headgate.errors import ToolArgsInvalid, ToolFailed
-from headgate.process.commands import CommandUnavailable, run_command
-from headgate.protect.files import Restored, protected_while
+from headgate.process import CommandUnavailable, run_command
+from headgate.protect import Restored, protected_while
 from headgate.tools.base import Args, Outcome, Signal, Tool, ToolContext, cap, tool
 
 MAX_TIMEOUT = 600.0

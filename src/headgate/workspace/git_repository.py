@@ -13,8 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 
-from headgate.core.settings import OWN_FOLDER
-from headgate.core.text import show_path
+from headgate.core import OWN_FOLDER, show_path
 from headgate.errors import HeadgateError
 
 _SAFE = "headgate"

@@ -16,15 +16,13 @@ from typing import IO
 
 from pydantic import Field
 
-from headgate.core.messages import clean_text
-from headgate.core.text import show_path
+from headgate.core import clean_text, show_path
 from headgate.errors import ToolArgsInvalid, ToolError, ToolFailed
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.files import glob_rules
-from headgate.tools.search import line_matcher
-from headgate.tools.search.prefilter import literal_prefilter, prefilter
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.workspace import Workspace
+from headgate.tools.searching import line_matcher
+from headgate.tools.searching.prefilter import literal_prefilter, prefilter
+from headgate.workspace import DiskWorkspace, Workspace
 
 # Searching many files for a pattern in bounded time: a process that can be killed does the matching.
 

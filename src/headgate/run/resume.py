@@ -5,18 +5,34 @@ from collections.abc import Iterable, Mapping
 
 import orjson
 
-from headgate.core import events as ev
-from headgate.core.flow import Stage
-from headgate.core.messages import Message, ToolCall
+from headgate.core import (
+    AnyBody,
+    CandidateTried,
+    Event,
+    Message,
+    MessageAdded,
+    ReplanStarted,
+    ReplyFailed,
+    ReplyReceived,
+    Stage,
+    StageEnded,
+    StageStarted,
+    SuspectsFound,
+    ToolCall,
+    ToolFinished,
+    ToolStarted,
+    VerifyFinished,
+    ViewCompacted,
+)
 from headgate.run.evidence import read_evidence
 from headgate.run.job import Entrance, Interrupted, Job
 from headgate.run.transcript import Transcript
-from headgate.workspace.overlay import OverlayWorkspace, decode_changes
+from headgate.workspace import OverlayWorkspace, decode_changes
 
 _GUIDE = re.compile(r"^\[(.+), which applies to this file\]$", re.MULTILINE)
 
 
-def restore(job: Job, events: Iterable[ev.Event], contents: Mapping[int, str]) -> None:
+def restore(job: Job, events: Iterable[Event], contents: Mapping[int, str]) -> None:
     """Gives the job the transcripts, views and messages that the process that crashed had in memory."""
     stages: dict[str, Stage] = {stage.id: stage for stage in (*job.flow.stages, job.flow.replan)}
     fix = job.flow.fix_stage(tool.spec for tool in job.tools.values())
@@ -26,21 +42,21 @@ def restore(job: Job, events: Iterable[ev.Event], contents: Mapping[int, str]) -
     for_step = False
     for event in events:
         content = contents.get(event.seq, "")
-        if isinstance(event.body, ev.ReplanStarted):
+        if isinstance(event.body, ReplanStarted):
             for_step = bool(event.body.item)
-        if isinstance(event.body, ev.StageStarted):
+        if isinstance(event.body, StageStarted):
             stage = stages.get(event.body.stage) or _for_step(job, event.body)
             of_fix = event.body.stage == job.flow.replan.id and not for_step
             transcript = job.transcript_of(fix if of_fix and fix else stage)
             places[event.path] = (stage, transcript)
             entrance = Entrance(event.body.reason, transcript=transcript if of_fix else None)
-        elif isinstance(event.body, ev.VerifyFinished):
+        elif isinstance(event.body, VerifyFinished):
             job.failure_message = content
-        elif isinstance(event.body, ev.SuspectsFound) and content:
+        elif isinstance(event.body, SuspectsFound) and content:
             job.evidence = read_evidence(content)
-        elif isinstance(event.body, ev.MessageAdded) and event.body.slug == entrance.reason:
+        elif isinstance(event.body, MessageAdded) and event.body.slug == entrance.reason:
             entrance = Entrance(entrance.reason, content, entrance.transcript)
-        elif isinstance(event.body, ev.ReplyReceived):
+        elif isinstance(event.body, ReplyReceived):
             cut_off = event.body.finish == "length"
         if event.path in places and places[event.path][0].candidates:
             answer = _unjudged(event.body, content, answer)  # whole answers enter no conversation
@@ -50,33 +66,31 @@ def restore(job: Job, events: Iterable[ev.Event], contents: Mapping[int, str]) -
         job.interrupted = Interrupted(entrance, cut_off, answer)
 
 
-def _unjudged(body: ev.AnyBody, content: str, answer: Message | None) -> Message | None:
+def _unjudged(body: AnyBody, content: str, answer: Message | None) -> Message | None:
     """The latest answer, until it is known what came of it."""
     match body:
-        case ev.ReplyReceived():
+        case ReplyReceived():
             return _reply(content)
-        case ev.CandidateTried() | ev.ReplyFailed() | ev.StageEnded():
+        case CandidateTried() | ReplyFailed() | StageEnded():
             return None
         case _:
             return answer
 
 
-def _for_step(job: Job, started: ev.StageStarted) -> Stage:
+def _for_step(job: Job, started: StageStarted) -> Stage:
     """A stage that was made for a step of the plan: what matters here is its id and how it is viewed."""
     template = next(stage for stage in job.flow.stages if stage.foreach)
     return template.model_copy(update={"id": started.stage, "item": started.item, "foreach": None})
 
 
-def restore_overlay(
-    overlay: OverlayWorkspace, events: Iterable[ev.Event], contents: Mapping[int, str]
-) -> None:
+def restore_overlay(overlay: OverlayWorkspace, events: Iterable[Event], contents: Mapping[int, str]) -> None:
     """Gives a dry run what it had written: every change that was made, or was about to be made."""
     begun: dict[str, str] = {}
     for event in events:
         match event.body:
-            case ev.ToolStarted(changes=changes) as body if changes and event.seq in contents:
+            case ToolStarted(changes=changes) as body if changes and event.seq in contents:
                 begun[body.call] = contents[event.seq]
-            case ev.ToolFinished() as body if kept := begun.pop(body.call, ""):
+            case ToolFinished() as body if kept := begun.pop(body.call, ""):
                 if body.ok:
                     overlay.remember(decode_changes(kept))
             case _:
@@ -85,23 +99,23 @@ def restore_overlay(
         overlay.remember(decode_changes(kept))
 
 
-def _replay(body: ev.AnyBody, content: str, stage: Stage, transcript: Transcript) -> None:
+def _replay(body: AnyBody, content: str, stage: Stage, transcript: Transcript) -> None:
     """What each event did to a transcript when it happened."""
     match body:
-        case ev.MessageAdded(slug="compacted"):
+        case MessageAdded(slug="compacted"):
             transcript.add_notice(Message("user", content))
-        case ev.MessageAdded():
+        case MessageAdded():
             transcript.add(Message(body.role, content))
             if body.slug == "stage":
                 transcript.rebuild(stage.view)
-        case ev.ReplyReceived():
+        case ReplyReceived():
             if measured := body.prompt_tokens - body.aside_tokens:
                 transcript.measured(measured)
             transcript.add(_reply(content))
-        case ev.ToolFinished():
+        case ToolFinished():
             transcript.add(Message("tool", content, call_id=body.call, failed=not body.ok))
             transcript.guides_given.update(_GUIDE.findall(content))
-        case ev.ViewCompacted():
+        case ViewCompacted():
             transcript.rebuild(stage.view, body.chars)
         case _:
             pass
