@@ -17,7 +17,7 @@ from headgate.cli.local_server import LocalServer, find_model, local_server
 from headgate.core.messages import Delta, Message, Reply, Request, ToolSpec
 from headgate.engine.assembly import SPECS
 from headgate.errors import ConfigError, ContextOverflow, ModelRefused
-from headgate.models.connect import open_model
+from headgate.models.network import open_model
 
 HELLO = (Message("user", "Count to ten."),)
 LONGEST = 4

@@ -14,7 +14,7 @@ from headgate.core.messages import Message, Model, OnDelta, Reply, Request, Tool
 from headgate.core.report import Report, report_problems
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
-from headgate.models.connect import open_model
+from headgate.models.network import open_model
 
 PATIENCE = 300.0
 """Seconds after which a run counts as one that does not end."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.core.messages import Model
 from headgate.core.settings import ModelSettings
-from headgate.models.connect import open_model
+from headgate.models.network import open_model
 
 _STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 

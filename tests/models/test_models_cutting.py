@@ -17,7 +17,7 @@ from headgate.core.settings import ModelSettings
 from headgate.core.state import State
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
-from headgate.models.connect import open_model
+from headgate.models.network import open_model
 from headgate.models.transports.cutting import explain_remedy
 
 LS = ToolSpec("ls", "List a folder.", {"type": "object", "properties": {}}, "read")

@@ -9,8 +9,8 @@ from pydantic import SecretStr
 
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
-from headgate.models.connect import open_model
 from headgate.models.endpoint import Endpoint, find_endpoint, split_model
+from headgate.models.network import open_model
 from headgate.models.scripted import ScriptedModel
 from headgate.models.wire.http import find_proxy, is_loopback, list_models
 

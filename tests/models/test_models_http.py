@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from headgate.core.messages import Message, Reply, Request
 from headgate.core.settings import ModelSettings, Timeouts
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.connect import open_model
+from headgate.models.network import open_model
 from headgate.models.wire.failures import (
     ModelUnknown,
     QuotaSpent,

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from headgate.core.messages import Message, Reply, Request, ToolCall, ToolSpec
 from headgate.core.settings import ModelSettings
 from headgate.errors import ModelRefused
-from headgate.models.connect import open_model
+from headgate.models.network import open_model
 from headgate.models.wire.openai import encode_message
 
 LS = ToolSpec("ls", "List a folder.", {"type": "object", "properties": {}}, "read")

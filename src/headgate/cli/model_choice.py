@@ -18,15 +18,8 @@ from headgate.config import (
 )
 from headgate.core import ModelSettings, is_openai_name
 from headgate.errors import ConfigError
-from headgate.models import (
-    DEFAULT_URLS,
-    PLACES,
-    FoundModel,
-    FoundServer,
-    best_first,
-    explain_local_name,
-    find_endpoint,
-)
+from headgate.models import DEFAULT_URLS, explain_local_name, find_endpoint
+from headgate.models.network import PLACES, FoundModel, FoundServer, best_first
 
 PLACES_VARIABLE = "HEADGATE_SERVERS"
 Look = Callable[[Sequence[tuple[str, str]]], list[FoundServer]]

@@ -5,43 +5,36 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from headgate.core import Model, ModelSettings
-from headgate.models.endpoint import split_model
-from headgate.models.transports.choice import fit, wrap
-from headgate.models.transports.server_facts import Findings, Inquiry
-from headgate.models.wire.connect import open_wire
+from headgate.models.endpoint import find_endpoint, split_model
+from headgate.models.scripted import ScriptedModel
 
 
-@asynccontextmanager
-async def open_model(
-    settings: ModelSettings, script_root: Path | None = None, findings: Findings | None = None
-) -> AsyncIterator[Model]:
-    """A model that is ready to be asked, closed on leaving, with its tools called as the settings say.
-
-    A script's path is relative to `script_root`. `findings` are what is known about the server.
-    """
+def check_model(settings: ModelSettings, script_root: Path | None = None) -> None:
+    """ConfigError if the model cannot even be tried: an unknown form, a bad address, a missing script."""
     if split_model(settings.model)[0] == "script":
-        async with open_wire(settings, script_root) as model:
-            yield model
-        return
-    async with _open_wrapped(settings, Inquiry(settings, findings=findings)) as model:
-        yield model
+        _load_script(settings, script_root)
+    else:
+        find_endpoint(settings)
 
 
 @asynccontextmanager
 async def open_fitted(
     settings: ModelSettings, script_root: Path | None = None, cache: Path | None = None
 ) -> AsyncIterator[tuple[Model, ModelSettings]]:
-    """As `open_model`, and the settings with what the user left open filled in.
+    """A model, closed on leaving, and its settings with what the user left open filled in.
 
-    What is asked for that depends on `tool_transport`. The answers are kept in the folder `cache`, by default
-    the user's own for this.
+    A script's path is relative to `script_root`. What is asked of a server depends on `tool_transport`. The
+    answers are kept in the folder `cache`, by default the user's own for this.
     """
     if split_model(settings.model)[0] == "script":
-        async with open_wire(settings, script_root) as model:
-            yield model, settings
+        yield _load_script(settings, script_root), settings
         return
+    # The one lazy import of a room: the HTTP client and all that needs it take as long to load as the rest of
+    # Headgate, and most commands ask no server.
+    from headgate.models.network import fit, open_wrapped
+
     fitted, inquiry = await fit(settings, cache)
-    async with _open_wrapped(fitted, inquiry) as model:
+    async with open_wrapped(fitted, inquiry) as model:
         yield model, fitted
 
 
@@ -51,7 +44,5 @@ def find_window(model: Model, settings: ModelSettings) -> int | None:
     return told if isinstance(told, int) else settings.context_window
 
 
-@asynccontextmanager
-async def _open_wrapped(settings: ModelSettings, inquiry: Inquiry) -> AsyncIterator[Model]:
-    async with open_wire(settings) as model:
-        yield wrap(model, settings, inquiry)
+def _load_script(settings: ModelSettings, script_root: Path | None) -> ScriptedModel:
+    return ScriptedModel.load((script_root or Path()) / split_model(settings.model)[1])

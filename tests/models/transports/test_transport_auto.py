@@ -12,7 +12,8 @@ from local_model_server import ASK, LS, TOOLS, Body, Habits, calling, text
 from headgate.core.messages import Message, Model, Request, ToolCall
 from headgate.core.settings import ModelSettings
 from headgate.errors import ModelUnavailable, ReplyInvalid
-from headgate.models.connect import open_fitted, open_model
+from headgate.models.connect import open_fitted
+from headgate.models.network import open_model
 from headgate.models.transports.choice import AutoModel, find_out, fit
 from headgate.models.transports.native import NativeModel
 from headgate.models.transports.server_facts import TOOL, Findings

@@ -12,7 +12,7 @@ from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, text
 
 from headgate.core.messages import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.core.settings import ModelSettings
-from headgate.models.connect import open_model
+from headgate.models.network import open_model
 from headgate.models.profile import UNKNOWN
 from headgate.models.transports.rendering import describe_tool
 from headgate.models.transports.schema import SchemaModel

@@ -13,7 +13,7 @@ from headgate.core.messages import Finish, Message, OnDelta, Reply, Request, Too
 from headgate.core.settings import ModelSettings
 from headgate.engine.assembly import TOOLS as REAL_TOOLS
 from headgate.errors import ConfigError, ReplyInvalid
-from headgate.models.connect import open_model
+from headgate.models.network import open_model
 from headgate.models.profile import UNKNOWN
 from headgate.models.transports.schema import SchemaModel, call_schema
 from headgate.models.transports.server_facts import Findings

@@ -11,7 +11,7 @@ from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, text
 from headgate.core.messages import Delta, Finish, Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.core.settings import ModelSettings
 from headgate.errors import ReplyInvalid
-from headgate.models.connect import open_model
+from headgate.models.network import open_model
 from headgate.models.profile import UNKNOWN, Profile, find_profile
 from headgate.models.transports.text import TextModel
 from headgate.models.wire.openai import encode_message

@@ -16,7 +16,7 @@ from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.live import say
 from headgate.config import CONFIG_NAME, Detection, detect_project, find_configs
 from headgate.errors import ConfigError, HeadgateError
-from headgate.models import FoundModel, FoundServer, find_servers
+from headgate.models.network import FoundModel, FoundServer, find_servers
 from headgate.workspace import Batch, exclude_internal, git
 
 _MODEL_EXAMPLES = """\

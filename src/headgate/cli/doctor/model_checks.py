@@ -14,18 +14,15 @@ from headgate.cli.doctor.setup_checks import Finding, configuration_fault, envir
 from headgate.config import Config, provider_of, show_address
 from headgate.core import Delta, Message, ModelSettings, Reply, Request, ToolSpec, nearest
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
-from headgate.models import (
-    UNPARSED,
+from headgate.models import UNPARSED, find_endpoint, is_hosted, parse_arguments
+from headgate.models.network import (
     KeyRefused,
     ModelUnknown,
     QuotaSpent,
     ServerTrouble,
     ToolsUnsupported,
-    find_endpoint,
-    is_hosted,
     open_model,
     open_wire,
-    parse_arguments,
 )
 
 # What `headgate doctor` says about how tools will be called.
@@ -44,7 +41,8 @@ async def check_transport(
     goes on from there.
     """
     # The HTTP client is slow to import, and most checks do without.
-    from headgate.models import find_out, find_profile, is_asked
+    from headgate.models import find_profile
+    from headgate.models.network import find_out, is_asked
 
     named = settings.tool_transport if settings.tool_transport != "auto" else None
     configured = Finding(CHECK, "ok", f"{named}, as configured")
@@ -91,7 +89,7 @@ async def check_window(settings: ModelSettings) -> Finding | None:
     To be called after a reply: only then is the model loaded.
     """
     # The HTTP client is slow to import, and most checks do without.
-    from headgate.models import ask_loaded_window, explain_remedy, identify
+    from headgate.models.network import ask_loaded_window, explain_remedy, identify
 
     provider = provider_of(settings.model)
     if provider not in ("ollama", "openai"):
@@ -128,7 +126,7 @@ def judge_speed(reply: Reply) -> Finding | None:
 async def list_servers(environ: Mapping[str, str]) -> list[Finding]:
     """The model servers on this machine, for somebody who has yet to name a model."""
     from headgate.cli.model_choice import describe_server, places_to_look
-    from headgate.models import best_first, find_servers
+    from headgate.models.network import best_first, find_servers
 
     servers = await find_servers(places_to_look(environ))
     best = best_first(servers)
@@ -228,7 +226,7 @@ async def check_model(
 
 async def _check_script(settings: ModelSettings, repo: Path) -> Finding:
     try:
-        async with open_model(settings, repo):
+        async with open_model(settings):
             return Finding("model", "ok", settings.model)
     except HeadgateError as error:
         return configuration_fault("model", str(error))
@@ -238,7 +236,7 @@ async def _check_server(
     settings: ModelSettings, say: Say, total: float, fresh: bool
 ) -> AsyncIterator[Finding]:
     # The HTTP client is slow to import, and most checks do without.
-    from headgate.models import list_models, with_num_ctx
+    from headgate.models.network import list_models, with_num_ctx
 
     if provider_of(settings.model) == "ollama":
         settings = await with_num_ctx(settings)
