@@ -16,6 +16,8 @@ test: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/gen_cli_docs.py --check
+	@# Tests start hundreds of processes; where PYTHONDONTWRITEBYTECODE is set, each would compile everything.
+	@$(BIN)/python -m compileall -q src
 	$(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto -rs
 
 format: $(VENV)/.installed-dev

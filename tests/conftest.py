@@ -12,9 +12,16 @@ settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is found out about the servers of tests is remembered in a folder of their own."""
+def _own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests find only their own servers, and keep what is found out about these in a folder of their own.
+
+    A developer may have Ollama running, or keys in the environment.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(("HEADGATE_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "LOCALCODE_")):
+                patch.delenv(name)
+        patch.setenv("HEADGATE_SERVERS", "")
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 
