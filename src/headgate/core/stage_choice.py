@@ -7,12 +7,13 @@ from headgate.core.state import State
 
 def fit_stage(stage: Stage, flow: Flow, state: State) -> Stage | None:
     """The stage, with no more turns than there is something new to ask; None where it is not to be run."""
-    asking = [each for each in flow.stages if each.candidates]
-    if stage.when is not None and (stage.when == "suspects") != any(_places(each, state) for each in asking):
-        return None
+    if stage.when is not None:
+        asking = (each for each in flow.stages if each.candidates)
+        if (stage.when == "suspects") != any(_places(each, state) for each in asking):
+            return None
     if stage.candidates is None:
         return stage
-    begun = any(entered.stage == stage.id for entered in state.stages.values())
+    begun = stage.id in state.attempts
     places = _places(stage, state)
     if not begun and (not places or state.repaired):
         return None

@@ -43,6 +43,8 @@ class State:
     cost: float = 0.0
     stages: dict[str, StageState] = field(default_factory=dict)
     """Every attempt, by path, in the order in which they were entered."""
+    attempts: dict[str, list[StageState]] = field(default_factory=dict)
+    """The same by stage id."""
     notes: dict[str, ev.Note] = field(default_factory=dict)
     """The latest note of each stage, by stage id."""
     plan: tuple[ev.PlanItem, ...] = ()
@@ -268,7 +270,7 @@ class State:
             stage.apply(event.body)
 
     def _enter(self, path: str, body: ev.StageStarted, at: float) -> None:
-        before = [stage for stage in self.stages.values() if stage.stage == body.stage]
+        before = self.attempts.setdefault(body.stage, [])
         self.pending_retry = None
         entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns, item=body.item)
         entered.started_at = entered.last_at = at
@@ -283,6 +285,7 @@ class State:
             entered.files_read, entered.calls = dict(last.files_read), Counter(last.calls)
             self.retries_before_write += not self.files_changed
         self.stages[path] = entered
+        before.append(entered)
 
     def _spend(self, body: ev.ReplyReceived | ev.ReplyFailed | ev.PhaseProbed) -> None:
         self.requests += 1
@@ -340,7 +343,7 @@ class State:
         return self.failures[-1].reason if self.failures else ""
 
     def attempts_at(self, stage: str) -> int:
-        return sum(entered.stage == stage for entered in self.stages.values())
+        return len(self.attempts.get(stage, ()))
 
     def open_attempt(self, stage: str | None = None) -> StageState | None:
         """The attempt that is under way, at this stage or at any."""
@@ -351,9 +354,9 @@ class State:
 
     def endings(self) -> dict[str, Ending]:
         """How each stage ended, by its latest attempt; stages still open are missing."""
-        latest = {entered.stage: entered.ending for entered in self.stages.values()}
         again = self.pending_retry[0] if self.pending_retry else None
-        return {stage: ending for stage, ending in latest.items() if ending is not None and stage != again}
+        latest = ((stage, attempts[-1].ending) for stage, attempts in self.attempts.items() if stage != again)
+        return {stage: ending for stage, ending in latest if ending is not None}
 
 
 def fold(events: Iterable[ev.Event]) -> State:

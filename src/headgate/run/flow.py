@@ -93,12 +93,14 @@ async def _close(job: Job) -> Decision | None:
 async def _run_stages(job: Job) -> Decision | None:
     """Every stage whose needs are met; the decision that ends the flow early, if one does."""
     while True:
-        stages = job.stages()
-        if failed := next((stage for stage in stages if _has_failed(job, stage)), None):
+        stages, endings = job.stages(), job.state.endings()
+        if failed := next(
+            (each for each in stages if each.required and endings.get(each.id) == "failed"), None
+        ):
             if not failed.item or not may_replan(job):
                 return stage_failure(job, failed)
             ended = await replan_step(job, failed)
-        elif following := _open_stage(job) or next_stage(stages, _met(job, stages)):
+        elif following := _open_stage(job) or next_stage(stages, _met(stages, endings)):
             ended = await complete_stage(job, following, Entrance())
             if ended and following.item and ended.reason == "stage_failed":
                 continue
@@ -108,15 +110,16 @@ async def _run_stages(job: Job) -> Decision | None:
             return ended
 
 
-def _met(job: Job, stages: tuple[Stage, ...]) -> dict[str, Ending]:
+def _met(stages: tuple[Stage, ...], endings: dict[str, Ending]) -> dict[str, Ending]:
     """How stages ended, for those that need them; one that does not apply stands in nobody's way."""
     needed = {need for stage in stages for need in stage.needs}
     idle = needed - {stage.id for stage in stages} - {NO_PLAN}
-    return {**dict.fromkeys(idle, "completed"), **job.state.endings()}
+    return {**dict.fromkeys(idle, "completed"), **endings}
 
 
 async def _skip_rest(job: Job, stages: tuple[Stage, ...]) -> Decision | None:
-    not_run = [stage for stage in stages if stage.id not in job.state.endings()]
+    ended = job.state.endings()
+    not_run = [stage for stage in stages if stage.id not in ended]
     for stage in not_run:
         note = Note(summary="Not run: a stage it needs did not complete.")
         skipped = StageEnded(stage=stage.id, ending="skipped", reason="needs_not_met", note=note)
@@ -128,10 +131,6 @@ async def _skip_rest(job: Job, stages: tuple[Stage, ...]) -> Decision | None:
         why = f'Stage "{missing.id}" could not run: {lacks}.'
         return decide(Tally(ended_flow=True, failed_stage=why), missing.budget)
     return None
-
-
-def _has_failed(job: Job, stage: Stage) -> bool:
-    return stage.required and job.state.endings().get(stage.id) == "failed"
 
 
 def _open_stage(job: Job) -> Stage | None:

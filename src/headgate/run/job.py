@@ -135,6 +135,8 @@ class Job:
     """Answers that mend a part, the latest last."""
     interrupted: "Interrupted | None" = None
     """The attempt that a crash cut short, until it is taken up again."""
+    _expanded: "tuple[tuple[object, object], tuple[Stage, ...]] | None" = None
+    """The stages as they stand, with the plan that they were made for."""
 
     @property
     def state(self) -> State:
@@ -158,7 +160,10 @@ class Job:
 
     def stages(self) -> tuple[Stage, ...]:
         """The stages as they stand: with those for the steps of the plan, without what does not apply."""
-        stages = expand(self.flow, self.state.plan, self.state.plan_since)
+        written = (self.state.plan, self.state.plan_since)
+        if self._expanded is None or any(a is not b for a, b in zip(self._expanded[0], written, strict=True)):
+            self._expanded = written, expand(self.flow, *written)
+        stages = self._expanded[1]
         return tuple(
             fitted for stage in stages if (fitted := fit_stage(stage, self.flow, self.state)) is not None
         )
