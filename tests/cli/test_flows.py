@@ -76,12 +76,15 @@ def test_a_small_model_has_a_flow_for_bugs_besides(repo: Path) -> None:
     (repo / "agent.yaml").write_text(
         "model: openai/qwen2.5-coder-1.5b\nverification: {steps: [{name: tests, command: 'true'}]}\n"
     )
-    assert "Tasks here that do not ask for something new use repair: line -> missing -> " in outcome(repo)[1]
+    assert (
+        "Because the model is small, a task uses repair here unless it asks for something new: line -> "
+        in outcome(repo)[1]
+    )
     code, out, err = outcome(repo, "draw", "--text")
     assert (code, out.startswith("staged")) == (0, True)
-    assert (
-        err
-        == "Tasks here that do not ask for something new use repair; this is staged, which other tasks use.\n"
+    assert err == (
+        "Because the model is small, a task uses repair here unless it asks for something new;"
+        " this is staged, which other tasks use.\n"
     )
 
 

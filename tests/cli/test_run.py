@@ -47,7 +47,8 @@ def test_a_task_from_its_text_to_its_report(repo: Path) -> None:
     watch = headgate(repo, "watch", "t1")
     assert "SUCCESS (not verified)" in watch.stdout
     assert (watch.stdout.splitlines()[-4:], watch.stderr) == (run.stdout.splitlines()[-4:], "")
-    assert detail.splitlines()[-4:] == run.stdout.splitlines()[-4:]
+    assert detail.splitlines()[-4:-1] == run.stdout.splitlines()[-4:-1]
+    assert detail.splitlines()[-1] == "headgate diff t1 shows the changes."
     unknown = headgate(repo, "show", "t9")
     assert (unknown.returncode, unknown.stdout) == (2, "")
     assert 'There is no task "t9": the latest is t1.' in unknown.stderr
@@ -105,10 +106,10 @@ def test_text_from_standard_input_and_from_a_file(repo: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (("run",), 'Give the text exactly once: headgate run "..."'),
-        (("submit",), 'Give the text exactly once: headgate submit "..."'),
+        (("run",), 'Give the text in one way: headgate run "..."'),
+        (("submit",), 'Give the text in one way: headgate submit "..."'),
         (("run", "Fix", "it"), "Put the task's text in quotes"),
-        (("run", "x", "--file", "task.md"), "Give the text exactly once"),
+        (("run", "x", "--file", "task.md"), "Give the text in one way"),
         (("run", "  "), "The task is empty"),
         (("run", "--file", "missing.md"), "Cannot read missing.md: No such file or directory."),
         (("run", "--file", ".git"), "Cannot read .git: Is a directory."),

@@ -68,6 +68,24 @@ def test_an_interrupted_task(repo: Path, engine: Engine, typed: Typed) -> None:
     assert typed("run", "--resume", "")[0] == 2
 
 
+def test_the_only_task_needs_no_id(repo: Path, engine: Engine, typed: Typed) -> None:
+    (repo / "script.yaml").write_text(
+        "- calls: [{write_file: {path: new.txt, content: x}}]\n- calls: [{stage_done: {summary: done}}]\n"
+    )
+    for command, kind in (("apply", "proposal"), ("abort", "proposal"), ("cancel", "running or queued task")):
+        submit(engine, "first") if command == "apply" else None
+        engine.cancel("t1")
+        assert typed(command)[::2] == (2, f"headgate: There is no {kind}.\n"), command
+    assert typed("run", "--dry-run", "--flow", "flat", "one")[0] == 0
+    assert typed("run", "--dry-run", "--flow", "flat", "two")[0] == 0
+    assert typed("apply")[::2] == (2, "headgate: Name one: there are several, t2, t3.\n")
+    assert typed("abort", "t2")[0] == 0
+    assert typed("apply")[0] == 0
+    assert (repo / "new.txt").read_text() == "x"
+    submit(engine, "queued")
+    assert typed("cancel")[:2] == (0, "Task t4 was removed from the queue.\n")
+
+
 def test_what_tries_another_task_again(repo: Path, engine: Engine, typed: Typed) -> None:
     (repo / "script.yaml").write_text("- calls: [{write_file: {path: new.txt, content: x}}]\n")
     code, out, err = typed("run", "Write it")

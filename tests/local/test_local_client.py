@@ -23,7 +23,7 @@ HELLO = (Message("user", "Count to ten."),)
 LONGEST = 4
 KILLED = """
 import os, signal
-from headgate.cli.localserver import local_server
+from headgate.cli.local_server import local_server
 with local_server(context=256) as server:
     print(server.base_url, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
+from headgate.models.connect import open_fitted
 from headgate.models.endpoint import Endpoint, find_endpoint, split_model
 from headgate.models.network import open_model
 from headgate.models.scripted import ScriptedModel
@@ -142,7 +143,7 @@ def test_a_script_has_no_address() -> None:
 
 async def test_open_model_takes_a_script_from_its_root(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("- text: hi\n")
-    async with open_model(ModelSettings(model="script:a.yaml"), tmp_path) as model:
+    async with open_fitted(ModelSettings(model="script:a.yaml"), tmp_path) as (model, _):
         assert isinstance(model, ScriptedModel)
         assert model.name == "script:a.yaml"
     assert await list_models(ModelSettings(model="script:a.yaml")) is None
@@ -157,8 +158,8 @@ async def test_open_model_refuses_what_a_provider_lacks() -> None:
             pass
 
 
-def test_importing_the_settings_loads_no_http_client() -> None:
-    code = "import sys, headgate.models.endpoint; sys.exit('aiohttp' in sys.modules or 'yaml' in sys.modules)"
+def test_importing_the_engine_loads_no_http_client() -> None:
+    code = "import sys, headgate.engine; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -63,7 +63,7 @@ def test_what_was_acknowledged_is_there_and_the_rest_is_not(tmp_path: Path) -> N
     assert [f"kept {seq} {slug}" for seq, slug in slugs] == [
         line for line in lines if line.startswith("kept")
     ]
-    assert (store.recovery, len(store.contents("t1")), len(slugs) > 100) == (None, len(slugs), True)
+    assert (store.notes, len(store.contents("t1")), len(slugs) > 100) == ((), len(slugs), True)
     store.close()
 
 

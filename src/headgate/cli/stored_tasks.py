@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from headgate.core import TaskState
 from headgate.errors import ConfigError
 from headgate.process import FileLock
 from headgate.store import Folder, Store, TaskRow, find_pause
@@ -43,6 +44,18 @@ def find_task(store: Store, task_id: str | None) -> TaskRow:
     if row is None:
         raise ConfigError(f'There is no task "{task_id}": the latest is {latest.task.id}.')
     return row
+
+
+def find_only(store: Store, task_id: str | None, states: tuple[TaskState, ...], kind: str) -> TaskRow:
+    """A task by its id; if none is named, the only one in these states, which people call a `kind`."""
+    if task_id is not None:
+        return find_task(store, task_id)
+    found = [row for row in store.tasks() if row.state in states]
+    if not found:
+        raise ConfigError(f"There is no {kind}.")
+    if len(found) > 1:
+        raise ConfigError(f"Name one: there are several, {', '.join(row.task.id for row in found)}.")
+    return found[0]
 
 
 def find_current(store: Store) -> TaskRow:

@@ -169,7 +169,7 @@ def _notes(root: Path, options: Options, *, resuming: bool) -> tuple[str, ...]:
 
 def say_once(command: str) -> str:
     """What is wrong with a command line that has no task, or two."""
-    return f'Give the text exactly once: headgate {command} "...", {command} - (standard input) or --file F.'
+    return f'Give the text in one way: headgate {command} "...", {command} - (standard input) or --file F.'
 
 
 def read_text(text: str | None, file: Path | None, stdin: IO[str], command: str) -> str:

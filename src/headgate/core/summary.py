@@ -14,6 +14,10 @@ from headgate.core.text import shorten, times
 
 SUMMARY_CHARS = 300
 """What is shown of the model's words."""
+RED_BEFORE = (
+    "The checks failed in the same way before this task. Fix that first, or add accept_red_before: true to"
+    " verification in agent.yaml to accept failures that were there before."
+)
 WHY_NOT_IN_DIFF = "in a submodule or another repository, where git diff shows it, or too large"
 
 
@@ -60,11 +64,19 @@ def write_summary(
     if not_in_diff:
         lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
     lines += _steps_left(state)
+    if ending == "STUCK" and _fails_as_before(state):
+        lines.append(RED_BEFORE)
     lines += [f"Warning: {warning}." for warning in all_warnings(state) if warning != weakened]
     ended_runs = state.runs.ended_of(state.run_ids)
     if ended_runs and ending != "SUCCESS":
         lines += _list_runs(ended_runs)
     return "\n".join(lines)
+
+
+def _fails_as_before(state: State) -> bool:
+    """Whether all that fails in the latest verification failed before the task as well."""
+    last, red = state.failures[-1] if state.failures else None, state.runs.still_red
+    return bool(last and red and set(last.failing) <= red)
 
 
 def all_warnings(state: State) -> tuple[str, ...]:

@@ -106,9 +106,14 @@ def named_tests(job: Job) -> tuple[str, ...]:
 
 
 def count_readable(job: Job, most: int) -> int:
-    """How many files a model could read, up to `most`; in a large repository only some are looked at."""
+    """How many files a model could read, up to `most`; in a large repository only some are looked at.
+
+    What configures Headgate says nothing about the task.
+    """
     found = 0
     for path in islice(job.context.workspace.files(), MOST_LOOKED_AT):
+        if path in job.task.config_files:
+            continue
         with suppress(ToolError):
             found += not job.context.workspace.read(path).is_binary
         if found >= most:

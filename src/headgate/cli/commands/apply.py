@@ -9,7 +9,7 @@ import click
 from headgate.cli.interrupts import EXIT_CANCELLED
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.follow import EXIT_CODES, follow_task
-from headgate.cli.stored_tasks import find_store, find_task
+from headgate.cli.stored_tasks import find_only, find_store
 from headgate.core import Report, Task
 from headgate.engine import Engine
 
@@ -17,11 +17,11 @@ EXIT_REFUSED = 1
 
 
 @click.command("apply")
-@click.argument("task_id", metavar="ID")
+@click.argument("task_id", metavar="[ID]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one event per line, then the report.")
 @repo_option
-def command(task_id: str, as_json: bool, repo: Path | None) -> None:
-    """Write a dry run's proposal, verify it, and wait for the end.
+def command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
+    """Write a dry run's proposal, verify it, and wait for the end. Without ID: the only proposal.
 
     The proposal joins the end of the queue. Headgate writes the whole proposal or nothing: if the working
     tree has changed and the diff no longer applies, no file is changed, the conflicting parts are listed, and
@@ -31,7 +31,7 @@ def command(task_id: str, as_json: bool, repo: Path | None) -> None:
     """
 
     async def begin(engine: Engine) -> Task:
-        return await engine.apply(find_task(engine.store, task_id).task.id)
+        return await engine.apply(find_only(engine.store, task_id, ("PROPOSED",), "proposal").task.id)
 
     followed = asyncio.run(follow_task(find_store(find_repo(repo)).repo, begin, as_json))
     sys.exit(EXIT_CANCELLED if followed.returned else exit_code(followed.report))

@@ -10,7 +10,7 @@ import click
 from headgate.cli.commands.work import start_worker
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.live import say
-from headgate.cli.stored_tasks import find_task, open_store
+from headgate.cli.stored_tasks import find_only, open_store
 from headgate.core import TaskState
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
@@ -20,13 +20,13 @@ POLL_SECONDS = 0.1
 
 
 @click.command("cancel")
-@click.argument("task_id", metavar="ID")
+@click.argument("task_id", metavar="[ID]", required=False)
 @click.option(
     "--conclude", is_flag=True, help="Let a running task conclude with what it has, instead of stopping it."
 )
 @repo_option
-def command(task_id: str, conclude: bool, repo: Path | None) -> None:
-    """Cancel a queued or running task.
+def command(task_id: str | None, conclude: bool, repo: Path | None) -> None:
+    """Cancel a queued or running task. Without ID: the only one.
 
     A queued task is removed, as if it had never been submitted. A running task is stopped, whichever process
     runs it; its changes so far stay in the working tree.
@@ -35,7 +35,7 @@ def command(task_id: str, conclude: bool, repo: Path | None) -> None:
     """
     root = find_repo(repo)
     with open_store(root) as store:
-        found = find_task(store, task_id).task.id
+        found = find_only(store, task_id, ("RUNNING", "QUEUED"), "running or queued task").task.id
     engine = Engine.open(root, start_worker=partial(start_worker, root))
     try:
         if conclude and not engine.conclude(found):

@@ -26,8 +26,11 @@ def command(task_id: str | None, after_review: bool, repo: Path | None) -> None:
     root = find_repo(repo)
     with open_store(root) as store:
         row = find_task(store, task_id)
-        print_diff(diff_of(store, root, row.task.id, after_review=after_review))
+        diff = diff_of(store, root, row.task.id, after_review=after_review)
+        print_diff(diff)
         report = build_report(recall(store, row))
+    if not diff:
+        click.echo(f"Task {row.task.id} changes nothing.", err=True)
     if report.changed_after_review and not after_review:
         click.echo(f"Changed after the review: {', '.join(report.changed_after_review)}.", err=True)
         click.echo(f"headgate diff {row.task.id} --after-review prints only those changes.", err=True)

@@ -30,7 +30,7 @@ from headgate.errors import ConfigError
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
 """The keys of agent.yaml that say which flow is used."""
 
-BUGS_ARE_REPAIRED = "Tasks here that do not ask for something new use repair"
+BUGS_ARE_REPAIRED = "Because the model is small, a task uses repair here unless it asks for something new"
 
 _ROW = re.compile(r"   \w+ +")
 """What a row of a drawing begins with: its label."""
@@ -185,9 +185,9 @@ def list_flows(root: Path | None) -> None:
         say("\nThis is not a git repository, so no flow is in use here.")
         return
     choice = in_use(root)
-    say(f"\nIn use here: {printable(choice.name)} ({choice.chosen_by}): {outline(choice.flow)}")
+    say(f"\nIn use here: {printable(choice.name)} ({choice.chosen_by}): {outline(choice.flow)}", hanging=2)
     if choice.or_repair:
-        say(f"{BUGS_ARE_REPAIRED}: {outline(flows['repair'])}")
+        say(f"{BUGS_ARE_REPAIRED}: {outline(flows['repair'])}", hanging=2)
 
 
 def in_use(root: Path) -> Choice:

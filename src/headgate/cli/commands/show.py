@@ -16,6 +16,7 @@ from headgate.core import (
     Event,
     FixAttempted,
     HypothesesGiven,
+    PlanWritten,
     State,
     ToolFinished,
     ToolStarted,
@@ -75,7 +76,7 @@ def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None)
             say(f"        {printable(more)}", hanging=12)
     say()
     if row.state in SETTLED_STATES:
-        lines = last_lines(report)
+        lines = last_lines(report, detailed=detail)
     else:
         lines = next_steps(row.task.id, row.state, interrupted=interrupted)
     for last in lines:
@@ -83,8 +84,10 @@ def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None)
 
 
 def detail_lines(event: Event, folder: Folder) -> list[str]:
-    """What is behind the milestones: calls, failure logs, diagnoses and fixes."""
+    """What is behind the milestones: the plan, calls, failure logs, diagnoses and fixes."""
     match event.body:
+        case PlanWritten() as body:
+            return [f"  {item.id}: {item.description}" for item in body.items]
         case ToolStarted() as body:
             return [f"  {body.name} {body.target}".rstrip()]
         case ToolFinished(ok=False) as body:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from headgate.core import Report, TaskState, plain
 
 
-def last_lines(report: Report) -> list[str]:
-    """What a person wants to know of a task that is settled."""
+def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
+    """What a person wants to know of a task that is settled; `detailed`: every step has been shown."""
     if report.conflicts:
         return [
             "The working tree has changed, and the proposal no longer applies. Nothing was written.",
@@ -17,7 +17,7 @@ def last_lines(report: Report) -> list[str]:
         return [f"Task {report.task_id} is still queued."]
     lines = [_cancelled(report)] if report.state == "CANCELLED" else report.summary.splitlines()
     lines = [*plain(report.answer).splitlines(), "", *lines] if report.answer else lines
-    return [*lines, *next_steps(report.task_id, report.state, report.files_changed)]
+    return [*lines, *next_steps(report.task_id, report.state, report.files_changed, detailed=detailed)]
 
 
 def next_steps(
@@ -27,9 +27,11 @@ def next_steps(
     *,
     interrupted: str = "",
     refused: bool = False,
+    detailed: bool = False,
 ) -> list[str]:
     """The commands that make sense now; `interrupted` has those for a task whose process is gone."""
-    tell = f"headgate show {task} --detail shows every step."
+    tell = "" if detailed else f"headgate show {task} --detail shows every step."
+    undo = f"headgate diff {task} | git apply -R reverts them."
     match state:
         case "RUNNING" if interrupted:
             return [interrupted]
@@ -50,10 +52,13 @@ def next_steps(
         case "PROPOSED":
             return [f"headgate abort {task} discards it."]
         case "CANCELLED":
-            shown = f"headgate diff {task} shows it; " if changed else ""
-            return [f"{shown}headgate run --resume {task} tries again."]
+            reverted = [f"headgate diff {task} shows its changes; {undo}"] if changed else []
+            return [*reverted, f"headgate run --resume {task} tries again."]
         case _:
-            lines = [f"headgate diff {task} shows the changes; {tell}" if changed else tell]
+            then = tell if state == "SUCCESS" else undo
+            shown = f"headgate diff {task} shows the changes"
+            lines = [f"{shown}; {then}" if then else f"{shown}."] if changed else []
+            lines += [tell] if tell and tell not in "".join(lines) else []
             if state != "SUCCESS":
                 lines.append(f"headgate run --resume {task} tries again and starts from this report.")
             return lines
