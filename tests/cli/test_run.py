@@ -63,7 +63,7 @@ def test_what_the_model_says_is_shown_in_short_and_for_what_it_is(repo: Path) ->
     run = headgate(repo, "run", "Write new.txt")
     assert run.returncode == 1
     conclusion = (
-        "The model's own conclusion (not accepted: no file was changed): cannot: gen.py is missing and so"
+        "The model's own conclusion (not accepted): cannot: gen.py is missing and so"
     )
     line = next(line for line in run.stdout.splitlines() if line.startswith(conclusion))
     assert line.endswith(" more characters]")
