@@ -25,18 +25,22 @@ RIGHT = """
 """
 
 
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q", str(tmp_path / "repo")], check=True)
+    return tmp_path / "repo"
+
+
 @pytest.mark.parametrize(
     ("script", "failed_first"),
     [(RIGHT.replace("OLD", "a - b"), False), (STILL_WRONG + RIGHT.replace("OLD", "a * b"), True)],
     ids=["after it passed", "after the first failure"],
 )
-async def test_it_is_told_apart_and_prints_nothing(tmp_path: Path, script: str, failed_first: bool) -> None:
+async def test_it_is_told_apart_and_prints_nothing(repo: Path, script: str, failed_first: bool) -> None:
     """Its output is that of the code before the task: `a - b`, which would be taken for the task's."""
-    repo = tmp_path / "repo"
-    subprocess.run(["git", "init", "-q", str(repo)], check=True)
     (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     (repo / "test_calc.py").write_text("def test_nothing():\n    pass\n")
-    (tmp_path / "script.yaml").write_text(script)
+    (repo.parent / "script.yaml").write_text(script)
     (repo / "agent.yaml").write_text(
         "task_flow_mode: flat\nmodel: script:../script.yaml\n"
         f"verification: {{steps: [{{name: tests, command: '{STEP}'}}]}}\n"

@@ -58,7 +58,6 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.TaskStarted() as body:
             bounds = f"; boundaries: {', '.join(body.boundaries)}" if body.boundaries else ""
             loose = f"; not enforced: {'; '.join(body.unenforced)}" if body.unenforced else ""
-            loose += f"; matches nothing now: {', '.join(body.unmatched)}" if body.unmatched else ""
             again = f"; retry of {tries_again}" if tries_again else ""
             package = f", package {package_of(body.config)}" if package_of(body.config) else ""
             how = f"{body.flow.name} flow, {body.model}{package}"
