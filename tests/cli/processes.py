@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import os
+import pty
 import sqlite3
+import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from headgate.process.lock import FileLock
 from headgate.store.folder import Folder
 from headgate.store.store import Store
 
+HEADGATE = [sys.executable, "-m", "headgate"]
 PATIENCE = 180.0
 """Seconds after which a test gives up; nothing takes that long unless it hangs."""
 
@@ -118,3 +122,33 @@ def is_dead(pid: int | None) -> bool:
     except FileNotFoundError:
         return True
     return stat.rpartition(b")")[2].split()[0] == b"Z"
+
+
+@contextmanager
+def terminal(repo: Path, words: list[str], **streams: int) -> Iterator[tuple[int, int]]:
+    """Runs a command on a terminal of its own; yields its process id and the terminal's other end."""
+    master, slave = pty.openpty()
+    take = (
+        "import fcntl, os, sys, termios;"
+        " fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", take, *words],
+        cwd=repo,
+        env=environment(repo, TERM="xterm"),
+        start_new_session=True,
+        **{"stdin": slave, "stdout": slave, "stderr": slave, **streams},
+    )
+    os.close(slave)
+    try:
+        yield process.pid, master
+    finally:
+        process.kill()
+        process.wait()
+
+
+def shows(master: int, text: bytes) -> None:
+    """Reads from a terminal until it shows a text."""
+    seen = b""
+    while text not in seen:
+        seen += os.read(master, 65536)

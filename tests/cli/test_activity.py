@@ -84,6 +84,24 @@ def test_verification_step_by_step() -> None:
     assert activity.lines == ["checking a.py"]
 
 
+def test_verification_of_the_tree_before_the_task_is_told_apart() -> None:
+    clock = Clock()
+    activity, state = Activity(clock), started()
+    activity.feel(Pulse("start"))
+    assert activity.describe(state) == "Checking whether verification failed before the task"
+    activity.feel(Pulse("start", "tests (1 of 2)"))
+    clock.at = 12
+    said = "Checking whether verification failed before the task: tests (1 of 2), 12 s"
+    assert (activity.describe(state), activity.lines) == (said, [])
+    activity.hear(at(ev.BaselineVerified(steps=("tests",))))
+    assert activity.describe(state) == "EXPLORE turn 1/20: waiting for the model"
+
+
+def test_a_stage_that_has_ended_is_no_start() -> None:
+    ended = started(ev.StageEnded(stage="explore", ending="completed", reason="done", note=ev.Note()))
+    assert Activity().describe(ended) == "Checking the result"
+
+
 @pytest.mark.parametrize(("count", "said"), [(0, "0"), (999, "999"), (1_000, "1.0k"), (1_500_000, "1.5M")])
 def test_counting(count: int, said: str) -> None:
     assert count_tokens(count) == said

@@ -67,7 +67,8 @@ def test_a_model_that_reads_nothing_has_no_answer(asked: Path) -> None:
     (asked / "ask.yaml").write_text("- text: I know it.\n" * 8)
     run = headgate(asked, "ask", "How does slug() work?")
     assert (run.returncode, run.stdout) == (1, "")
-    assert "read at least 1 file first (0 read so far)" in run.stderr
+    assert 'Stage "answer" did not complete: no file was read.' in run.stderr
+    assert "read at least" not in run.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,45 +2,28 @@
 
 import asyncio
 import os
-import pty
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from command import environment
-from processes import GATED, call, ended, is_idle, line_with, start, states, step, until
+from processes import (
+    GATED,
+    HEADGATE,
+    call,
+    ended,
+    is_idle,
+    line_with,
+    shows,
+    start,
+    states,
+    step,
+    terminal,
+    until,
+)
 
 from headgate.process.lock import FileLock
 
 DONE = "- calls: [{stage_done: {stage: work, summary: It was interrupted.}}]\n"
-HEADGATE = [sys.executable, "-m", "headgate"]
-
-
-@contextmanager
-def terminal(repo: Path, words: list[str], **streams: int) -> Iterator[tuple[int, int]]:
-    """Runs a command on a terminal of its own; yields its process id and the terminal's other end."""
-    master, slave = pty.openpty()
-    take = (
-        "import fcntl, os, sys, termios;"
-        " fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", take, *words],
-        cwd=repo,
-        env=environment(repo, TERM="xterm"),
-        start_new_session=True,
-        **{"stdin": slave, "stdout": slave, "stderr": slave, **streams},
-    )
-    os.close(slave)
-    try:
-        yield process.pid, master
-    finally:
-        process.kill()
-        process.wait()
 
 
 def worker_of(repo: Path) -> int:
@@ -49,13 +32,6 @@ def worker_of(repo: Path) -> int:
 
 def where(pid: int, descriptor: int) -> str:
     return str(Path(f"/proc/{pid}/fd/{descriptor}").readlink())
-
-
-def shows(master: int, text: bytes) -> None:
-    """Reads from a terminal until it shows a text."""
-    seen = b""
-    while text not in seen:
-        seen += os.read(master, 65536)
 
 
 @pytest.mark.parametrize("through", ["directly", "by a shell"])

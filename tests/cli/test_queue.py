@@ -1,5 +1,6 @@
 """The queue, with real processes: first in, first out, one at a time, nothing left lying."""
 
+import asyncio
 import json
 import os
 import random
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 from processes import (
     GATED,
+    HEADGATE,
+    PATIENCE,
     SLEEPER,
     call,
     ended,
@@ -20,9 +23,11 @@ from processes import (
     pid_of,
     reports,
     rows,
+    shows,
     start,
     states,
     step,
+    terminal,
     until,
 )
 
@@ -68,6 +73,23 @@ async def test_two_runs_at_once_run_one_after_the_other(queue_repo: Path) -> Non
     assert (lines[0]["kind"], lines[-2]["kind"]) == ("task_started", "task_ended")
     assert {"kind": "report", **shown["report"]} == lines[-1]
     assert b"SUCCESS" in err
+    await until(lambda: is_idle(queue_repo))
+
+
+async def test_the_live_line_of_a_task_that_waited_is_that_of_any_other(queue_repo: Path) -> None:
+    """Whichever process carries it out."""
+    second = GATED.replace("started", "started2").replace("-e go ", "-e go2 ")
+    (queue_repo / "second.yaml").write_text(second)
+    assert (await call(queue_repo, "submit", "one", "--model", "script:gated.yaml"))[1] == "t1\n"
+    words = [*HEADGATE, "run", "two", "--model", "script:second.yaml"]
+    with terminal(queue_repo, words) as (_, master):
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.to_thread(shows, master, b" Queued: 1 before this one")
+            (queue_repo / "go").touch()
+            await asyncio.to_thread(shows, master, b" WORK turn 1/")
+            (queue_repo / "go2").touch()
+            await asyncio.to_thread(shows, master, b"SUCCESS")
+        os.close(master)
     await until(lambda: is_idle(queue_repo))
 
 
@@ -166,8 +188,12 @@ async def test_who_waits_takes_over_when_the_holder_is_killed(queue_repo: Path) 
     (queue_repo / "slow.yaml").write_text("- text: Played before.\n- text: I had written half.txt.\n")
     first.send_signal(signal.SIGKILL)
     await ended(first)
-    await ended(second)
+    _, err = await ended(second)
     assert second.returncode == 0
+    lines = [line.partition("] ")[2] for line in err.decode().splitlines()]
+    resumed = lines.index("Task t1 resumed where it was interrupted")
+    told = lines.index("Task t1 ended: SUCCESS.")
+    assert resumed < told < lines.index("Task t2 started: flat flow, script:a.yaml")
     assert states(queue_repo) == {"t1": "SUCCESS", "t2": "SUCCESS"}
     assert [report["task_id"] for report in reports(queue_repo)] == ["t1", "t2"]
     assert reports(queue_repo)[0]["files_changed"] == ["half.txt", "slow.yaml"]

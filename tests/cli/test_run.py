@@ -63,9 +63,7 @@ def test_what_the_model_says_is_shown_in_short_and_for_what_it_is(repo: Path) ->
     (repo / "script.yaml").write_text("- calls: [{ls: {}}]\n" + closing + f"- text: {said}\n")
     run = headgate(repo, "run", "Write new.txt")
     assert run.returncode == 1
-    conclusion = (
-        "The model's own conclusion (not accepted: no file was changed): cannot: gen.py is missing and so"
-    )
+    conclusion = "The model's own conclusion (not accepted): cannot: gen.py is missing and so"
     line = next(line for line in run.stdout.splitlines() if line.startswith(conclusion))
     assert line.endswith(" more characters]")
     assert len(run.stdout) < 1_500
@@ -327,3 +325,20 @@ def test_boundaries_that_hold_nothing_are_named_at_once(repo: Path, command: tup
         'Boundary "srv/**" matches nothing now. It holds once such a file exists; check the spelling.',
     ]
     assert "Boundary" not in done.stdout or command[0] == "run"
+
+
+def test_the_check_before_the_work_is_not_held_against_itself(repo: Path) -> None:
+    check = "{name: check, command: test -s new.txt}"
+    (repo / "agent.yaml").write_text(f"model: script:script.yaml\nverification: {{steps: [{check}]}}\n")
+    run = headgate(repo, "run", "--flow", "repair", "Make the check pass")
+    lines = [line.partition("] ")[2] for line in run.stderr.splitlines()]
+    assert 'It fails: step "check" (test -s new.txt) failed with exit code 1' in lines
+
+
+def test_a_boundary_that_matches_nothing_is_told_at_the_start_and_in_the_report(repo: Path) -> None:
+    run = headgate(repo, "run", "--boundary", "srv/**", "Write new.txt")
+    assert (run.returncode, run.stderr.count("matches nothing"), run.stdout.count("matches nothing")) == (
+        0,
+        1,
+        1,
+    )

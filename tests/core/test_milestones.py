@@ -1,8 +1,11 @@
 """The lines that people watch, where they depend on more than their event."""
 
+from collections import Counter
+
 import pytest
 
 from headgate.core import events as ev
+from headgate.core.attempt import describe_faults
 from headgate.core.flow import Flow, Stage
 from headgate.core.history import RunRecord
 from headgate.core.milestones import milestone
@@ -136,3 +139,28 @@ def test_a_status_says_what_is_done_and_what_remains() -> None:
         "Status: in-progress: editing; done: read it; pending: the fix",
         "Status: starting: reading",
     ]
+
+
+def test_reasons_of_an_ending_do_not_repeat_their_slug() -> None:
+    spent = ev.StageEnded(stage="work", ending="failed", reason="final_turn_spent", note=ev.Note())
+    ended = ev.TaskEnded(state="STUCK", verified=False, reason="no_progress", summary="", files_changed=())
+    assert [line for _, line in lines(STARTED, spent, ended)][1:] == [
+        "work: failed (final_turn_spent): the final turn was not enough",
+        "STUCK (no_progress): the last attempts changed nothing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("faults", "said"),
+    [
+        ({}, ""),
+        ({"failed": 1}, "1 failed call"),
+        (
+            {"failed": 4, "not_done code_changed": 3},
+            "4 failed calls; the model said it was done 3 times without changing a file",
+        ),
+        ({"text_only": 2, "final": 1}, "2 replies without a tool call; no tool call in the last reply"),
+    ],
+)
+def test_faults_are_counted_in_a_short_list(faults: dict[str, int], said: str) -> None:
+    assert describe_faults(Counter(faults)) == said

@@ -11,7 +11,7 @@ from headgate.core.flow import Budget
 from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, decide, wait_seconds
 
 BUDGET = Budget(turns=5, retries=1, bad_replies=3, waits=2, verify_loops=4)
-NOT_YET = Fail("files_read", "read at least 1 file first")
+NOT_YET = Fail("files_read", "read at least 1 file first", "no file was read")
 RED = Fail("verify_failed", "step tests failed")
 
 
@@ -179,7 +179,7 @@ def test_a_forced_end_is_a_final_turn_whatever_else_the_budget_says(reason: Any)
         pytest.param(
             Tally(turns=6, final=True, attempts=2, verdict=NOT_YET),
             BUDGET,
-            Decision("fail", "final_turn_spent", NOT_YET.reason),
+            Decision("fail", "final_turn_spent", NOT_YET.clause),
             id="final turn spent, no retries left",
         ),
         pytest.param(

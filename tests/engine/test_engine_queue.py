@@ -70,6 +70,29 @@ async def test_without_workers_run_does_what_is_before_it_and_hears_only_of_its_
     assert not FileLock(engine.folder.lock).is_held()
 
 
+async def test_nobody_is_told_to_wait_for_a_task_that_another_process_has_started(repo: Path) -> None:
+    told: list[str | int] = []
+
+    async def wait_for_the_follower(task: str) -> None:
+        wanted = 1 if task == "task-0" else "stage_started"
+        while wanted not in told:
+            await asyncio.sleep(0)
+
+    worker, follower = open_engine(repo, Model(wait_for_the_follower)), open_engine(repo, Model())
+    follower.bus.on_event.append(lambda event: told.append(event.body.kind))
+    _, own = (follower.submit(f"task-{number}", Constraints()) for number in range(2))
+    lock = FileLock(worker.folder.lock)
+    assert lock.try_acquire()
+    working = asyncio.create_task(worker.drain(lock))
+    assert (await follower.run(own, lambda wait: told.append(wait.ahead))).state == "SUCCESS"
+    await working
+    started = told.index("task_started")
+    assert set(told[:started]) <= {0, 1}
+    assert not {0, 1} & set(told[started:])
+    for engine in (worker, follower):
+        engine.store.close()
+
+
 class SubmittingLock(FileLock):
     """Somebody submits a task, and finds the lock held, just before it is released."""
 

@@ -110,6 +110,7 @@ async def test_a_proposal_joins_the_tail_and_cancelling_it_there_returns_it(tmp_
     claimed = store.claim()
     assert claimed is not None
     assert (claimed.id, standing(store, proposal)) == (proposal, ("RUNNING", None, True))
+    assert (store.count_ahead(proposal), store.count_ahead(queue(store))) == (0, 1)
     store.close()
 
 

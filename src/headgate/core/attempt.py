@@ -229,7 +229,7 @@ class StageState:
                 self.verdict = Pass()
             case ev.CheckFinished(verdict="fail"):
                 self.refused_by[body.check] += 1
-                self.verdict, self.done = Fail(body.check, body.reason), None
+                self.verdict, self.done = self._refuse(body), None
             case ev.CheckFinished(verdict="broken"):
                 self.verdict = Broken(body.reason)
             case ev.DecisionMade(action="final_turn"):
@@ -246,6 +246,12 @@ class StageState:
                 self.ending = body.ending
             case _:
                 pass
+
+    def _refuse(self, body: ev.CheckFinished) -> Fail:
+        clause = REFUSED[body.check][0] if body.check in REFUSED else ""
+        if body.check == "files_read" and not self.files_read:
+            clause = "no file was read"
+        return Fail(body.check, body.reason, clause)
 
     def _count_call(self, body: ev.ToolFinished) -> None:
         talk = body.name in SIGNALS or body.category == "reasoning"
@@ -301,31 +307,33 @@ def status_slug(given: ev.TaskStatusGiven | None, refused: bool = False) -> str:
 
 
 _FAULTS = {
-    "text_only": "a reply without a tool call",
-    "final": "a last reply without a tool call",
-    "not_done": "a closing signal that was refused",
-    "wrong_stage": "a closing signal that names another stage",
-    "cut_off": "a reply cut off at its length limit",
-    "too_long": "a reply that took too long",
-    "bad_reply": "a reply that could not be used",
-    "invalid_arguments": "a call with wrong arguments",
-    "unknown_tool": "a call to a tool that does not exist",
-    "denied": "a call that is not allowed",
-    "failed": "a call that failed",
-    "repeated": "a call that had already returned the same result",
+    "text_only": ("reply", "replies", "without a tool call"),
+    "not_done": ("refused closing signal", "refused closing signals", ""),
+    "wrong_stage": ("closing signal", "closing signals", "for another stage"),
+    "cut_off": ("reply", "replies", "cut off at the length limit"),
+    "too_long": ("reply", "replies", "that took too long"),
+    "bad_reply": ("unusable reply", "unusable replies", ""),
+    "invalid_arguments": ("call", "calls", "with wrong arguments"),
+    "unknown_tool": ("call", "calls", "to a tool that does not exist"),
+    "denied": ("refused call", "refused calls", ""),
+    "failed": ("failed call", "failed calls", ""),
+    "repeated": ("repeated call", "repeated calls", "with the same result"),
 }
 
 
 def describe_faults(faults: Counter[str]) -> str:
-    """`a reply without a tool call (3 times)`, the most frequent first; nothing if there are none."""
-    return ", ".join(_describe(kind, count) for kind, count in faults.most_common())
+    """`3 replies without a tool call; 1 failed call`, the most frequent first; nothing if there are none."""
+    return "; ".join(_describe(kind, count) for kind, count in faults.most_common())
 
 
 def _describe(kind: str, count: int) -> str:
     kind, _, check = kind.partition(" ")
     if check in REFUSED:
         return f"the model said it was done {times(count)} {REFUSED[check][1]}"
-    return f"{_FAULTS.get(kind, kind)} ({times(count)})"
+    if kind == "final":
+        return "no tool call in the last reply"
+    one, many, which = _FAULTS.get(kind, (kind, kind, ""))
+    return f"{count} {one if count == 1 else many} {which}".rstrip()
 
 
 def say_refusal(check: str) -> str:

@@ -155,7 +155,8 @@ class Pulse:
 
     source: str
     """`reading`: the prompt. `text`, `thinking`, `written`: pieces of a reply; `written` is part of a call.
-    `call`: the name of the tool being called. `step`: a verification step starts. `command`: a line that a
+    `call`: the name of the tool being called. `step`: a verification step starts. `start`: steps are run on
+    the tree as it was at the task's start; the step, or nothing before the first. `command`: a line that a
     command printed."""
     text: str = ""
     done: int = 0

@@ -9,7 +9,7 @@ _REASONS = {
     "max_seconds": "its time is used up",
     "retry_exhaustion": "too many replies in a row were unusable",
     "failed_calls": "every call failed for too many turns in a row",
-    "no_progress": "it made no progress",
+    "no_progress": "the last attempts changed nothing",
     "context": "the context window is full",
     "loop": "the model is in a loop",
     "task_status_completed": "the model says that everything is done",
@@ -20,7 +20,7 @@ _REASONS = {
     "limit_tokens": "the task reached its token limit",
     "limit_seconds": "the task reached its time limit",
     "limit_cost": "the task reached its cost limit",
-    "final_turn_spent": "the final turn did not complete it",
+    "final_turn_spent": "the final turn was not enough",
     "needs_not_met": "a stage that it depends on did not complete",
     "verify_loops": "verification failed too often",
     "stage_failed": "a stage did not complete",
@@ -58,7 +58,6 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.TaskStarted() as body:
             bounds = f"; boundaries: {', '.join(body.boundaries)}" if body.boundaries else ""
             loose = f"; not enforced: {'; '.join(body.unenforced)}" if body.unenforced else ""
-            loose += f"; matches nothing now: {', '.join(body.unmatched)}" if body.unmatched else ""
             again = f"; retry of {tries_again}" if tries_again else ""
             package = f", package {package_of(body.config)}" if package_of(body.config) else ""
             how = f"{body.flow.name} flow, {body.model}{package}"

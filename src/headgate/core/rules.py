@@ -32,6 +32,8 @@ class Fail:
 
     kind: str
     reason: str
+    clause: str = ""
+    """The same for people, where the sentence for the model is an order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,14 +238,15 @@ def _exhausted(reason: str, tally: Tally, budget: Budget, detail: str = "") -> D
 
 
 def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_spent") -> Decision:
-    missing = tally.verdict.reason if isinstance(tally.verdict, Fail) else tally.faults
+    told = tally.verdict.reason if isinstance(tally.verdict, Fail) else tally.faults
+    missing = (isinstance(tally.verdict, Fail) and tally.verdict.clause) or told
     if tally.over or tally.stopped:
         return Decision("stuck", tally.over or "user_stop", missing)
     idle = tally.idle_attempts + 1 if tally.idle and budget.idle_attempts else 0
     if idle > budget.idle_attempts and not tally.fixing:
         return Decision("stuck", "no_progress", f"Stuck: {NO_CALLS.format(idle)}.")
     if tally.attempts <= budget.retries and idle < max(budget.idle_attempts, 1):
-        return Decision("retry", reason, missing)
+        return Decision("retry", reason, told)  # the next attempt begins with these words
     return Decision(_AFTER_EXHAUSTION[budget.exhausted], reason, missing)
 
 

@@ -35,7 +35,8 @@ def write_summary(
         return ""  # what was attempted in a cancelled task is not documented
     answered = ending == "SUCCESS" and not files and bool(state.answer)
     said = "" if answered else last_words(state)  # the answer is shown by itself
-    lines = [_headline(state, ending, reason, detail, answered)]
+    headline = _headline(state, ending, reason, detail, answered)
+    lines = [headline]
     mute = state.feedback["text_only"] + state.feedback["bad_reply"]
     if ending == "STUCK" and not state.tool_calls and mute > 1:
         lines.append(
@@ -45,7 +46,7 @@ def write_summary(
     if weakened:
         lines.append(f"Warning: {weakened}.")
     if said and state.config.get("task_output_mode") != "runtime":
-        lines.append(f"{_say_source(state)}: {shorten(said, SUMMARY_CHARS)}")
+        lines.append(f"{_say_source(state, headline)}: {shorten(said, SUMMARY_CHARS)}")
         if claims_passing(said) and not state.passing_run:
             lines.append(
                 f"{state.asked_pass} passed when the model asked for it; the final result is not verified."
@@ -57,8 +58,10 @@ def write_summary(
     lines += _answers(state)
     if ending == "PROPOSED":
         lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
-    else:
-        lines.append(f"Changed: {', '.join(files)}." if files else "No file was changed.")
+    elif files:
+        lines.append(f"Changed: {', '.join(files)}.")
+    elif not _says_unchanged(headline):
+        lines.append("No file was changed.")
     if after_review:
         lines.append(f"Changed after the review, because verification failed: {', '.join(after_review)}.")
     if not_in_diff:
@@ -151,10 +154,16 @@ def _last_said(state: State) -> StageState | None:
     return next(said, None)
 
 
-def _say_source(state: State) -> str:
+def _says_unchanged(headline: str) -> bool:
+    return "no file was changed" in headline or "without changing a file" in headline
+
+
+def _say_source(state: State, headline: str) -> str:
     said = _last_said(state)
     if said is None or said.done:
         return "The model says"
+    if say_refusal(said.refusal) in headline:
+        return "The model's own conclusion (not accepted)"
     return f"The model's own conclusion (not accepted: {say_refusal(said.refusal)})"
 
 
@@ -181,8 +190,12 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str, answere
             return f"Verification failed {times(state.verify_loops)}; the last failure: {state.last_failure}"
         case "STUCK" if reason.startswith("limit_"):
             return f"Stuck: {say_reason(reason)}{f' ({detail})' if detail else ''}."
+        case "STUCK" if reason == "user_stop":
+            return f"The task ended early, as asked{f': {_unstopped(detail)}' if detail else ''}."
+        case "STUCK" if detail[:1].isupper():
+            return detail
         case "STUCK":
-            return detail or f"Stuck: {say_reason(reason)}."
+            return f"Stuck: {_unstopped(detail) or say_reason(reason)}."
         case "INFRA_ERROR":
             return f"The environment failed, not the work: {detail or say_reason(reason)}"
         case "PROPOSED":
@@ -191,3 +204,7 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str, answere
             return "Cancelled."
         case _:
             return ending
+
+
+def _unstopped(detail: str) -> str:
+    return detail.rstrip(".")

@@ -236,7 +236,8 @@ class Engine:
                 if lock.try_acquire():
                     hand_overs -= await self._work_towards(task, lock, telling, hand_overs > 0, on_wait)
                 else:
-                    on_wait(Wait(self.store.count_ahead(task.id), lock.holder()))
+                    if telling.seen == after:  # once it is heard of, it has started
+                        on_wait(Wait(self.store.count_ahead(task.id), lock.holder()))
                     await asyncio.sleep(FOLLOW_SECONDS)
         except asyncio.CancelledError:
             self.cancel(task.id)

@@ -118,8 +118,12 @@ async def was_red(job: Job) -> bool | None:
 
 
 async def verify_start(job: Job, steps: Sequence[VerifyStep], *, protect: bool = True) -> BaselineVerified:
-    """Runs steps in a copy of the tree as it was at the task's start. No log of it is kept."""
+    """Runs steps in a copy of the tree as it was at the task's start. No log of it is kept.
+
+    People who watch are told that it is this tree: what the steps print about it is no news of the task.
+    """
     assert job.verifier is not None
+    job.pulse("start")
     names, own_steps = tuple(step.name for step in steps), job.verifier.steps
     changes = await job.tree.way_back()
     if changes is None:
@@ -133,7 +137,13 @@ async def verify_start(job: Job, steps: Sequence[VerifyStep], *, protect: bool =
     try:
         with TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as runs:
             async with Trials(job).verifier(changes, protect=protect) as (_, verifier):
-                verifier = replace(verifier, runs=Path(runs), steps=tuple(steps))
+                verifier = replace(
+                    verifier,
+                    runs=Path(runs),
+                    steps=tuple(steps),
+                    on_step=lambda step: job.pulse("start", step),
+                    on_line=lambda line: None,
+                )
                 found = await verifier.run("start", hear)
                 directory = str(verifier.directory)
     except (CopyImpossible, OSError) as error:

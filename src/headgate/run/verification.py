@@ -48,7 +48,9 @@ async def run_verification(
     before = RedBefore(job, tree)
     async with protected_while(job.context.protected, restored):
         found = await job.verifier.run(run_id, before.hear)
-    found = _unless_tampered(_with_red_before(found, before), restored)
+    if not opening:  # the check that a task begins with is itself what was red before
+        found = _with_red_before(found, before)
+    found = _unless_tampered(found, restored)
     if _protects_all(job) and isinstance(found.verdict, Pass):
         found = await asyncio.to_thread(unless_cut_short, found, job.verifier.runs / run_id)
     reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)

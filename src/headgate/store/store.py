@@ -182,12 +182,12 @@ class Store:
         return rows[0] if rows else None
 
     def count_ahead(self, task_id: str) -> int:
-        """How many tasks have to end before a queued one starts."""
+        """How many tasks have to end before a queued one starts; one that runs has none before it."""
         with store_errors(self.path):
             row = self._db.execute(
-                "SELECT COUNT(*) FROM tasks WHERE state = 'RUNNING' OR (state = 'QUEUED' AND place <"
-                " (SELECT place FROM tasks WHERE n = ?))",
-                (_number(task_id),),
+                "SELECT COUNT(*) FROM tasks WHERE n != :n AND (state = 'RUNNING'"
+                " OR (state = 'QUEUED' AND place < (SELECT place FROM tasks WHERE n = :n)))",
+                {"n": _number(task_id)},
             ).fetchone()
         return int(row[0])
 

@@ -67,10 +67,10 @@ class Watcher:
         """Says how many tasks are before one that is queued, each time that changes."""
         row = store.task(task_id)
         ahead = store.count_ahead(task_id) if row and row.state == "QUEUED" else 0
-        if ahead:
-            self.progress.waiting = f"Queued: {ahead} before this one"
-            if ahead != self._ahead:
-                self.progress.print_now(self.progress.waiting)
+        if ahead or self._ahead:
+            self.progress.waiting = f"Queued: {ahead} before this one" if ahead else ""
+        if ahead and ahead != self._ahead:
+            self.progress.print_now(self.progress.waiting)
         self._ahead = ahead
 
     async def watch(self, store: Store, task_id: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from headgate.core import (
+    BaselineVerified,
     CheckFinished,
     Event,
     Pulse,
@@ -21,7 +22,7 @@ from headgate.core import (
 LINES = 4
 CHARS_PER_TOKEN = 4
 """For counting what streams in: servers count it exactly only at the end."""
-Doing = Literal["idle", "reading", "thinking", "writing", "calling", "tool", "verifying"]
+Doing = Literal["idle", "reading", "thinking", "writing", "calling", "tool", "verifying", "looking_back"]
 _WRITING: dict[str, Doing] = {"text": "writing", "thinking": "thinking", "written": "calling"}
 
 
@@ -65,7 +66,7 @@ class Activity:
                 self._begin("tool", f"{body.name} {body.target}".strip())
             case VerifyStarted() as body:
                 self._begin("verifying", ", ".join(body.steps))
-            case VerifyFinished() | ToolFinished() | ReplyReceived() | ReplyFailed():
+            case BaselineVerified() | VerifyFinished() | ToolFinished() | ReplyReceived() | ReplyFailed():
                 self._begin("idle")
             case CheckFinished(check="verify"):
                 self._begin("idle")
@@ -85,6 +86,8 @@ class Activity:
                 self._change("calling", pulse.text)
             case "step":
                 self._begin("verifying", pulse.text)
+            case "start":
+                self._begin("looking_back", pulse.text)
             case "command":
                 self._lines.append(pulse.text)
             case _:
@@ -95,8 +98,13 @@ class Activity:
         stage = next(reversed(state.stages.values()), None)
         if self._doing == "verifying":
             return f"Verifying: {self._name}{self._elapsed()}"
-        if stage is None or stage.ending is not None:
+        if self._doing == "looking_back":
+            step = f": {self._name}" if self._name else ""
+            return f"Checking whether verification failed before the task{step}{self._elapsed()}"
+        if stage is None:
             return "Starting"
+        if stage.ending is not None:
+            return "Checking the result"
         # A tool belongs to the turn whose reply called it; a reply that is awaited is the next turn's.
         turn = stage.turns + (self._doing != "tool")
         turn = min(max(turn, 1), stage.turns_allowed)

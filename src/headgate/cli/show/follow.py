@@ -18,7 +18,17 @@ from headgate.cli.show.endings import last_lines
 from headgate.cli.show.live import Progress, say
 from headgate.cli.show.wrapping import fold_lines, terminal_width
 from headgate.cli.stored_tasks import pause_sentence, tasks_ahead
-from headgate.core import Event, PhaseChanged, Report, Task, TaskState, fold, phase_line, plain
+from headgate.core import (
+    SETTLED_STATES,
+    Event,
+    PhaseChanged,
+    Report,
+    Task,
+    TaskState,
+    fold,
+    phase_line,
+    plain,
+)
 from headgate.engine import Engine, Wait
 from headgate.process import FileLock
 from headgate.store import Bus, Store
@@ -71,13 +81,16 @@ async def follow_task(
         progress.tries_again, progress.idle_until = task.resumes, time.time()
         began = progress.state.last_seq
         phases.to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
+        waiting = Waiting(progress, engine.store, task.id)
+        bus.on_event.insert(0, waiting.hear)
         interrupts = Interrupts(engine, task, progress)
         on_interrupt(interrupts.cancel, interrupts.last_words, interrupts.hang_up)
         number = None if as_json else task.benchmark
         report: Report | None = None
         try:
             with progress:
-                report = await engine.run(task, Waiting(progress, engine.store, task.id).tell, began)
+                report = await engine.run(task, waiting.tell, began)
+                waiting.tell_ending()
         finally:
             if number is not None:
                 say(result_line(number, report, progress.state))
@@ -137,14 +150,29 @@ class Interrupts:
 
 
 class Waiting:
-    """Says which tasks are before one, each time their number changes."""
+    """Says which tasks are before one, each time their number changes, and what came of one resumed."""
 
     def __init__(self, progress: Progress, store: Store, task: str) -> None:
         self._progress, self._store, self._task = progress, store, task
         self._ahead: int | None = None
+        self._resumed = ""
+        """The interrupted task that was taken up, until it is told how it ended."""
+
+    def hear(self, event: Event) -> None:
+        """Takes an event of the task itself in: whatever was before it is over."""
+        self.tell_ending()
+
+    def tell_ending(self) -> None:
+        """Says how the interrupted task ended, once it has."""
+        row = self._store.task(self._resumed) if self._resumed else None
+        if row and row.state in SETTLED_STATES:
+            self._progress.print_line(f"Task {self._resumed} ended: {row.state}.", 0)
+            self._resumed = ""
 
     def tell(self, wait: Wait) -> None:
         first = self._ahead is None
+        self.tell_ending()
+        self._resumed = wait.interrupted or self._resumed
         if wait.interrupted and self._store.is_cancelled(wait.interrupted):
             self._progress.print_line(f"Task {wait.interrupted} was being cancelled: ending it", 0)
         elif wait.interrupted:
