@@ -45,7 +45,9 @@ async def run(repo: Path, stages: int) -> float:
         for n in range(stages)
     ]
     (repo / "agent.yaml").write_text(yaml.safe_dump({"flow": flow}))
-    loaded = load_config(repo, environ={"HEADGATE_MODEL": "script:none"}, flags={}, user_file=repo / "none.yaml")
+    loaded = load_config(
+        repo, environ={"HEADGATE_MODEL": "script:none"}, flags={}, user_file=repo / "none.yaml"
+    )
     engine = Engine.open(repo, loaded, models={None: Closer()})
     try:
         task = engine.submit("Do nothing.", Constraints())

@@ -136,3 +136,14 @@ def test_a_status_says_what_is_done_and_what_remains() -> None:
         "Status: in-progress: editing; done: read it; pending: the fix",
         "Status: starting: reading",
     ]
+
+
+def test_a_start_names_servers_on_other_machines() -> None:
+    assert lines(STARTED) == [(0.0, "Task t2 started: f flow, script:s.yaml")]
+    away = ("script:s.yaml", "http://192.0.2.2:1"), ("openai/b", "https://api.openai.com/v1")
+    assert lines(STARTED.model_copy(update={"elsewhere": away})) == [
+        (
+            0.0,
+            "Task t2 started: f flow, script:s.yaml at http://192.0.2.2:1, openai/b at https://api.openai.com/v1",
+        )
+    ]

@@ -18,6 +18,7 @@ from headgate.config.endpoint import (
     Layer,
     address_problem,
     choose_endpoint,
+    chosen_servers,
     env_value,
     has_login,
     ollama_address,
@@ -44,6 +45,8 @@ class Loaded:
     """What the user should know, such as a key that was withheld."""
     layers: tuple[Layer, ...] = ()
     """The files as they were read, weakest first."""
+    chosen: frozenset[str] = frozenset()
+    """The servers that the user names, not only the repository, in the form of `same_server`."""
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -101,7 +104,13 @@ def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping
         config = Config.model_validate(merged)
     except ValidationError as error:
         raise explain(error, Document("The configuration", merged), Config) from None
-    return Loaded(config.with_access(_access(environ)), tuple(sources), endpoint.notes, tuple(layers))
+    return Loaded(
+        config.with_access(_access(environ)),
+        tuple(sources),
+        endpoint.notes,
+        tuple(layers),
+        chosen_servers(layers, environ, given),
+    )
 
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
