@@ -22,6 +22,10 @@ PROVIDER_KEYS = {
 KEY_VARIABLES = frozenset({"HEADGATE_API_KEY", *PROVIDER_KEYS.values()})
 _VARIABLES = KEY_VARIABLES | {"HEADGATE_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST"}
 _OFFICIAL_HOSTS = {"ollama": "ollama.com", "openai": "api.openai.com", "anthropic": "api.anthropic.com"}
+_SERVICES = {
+    "OPENAI_API_KEY": ("OpenAI", "openai/NAME"),
+    "ANTHROPIC_API_KEY": ("Anthropic", "anthropic/NAME"),
+}
 _OLLAMA_PORT = 11434
 
 
@@ -58,6 +62,22 @@ class _Value:
 def env_value(environ: Mapping[str, str], name: str) -> str | None:
     """A variable's value; empty counts as unset."""
     return environ.get(name, "").strip() or None
+
+
+def describe_keys(environ: Mapping[str, str]) -> tuple[str, str]:
+    """What keys for hosted services mean while no model is named, and what to do; empty if there are none."""
+    found = [variable for variable in _SERVICES if env_value(environ, variable)]
+    if not found:
+        return "", ""
+    services = " or ".join(_SERVICES[variable][0] for variable in found)
+    commands = ", or ".join(f"headgate init --model {_SERVICES[variable][1]}" for variable in found)
+    one = len(found) == 1
+    fact = f"{' and '.join(found)} {'is' if one else 'are'} set, but a key alone sends no code anywhere."
+    todo = (
+        f"To let tasks send code to {services}, name one of {'its' if one else 'their'} models: {commands}. "
+        "To keep the code here, start a model server and run headgate init."
+    )
+    return fact, todo
 
 
 def address_problem(text: str) -> str | None:

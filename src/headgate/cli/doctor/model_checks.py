@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headgate import models
 from headgate.cli.doctor.setup_checks import Finding, configuration_fault, environment_fault
 from headgate.config import Config, provider_of, show_address
 from headgate.core import Delta, Message, ModelSettings, Reply, Request, ToolSpec, nearest
@@ -21,7 +22,6 @@ from headgate.models.network import (
     QuotaSpent,
     ServerTrouble,
     ToolsUnsupported,
-    open_model,
     open_wire,
 )
 
@@ -204,7 +204,7 @@ async def check_model(
     try:
         settings = config.model_settings()
         if provider_of(settings.model) == "script":
-            yield await _check_script(settings, repo)
+            yield _check_script(settings, repo)
             return
         find_endpoint(settings)
     except ConfigError as error:
@@ -224,12 +224,12 @@ async def check_model(
         yield configuration_fault("model", str(error))
 
 
-async def _check_script(settings: ModelSettings, repo: Path) -> Finding:
+def _check_script(settings: ModelSettings, repo: Path) -> Finding:
     try:
-        async with open_model(settings):
-            return Finding("model", "ok", settings.model)
+        models.check_model(settings, repo)
     except HeadgateError as error:
         return configuration_fault("model", str(error))
+    return Finding("model", "ok", settings.model)
 
 
 async def _check_server(
