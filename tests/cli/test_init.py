@@ -28,8 +28,9 @@ NOTHING = (
     "No model server answered on this machine. Headgate looked for Ollama, llama.cpp, vLLM and LM Studio."
 )
 START = (
-    "Start a model server, for example Ollama with `ollama pull qwen3-coder`, and run headgate init --force; "
-    "or name a model in agent.yaml."
+    "Start a model server, for example Ollama with `ollama serve`. Get a model, for example with "
+    "`ollama pull qwen3:8b`. Then run headgate init again, or name a model in agent.yaml. "
+    "headgate demo shows a task without a model."
 )
 CHECK = 'Run "headgate doctor" to check, then headgate run "what to do".'
 
@@ -167,8 +168,7 @@ def test_a_server_with_several_models(repo: Path) -> None:
     assert done.output.splitlines()[1:-1] == [
         f"Found Ollama at {url} with 4 models: nomic-embed-text:latest, gpt-oss:120b-cloud (hosted), "
         "llama3.2:latest, qwen3-coder:30b.",
-        "Chose ollama/qwen3-coder:30b. To use another one: "
-        "headgate init --force --model ollama/llama3.2:latest",
+        "Chose ollama/qwen3-coder:30b. To use another one: headgate init --model ollama/llama3.2:latest",
         "Wrote agent.yaml:",
         f"  model: ollama/qwen3-coder:30b at {url}",
     ]
@@ -212,7 +212,10 @@ def test_a_hosted_model_behind_ollama_is_taken_only_by_name(repo: Path) -> None:
     with listing(only) as url:
         done = init(repo, HEADGATE_SERVERS=url)
         assert load(repo).model is None
-        assert "Give the server a model" in done.output
+        assert (
+            "Get a model, for example with `ollama pull qwen3:8b`, and run headgate init again."
+            in done.output
+        )
         done = init(repo, "--force", "--model", "ollama/gpt-oss:120b-cloud", HEADGATE_SERVERS=url)
     assert "Ollama passes requests for this model on to a hosted service." in done.output
     assert load(repo).model == "ollama/gpt-oss:120b-cloud"
@@ -224,8 +227,8 @@ def test_only_a_hosted_key(repo: Path) -> None:
         NOTHING,
         "OPENAI_API_KEY is set, but a key alone sends no code anywhere.",
         "Wrote agent.yaml.",
-        "Next: To let tasks send code to OpenAI, name one of its models: headgate init --force --model "
-        f"openai/NAME. To keep the code here, start a model server and run headgate init --force. {CHECK}",
+        "Next: To let tasks send code to OpenAI, name one of its models: headgate init --model "
+        f"openai/NAME. To keep the code here, start a model server and run headgate init. {CHECK}",
     ]
     assert load(repo).model is None
     assert "\n# model: ollama/qwen3-coder\n" in (repo / "agent.yaml").read_text()
@@ -250,9 +253,109 @@ def test_what_listens_but_is_no_model_server(repo: Path) -> None:
 def test_a_person_is_asked_on_a_terminal(repo: Path) -> None:
     with listing(OLLAMA) as url:
         code, shown = on_terminal(repo, "2\n", "init", HEADGATE_SERVERS=url)
-    assert (code, "Which one should tasks use? [1]:" in shown) == (0, True)
+    assert (code, "Which one should tasks use? A number or a name [1]:" in shown) == (0, True)
     assert "1  ollama/qwen3-coder:30b" in shown
     assert load(repo).model == "ollama/llama3.2:latest"
+
+
+def test_a_person_can_answer_with_a_name(repo: Path) -> None:
+    with listing(OLLAMA) as url:
+        code, shown = on_terminal(repo, "e\nmistral\n7\nLLama\n", "init", HEADGATE_SERVERS=url)
+    how = "Type a number from 1 to 2, or a part of a name that only one model has."
+    said = " ".join(shown.split())
+    assert code == 0
+    assert f'Error: "e" fits ollama/qwen3-coder:30b, ollama/llama3.2:latest. {how}' in said
+    assert f'Error: There is no model "mistral" in the list. {how}' in said
+    assert f'Error: There is no model "7" in the list. {how}' in said
+    assert load(repo).model == "ollama/llama3.2:latest"
+
+
+OWN = "# mine\nverification:\n  steps:\n  - {name: t, command: 'make  t'} # how\nflow: flat\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"model: openai/a  # old\n{OWN}", f'model: "ollama/b"  # old\n{OWN}'),
+        (f"{OWN}model: 'openai/a'", f'{OWN}model: "ollama/b"'),
+        (
+            f"{OWN}model: ollama/a\r\nbase_url: http://h:1\r\n",
+            f'{OWN}model: "ollama/b"\r\nbase_url: "http://h:1"\r\n',
+        ),
+        (f"base_url: http://h:1/v1\nmodel: openai/a\n{OWN}", f'model: "ollama/b"\n{OWN}'),
+        (f"# model: ollama/qwen3-coder\n{OWN}", f'model: "ollama/b"\n{OWN}'),
+        (OWN, f'model: "ollama/b"\n{OWN}'),
+        (f"---\n{OWN}", f'---\n{OWN}model: "ollama/b"\n'),
+        (f"model:\n{OWN}", f'model: "ollama/b"\n{OWN}'),
+        ("", 'model: "ollama/b"\n'),
+    ],
+)
+def test_another_model_leaves_the_rest_of_the_file_alone(repo: Path, before: str, after: str) -> None:
+    (repo / "agent.yaml").write_bytes(before.encode())
+    done = init(repo, "--model", "ollama/b")
+    assert (done.exit_code, (repo / "agent.yaml").read_bytes().decode()) == (0, after), done
+    assert "Changed agent.yaml; the rest of it stays as it is:\n  model: ollama/b" in done.output
+    assert ("Removed base_url: http://h:1/v1" in done.output) == before.startswith("base_url")
+    assert not (repo / "agent.yaml.bak").exists()
+
+
+def test_an_address_is_added_or_changed_with_the_model(repo: Path) -> None:
+    path = repo / "agent.yaml"
+    path.write_text(f"model: ollama/a\n{OWN}")
+    assert init(repo, "--model", "openai/b", "--base-url", "http://h:2/v1").exit_code == 0
+    assert path.read_text() == f'model: "openai/b"\nbase_url: "http://h:2/v1"\n{OWN}'
+    assert init(repo, "--model", "openai/c", "--base-url", "http://h:3/v1").exit_code == 0
+    assert path.read_text() == f'model: "openai/c"\nbase_url: "http://h:3/v1"\n{OWN}'
+    assert init(repo, "--model", "openai/d").exit_code == 0  # on the same server
+    assert path.read_text() == f'model: "openai/d"\nbase_url: "http://h:3/v1"\n{OWN}'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "{model: openai/a, flow: flat}\n",
+            'cannot be changed line by line: write model: "ollama/b" there by hand.',
+        ),
+        ("model: >\n  openai/a\n", 'cannot be changed line by line: write model: "ollama/b" there by hand.'),
+        (
+            "model: openai/a\napi_key: k\n",
+            "has an api_key, which is not meant for ollama/b: change the model there by hand.",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_changed_safely(repo: Path, text: str, told: str) -> None:
+    (repo / "agent.yaml").write_text(text)
+    refused = init(repo, "--model", "ollama/b")
+    assert str(refused.exception) == f"{repo / 'agent.yaml'} {told}"
+    assert (repo / "agent.yaml").read_text() == text
+
+
+def test_a_second_init_adds_the_model_that_was_missing(repo: Path) -> None:
+    """What `init`, `run` and `doctor` advise where no server was there at first."""
+    init(repo)
+    with (repo / "agent.yaml").open("a") as file:
+        file.write("flow: flat\n")
+    refused = str(init(repo).exception)
+    assert refused == f"{repo / 'agent.yaml'} already exists and stays as it is. {NOTHING} {START}"
+    with listing(LLAMACPP) as url:
+        assert init(repo, HEADGATE_SERVERS=url).exit_code == 0
+    assert (load(repo).model, load(repo).base_url, load(repo).flow) == (
+        "openai/qwen.gguf",
+        f"{url}/v1",
+        "flat",
+    )
+
+
+def test_both_hosted_keys_are_named(repo: Path) -> None:
+    done = init(repo, OPENAI_API_KEY="sk-1", ANTHROPIC_API_KEY="sk-2")
+    assert (
+        "OPENAI_API_KEY and ANTHROPIC_API_KEY are set, but a key alone sends no code anywhere." in done.output
+    )
+    assert (
+        "To let tasks send code to OpenAI or Anthropic, name one of their models: headgate init --model "
+        "openai/NAME, or headgate init --model anthropic/NAME."
+    ) in done.output
 
 
 def test_where_is_looked(tmp_path: Path) -> None:
@@ -311,12 +414,24 @@ def test_an_old_file_is_only_overwritten_by_force(repo: Path) -> None:
     path.write_text("model: openai/mine\n")
     path.chmod(0o600)
     refused = init(repo)
-    assert str(refused.exception) == f"{path} already exists: use --force to overwrite it."
+    assert str(refused.exception) == (
+        f"{path} already exists. To change its model, run headgate init --model MODEL. "
+        "To write the whole file anew, run headgate init --force, which keeps the old one."
+    )
     assert path.read_text() == "model: openai/mine\n"
-    assert "Rewrote agent.yaml" in init(repo, "--force").output
+    done = init(repo, "--force").output
+    assert "Rewrote agent.yaml" in done
+    assert "Kept the old one as agent.yaml.bak." in done
     assert load(repo).model is None
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert sorted(item.name for item in repo.iterdir()) == [".git", "agent.yaml"]
+    kept = repo / "agent.yaml.bak"
+    assert kept.read_text() == "model: openai/mine\n"
+    assert {file.stat().st_mode & 0o777 for file in (path, kept)} == {0o600}
+    assert "Kept" not in init(repo, "--force").output  # nothing to keep: it is the same file
+    path.write_text("model: openai/second\n")
+    assert "Kept the old one as agent.yaml.bak2." in init(repo, "--force").output
+    assert kept.read_text() == "model: openai/mine\n"
+    assert (repo / "agent.yaml.bak2").read_text() == "model: openai/second\n"
+    assert len(list(repo.iterdir())) == 4
 
 
 def test_what_is_no_file_is_left_alone(repo: Path) -> None:

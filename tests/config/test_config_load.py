@@ -267,7 +267,24 @@ class TestModels:
     def test_none_configured(self, setup: Setup) -> None:
         with pytest.raises(ConfigError) as caught:
             setup.load().config.model_settings()
-        assert str(caught.value) == NO_MODEL
+        assert str(caught.value) == (
+            f"{NO_MODEL.format(file='agent.yaml')} `headgate init` looks for models on this machine."
+        )
+
+    def test_none_configured_in_another_file(self, setup: Setup) -> None:
+        (setup.repo / "agent.yml").write_text("flow: flat\n")
+        with pytest.raises(ConfigError) as caught:
+            setup.load().config.model_settings()
+        assert str(caught.value) == NO_MODEL.format(file="agent.yml")
+
+    def test_none_configured_but_a_hosted_key(self, setup: Setup) -> None:
+        with pytest.raises(ConfigError) as caught:
+            setup.load(environ={"OPENAI_API_KEY": "sk-1"}).config.model_settings()
+        assert str(caught.value).endswith(
+            "OPENAI_API_KEY is set, but a key alone sends no code anywhere. "
+            "To let tasks send code to OpenAI, name one of its models: headgate init --model openai/NAME. "
+            "To keep the code here, start a model server and run headgate init."
+        )
 
     @pytest.mark.parametrize(
         ("agent", "name", "message"),

@@ -164,3 +164,14 @@ def test_reasons_of_an_ending_do_not_repeat_their_slug() -> None:
 )
 def test_faults_are_counted_in_a_short_list(faults: dict[str, int], said: str) -> None:
     assert describe_faults(Counter(faults)) == said
+
+
+def test_a_start_names_servers_on_other_machines() -> None:
+    assert lines(STARTED) == [(0.0, "Task t2 started: f flow, script:s.yaml")]
+    away = ("script:s.yaml", "http://192.0.2.2:1"), ("openai/b", "https://api.openai.com/v1")
+    assert lines(STARTED.model_copy(update={"elsewhere": away})) == [
+        (
+            0.0,
+            "Task t2 started: f flow, script:s.yaml at http://192.0.2.2:1, openai/b at https://api.openai.com/v1",
+        )
+    ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.config import (
+    describe_keys,
     env_value,
     ollama_address,
     provider_of,
@@ -25,7 +26,6 @@ PLACES_VARIABLE = "HEADGATE_SERVERS"
 Look = Callable[[Sequence[tuple[str, str]]], list[FoundServer]]
 Ask = Callable[[Sequence[FoundModel]], FoundModel]
 _MOST_LISTED = 12
-_HOSTED = {"OPENAI_API_KEY": ("OpenAI", "openai/NAME"), "ANTHROPIC_API_KEY": ("Anthropic", "anthropic/NAME")}
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def choose_model(
         return _take(models[0], said)
     if ask:
         return _take(ask(models), said)
-    others = f"To use another one: headgate init --force --model {models[1].spec}"
+    others = f"To use another one: headgate init --model {models[1].spec}"
     return _take(models[0], (*said, f"Chose {models[0].spec}. {others}"))
 
 
@@ -117,7 +117,9 @@ def _take_of_ollama(named: str, environ: Mapping[str, str], look: Look) -> Choic
     name = named.partition("/")[2]
     servers = [server for server in look(places_to_look(environ)) if server.name == "Ollama"]
     if not servers:
-        return Choice(named, todo=f"Start Ollama, and get the model with `ollama pull {name}`.")
+        return Choice(
+            named, todo=f"Start Ollama with `ollama serve`, and get the model with `ollama pull {name}`."
+        )
     for model in servers[0].models:
         if name in (model.name, model.name.removesuffix(":latest")):
             hosted = ("Ollama passes requests for this model on to a hosted service.",)
@@ -140,22 +142,18 @@ def _without_server(
     servers: Sequence[FoundServer], said: tuple[str, ...], environ: Mapping[str, str]
 ) -> Choice:
     if servers:
-        todo = "Give the server a model, such as `ollama pull qwen3-coder`, and run `headgate init --force`."
-        return Choice(said=said, todo=todo)
+        get = "Get a model, for example with `ollama pull qwen3:8b`"
+        give = get if servers[0].name == "Ollama" else "Give the server a model"
+        return Choice(said=said, todo=f"{give}, and run headgate init again.")
     nothing = (
         "No model server answered on this machine. Headgate looked for Ollama, llama.cpp, vLLM and LM Studio."
     )
-    for variable, (service, form) in _HOSTED.items():
-        if env_value(environ, variable):
-            key = f"{variable} is set, but a key alone sends no code anywhere."
-            todo = (
-                f"To let tasks send code to {service}, name one of its models: "
-                f"headgate init --force --model {form}. To keep the code here, start a model server "
-                "and run headgate init --force."
-            )
-            return Choice(said=(nothing, key), todo=todo)
+    keys, todo = describe_keys(environ)
+    if keys:
+        return Choice(said=(nothing, keys), todo=todo)
     todo = (
-        "Start a model server, for example Ollama with `ollama pull qwen3-coder`, and run "
-        "headgate init --force; or name a model in agent.yaml."
+        "Start a model server, for example Ollama with `ollama serve`. Get a model, for example with "
+        "`ollama pull qwen3:8b`. Then run headgate init again, or name a model in agent.yaml. "
+        "headgate demo shows a task without a model."
     )
     return Choice(said=(nothing,), todo=todo)

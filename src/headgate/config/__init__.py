@@ -2,14 +2,21 @@
 
 from headgate.config.detect import Detection, detect_project
 from headgate.config.drawing import draw_mermaid, draw_text, outline
-from headgate.config.endpoint import env_value, ollama_address, show_address
+from headgate.config.endpoint import (
+    describe_keys,
+    env_value,
+    is_on_this_machine,
+    ollama_address,
+    same_server,
+    show_address,
+)
 from headgate.config.flows import builtin_flows, depends_on_goal, flow_from_config, load_flow
 from headgate.config.knobs import FLOW_SUFFIXES
 from headgate.config.load import CONFIG_NAME, Loaded, find_configs, load_config, user_config_path
-from headgate.config.pinning import Settled, config_files, pin, unpin
+from headgate.config.pinning import Settled, config_files, pin, repository_source, unpin
 from headgate.config.prompts import fill, fill_text, prompt
 from headgate.config.schema import Config, provider_of, unknown_model
-from headgate.config.yaml_files import read_yaml
+from headgate.config.yaml_files import parse_yaml, read_yaml
 
 __all__ = [
     "CONFIG_NAME",
@@ -21,6 +28,7 @@ __all__ = [
     "builtin_flows",
     "config_files",
     "depends_on_goal",
+    "describe_keys",
     "detect_project",
     "draw_mermaid",
     "draw_text",
@@ -29,14 +37,18 @@ __all__ = [
     "fill_text",
     "find_configs",
     "flow_from_config",
+    "is_on_this_machine",
     "load_config",
     "load_flow",
     "ollama_address",
     "outline",
+    "parse_yaml",
     "pin",
     "prompt",
     "provider_of",
     "read_yaml",
+    "repository_source",
+    "same_server",
     "show_address",
     "unknown_model",
     "unpin",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,6 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from headgate.config.schema import provider_of
 from headgate.config.yaml_files import Document
+from headgate.core import is_openai_name
 from headgate.errors import ConfigError
 
 PROVIDER_KEYS = {
@@ -20,6 +22,10 @@ PROVIDER_KEYS = {
 KEY_VARIABLES = frozenset({"HEADGATE_API_KEY", *PROVIDER_KEYS.values()})
 _VARIABLES = KEY_VARIABLES | {"HEADGATE_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST"}
 _OFFICIAL_HOSTS = {"ollama": "ollama.com", "openai": "api.openai.com", "anthropic": "api.anthropic.com"}
+_SERVICES = {
+    "OPENAI_API_KEY": ("OpenAI", "openai/NAME"),
+    "ANTHROPIC_API_KEY": ("Anthropic", "anthropic/NAME"),
+}
 _OLLAMA_PORT = 11434
 
 
@@ -56,6 +62,22 @@ class _Value:
 def env_value(environ: Mapping[str, str], name: str) -> str | None:
     """A variable's value; empty counts as unset."""
     return environ.get(name, "").strip() or None
+
+
+def describe_keys(environ: Mapping[str, str]) -> tuple[str, str]:
+    """What keys for hosted services mean while no model is named, and what to do; empty if there are none."""
+    found = [variable for variable in _SERVICES if env_value(environ, variable)]
+    if not found:
+        return "", ""
+    services = " or ".join(_SERVICES[variable][0] for variable in found)
+    commands = ", or ".join(f"headgate init --model {_SERVICES[variable][1]}" for variable in found)
+    one = len(found) == 1
+    fact = f"{' and '.join(found)} {'is' if one else 'are'} set, but a key alone sends no code anywhere."
+    todo = (
+        f"To let tasks send code to {services}, name one of {'its' if one else 'their'} models: {commands}. "
+        "To keep the code here, start a model server and run headgate init."
+    )
+    return fact, todo
 
 
 def address_problem(text: str) -> str | None:
@@ -191,6 +213,53 @@ def _may_go(key: _Value, provider: str, address: _Value) -> bool:
     if parts and parts.scheme == "https" and host == _OFFICIAL_HOSTS[provider]:
         return True
     return key.source != PROVIDER_KEYS[provider] and _is_loopback(host)
+
+
+def is_on_this_machine(address: str) -> bool:
+    """Whether what is sent to an address stays on this machine. A private network is other machines."""
+    parts = _split(address)
+    return parts is not None and _is_loopback(parts.hostname or "")
+
+
+def same_server(address: str) -> str:
+    """An address in the form in which two that mean the same server are equal."""
+    return re.sub(r"/(v1|api)$", "", address.strip().rstrip("/"))
+
+
+def chosen_servers(
+    layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping[str, Any]
+) -> frozenset[str]:
+    """The servers that the user names: by a flag, the environment or a file that is not the repository's.
+
+    A model of a hosted service names that service, unless the user's models are on a server of their own.
+    """
+    own = [layer.document.data for layer in layers if not layer.by_repository]
+    entries: dict[str, Mapping[str, Any]] = {}
+    for data in own:
+        entries |= data.get("models", {})
+    shared = [flags.get("base_url"), env_value(environ, "HEADGATE_BASE_URL")]
+    shared += [data.get("base_url") for data in own]
+    of_openai = env_value(environ, "OPENAI_BASE_URL")
+    named = [*shared, of_openai, *(entry.get("base_url") for entry in entries.values())]
+    with suppress(ConfigError):  # what is wrong with it matters only to those who use it
+        named.append(ollama_address(environ))
+    models = [flags.get("model"), env_value(environ, "HEADGATE_MODEL")]
+    models += [data.get("model") for data in own]
+    models += [stage.get("model") for data in own for stage in _inline_stages(data)]
+    models += [entry.get("model") for entry in entries.values() if not entry.get("base_url")]
+    for model in models:
+        entry = entries.get(model or "", {})
+        spec = str(entry.get("model", model or ""))
+        provider, name = provider_of(spec), spec.partition("/")[2]
+        elsewhere = any(shared) or entry.get("base_url") or (provider == "openai" and of_openai)
+        if not elsewhere and (provider == "anthropic" or (provider == "openai" and is_openai_name(name))):
+            named.append(f"https://{_OFFICIAL_HOSTS[provider]}")
+    return frozenset(same_server(str(address)) for address in named if address)
+
+
+def _inline_stages(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    flow = data.get("flow")
+    return [stage for stage in flow if isinstance(stage, Mapping)] if isinstance(flow, list) else []
 
 
 def _is_loopback(host: str) -> bool:

@@ -18,11 +18,13 @@ from headgate.config.endpoint import (
     Layer,
     address_problem,
     choose_endpoint,
+    chosen_servers,
+    describe_keys,
     env_value,
     has_login,
     ollama_address,
 )
-from headgate.config.schema import Access, Config
+from headgate.config.schema import NO_MODEL, Access, Config
 from headgate.config.yaml_files import Document, Place, explain, read_yaml
 from headgate.errors import ConfigError
 
@@ -44,6 +46,8 @@ class Loaded:
     """What the user should know, such as a key that was withheld."""
     layers: tuple[Layer, ...] = ()
     """The files as they were read, weakest first."""
+    chosen: frozenset[str] = frozenset()
+    """The servers that the user names, not only the repository, in the form of `same_server`."""
 
     @property
     def documents(self) -> tuple[Document, ...]:
@@ -101,7 +105,13 @@ def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping
         config = Config.model_validate(merged)
     except ValidationError as error:
         raise explain(error, Document("The configuration", merged), Config) from None
-    return Loaded(config.with_access(_access(environ)), tuple(sources), endpoint.notes, tuple(layers))
+    return Loaded(
+        config.with_access(_access(environ), _explain_no_model(layers, environ)),
+        tuple(sources),
+        endpoint.notes,
+        tuple(layers),
+        chosen_servers(layers, environ, given),
+    )
 
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,6 +188,18 @@ def _check_shell_env(document: Document, user_file: Path) -> None:
             raise document.error(
                 ("shell_env", index), f"a repository's file may not pass on {name}; name it in {user_file}."
             )
+
+
+def _explain_no_model(layers: Sequence[Layer], environ: Mapping[str, str]) -> str:
+    """What to do where no model is configured: it depends on the files and the keys that are there."""
+    last = layers[-1] if layers else None
+    is_given = last is not None and (last.by_repository or last.path != user_config_path())
+    file = last.document.name if last and is_given else CONFIG_NAME
+    said = NO_MODEL.format(file=file)
+    if file != CONFIG_NAME:
+        return said  # `headgate init` writes only that one
+    advice = " ".join(filter(None, describe_keys(environ)))
+    return f"{said} {advice or '`headgate init` looks for models on this machine.'}"
 
 
 def _access(environ: Mapping[str, str]) -> dict[str, Access]:

@@ -240,6 +240,26 @@ def config_files(
     return tuple(dict.fromkeys(path for name in named for path in _places(root, name)))
 
 
+def repository_source(repo: Path, loaded: Loaded, flow: str | None, model: str | None) -> str:
+    """The file of the repository that names a flow's model, or its server; empty if none does.
+
+    `flow` was named for one task, and `model` is what a stage says; None is the default.
+    """
+    own = next((layer.document.name for layer in loaded.layers if layer.by_repository), "")
+    if model is None or model in loaded.config.models:
+        return own
+    naming = next((layer for layer in reversed(loaded.layers) if "flow" in layer.document.data), None)
+    named = flow or (naming.document.data["flow"] if naming else None)
+    root = Path(os.path.realpath(repo))
+    inside = [path for path in _flow_files(named) if list(_places(root, path))]
+    if isinstance(named, list) and any(
+        isinstance(one, Mapping) and one.get("model") == model for one in named
+    ):
+        inside = []  # the stage is in the configuration itself
+    by_repository = not flow and naming is not None and naming.by_repository
+    return inside[0] if inside else own if by_repository else ""
+
+
 def _flows_of_the_repository(root: Path) -> Iterator[str]:
     """The flow files that the repository's own configuration names, where another one is used."""
     for name in CONFIG_NAMES:

@@ -11,8 +11,8 @@ from headgate.core import ModelSettings, Settings, ToolTransport, VerifyStep, is
 from headgate.errors import ConfigError
 
 NO_MODEL = (
-    "No model is configured: set `model:` in agent.yaml, HEADGATE_MODEL or --model, for example "
-    "--model ollama/qwen3-coder. `headgate init` looks for models on this machine."
+    "No model is configured: set `model:` in {file}, HEADGATE_MODEL or --model, for example "
+    "--model ollama/qwen3-coder."
 )
 MODEL_FORMS = "A model is ollama/NAME, openai/NAME, anthropic/NAME, script:FILE or a name in `models`."
 _LOCAL_SERVERS = {"lmstudio": 1234, "vllm": 8000, "llamacpp": 8080, "local": 8080}
@@ -100,11 +100,16 @@ class Config(FlowKnobs):
     """Put the repository's AGENTS.md into the prompt."""
 
     _access: dict[str, Access] = PrivateAttr(default_factory=dict)
+    _no_model: str = PrivateAttr(default=NO_MODEL.format(file="agent.yaml"))
 
-    def with_access(self, access: Mapping[str, Access]) -> Self:
-        """A copy that knows how each provider is reached when nothing else says so."""
+    def with_access(self, access: Mapping[str, Access], no_model: str) -> Self:
+        """A copy that knows how each provider is reached when nothing else says so.
+
+        `no_model` is what to say where no model is configured.
+        """
         copy = self.model_copy()
         copy._access = dict(access)
+        copy._no_model = no_model
         return copy
 
     def model_settings(self, name: str | None = None) -> ModelSettings:
@@ -126,7 +131,7 @@ class Config(FlowKnobs):
 
     def _default_model(self) -> ModelSettings:
         if not self.model:
-            raise ConfigError(NO_MODEL)
+            raise ConfigError(self._no_model)
         chosen = self._find_model(self.model)
         if provider_of(chosen.model) == "script":
             return chosen

@@ -63,6 +63,8 @@ class TaskStarted(Body):
     constraints: Constraints
     flow: Flow
     model: str
+    elsewhere: tuple[tuple[str, str], ...] = ()
+    """The models that are not on this machine, each with its server's address."""
     tools: tuple[str, ...]
     boundaries: tuple[str, ...] = ()
     """The patterns that are enforced, those found for boundaries in prose included."""

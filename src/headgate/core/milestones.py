@@ -60,7 +60,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             loose = f"; not enforced: {'; '.join(body.unenforced)}" if body.unenforced else ""
             again = f"; retry of {tries_again}" if tries_again else ""
             package = f", package {package_of(body.config)}" if package_of(body.config) else ""
-            how = f"{body.flow.name} flow, {body.model}{package}"
+            how = f"{body.flow.name} flow, {_say_models(body)}{package}"
             return f"Task {event.task} started: {how}{again}{bounds}{loose}"
         case ev.TaskResumed():
             return f"Task {event.task} resumed where it was interrupted"
@@ -158,6 +158,12 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"{body.state}{why}"
         case _:
             return None
+
+
+def _say_models(body: ev.TaskStarted) -> str:
+    """The default model, and every model that is on another machine, with its server's address."""
+    places = {body.model: "", **dict(body.elsewhere)}
+    return ", ".join(f"{model} at {address}" if address else model for model, address in places.items())
 
 
 def _asks(stage: str, state: State) -> bool:

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headgate.checks import Verifier
-from headgate.config import Config, Loaded, flow_from_config, provider_of
+from headgate.config import (
+    Config,
+    Loaded,
+    flow_from_config,
+    is_on_this_machine,
+    provider_of,
+    repository_source,
+    same_server,
+)
 from headgate.core import (
     Event,
     Flow,
@@ -375,6 +383,23 @@ def check_models(
         is_script = provider_of(settings.model) == "script"
         places.append((settings.model, "" if is_script else find_endpoint(settings).root))
     return tuple(dict.fromkeys(places))
+
+
+def describe_servers(loaded: Loaded, flow: Flow, options: Options, repo: Path) -> tuple[str, ...]:
+    """A line for each server on another machine that only a file of the repository sends code to."""
+    lines: list[str] = []
+    for name in model_names(flow):
+        settings = loaded.config.model_settings(name)
+        if provider_of(settings.model) == "script":
+            continue
+        root = find_endpoint(settings).root
+        if is_on_this_machine(root) or same_server(root) in loaded.chosen:
+            continue
+        # Only a configuration file can name an address; a flow file can name a model of a hosted service.
+        said_by = repository_source(repo, loaded, options.flow, None if settings.base_url else name)
+        if said_by:
+            lines.append(f"{said_by} in this repository sends the code that tasks read to {root}.")
+    return tuple(dict.fromkeys(lines))
 
 
 def steps_run(loaded: Loaded, flow: Flow) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from headgate.engine.assembly import (
     check_models,
     check_monorepo,
     choose_flow,
+    describe_servers,
     steps_run,
     task_boundaries,
 )
@@ -79,6 +80,8 @@ class Engine:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     keep_last_words: bool = False
     """See `Execution`."""
+    tell: Callable[[str], None] = lambda line: None
+    """Hears what the person who submits a task should know before the task is taken in, a line at a time."""
     notes: tuple[str, ...] = ()
     """What people have to be told about the opening: what was lost or damaged, and what came of it."""
     _execution: Execution | None = field(default=None, init=False)
@@ -143,6 +146,8 @@ class Engine:
             "models": check_models(loaded, flow, self.models, self.repo),
             "steps": steps_run(loaded, flow),
         }
+        for line in describe_servers(loaded, flow, options, self.repo) if not self.models else ():
+            self.tell(line)
         return found, pin(loaded, flow, os.environ)
 
     def pin_again(self, task_id: str) -> Task:

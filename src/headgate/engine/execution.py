@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from headgate.config import Config, Settled
+from headgate.config import Config, Settled, is_on_this_machine
 from headgate.core import (
     Decision,
     Model,
@@ -83,6 +83,11 @@ MAX_CRASHES = 3
 """How often in a row a task may end its process without getting anywhere."""
 CONTROL_SECONDS = 0.2
 """How often a running task looks whether another process wants it cancelled."""
+
+
+def _stays_here(address: str) -> bool:
+    """Whether a model is on this machine; a script has no address."""
+    return not address or is_on_this_machine(address)
 
 
 @dataclass
@@ -313,6 +318,7 @@ class Execution:
             constraints=self.task.constraints,
             flow=job.flow,
             model=job.models[None].name,
+            elsewhere=tuple(place for place in self.task.models if not _stays_here(place[1])),
             tools=tuple(job.tools),
             boundaries=bounds.globs,
             unenforced=bounds.unenforced,

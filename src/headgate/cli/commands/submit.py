@@ -7,6 +7,7 @@ import click
 from headgate.cli.commands.work import start_worker
 from headgate.cli.show.live import printable, say
 from headgate.cli.submission import Submission, resume_option, submission_options
+from headgate.config import is_on_this_machine
 from headgate.engine import Engine
 from headgate.errors import ConfigError
 
@@ -29,12 +30,16 @@ def command(submission: Submission, resume: str | None, no_start: bool) -> None:
     """
     submission.check_text("submit", resume)
     engine = Engine.open(submission.root, start_worker=partial(start_worker, submission.root))
+    engine.tell = lambda line: click.echo(printable(line), err=True)
     try:
         for note in (*submission.notes, *engine.notes):
             click.echo(note, err=True)
         task = submission.submit_to(engine, resume)
         if no_start and resume and task.resumes != resume.lower():
             raise ConfigError(f"Task {task.id} is already queued: leave out --no-start.")
+        for model, address in task.models:
+            if address and not is_on_this_machine(address):
+                click.echo(f"Task {task.id} will use {model} at {address}.", err=True)
         if task.package:
             click.echo(f"Task {task.id} will work on the package {task.package}.", err=True)
         say(task.id)

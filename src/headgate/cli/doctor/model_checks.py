@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from headgate import models
 from headgate.cli.doctor.setup_checks import Finding, configuration_fault, environment_fault
 from headgate.config import Config, provider_of, show_address
 from headgate.core import Delta, Message, ModelSettings, Reply, Request, ToolSpec, nearest
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
 from headgate.models import UNPARSED, find_endpoint, is_hosted, parse_arguments
-from headgate.models import check_model as check_settings
 from headgate.models.network import (
     KeyRefused,
     ModelUnknown,
@@ -226,7 +226,7 @@ async def check_model(
 
 def _check_script(settings: ModelSettings, repo: Path) -> Finding:
     try:
-        check_settings(settings, repo)
+        models.check_model(settings, repo)
     except HeadgateError as error:
         return configuration_fault("model", str(error))
     return Finding("model", "ok", settings.model)

@@ -73,6 +73,7 @@ async def follow_task(
     bus = Bus([progress.hear, phases.hear, *as_lines], [progress.feel])
     engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root))
     engine.keep_last_words = True
+    engine.tell = lambda line: progress.print_line(line, 0)
     try:
         for note in (*notes, *engine.notes):
             progress.print_line(note, 0)

@@ -1,0 +1,112 @@
+"""Code that leaves this machine: what is said before it does, and whose word it was."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.config.load import load_config
+from headgate.core.task import Options
+from headgate.engine.assembly import choose_flow, describe_servers
+from headgate.store.folder import Folder
+
+AWAY = "http://192.0.2.2:18999"
+SENDS = "in this repository sends the code that tasks read to"
+HOSTED = "https://api.openai.com/v1"
+STAGE = "stages: [{id: a, prompt: A., model: openai/gpt-5}]\n"
+
+
+def told(
+    tmp_path: Path,
+    agent: str,
+    user: str = "",
+    flags: dict[str, Any] | None = None,
+    **environ: str,
+) -> tuple[str, ...]:
+    repo = tmp_path / "repo"
+    repo.mkdir(exist_ok=True)
+    (repo / "agent.yaml").write_text(agent)
+    (tmp_path / "user.yaml").write_text(user)
+    flags = flags or {}
+    loaded = load_config(repo, environ=environ, flags=flags, user_file=tmp_path / "user.yaml")
+    options = Options(**flags)
+    return describe_servers(loaded, choose_flow(loaded, options, Folder(repo)), options, repo)
+
+
+@pytest.mark.parametrize(
+    ("agent", "address"),
+    [
+        (f"model: ollama/a\nbase_url: {AWAY}\n", AWAY),
+        ("model: ollama/a\nbase_url: http://192.168.1.7:11434\n", "http://192.168.1.7:11434"),
+        ("model: ollama/a\nbase_url: http://10.0.0.7:11434\n", "http://10.0.0.7:11434"),
+        (f"model: m\nmodels: {{m: {{model: ollama/a, base_url: '{AWAY}'}}}}\n", AWAY),
+        ("model: openai/gpt-5\n", HOSTED),
+        ("model: ollama/a\nflow: [{id: a, prompt: A., model: openai/gpt-5}]\n", HOSTED),
+    ],
+)
+def test_what_only_the_repository_says(tmp_path: Path, agent: str, address: str) -> None:
+    assert told(tmp_path, agent) == (f"agent.yaml {SENDS} {address}.",)
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        "model: ollama/a\n",
+        "model: openai/a\nbase_url: http://localhost:8080/v1\n",
+        "model: openai/a\nbase_url: http://127.0.0.2:8080/v1\n",
+        "model: openai/a\nbase_url: http://[::1]:8080/v1\n",
+        "model: script:a.yaml\n",
+    ],
+)
+def test_what_stays_on_this_machine(tmp_path: Path, agent: str) -> None:
+    assert told(tmp_path, agent) == ()
+
+
+@pytest.mark.parametrize(
+    ("agent", "more"),
+    [
+        (f"model: ollama/a\nbase_url: {AWAY}\n", {"user": f"base_url: {AWAY}/v1\n"}),
+        (f"model: ollama/a\nbase_url: {AWAY}\n", {"flags": {"base_url": f"{AWAY}/"}}),
+        (f"model: ollama/a\nbase_url: {AWAY}\n", {"HEADGATE_BASE_URL": AWAY}),
+        (f"model: ollama/a\nbase_url: {AWAY}\n", {"OLLAMA_HOST": "192.0.2.2:18999"}),
+        ("model: ollama/a\n", {"OLLAMA_HOST": "192.0.2.2:18999"}),
+        ("model: ollama/a\n", {"flags": {"model": "openai/gpt-5"}}),
+        ("model: openai/gpt-5\n", {"HEADGATE_MODEL": "openai/gpt-5-mini"}),
+        ("model: openai/gpt-5\n", {"user": "models: {big: {model: openai/gpt-5}}\n"}),
+    ],
+)
+def test_what_the_user_says_too(tmp_path: Path, agent: str, more: dict[str, Any]) -> None:
+    assert told(tmp_path, agent, **more) == ()
+
+
+@pytest.mark.parametrize(
+    ("agent", "more"),
+    [
+        # The user names a model, and the repository its server.
+        (f"model: ollama/a\nbase_url: {AWAY}\n", {"flags": {"model": "ollama/b"}}),
+        (f"models: {{m: {{model: ollama/a, base_url: '{AWAY}'}}}}\n", {"flags": {"model": "m"}}),
+        # The user names another server.
+        (f"model: m\nmodels: {{m: {{model: ollama/a, base_url: '{AWAY}'}}}}\n", {"OLLAMA_HOST": "192.0.2.3"}),
+    ],
+)
+def test_a_word_of_the_user_about_something_else(tmp_path: Path, agent: str, more: dict[str, Any]) -> None:
+    assert told(tmp_path, agent, **more) == (f"agent.yaml {SENDS} {AWAY}.",)
+
+
+def test_a_local_openai_server_of_the_user_is_not_the_hosted_one(tmp_path: Path) -> None:
+    stage = f"models: {{m: {{model: openai/gpt-5, base_url: '{HOSTED}'}}}}\n"
+    flow = "flow: [{id: a, prompt: A., model: m}]\n"
+    local = {"HEADGATE_MODEL": "openai/gpt-5", "OPENAI_BASE_URL": "http://localhost:8080/v1"}
+    assert told(tmp_path, stage + flow, **local) == (f"agent.yaml {SENDS} {HOSTED}.",)
+
+
+def test_a_flow_file(tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "mine.yaml").write_text(STAGE)
+    (tmp_path / "own.yaml").write_text(STAGE)
+    own = str(tmp_path / "own.yaml")
+    by_file = (f"mine.yaml {SENDS} {HOSTED}.",)
+    assert told(tmp_path, "model: ollama/a\nflow: mine.yaml\n") == by_file
+    assert told(tmp_path, "model: ollama/a\n", flags={"flow": "mine.yaml"}) == by_file
+    assert told(tmp_path, "model: ollama/a\n", flags={"flow": own}) == ()
+    assert told(tmp_path, f"model: ollama/a\nflow: {own}\n") == (f"agent.yaml {SENDS} {HOSTED}.",)
