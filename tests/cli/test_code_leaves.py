@@ -29,3 +29,20 @@ def test_a_task_that_is_queued_says_so_too(repo: Path) -> None:
     assert done.stderr.splitlines() == [SENDS, f"Task t1 will use ollama/a at {AWAY}."]
     own = headgate(repo, "submit", "--no-start", "Do it.", OLLAMA_HOST=AWAY)
     assert own.stderr.splitlines() == [f"Task t2 will use ollama/a at {AWAY}."]
+
+
+@pytest.mark.parametrize("command", ["run", "ask", "submit"])
+def test_a_hosted_model_without_a_key_is_noticed_at_once(repo: Path, command: str) -> None:
+    done = headgate(repo, command, "--model", "anthropic/claude-sonnet-4-5", "Do it.")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "headgate: anthropic/claude-sonnet-4-5 needs a key, and there is none: "
+        "set ANTHROPIC_API_KEY or HEADGATE_API_KEY.\n"
+    )
+    assert headgate(repo, "tasks", "--json").stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", ["run", "ask", "submit", "doctor"])
+def test_every_form_of_a_model_is_in_the_help(repo: Path, command: str) -> None:
+    words = " ".join(headgate(repo, command, "--help").stdout.split())
+    assert "ollama/NAME, openai/NAME, anthropic/NAME, script:FILE or a name from `models`." in words

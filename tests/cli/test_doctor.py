@@ -288,6 +288,26 @@ async def test_a_server_that_is_down(repo: Path) -> None:
     assert "streaming" not in found
 
 
+async def test_ollama_that_is_down(repo: Path) -> None:
+    async with Server().running() as address:
+        pass
+    found = await findings(repo, model="ollama/m", base_url=address)
+    assert found["server"].detail == (
+        f"Nothing listens at {address.removesuffix('/v1')}: start Ollama there, or correct its address "
+        "(base_url or OLLAMA_HOST)."
+    )
+    assert found["server"].fix.startswith("Usual addresses: Ollama http://localhost:11434/v1, llama.cpp ")
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-5-mini", "anthropic/claude-sonnet-4-5"])
+async def test_a_hosted_model_without_a_key(repo: Path, model: str) -> None:
+    found = await findings(repo, model=model)
+    assert outline(found, "model") == [("fail", "configuration")]
+    assert "server" not in found
+    variable = f"{model.partition('/')[0].upper()}_API_KEY"
+    assert found["model"].detail.endswith(f"set {variable} or HEADGATE_API_KEY.")
+
+
 @pytest.mark.parametrize(
     ("refusal", "fault", "detail", "fix"),
     [

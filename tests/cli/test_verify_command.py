@@ -49,7 +49,12 @@ def test_a_step_that_cannot_be_run(repo: Path) -> None:
 def test_no_steps(repo: Path) -> None:
     done = headgate(repo, "verify")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "No verification steps are configured" in done.stderr
+    advice = "add them under `verification:` in agent.yaml"
+    assert f"No verification steps are configured: {advice}." in done.stderr
+    assert f"no steps: results are reported as unverified; {advice}" in headgate(repo, "doctor").stdout
+    (repo / "agent.yaml").unlink()
+    advice = "headgate init looks for them and writes agent.yaml"
+    assert f"No verification steps are configured: {advice}." in headgate(repo, "verify").stderr
     assert not (repo / ".headgate").exists()
 
 

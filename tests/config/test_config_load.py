@@ -290,6 +290,11 @@ class TestModels:
         ("agent", "name", "message"),
         [
             ("model: qwen3", None, 'There is no model "qwen3": did you mean "ollama/qwen3"?'),
+            (
+                "model: claude-sonnet-4-5",
+                None,
+                'There is no model "claude-sonnet-4-5": did you mean "anthropic/claude-sonnet-4-5"?',
+            ),
             ("model: gpt-5", None, 'There is no model "gpt-5": did you mean "openai/gpt-5"?'),
             (
                 "model: chep\nmodels: {cheap: {model: openai/x}}",

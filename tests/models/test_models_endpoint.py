@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
-from headgate.models.connect import open_fitted
+from headgate.models.connect import check_model, open_fitted
 from headgate.models.endpoint import Endpoint, find_endpoint, split_model
 from headgate.models.network import open_model
 from headgate.models.scripted import ScriptedModel
@@ -51,6 +51,35 @@ def test_endpoints() -> None:
         settings = ModelSettings(model="anthropic/m", base_url=base_url, api_key=key)
         expected = Endpoint("anthropic", "m", "https://api.anthropic.com/v1", headers, ("sk-secret",))
         assert find_endpoint(settings) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url", "variable"),
+    [
+        ("openai/gpt-5", None, "OPENAI_API_KEY"),
+        ("openai/gpt-5", "https://api.openai.com/v1/", "OPENAI_API_KEY"),
+        ("anthropic/m", None, "ANTHROPIC_API_KEY"),
+    ],
+)
+def test_a_hosted_service_needs_a_key(model: str, base_url: str | None, variable: str) -> None:
+    settings = ModelSettings(model=model, base_url=base_url)
+    with pytest.raises(ConfigError) as caught:
+        check_model(settings)
+    assert str(caught.value) == f"{model} needs a key, and there is none: set {variable} or HEADGATE_API_KEY."
+    check_model(settings.model_copy(update={"api_key": SecretStr("sk-1")}))
+    check_model(settings.model_copy(update={"headers": {"Authorization": "Bearer 1"}}))
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url"),
+    [
+        ("openai/gpt-5", "http://localhost:8080/v1"),
+        ("anthropic/m", "https://api.anthropic.com.example/v1"),
+        ("ollama/m", None),
+    ],
+)
+def test_a_server_of_one_s_own_needs_no_key(model: str, base_url: str | None) -> None:
+    check_model(ModelSettings(model=model, base_url=base_url))
 
 
 def test_blank_values_count_as_unset_and_a_key_is_trimmed() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import re
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from model_server import HELLO, Respond, Seen, Wire, answer, chunk, serve, stream
 from pydantic import SecretStr
@@ -19,12 +21,14 @@ from pydantic import SecretStr
 from headgate.core.messages import Message, Reply, Request
 from headgate.core.settings import ModelSettings, Timeouts
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
+from headgate.models.endpoint import Endpoint
 from headgate.models.network import open_model
 from headgate.models.wire.failures import (
     ModelUnknown,
     QuotaSpent,
     ServerTrouble,
     ToolsUnsupported,
+    explain_transport,
     retry_after,
 )
 from headgate.models.wire.http import list_models
@@ -225,6 +229,22 @@ async def test_json_that_is_no_reply(body: Any) -> None:
 
 async def test_an_empty_refusal() -> None:
     assert "(HTTP 503)." in str(await failure(answer(b"", 503)))
+
+
+@pytest.mark.parametrize(
+    ("root", "told"),
+    [
+        ("http://localhost:11434", "start Ollama with `ollama serve`."),
+        ("http://gpu:11434", "start Ollama there, or correct its address (base_url or OLLAMA_HOST)."),
+    ],
+)
+def test_ollama_does_not_run(root: str, told: str) -> None:
+    refused = aiohttp.ClientConnectorError(
+        aiohttp.client_reqrep.ConnectionKey("h", 1, False, True, None, None, None),
+        ConnectionRefusedError(errno.ECONNREFUSED, "refused"),
+    )
+    error = explain_transport(Endpoint("ollama", "m", root, {}, ()), refused)
+    assert str(error) == f"Nothing listens at {root}: {told}"
 
 
 async def test_nobody_listens() -> None:

@@ -39,7 +39,9 @@ def model_options(function: F) -> F:
         "--base-url", metavar="URL", help="The model server's address, such as http://localhost:11434/v1."
     )(function)
     return click.option(
-        "--model", metavar="MODEL", help="openai/NAME, anthropic/NAME, script:FILE or a name from `models`."
+        "--model",
+        metavar="MODEL",
+        help="ollama/NAME, openai/NAME, anthropic/NAME, script:FILE or a name from `models`.",
     )(function)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from headgate.checks import COMBINED, StepRun, new_run_id
+from headgate.cli.doctor.setup_checks import advise_steps
 from headgate.config import Config
 from headgate.core import Broken, Pass, VerifyStep
 from headgate.engine import build_verifier
@@ -14,7 +15,7 @@ from headgate.errors import ConfigError
 from headgate.process import FileLock
 from headgate.store import Bus, Folder
 
-NO_STEPS = "No verification steps are configured: add `verification:` to agent.yaml, or run headgate init."
+NO_STEPS = "No verification steps are configured: {advice}."
 
 
 @dataclass
@@ -52,7 +53,7 @@ async def run_steps(
 ) -> StepsRun:
     """Runs every step, also after one that fails; ConfigError if there are none, or while a task runs."""
     if not config.verification.steps:
-        raise ConfigError(NO_STEPS)
+        raise ConfigError(NO_STEPS.format(advice=advise_steps(repo)))
     check_idle(repo)
     folder = Folder(repo)
     folder.create()

@@ -33,7 +33,8 @@ def unknown_model(spec: str, names: Iterable[str] = ()) -> ConfigError:
         return ConfigError(f'There is no provider "{prefix}": write openai/{name} and base_url {address}.')
     if slash and name and server == "ollama":
         return ConfigError(f'There is no provider "{prefix}": write ollama/{name}.')
-    likely = f"openai/{spec}" if is_openai_name(spec) else f"ollama/{spec}"
+    is_claude = spec.lower().startswith("claude")
+    likely = f"{'anthropic' if is_claude else 'openai' if is_openai_name(spec) else 'ollama'}/{spec}"
     close = nearest(spec, names) or (None if slash else likely)
     hint = f': did you mean "{close}"?' if close else "."
     return ConfigError(f'There is no model "{spec}"{hint} {MODEL_FORMS}')

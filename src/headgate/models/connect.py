@@ -5,16 +5,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from headgate.core import Model, ModelSettings
-from headgate.models.endpoint import find_endpoint, split_model
+from headgate.models.endpoint import check_key, find_endpoint, split_model
 from headgate.models.scripted import ScriptedModel
 
 
 def check_model(settings: ModelSettings, script_root: Path | None = None) -> None:
-    """ConfigError if the model cannot even be tried: an unknown form, a bad address, a missing script."""
+    """ConfigError if the model cannot even be tried: an unknown form, a bad address, no key, no script."""
     if split_model(settings.model)[0] == "script":
         _load_script(settings, script_root)
     else:
-        find_endpoint(settings)
+        check_key(find_endpoint(settings))
 
 
 @asynccontextmanager

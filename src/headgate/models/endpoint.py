@@ -91,7 +91,19 @@ def find_endpoint(settings: ModelSettings) -> Endpoint:
 
 def is_hosted(endpoint: Endpoint) -> bool:
     """Whether requests go to a provider's own service, which no setting had to name."""
-    return endpoint.provider in HOSTED and endpoint.root.startswith(DEFAULT_URLS[endpoint.provider])
+    own = DEFAULT_URLS[endpoint.provider] if endpoint.provider in HOSTED else ""
+    return bool(own) and (endpoint.root == own or endpoint.root.startswith(f"{own}/"))
+
+
+def check_key(endpoint: Endpoint) -> None:
+    """ConfigError where a hosted service would be asked without a key; other servers may need none."""
+    sent = {name.lower() for name in endpoint.headers}
+    if is_hosted(endpoint) and not sent & {"authorization", "x-api-key"}:
+        variable = f"{endpoint.provider.upper()}_API_KEY"
+        raise ConfigError(
+            f"{endpoint.provider}/{endpoint.model} needs a key, and there is none: "
+            f"set {variable} or HEADGATE_API_KEY."
+        )
 
 
 def explain_local_name(name: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from headgate import models
 from headgate.cli.doctor.setup_checks import Finding, configuration_fault, environment_fault
-from headgate.config import Config, provider_of, show_address
+from headgate.config import Config, provider_of, same_server, show_address
 from headgate.core import Delta, Message, ModelSettings, Reply, Request, ToolSpec, nearest
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
 from headgate.models import UNPARSED, find_endpoint, is_hosted, parse_arguments
@@ -164,11 +164,16 @@ _SWITCHES = {
     "does not support tools": "Choose a model that can call tools; on Ollama, one with the tag `tools`.",
 }
 _NO_LIST = "it does not list its models"
+_PLACES = {
+    "Ollama": "http://localhost:11434/v1",
+    "llama.cpp": "http://localhost:8080/v1",
+    "vLLM": "http://localhost:8000/v1",
+    "LM Studio": "http://localhost:1234/v1",
+}
 _PROXY = "If this machine needs a proxy to reach the internet, set HTTPS_PROXY."
 _FIXES = {
     # What to do is in the sentence itself; this is what one then needs to know.
-    "unreachable": "Usual addresses: Ollama http://localhost:11434/v1, llama.cpp http://localhost:8080/v1, "
-    "vLLM http://localhost:8000/v1, LM Studio http://localhost:1234/v1.",
+    "unreachable": "Usual addresses: {places}.",
     "loading": "Wait until the server has loaded its model, then run this again.",
     "busy": "Wait and run this again; if it happens again, check the limits of your account.",
     "broken": "Check the model server's log: the server failed.",
@@ -206,7 +211,7 @@ async def check_model(
         if provider_of(settings.model) == "script":
             yield _check_script(settings, repo)
             return
-        find_endpoint(settings)
+        models.check_model(settings, repo)
     except ConfigError as error:
         yield configuration_fault("model", str(error))
         for finding in await list_servers(environ) if environ is not None else ():
@@ -348,7 +353,9 @@ def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> Find
     ):
         return environment_fault(check, str(error), _PROXY)
     if isinstance(error, ServerTrouble):
-        return environment_fault(check, str(error), _FIXES[error.cause])
+        return environment_fault(
+            check, str(error), _FIXES[error.cause].format(places=_other_places(settings))
+        )
     if isinstance(error, QuotaSpent):
         return environment_fault(check, str(error), "Check the quota and the billing of your account.")
     if isinstance(error, KeyRefused):
@@ -356,6 +363,14 @@ def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> Find
     if isinstance(error, ModelRefused):
         return configuration_fault(check, str(error), "Check `model`, `base_url` and the model's settings.")
     return environment_fault(check, str(error), "Check the model server's log, or choose another model.")
+
+
+def _other_places(settings: ModelSettings) -> str:
+    """The usual addresses of model servers, without the one that has just been tried."""
+    tried = same_server(find_endpoint(settings).root)
+    return ", ".join(
+        f"{name} {address}" for name, address in _PLACES.items() if same_server(address) != tried
+    )
 
 
 def _count(number: int, noun: str) -> str:

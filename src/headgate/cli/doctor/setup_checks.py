@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from headgate.checks import INSTALLED_RUNNERS
-from headgate.config import Config, Loaded, depends_on_goal, flow_from_config
+from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config
 from headgate.core import OWN_FOLDER, VerifyStep
 from headgate.engine import SPECS, check_monorepo, check_price
 from headgate.errors import ConfigError
@@ -131,13 +131,21 @@ def check_flow(loaded: Loaded, repo: Path) -> Finding:
     return Finding("flow", "ok", f"{flow.name}: {', '.join(stage.id for stage in flow.stages)}{besides}")
 
 
+def advise_steps(repo: Path) -> str:
+    """Where verification steps are to be written."""
+    found = find_configs(repo)
+    if found:
+        return f"add them under `verification:` in {found[0]}"
+    return "headgate init looks for them and writes agent.yaml"
+
+
 def check_verification(config: Config, repo: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Whether the programs that the verification needs are there. Nothing of the repository is run."""
     if not config.verification.steps:
         yield Finding(
             "verification",
             "note",
-            "no steps: results are reported as unverified; see `headgate init`",
+            f"no steps: results are reported as unverified; {advise_steps(repo)}",
         )
     for step in config.verification.steps:
         yield _check_step(step, repo, environ.get("PATH", os.defpath))

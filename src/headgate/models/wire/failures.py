@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.endpoint import Endpoint, is_hosted
+from headgate.models.endpoint import DEFAULT_URLS, Endpoint, is_hosted
 from headgate.models.wire.encoding import decode_json, encode_json
 
 _OVERFLOW = re.compile(
@@ -338,7 +338,7 @@ def _no_connection(endpoint: Endpoint, error: OSError) -> ServerTrouble:
     if is_hosted(endpoint) and error.errno != errno.ECONNRESET:
         told = f"{show_address(endpoint)} cannot be reached: {CHECK_NETWORK}."
     elif error.errno == errno.ECONNREFUSED:
-        told = f"Nothing listens at {endpoint.root}: start the model server or correct base_url."
+        told = f"Nothing listens at {endpoint.root}: {_how_to_start(endpoint)}."
     elif error.errno in _NO_WAY:
         told = f"{endpoint.root} cannot be reached from here: check the network, or correct base_url."
     elif error.errno == errno.ECONNRESET:
@@ -346,6 +346,14 @@ def _no_connection(endpoint: Endpoint, error: OSError) -> ServerTrouble:
     else:
         told = f"{show_address(endpoint)} cannot be reached: start it, or correct base_url."
     return ServerTrouble(told, "unreachable")
+
+
+def _how_to_start(endpoint: Endpoint) -> str:
+    if endpoint.provider == "ollama" and endpoint.root == DEFAULT_URLS["ollama"]:
+        return "start Ollama with `ollama serve`"
+    if endpoint.provider == "ollama":
+        return "start Ollama there, or correct its address (base_url or OLLAMA_HOST)"
+    return "start the model server or correct base_url"
 
 
 def _certificate_fault(error: Exception) -> str:
