@@ -13,9 +13,10 @@ from aiohttp.client_reqrep import ConnectionKey
 from loopback import listing
 
 from headgate.cli.commands.doctor import examine
-from headgate.cli.doctor.model_checks import judge_speed
+from headgate.cli.doctor.model_checks import judge_speed, other_places
 from headgate.cli.doctor.setup_checks import Finding
 from headgate.core.messages import Message, Reply, Timing, Usage
+from headgate.core.settings import ModelSettings
 from headgate.models.endpoint import Endpoint
 from headgate.models.wire.failures import explain_transport
 from models.model_server import answer, serve
@@ -167,3 +168,10 @@ def test_speed_is_told_where_the_server_tells() -> None:
     assert judge_speed(Reply(said, Usage(10, 20), timing=Timing())) is None
     finding = judge_speed(Reply(said, Usage(10, 20), timing=Timing(0.1, 0.5, 2.0)))
     assert finding == Finding("speed", "ok", "the model writes 10 tokens per second")
+
+
+def test_the_address_that_has_just_failed_is_not_advised() -> None:
+    others = "vLLM http://localhost:8000/v1, LM Studio http://localhost:1234/v1"
+    assert other_places(ModelSettings(model="ollama/m")) == f"llama.cpp http://localhost:8080/v1, {others}"
+    llamacpp = ModelSettings(model="openai/m", base_url="http://localhost:8080/v1")
+    assert other_places(llamacpp) == f"Ollama http://localhost:11434/v1, {others}"

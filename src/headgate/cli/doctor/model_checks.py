@@ -353,9 +353,7 @@ def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> Find
     ):
         return environment_fault(check, str(error), _PROXY)
     if isinstance(error, ServerTrouble):
-        return environment_fault(
-            check, str(error), _FIXES[error.cause].format(places=_other_places(settings))
-        )
+        return environment_fault(check, str(error), _FIXES[error.cause].format(places=other_places(settings)))
     if isinstance(error, QuotaSpent):
         return environment_fault(check, str(error), "Check the quota and the billing of your account.")
     if isinstance(error, KeyRefused):
@@ -365,7 +363,7 @@ def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> Find
     return environment_fault(check, str(error), "Check the model server's log, or choose another model.")
 
 
-def _other_places(settings: ModelSettings) -> str:
+def other_places(settings: ModelSettings) -> str:
     """The usual addresses of model servers, without the one that has just been tried."""
     tried = same_server(find_endpoint(settings).root)
     return ", ".join(
