@@ -169,8 +169,11 @@ def _version(header: bytes) -> int:
 def _set_aside_if_damaged(path: Path) -> str:
     """Moves a damaged store aside and returns a note for people. Nobody else has it open."""
     try:
-        note = "" if _is_sound(path) else _set_aside(path)
+        there = any(_part(path, part).exists() for part in _PARTS)
+        note = "" if not there or _is_sound(path) else _set_aside(path)
         suspicion(path).unlink(missing_ok=True)
+        if note:
+            _open(path).close()  # whoever comes next finds a whole one
     except OSError as error:
         raise StoreError(f"{path} is damaged and cannot be moved aside: {error}") from error
     return note
