@@ -13,7 +13,7 @@ from command import environment, headgate
 from headgate.cli.main import main
 from headgate.config.drawing import draw_mermaid, draw_text
 from headgate.config.flows import builtin_flows, load_flow
-from headgate.engine.assembly import SPECS
+from headgate.engine.flow_models import SPECS
 
 TWO = """\
 name: two

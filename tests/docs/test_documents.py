@@ -10,7 +10,8 @@ import pytest
 
 from headgate.config.flows import load_flow
 from headgate.config.load import load_config
-from headgate.engine.assembly import SPECS, TOOLS
+from headgate.engine.assembly import TOOLS
+from headgate.engine.flow_models import SPECS
 from headgate.models.scripted import ScriptedModel
 from headgate.tools.control import stage_done_tool
 

@@ -20,8 +20,8 @@ from headgate.config.load import load_config
 from headgate.core.flow import FLAT_NAMES
 from headgate.core.report import Report
 from headgate.core.task import Constraints, Options
-from headgate.engine.assembly import SPECS
 from headgate.engine.engine import Engine
+from headgate.engine.flow_models import SPECS
 from headgate.models.scripted import ScriptedModel
 
 PAGE = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")

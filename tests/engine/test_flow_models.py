@@ -8,7 +8,7 @@ import pytest
 from headgate.config.load import Loaded, load_config
 from headgate.core.flow import Flow
 from headgate.core.task import Options
-from headgate.engine.assembly import check_models, choose_flow, steps_run
+from headgate.engine.flow_models import check_models, choose_flow, steps_run
 from headgate.models.scripted import ScriptedModel
 from headgate.store.folder import Folder
 

@@ -1,7 +1,8 @@
 """Tasks, the store and the repository lock: everything that outlives one run."""
 
-from headgate.engine.assembly import SPECS, build_verifier, check_monorepo, check_price, known_tests
+from headgate.engine.assembly import build_verifier, check_monorepo, known_tests
 from headgate.engine.engine import RETRIED_STATES, Engine, load_options
+from headgate.engine.flow_models import SPECS, check_price
 from headgate.engine.following import Wait
 from headgate.engine.tree import diff_of
 

@@ -25,16 +25,9 @@ from headgate.core import (
     parse_task_text,
     report_events,
 )
-from headgate.engine.assembly import (
-    SPECS,
-    check_models,
-    check_monorepo,
-    choose_flow,
-    describe_servers,
-    steps_run,
-    task_boundaries,
-)
+from headgate.engine.assembly import check_monorepo, task_boundaries
 from headgate.engine.execution import Execution
+from headgate.engine.flow_models import SPECS, check_models, choose_flow, describe_servers, steps_run
 from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.lost_copies import restore_lost
 from headgate.engine.tree import diff_of

@@ -25,7 +25,6 @@ from headgate.core import (
 from headgate.engine.assembly import (
     build_context,
     build_verifier,
-    open_models,
     pinned,
     secret_patterns,
     task_boundaries,
@@ -33,6 +32,7 @@ from headgate.engine.assembly import (
     without_secrets,
 )
 from headgate.engine.ending import PhaseFile, Rest
+from headgate.engine.flow_models import open_models
 from headgate.engine.interrupted import Leftovers, TellingProtection
 from headgate.engine.keeping import Keeper, KeepingProtection, commit_events
 from headgate.engine.proposals import apply_proposal
