@@ -294,7 +294,7 @@ def test_another_model_leaves_the_rest_of_the_file_alone(repo: Path, before: str
     (repo / "agent.yaml").write_bytes(before.encode())
     done = init(repo, "--model", "ollama/b")
     assert (done.exit_code, (repo / "agent.yaml").read_bytes().decode()) == (0, after), done
-    assert "Changed agent.yaml; the rest of it stays as it is:\n  model: ollama/b" in done.output
+    assert "Changed agent.yaml; its other lines are unchanged:\n  model: ollama/b" in done.output
     assert ("Removed base_url: http://h:1/v1" in done.output) == before.startswith("base_url")
     assert not (repo / "agent.yaml.bak").exists()
 
@@ -416,7 +416,7 @@ def test_an_old_file_is_only_overwritten_by_force(repo: Path) -> None:
     refused = init(repo)
     assert str(refused.exception) == (
         f"{path} already exists. To change its model, run headgate init --model MODEL. "
-        "To write the whole file anew, run headgate init --force, which keeps the old one."
+        "To replace the whole file, run headgate init --force, which keeps a copy."
     )
     assert path.read_text() == "model: openai/mine\n"
     done = init(repo, "--force").output

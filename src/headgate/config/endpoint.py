@@ -263,6 +263,7 @@ def _inline_stages(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _is_loopback(host: str) -> bool:
+    """Stricter than what decides about proxies: a resolver may send `x.localhost` to another machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

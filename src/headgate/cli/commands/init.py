@@ -47,7 +47,7 @@ _MOST_NAMED = 4
 @click.command("init")
 @repo_option
 @click.option(
-    "--force", is_flag=True, help="Write an existing agent.yaml anew; the old one is kept as agent.yaml.bak."
+    "--force", is_flag=True, help="Replace an existing agent.yaml; the old one is kept as agent.yaml.bak."
 )
 @click.option("--model", metavar="MODEL", help="The model to write.  [default: one found on this machine]")
 @click.option("--base-url", metavar="URL", help="The address of the model's server.")
@@ -58,8 +58,8 @@ def command(repo: Path | None, force: bool, model: str | None, base_url: str | N
     (Ollama, llama.cpp, vLLM, LM Studio). Writes what it finds, with comments. Runs nothing, and sends no code
     anywhere. Also keeps `.headgate/`, where Headgate stores its data, out of git.
 
-    If agent.yaml exists, only the lines `model:` and `base_url:` are changed, and the rest stays as it is:
-    with --model, with --base-url, or if the file names no model yet. --force writes the whole file anew.
+    If agent.yaml exists, only its lines `model:` and `base_url:` are changed, and only
+    with --model, with --base-url, or if the file names no model yet. --force replaces the whole file.
     """
     root = find_repo(repo)
     for other in find_configs(root):
@@ -112,7 +112,7 @@ def change_model(root: Path, model: str | None, base_url: str | None, ask: Ask |
     if model is None and base_url is None and data.get("model"):
         raise ConfigError(
             f"{path} already exists. To change its model, run headgate init --model MODEL. "
-            "To write the whole file anew, run headgate init --force, which keeps the old one."
+            "To replace the whole file, run headgate init --force, which keeps a copy."
         )
     choice = _choose_other(data, model, base_url, ask)
     if choice.model is None:
@@ -134,7 +134,7 @@ def change_model(root: Path, model: str | None, base_url: str | None, ask: Ask |
     exclude_internal(root)
     for line in choice.said:
         say(line, hanging=2)
-    say(f"Changed {CONFIG_NAME}; the rest of it stays as it is:")
+    say(f"Changed {CONFIG_NAME}; its other lines are unchanged:")
     say(f"  model: {choice.model}" + (f" at {choice.base_url}" if choice.base_url else ""))
     if old_url and not choice.base_url:
         say(f"Removed base_url: {show_address(old_url)}, the address of the model that was there.", hanging=2)
