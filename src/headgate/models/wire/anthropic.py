@@ -20,6 +20,7 @@ from headgate.core import (
     clean_text,
 )
 from headgate.errors import ConfigError
+from headgate.models.wire.assembly import Assembly
 from headgate.models.wire.encoding import (
     CallIds,
     EncodedTools,
@@ -28,7 +29,6 @@ from headgate.models.wire.encoding import (
     mend_text,
     parse_arguments,
 )
-from headgate.models.wire.endless import EndlessWatch
 from headgate.models.wire.exchange import exchange
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, safe_name
@@ -44,17 +44,11 @@ _FINISHES: Mapping[str, Finish] = {
 _PLAIN_BLOCKS = {"text", "tool_use"}
 
 
-class MessagesAssembly:
+class MessagesAssembly(Assembly):
     """Takes the events of a stream, or one whole body, and makes the reply."""
 
     def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
-        self.started = False
-        self.ended = False
-        self.done = False
-        self._on_delta = on_delta
-        self._enough = enough
-        self._stopped = False
-        self._watch = EndlessWatch()
+        super().__init__(on_delta, enough)
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[tuple[int, str], list[str]] = {}
         self._stop = ""
@@ -121,7 +115,7 @@ class MessagesAssembly:
             self._watch.see(str(block.get("name")), encode_json(block.get("input") or {}).decode())
             if self._on_delta:
                 self._on_delta(Delta(tool=clean_text(str(block.get("name")))))
-        self._show(str(block.get("text") or ""), str(block.get("thinking") or ""), "")
+        self.take_piece(str(block.get("text") or ""), str(block.get("thinking") or ""))
 
     def _take_delta(self, index: int, delta: Mapping[str, Any]) -> None:
         self.started = True
@@ -132,7 +126,7 @@ class MessagesAssembly:
             block = self._blocks.setdefault(index, {"type": "text"})
             block["citations"] = [*(block.get("citations") or ()), citation]
         text, thinking, arguments = (delta.get(name) or "" for name in ("text", "thinking", "partial_json"))
-        self._show(str(text), str(thinking), str(arguments))
+        self.take_piece(str(text), str(thinking), str(arguments))
 
     def _close_block(self, index: int, block: dict[str, Any]) -> dict[str, Any]:
         """A block with its pieces; the input of a call is its JSON text."""
@@ -145,14 +139,6 @@ class MessagesAssembly:
                 text = encode_json(block.get("input") or {}).decode()
             block["input"] = text if block.get("type") == "tool_use" else parse_arguments(text)
         return block
-
-    def _show(self, text: str, reasoning: str, arguments: str) -> None:
-        if text and self._enough and not self._calls_tools and self._enough(text):
-            self.ended = self.done = self._stopped = True
-        if not self._stopped:
-            self._watch.see(text, reasoning, arguments)
-        if self._on_delta and (text or reasoning or arguments):
-            self._on_delta(Delta(clean_text(text), clean_text(reasoning), clean_text(arguments)))
 
     def _take_stop(self, source: Mapping[str, Any]) -> None:
         if isinstance(reason := source.get("stop_reason"), str):
@@ -168,11 +154,11 @@ class MessagesAssembly:
         written = max(0, self._usage.get("cache_creation_input_tokens", 0))
         prompt = max(0, self._usage.get("input_tokens", 0)) + cached + written
         # What was told before a reply was stopped is the count of its beginning.
-        completion = 0 if self._stopped else max(0, self._usage.get("output_tokens", 0))
+        completion = 0 if self.stopped else max(0, self._usage.get("output_tokens", 0))
         return Usage(prompt, completion, cached)
 
     @property
-    def _calls_tools(self) -> bool:
+    def calls_tools(self) -> bool:
         return any(block.get("type") == "tool_use" for block in self._blocks.values())
 
 

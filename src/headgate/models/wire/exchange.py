@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
+from headgate.models.wire.assembly import Assembly
 from headgate.models.wire.encoding import decode_json
 from headgate.models.wire.endless import CHARACTERS_PER_TOKEN
 from headgate.models.wire.failures import ServerTrouble, explain_event, show_address
@@ -120,25 +120,6 @@ def is_line_stream(content_type: str) -> bool:
 
 _STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _TWO_LINES = re.compile(rb'\s*\{".*\}\r?\n\{"')
-
-
-class Assembly(Protocol):
-    """A reply in the making."""
-
-    started: bool
-    """A token has come."""
-    ended: bool
-    """The reply is complete; what follows can add usage, and nothing else."""
-    done: bool
-    """Nothing more is to come."""
-
-    def add(self, chunk: Mapping[str, Any]) -> None:
-        """Takes one event of a stream."""
-        ...
-
-    def load(self, body: Mapping[str, Any]) -> None:
-        """Takes a whole reply. ValueError where the body is none."""
-        ...
 
 
 async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly) -> None:

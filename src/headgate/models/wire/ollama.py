@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate.core import (
-    Delta,
     Enough,
     Message,
     ModelSettings,
@@ -19,8 +18,8 @@ from headgate.core import (
 )
 from headgate.errors import ConfigError
 from headgate.models.endpoint import DEFAULT_NUM_CTX
+from headgate.models.wire.assembly import Assembly
 from headgate.models.wire.encoding import CallIds, EncodedTools, encode_json, mend_text, parse_arguments
-from headgate.models.wire.endless import EndlessWatch
 from headgate.models.wire.exchange import exchange
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient
@@ -32,16 +31,11 @@ from headgate.models.wire.openai import encode_head, encode_tools, safe_name
 _NANOSECONDS = 1e9
 
 
-class OllamaAssembly:
+class OllamaAssembly(Assembly):
     """Takes the lines of a stream, or one whole body, and makes the reply."""
 
     def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
-        self.started = False
-        self.ended = False
-        self.done = False
-        self._on_delta = on_delta
-        self._enough = enough
-        self._watch = EndlessWatch()
+        super().__init__(on_delta, enough)
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: list[tuple[str, str, str]] = []
@@ -91,12 +85,10 @@ class OllamaAssembly:
         thinking, text = message.get("thinking"), message.get("content")
         if isinstance(thinking, str) and thinking:
             self._thinking.append(thinking)
-            self._show(reasoning=thinking)
+            self.take_piece(reasoning=thinking)
         if isinstance(text, str) and text:
             self._text.append(text)
-            if self._enough and not self._calls and self._enough(text):
-                self.ended = self.done = True
-            self._show(text=text)
+            self.take_piece(text)
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, Mapping):
@@ -112,14 +104,12 @@ class OllamaAssembly:
             arguments = encode_json({} if arguments is None else arguments).decode()
         arguments = mend_text(arguments).strip() or "{}"
         self._calls.append((id if isinstance(id, str) else "", str(name or ""), arguments))
-        self._show(arguments=arguments)
+        self.take_piece(arguments=arguments)
 
-    def _show(self, *, text: str = "", reasoning: str = "", arguments: str = "") -> None:
-        self.started = True
-        if not self.done:
-            self._watch.see(text, reasoning, arguments)
-        if self._on_delta:
-            self._on_delta(Delta(clean_text(text), clean_text(reasoning), clean_text(arguments)))
+    @property
+    def calls_tools(self) -> bool:
+        """See Assembly."""
+        return bool(self._calls)
 
 
 def _count(value: object) -> int:

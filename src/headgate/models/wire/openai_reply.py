@@ -6,8 +6,8 @@ from typing import Any
 
 from headgate.core import Delta, Enough, Finish, Message, OnDelta, Reply, Timing, ToolCall, Usage, clean_text
 from headgate.errors import ModelUnavailable, ReplyInvalid
+from headgate.models.wire.assembly import Assembly
 from headgate.models.wire.encoding import CallIds, decode_json, encode_json, mend_text
-from headgate.models.wire.endless import EndlessWatch
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 _FINISHES: Mapping[str, Finish] = {
@@ -35,16 +35,11 @@ class _Call:
             return False
 
 
-class ChatAssembly:
+class ChatAssembly(Assembly):
     """Takes the chunks of a stream, or one whole body, and makes the reply."""
 
     def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
-        self.started = False
-        self.ended = False
-        self.done = False
-        self._on_delta = on_delta
-        self._enough = enough
-        self._watch = EndlessWatch()
+        super().__init__(on_delta, enough)
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_field = ""
@@ -127,19 +122,16 @@ class ChatAssembly:
                     self._say(reasoning=piece["text"])
 
     def _say(self, *, text: str = "", reasoning: str = "", arguments: str = "") -> None:
-        if not (text or reasoning or arguments):
-            return
-        self.started = True
         if text:
             self._text.append(text)
-            if self._enough and not self._calls and self._enough(text):
-                self.ended = self.done = True
-        if not self.done:
-            self._watch.see(text, reasoning, arguments)
         if reasoning:
             self._reasoning.append(reasoning)
-        if self._on_delta:
-            self._on_delta(Delta(clean_text(text), clean_text(reasoning), clean_text(arguments)))
+        self.take_piece(text, reasoning, arguments)
+
+    @property
+    def calls_tools(self) -> bool:
+        """See Assembly."""
+        return bool(self._calls)
 
     def _take_fragment(self, fragment: Mapping[str, Any]) -> None:
         self.started = True
