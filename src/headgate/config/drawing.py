@@ -3,7 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from headgate.core import Budget, Checks, Flow, Stage, ToolScope, ToolSpec, ViewPolicy, next_stage, times
+from headgate.core import (
+    Budget,
+    Checks,
+    Flow,
+    Stage,
+    ToolScope,
+    ToolSpec,
+    ViewPolicy,
+    fix_stage,
+    run_order,
+    times,
+)
 
 _EXHAUSTED = {
     "final_turn": "then one last turn, and the stage fails",
@@ -24,17 +35,9 @@ _CHECKS = {
 _LABEL_WIDTH = 7
 
 
-def run_order(flow: Flow) -> tuple[Stage, ...]:
-    """The stages in the order in which they run when each ends well."""
-    ordered: dict[str, Stage] = {}
-    while following := next_stage(flow.stages, dict.fromkeys(ordered, "completed")):
-        ordered[following.id] = following
-    return tuple(ordered.values())
-
-
 def outline(flow: Flow) -> str:
     """`explore -> plan -> implement`; a stage that runs once for each step of the plan ends in `*`."""
-    return " -> ".join(f"{stage.id}{'*' if stage.foreach else ''}" for stage in run_order(flow))
+    return " -> ".join(f"{stage.id}{'*' if stage.foreach else ''}" for stage in run_order(flow.stages))
 
 
 def draw_text(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
@@ -42,16 +45,16 @@ def draw_text(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
     lines = [f"{_line(flow.name)}: {_line(flow.description)}" if flow.description else _line(flow.name)]
     if flow.begin:
         lines += ["", "Before the first stage", *_rows([("checks", flow.begin)])]
-    for number, stage in enumerate(run_order(flow), 1):
+    for number, stage in enumerate(run_order(flow.stages), 1):
         title = f"{_line(stage.title)} ({stage.id})" if stage.label else stage.id
         lines += ["", f"{number}. {title}", *_rows(_stage_rows(flow, stage))]
-    lines += ["", "After the last stage", *_rows(_closing_rows(flow, flow.fix_stage(tools)))]
+    lines += ["", "After the last stage", *_rows(_closing_rows(flow, fix_stage(flow, tools)))]
     return "\n".join(lines) + "\n"
 
 
 def draw_mermaid(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
     """The flow as a Mermaid flowchart. Thick arrows are needs; thin ones only say what comes next."""
-    stages = run_order(flow)
+    stages = run_order(flow.stages)
     nodes = {stage.id: f"stage{number}" for number, stage in enumerate(stages, 1)}
     lines = ["flowchart TD", '    task(["Task"])']
     for stage in stages:
@@ -64,7 +67,7 @@ def draw_mermaid(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
         arrow = "==>" if before.id in stage.needs else "-->"
         lines.append(f"    {nodes[before.id]} {arrow} {nodes[stage.id]}")
         lines += [f"    {nodes[need]} ==> {nodes[stage.id]}" for need in stage.needs if need != before.id]
-    closing = _closing_lines(flow, nodes[stages[-1].id], flow.fix_stage(tools), nodes)
+    closing = _closing_lines(flow, nodes[stages[-1].id], fix_stage(flow, tools), nodes)
     lines += [f"    {line}" for line in closing]
     return "\n".join(lines) + "\n"
 

@@ -73,17 +73,19 @@ from headgate.core.flow import (
     FLAT_NAMES,
     TOOL_ALIASES,
     Budget,
+    Candidates,
     Checks,
     Data,
     Ending,
     Flow,
+    Repeat,
     Stage,
     ToolScope,
     ViewPolicy,
     next_stage,
 )
-from headgate.core.graph import NO_PLAN, expand, flow_problems, is_open, merge_plan, tool_problems
-from headgate.core.history import Comparison, Failure, compare, line_marks
+from headgate.core.graph import expand_steps, flow_problems, is_open, merge_plan, tool_problems
+from headgate.core.history import Comparison, Failure, compare, condense_failures, line_marks
 from headgate.core.loops import due_nudge, is_lost
 from headgate.core.messages import (
     Category,
@@ -130,9 +132,13 @@ from headgate.core.rules import (
     Decision,
     Fail,
     Pass,
+    RoundTally,
     Tally,
     Verdict,
+    WorkTally,
     decide,
+    decide_round,
+    judge_work,
     wait_seconds,
 )
 from headgate.core.settings import (
@@ -146,7 +152,7 @@ from headgate.core.settings import (
     VerifyStep,
     over_limit,
 )
-from headgate.core.stage_choice import fit_stage
+from headgate.core.short_form import REST, expand_flow, fix_stage, flow_as_written, run_order
 from headgate.core.state import State, fold
 from headgate.core.summary import WHY_NOT_IN_DIFF, last_words, write_summary
 from headgate.core.task import (
@@ -177,6 +183,7 @@ from headgate.core.text import (
     unknown_name,
     without_politeness,
 )
+from headgate.core.tree import join_path, stage_ids
 from headgate.core.view import LEAST_MESSAGES, build_view, size_of
 
 __all__ = [
@@ -188,11 +195,11 @@ __all__ = [
     "FLAT_NAMES",
     "IMPLEMENT",
     "LEAST_MESSAGES",
-    "NO_PLAN",
     "OWN_FOLDER",
     "PLAN",
     "RAN_OUT",
     "REAL",
+    "REST",
     "SETTLED_STATES",
     "SILENCES",
     "TOOL_ALIASES",
@@ -210,6 +217,7 @@ __all__ = [
     "Broken",
     "Budget",
     "CandidateTried",
+    "Candidates",
     "Category",
     "CheckFinished",
     "Checks",
@@ -258,12 +266,14 @@ __all__ = [
     "ProposalMade",
     "ProtectedCommits",
     "Pulse",
+    "Repeat",
     "ReplanStarted",
     "Reply",
     "ReplyFailed",
     "ReplyReceived",
     "Report",
     "Request",
+    "RoundTally",
     "Settings",
     "Stage",
     "StageDoneSignalled",
@@ -298,6 +308,7 @@ __all__ = [
     "VerifyStep",
     "ViewCompacted",
     "ViewPolicy",
+    "WorkTally",
     "adds_nothing",
     "advance",
     "bare_words",
@@ -308,15 +319,19 @@ __all__ = [
     "check_transition",
     "clean_text",
     "compare",
+    "condense_failures",
     "current_phase",
     "cut_text",
     "decide",
+    "decide_round",
     "due_nudge",
-    "expand",
+    "expand_flow",
+    "expand_steps",
     "fill_question",
     "first_objection",
-    "fit_stage",
     "fits",
+    "fix_stage",
+    "flow_as_written",
     "flow_problems",
     "fold",
     "holds_up",
@@ -324,6 +339,8 @@ __all__ = [
     "is_open",
     "is_openai_name",
     "is_question",
+    "join_path",
+    "judge_work",
     "last_words",
     "lies_below",
     "line_marks",
@@ -345,6 +362,7 @@ __all__ = [
     "render_markdown",
     "render_notes",
     "report_events",
+    "run_order",
     "say_reason",
     "share_out",
     "shorten",
@@ -354,6 +372,7 @@ __all__ = [
     "spent",
     "split_exception",
     "split_list",
+    "stage_ids",
     "strip_ending",
     "tidy_path",
     "times",

@@ -51,6 +51,9 @@ class StageState:
     tries: int
     """Attempts since the stage was last entered for a new reason."""
     turns_allowed: int
+    kind: str = "talk"
+    reason: str = "next"
+    """Why it was entered."""
     item: str = ""
     """The step of the plan that it carries out."""
     started_at: float = 0.0
@@ -145,12 +148,17 @@ class StageState:
             return 0
         return self.failed_turns + (self.failed_turns > 0 or not self._only_talked())
 
+    @property
+    def is_announced(self) -> bool:
+        """Whether people are told of it as a stage. A run of the verification steps has its own words."""
+        return bool(self.title)
+
     def equip(self, tools: Iterable[str]) -> None:
-        """The tools that it was entered with; none at all where it asks for whole answers."""
+        """The tools that it was entered with. A stage without any may change files in its own way."""
         names = set(tools)
         self.can_write = bool(WRITERS & names)
         self.can_act = bool(names - TALK)
-        self.may_change = not names or bool(CHANGERS & names)
+        self.may_change = bool(CHANGERS & names) if names else self.is_announced
 
     def _begin_turn(self) -> None:
         self.bad_replies, self.failed_turns = self._count_bad(), self._count_failed()
@@ -232,6 +240,8 @@ class StageState:
                 self.verdict, self.done = self._refuse(body), None
             case ev.CheckFinished(verdict="broken"):
                 self.verdict = Broken(body.reason)
+            case ev.VerifyFinished(asked=False):
+                self.verdict = Pass() if body.passed else Fail("verify_failed", body.reason)
             case ev.DecisionMade(action="final_turn"):
                 self.final_granted, self.final_reason = True, body.reason
             case ev.DecisionMade(action="nudge"):

@@ -115,6 +115,8 @@ class StageStarted(Body):
     """The turns it may take."""
     item: str = ""
     """The step of the plan that it carries out, where the flow makes a stage for each."""
+    stage_kind: str = "talk"
+    """What it does; see `Stage.kind`. A stage that is not announced to people has no title."""
 
 
 class MessageAdded(Body):
@@ -587,7 +589,7 @@ BODY: TypeAdapter[AnyBody] = TypeAdapter(AnyBody)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One entry of the log. `path` names the stage and its attempt, such as `implement#2`."""
+    """One entry of the log. `path` names the attempt at a stage, such as `rounds#2/implement`; see `tree`."""
 
     seq: int
     task: str

@@ -1,6 +1,6 @@
 """A flow: stages, and the five knobs of each. Everything here is data that a YAML file can hold."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -72,6 +72,12 @@ TOOL_ALIASES = {
 """Dotted and longer names that flow files may use for tools."""
 
 
+_ID = r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"
+_CONDITION = (
+    r"^(?:again|replan|suspects|no_suspects|(?:not )?[A-Za-z][A-Za-z0-9_-]{0,39}\.(?:passed|failed|skipped))$"
+)
+
+
 class Data(BaseModel):
     """Frozen, and strict about unknown keys."""
 
@@ -103,8 +109,9 @@ class ToolScope(Data):
 class ViewPolicy(Data):
     """Knob 2: what history the model sees. The transcript itself is never changed."""
 
-    transcript: Literal["own", "parent"] = "own"
-    """`own`: the stage starts its own conversation; `parent`: it continues the flow's conversation."""
+    transcript: str = Field("own", pattern=_ID)
+    """`own`: the stage has its own conversation; `parent`: it continues the flow's conversation. The id of
+    another stage: it continues that stage's conversation."""
     history: Literal["full", "tail"] = "full"
     """`tail` drops the oldest exchanges at compaction points."""
     notes_window: int = Field(3, ge=0)
@@ -233,11 +240,31 @@ def checks_from_list(value: Any) -> Any:
     return merged
 
 
-class Stage(Data):
-    """One prompt with five knobs: tools, view, checks, budget, model."""
+class Repeat(Data):
+    """A group that repeats: its stages run again, told what failed, until one of them passes."""
 
-    id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")
+    until: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}\.passed$")
+    """The stage of the group that must pass, such as `verify.passed`."""
+    max: int = Field(12, ge=1)
+    """The rounds in which it may fail. After the last one, the task ends STUCK."""
+    replan_every: int = Field(0, ge=0)
+    """After so many failed rounds in a row, the stage with `when: replan` runs first; 0: never."""
+    no_progress: int = Field(0, ge=0)
+    """Failed rounds in a row that change nothing before the task ends STUCK; 0: never."""
+    idle_attempts: int = Field(0, ge=0)
+    """More attempts at stages in a row without a successful call end the task as STUCK; 0: never."""
+
+
+class Stage(Data):
+    """One prompt with five knobs: tools, view, checks, budget, model. A stage with `stages` is a group."""
+
+    id: str = Field(pattern=_ID)
     """The stage's name in the flow, in `needs`, in notes and in the log."""
+    kind: str = Field("talk", pattern=r"^[a-z][a-z_]{0,39}$")
+    """What the stage does: `talk` is a conversation with tools, `verify` runs the verification steps,
+    `review` looks at the diff, `answer` and `suspects` belong to the flow `repair`."""
+    settings: dict[str, Any] = {}
+    """The settings of its kind. In a flow file, they stand under the name of the kind."""
     label: str = ""
     """The name that people see; if empty, the id in capitals."""
     prompt: str = ""
@@ -273,15 +300,28 @@ class Stage(Data):
     item: str = ""
     """The step that a stage made by `foreach` carries out; not for files."""
     candidates: Candidates | None = None
-    """Ask for whole answers instead of tool calls, and keep the first one that passes; see below."""
-    when: Literal["suspects", "no_suspects"] | None = None
-    """`suspects`: run only if the check at the start of the flow fails and shows where to look.
-    `no_suspects`: run only otherwise."""
+    """Ask for whole answers instead of tool calls, and keep the first one that passes; see below. Short
+    for `kind: answer` with these settings."""
+    when: str | None = Field(None, pattern=_CONDITION)
+    """Run the stage only if this holds: `STAGE.passed`, `STAGE.failed` or `STAGE.skipped`, also with `not`
+    before it, for an earlier stage of the same group; `again`, in every round of a group but the first;
+    `replan`, in a round in which the plan is due to be rewritten. In a flow with `begin: verify`,
+    `suspects` means that the first check fails and shows where to look, and `no_suspects` the opposite."""
+    stages: tuple["Stage", ...] = ()
+    """The stages of a group. A group has no prompt, tools or conversation of its own."""
+    repeat: Repeat | None = None
+    """Run the group's stages again until one of them passes; see below."""
+    join: Literal["all", "any"] = "all"
+    """`all`: the group ends when its stages have ended; `any`: when one has completed. The others are then
+    skipped."""
+    delivers: bool = False
+    """The work of this stage is the task's result. If the stage ends without the closing signal, files must
+    have changed and verification must pass. By default, this is the stage that fixes failed checks."""
 
     @model_validator(mode="before")
     @classmethod
     def _nest_flat_names(cls, value: Any) -> Any:
-        return nest_flat_names(value)
+        return settings_of_kind(nest_flat_names(value))
 
     @field_validator("checks", mode="before")
     @classmethod
@@ -291,6 +331,25 @@ class Stage(Data):
     @property
     def title(self) -> str:
         return self.label or self.id.upper()
+
+    def leaves(self) -> Iterator["Stage"]:
+        """The stage itself, or the stages in a group, also in its inner groups."""
+        if not self.stages:
+            yield self
+        for stage in self.stages:
+            yield from stage.leaves()
+
+
+def settings_of_kind(value: Any) -> Any:
+    """A stage as written, with what stands under the name of its kind as its settings."""
+    if not isinstance(value, Mapping):
+        return value
+    kind = value.get("kind", "talk")
+    if not isinstance(kind, str) or kind in Stage.model_fields or kind not in value:
+        return value
+    if "settings" in value:
+        raise ValueError(f"`{kind}` and `settings` are the same: keep one of them")
+    return {**{key: item for key, item in value.items() if key != kind}, "settings": value[kind]}
 
 
 REPLAN = Stage(
@@ -327,23 +386,15 @@ class Flow(Data):
     def _checks_from_list(cls, value: Any) -> Any:
         return checks_from_list(value)
 
-    def stage(self, stage_id: str) -> Stage:
-        return next(stage for stage in self.stages if stage.id == stage_id)
+    def leaves(self) -> Iterator[Stage]:
+        """Every stage that is not a group."""
+        for stage in self.stages:
+            yield from stage.leaves()
 
-    def fix_stage(self, tools: Iterable[ToolSpec]) -> Stage | None:
-        """Where a failed check is mended; None where every stage asks for whole answers.
-
-        Such a stage has asked its questions and had the answers tried: it would only ask the same again.
-        """
-        specs = list(tools)
-        talking = [stage for stage in reversed(self.stages) if stage.candidates is None]
-        writing = (
-            stage
-            for stage in talking
-            if any(spec.category == "write" and stage.tools.admits(spec) for spec in specs)
-        )
-        fix = self.stage(self.fix) if self.fix else next(writing, talking[0] if talking else None)
-        return fix.model_copy(update={"foreach": None, "prompt": ""}) if fix and fix.foreach else fix
+    @property
+    def verifies(self) -> bool:
+        """Whether the verification steps are part of the flow, in the short form or as a stage."""
+        return self.checks.verify or any(leaf.kind == "verify" for leaf in self.leaves())
 
 
 Ending = Literal["completed", "exhausted", "skipped", "failed"]

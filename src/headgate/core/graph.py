@@ -12,33 +12,33 @@ from headgate.core.messages import ToolSpec
 from headgate.core.text import unknown_name
 
 REPLACED = "the plan was rewritten without it"
-NO_PLAN = "no plan was written"
 _SLUG_CHARS = 20
 
 
-def expand(flow: Flow, plan: Sequence[PlanItem], since: Mapping[str, int]) -> tuple[Stage, ...]:
-    """The stages as they stand. `since` tells in which version of the plan each step was written as it is.
+def expand_steps(
+    stages: Sequence[Stage], plan: Sequence[PlanItem], since: Mapping[str, int]
+) -> tuple[Stage, ...]:
+    """The stages of one level, with one stage for each step of the plan in the place of `foreach: plan`.
 
-    Before there is a plan, a stage for its steps stands for itself and cannot run, and neither can what needs
-    it. A stage that needs it later needs every one of its steps, or, where all are skipped, what it needed.
+    `since` tells in which version of the plan each step was written as it is. Before there is a plan, the
+    stage for its steps stays as it is and cannot run. A stage that needs it later needs every one of its
+    steps, or, where all are skipped, what it needed.
     """
+    if not plan or not any(stage.foreach for stage in stages):
+        return tuple(stages)
     made: dict[str, tuple[str, ...]] = {}
     children: dict[str, list[Stage]] = {}
-    for stage in flow.stages:
-        if stage.foreach is not None and plan:
+    for stage in stages:
+        if stage.foreach is not None:
             items = [item for item in plan if is_open(item)]
             children[stage.id] = [child_stage(stage, item, since.get(item.id, 1)) for item in items]
             made[stage.id] = tuple(child.id for child in children[stage.id]) or stage.needs
-    stages: list[Stage] = []
-    for stage in flow.stages:
+    expanded: list[Stage] = []
+    for stage in stages:
         needs = tuple(dict.fromkeys(part for need in stage.needs for part in made.get(need, (need,))))
-        if stage.id in children:
-            stages += [child.model_copy(update={"needs": needs}) for child in children[stage.id]]
-        elif stage.foreach is not None:
-            stages.append(stage.model_copy(update={"needs": (*needs, NO_PLAN)}))
-        else:
-            stages.append(stage.model_copy(update={"needs": needs}))
-    return tuple(stages)
+        for child in children.get(stage.id, [stage]):
+            expanded.append(child.model_copy(update={"needs": needs}))
+    return tuple(expanded)
 
 
 def is_open(item: PlanItem) -> bool:

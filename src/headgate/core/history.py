@@ -1,11 +1,10 @@
-"""What a state keeps about the past: rounds of the debug loop, verification runs, places in the flow."""
+"""What a state keeps about the past: failed verifications, answers tried, findings about the diff."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Literal
 
 from headgate.core import events as ev
 from headgate.core.phases import PhaseState, Signals
@@ -22,7 +21,8 @@ class Failure:
     failing: tuple[str, ...] = ()
     """The tests that failed, where the runner's format is known."""
     diagnosis: str = ""
-    fix: str = ""
+    fix: str | None = None
+    """What was changed afterwards, as a diff; None until that is known."""
     tree_after: str = ""
     """The tree after the run, or after a later one of the unchanged tree: a run may write files itself."""
 
@@ -57,6 +57,91 @@ class Round:
         ):
             return False
         return not self.ran or (reason, failing) == (last.reason, last.failing)
+
+
+LISTED = 12
+
+
+def condense_failures(failures: Sequence[Failure]) -> str:
+    """What failed, and what was made of it, a few lines each, the latest last."""
+    lines = []
+    for number, failure in list(enumerate(failures, 1))[-LISTED:]:
+        lines.append(f"{number}. {failure.reason} ({failure.run_id})")
+        lines += [f"   failing: {test}" for test in failure.failing[:3]]
+        if failure.diagnosis:
+            lines.append(f"   diagnosis: {failure.diagnosis}")
+        fix = failure.fix or ""
+        files = [line[6:] for line in fix.splitlines() if line.startswith("+++ b/")]
+        if failure.diagnosis or fix:
+            lines.append(f"   changed: {', '.join(files) or 'nothing'}")
+    return "\n".join(lines)
+
+
+@dataclass
+class AnswersTried:
+    """What the flow `repair` found out: the check that it began with, suspect places, answers tried."""
+
+    opening: ev.VerifyFinished | None = None
+    """The check that the flow began with, once it has ended."""
+    suspects: ev.SuspectsFound | None = None
+    """Where the failure of that check may come from; None before that was looked into."""
+    tried: list[ev.CandidateTried] = field(default_factory=list)
+    """Every whole answer that was tried, in order."""
+
+    def apply(self, body: ev.AnyBody) -> None:
+        match body:
+            case ev.VerifyFinished(opening=True):
+                self.opening = body
+            case ev.SuspectsFound():
+                self.suspects = body
+            case ev.CandidateTried():
+                self.tried.append(body)
+            case _:
+                pass
+
+    @property
+    def repaired(self) -> bool:
+        """Whether one of the answers passed, and was kept."""
+        return any(tried.verdict == "passed" for tried in self.tried)
+
+
+@dataclass
+class DiffFindings:
+    """What reviews of the task's diff found. Each check goes back to the model once."""
+
+    found: dict[str, list[str]] = field(default_factory=dict)
+    """What each check found, one look after the other; an empty text where it found nothing."""
+    final: set[str] = field(default_factory=set)
+    """Checks whose findings do not go back to the model."""
+    loops: dict[str, int] = field(default_factory=dict)
+    """How many verifications had failed when each check last looked."""
+
+    def take(self, body: ev.CheckFinished, loops: int) -> None:
+        self.found[body.check] = [*self.found.pop(body.check, []), body.reason]  # the latest is the last
+        self.loops[body.check] = loops
+        self.final |= {body.check} if body.final else set()
+
+    def findings(self, check: str) -> list[str]:
+        """What a check has found so far."""
+        return [found for found in self.found.get(check, ()) if found]
+
+    def __bool__(self) -> bool:
+        return any(map(self.findings, self.found))
+
+    def was_told_once(self, check: str) -> bool:
+        """Whether the model was told what a check found, and the second look is still to come."""
+        if check not in self.found or check in self.final:
+            return False
+        return len(self.findings(check)) == 1 and bool(self.found[check][-1])
+
+    def warning(self, check: str) -> str:
+        """What a check last found, if the model had been told before, or is not to be told."""
+        told = len(self.findings(check)) > 1 or check in self.final
+        return self.found[check][-1] if told else ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(map(self.warning, self.found))
 
 
 # What verification runs showed: which of them ended, and what failed before the task as well.
@@ -176,61 +261,6 @@ def compare(
     return Comparison(same or (step.name,), True, "; it failed before this task as well, in the same way")
 
 
-# Where in its flow a task is, as its events tell it.
-
-
-REVIEWS = ("diff_scope", "tests_touched", "tests_weakened")
-"""Checks on the diff that go back to the model once."""
-Phase = Literal[
-    "returned",
-    "revising",
-    "revised",
-    "stages",
-    "verifying",
-    "verified",
-    "failed",
-    "replanning",
-    "replanned",
-    "mending",
-    "mended",
-    "proposed",
-    "applying",
-    "applied",
-]
-"""Where in its flow a task is: in its stages, or where in the debug loop behind them."""
-
-
-def next_phase(phase: Phase, body: ev.AnyBody, *, first_finding: bool) -> Phase:
-    """The phase after an event. `first_finding`: a look at the diff has just found its first fault."""
-    match body:
-        case ev.CheckFinished(verdict="fail", final=False) if first_finding:
-            return "returned"
-        case ev.StageStarted(reason="review"):
-            return "revising"
-        case ev.StageEnded() if phase == "revising":
-            return "revised"
-        case ev.VerifyStarted(asked=False):
-            return "verifying"
-        case ev.VerifyFinished(asked=False):
-            return "verified" if body.passed else "failed"
-        case ev.ReplanStarted(item=""):
-            return "replanning"
-        case ev.StageEnded() if phase == "replanning":
-            return "replanned"
-        case ev.StageStarted(reason="check_failed"):
-            return "mending"
-        case ev.FixAttempted():
-            return "mended"
-        case ev.ProposalMade() | ev.ApplyRefused():
-            return "proposed"
-        case ev.ApplyStarted():
-            return "applying"
-        case ev.ApplyFinished():
-            return "applied"
-        case _:
-            return phase
-
-
 # What events do to the phase of the work, as phase control sees it.
 
 
@@ -241,7 +271,7 @@ def follow_phase(phases: PhaseState, body: ev.AnyBody) -> PhaseState:
             return phases.count(Signals(body.read, body.changed))
         case ev.PlanWritten():
             return phases.count(Signals(plan_written=True))
-        case ev.StageStarted():
+        case ev.StageStarted() if body.title:
             return phases.hear(answered=True)
         case ev.PhaseProbed():
             return phases.hear(answered=not body.fault)

@@ -3,6 +3,7 @@
 from headgate.core import events as ev
 from headgate.core.settings import package_of
 from headgate.core.state import State
+from headgate.core.tree import stage_ids
 
 _REASONS = {
     "max_turns": "its turns are used up",
@@ -53,7 +54,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
 
     `tries_again` is the id of the stuck task that this one takes up, if it does.
     """
-    stage = state.stages.get(event.path)
+    stage = state.nodes.get(event.path)
     match event.body:
         case ev.TaskStarted() as body:
             bounds = f"; boundaries: {', '.join(body.boundaries)}" if body.boundaries else ""
@@ -64,12 +65,14 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Task {event.task} started: {how}{again}{bounds}{loose}"
         case ev.TaskResumed():
             return f"Task {event.task} resumed where it was interrupted"
+        case ev.StageStarted(title=""):
+            return None
         case ev.StageStarted(reason="next") as body:
-            doing = "asking..." if _asks(body.stage, state) else _DOING.get(body.stage, "started")
+            doing = "asking..." if body.stage_kind == "answer" else _DOING.get(body.stage, "started")
             return f"{body.title}: {doing}"
-        case ev.StageStarted(reason="check_failed") as body:
-            budget = state.flow.stage(body.stage).budget if state.flow else None
-            of = f"/{budget.verify_loops}" if budget else ""
+        case ev.StageStarted(reason="check_failed"):
+            most = _most_rounds(event.path, state)
+            of = f"/{most}" if most else ""
             return f"Verification failed, debugging... Attempt {state.verify_loops + 1}{of}..."
         case ev.StageStarted(reason="review") as body:
             return f"{body.title}: looking at the diff again{_finding(state)}"
@@ -98,8 +101,10 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Waiting for the model: {body.detail}"
         case ev.ViewCompacted() as body:
             return f"Context compacted: {body.messages_before} messages to {body.messages_after}"
-        case ev.StageEnded(ending="skipped", reason="max_turns") as body if _asks(body.stage, state):
-            return f"{stage.title if stage else body.stage}: no answer passed"
+        case ev.StageEnded() if stage and not stage.is_announced:
+            return None
+        case ev.StageEnded(ending="skipped", reason="max_turns") if stage and stage.kind == "answer":
+            return f"{stage.title}: no answer passed"
         case ev.StageEnded(ending=ending) as body if ending != "completed":
             return (
                 f"{stage.title if stage else body.stage}: {ending} ({body.reason}): "
@@ -113,10 +118,10 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Cannot try out answers: {unfit}"
         case ev.SuspectsFound() as body if body.functions or body.files:
             return f"Suspect: {', '.join((body.functions or body.files)[:3])}{_how_to_go_on(body, state)}"
-        case ev.SuspectsFound() if state.opening and not state.opening.passed:
+        case ev.SuspectsFound() if state.answers.opening and not state.answers.opening.passed:
             return "The failing check does not show where the bug is"
         case ev.CandidateTried() as body:
-            return f"Answer {len(state.candidates)} ({body.place}): {body.verdict}{_say_more(body)}"
+            return f"Answer {len(state.answers.tried)} ({body.place}): {body.verdict}{_say_more(body)}"
         case ev.VerifyStarted(asked=True) as body:
             return f"Running the tests for the model ({_run(body.run_id, state)})..."
         case ev.VerifyFinished(asked=True) as body:
@@ -166,16 +171,17 @@ def _say_models(body: ev.TaskStarted) -> str:
     return ", ".join(f"{model} at {address}" if address else model for model, address in places.items())
 
 
-def _asks(stage: str, state: State) -> bool:
-    """Whether a stage asks for whole answers."""
-    flow = state.flow
-    return flow is not None and any(each.id == stage and each.candidates for each in flow.stages)
+def _most_rounds(path: str, state: State) -> int:
+    """How many rounds the group around a stage may have; 0 if it is in none."""
+    groups = {stage.id: stage for stage in state.flow.stages} if state.flow else {}
+    group = groups.get(stage_ids(path)[0])
+    return group.repeat.max if group and group.repeat else 0
 
 
 def _how_to_go_on(body: ev.SuspectsFound, state: State) -> str:
-    stages = state.flow.stages if state.flow else ()
-    asking = [stage.candidates.ask for stage in stages if stage.candidates]
-    if body.functions or "file" in asking or len(asking) in (0, len(stages)):
+    leaves = list(state.flow.leaves()) if state.flow else []
+    asking = [leaf.settings.get("ask") for leaf in leaves if leaf.kind == "answer"]
+    if body.functions or "file" in asking or not asking or not any(leaf.kind == "talk" for leaf in leaves):
         return ""
     return " (no Python function to ask about: the model gets tools instead)"
 
@@ -188,8 +194,8 @@ def _why(slug: str, state: State) -> str:
 
 def _finding(state: State) -> str:
     """What the model was just told about its diff, for the first time."""
-    latest = reversed(state.reviews.items())
-    told = (found[-1] for check, found in latest if len(state.findings(check)) == 1)
+    latest = reversed(state.review.found.items())
+    told = (found[-1] for check, found in latest if len(state.review.findings(check)) == 1)
     reason = next(filter(None, told), "")
     return f": {_first_clause(reason)}" if reason else ""
 

@@ -166,7 +166,8 @@ def build_report(state: State) -> Report:
     elif state.status == "RUNNING":
         status = "in_progress"
     told = state.status != "CANCELLED"  # what was attempted in a cancelled task is not documented
-    last_stage = list(state.stages.values())[-1].stage if state.stages else ""
+    shown = [entered.stage for entered in state.nodes.values() if entered.is_announced]
+    last_stage = shown[-1] if shown else ""
     failure = state.last_failure if state.reason in ("verify_loops", "no_progress") else ""
     error = f"{state.reason}: {failure or state.summary}"[:ERROR_CHARS] if status == "failed" else None
     return Report(

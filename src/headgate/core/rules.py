@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from headgate.core.flow import Budget
+from headgate.core.flow import Budget, Repeat
 
 Action = Literal[
     "continue",
@@ -48,14 +48,14 @@ Verdict = Pass | Fail | Broken
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What has been counted in one attempt at a stage; from `ended_flow` on, over the task."""
+    """What has been counted in one attempt at a stage."""
 
     turns: int = 0
     """Replies so far."""
     seconds: float = 0.0
     """How long this attempt has taken so far."""
-    sampling: bool = False
-    """The stage asks for whole answers: there is nothing that a model could conclude."""
+    concludes: bool = True
+    """The stage is a conversation, so that the model can be made to conclude."""
     attempts: int = 1
     """Attempts at this stage, this one included, since it was last entered for a new reason."""
     bad_replies: int = 0
@@ -98,20 +98,38 @@ class Tally:
     """A person wants it concluded."""
     over: str = ""
     """The task's cap that is reached, by its slug."""
-    ended_flow: bool = False
-    """The flow's stages are over; what follows concerns the flow's own checks."""
-    failed_stage: str = ""
-    """A required stage that did not complete."""
-    verify_loops: int = 0
-    """Failed verifications of the task."""
-    consecutive_failures: int = 0
-    """Failed verifications since the last replan."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTally:
+    """What has been counted when a round of a group has failed."""
+
+    reason: str
+    """What failed, as a sentence."""
+    failures: int
+    """Rounds that have failed so far, this one included."""
+    since_replan: int = 0
+    """Of these, the rounds since the plan was last rewritten."""
     idle_rounds: int = 0
-    """Rounds in a row after a failed verification that changed nothing."""
+    """Failed rounds in a row that changed nothing."""
+    idle_attempts: int = 0
+    """Attempts at stages in a row in which no call succeeded."""
+    over: str = ""
+    """The task's cap that is reached, by its slug."""
+    stopped: bool = False
+    """A person wants it concluded."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTally:
+    """What is known about the task's work when every stage has ended."""
+
     unfinished: bool = False
     """The stage that does the work ended without saying that it is done."""
     changed: bool = False
     """The task changed at least one file."""
+    verified: bool = False
+    """Verification passed."""
     proposing: bool = False
     """A dry run: what was done is proposed, and verified once it is applied."""
 
@@ -141,7 +159,7 @@ _AFTER_EXHAUSTION: dict[str, Action] = {
 
 
 def decide(tally: Tally, budget: Budget) -> Decision:
-    """The next step. Broken environments first, then the flow's checks, then the stage's."""
+    """The next step of a stage. Broken environments first, then the stage's checks, then its budget."""
     if tally.refused:
         return Decision("infra", "model_refused", tally.trouble)
     if tally.unavailable > budget.waits:
@@ -150,11 +168,9 @@ def decide(tally: Tally, budget: Budget) -> Decision:
         return Decision("wait", "model_unavailable")
     if isinstance(tally.verdict, Broken):
         return Decision("infra", "check_broken", tally.verdict.reason)
-    if tally.ended_flow:
-        return _after_last_stage(tally, budget)
     if tally.done and isinstance(tally.verdict, Pass):
         return Decision("advance", "done")
-    if tally.overflow and tally.compactions < COMPACTIONS and not tally.sampling:
+    if tally.overflow and tally.compactions < COMPACTIONS and tally.concludes:
         return Decision("compact", "context")
     if tally.final:
         return _after_exhaustion(tally, budget)
@@ -179,7 +195,7 @@ def _forced_end(tally: Tally, budget: Budget) -> Decision | None:
     """Why the model has to conclude now, whatever the budget says about turns."""
     if tally.over or tally.stopped:
         # What was over before the stage began leaves nothing to conclude.
-        concludes = tally.turns and not tally.sampling
+        concludes = tally.turns and tally.concludes
         return Decision("final_turn" if concludes else "stuck", tally.over or "user_stop")
     if tally.status:
         return Decision("final_turn", f"task_status_{tally.status}")
@@ -190,39 +206,39 @@ def _forced_end(tally: Tally, budget: Budget) -> Decision | None:
     return None
 
 
-def _after_last_stage(tally: Tally, budget: Budget) -> Decision:
-    if tally.failed_stage:
-        return Decision("stuck", "stage_failed", tally.failed_stage)
-    if not isinstance(tally.verdict, Fail):
-        return _judge_work(tally)
+def decide_round(tally: RoundTally, repeat: Repeat) -> Decision:
+    """What follows a round of a group that has failed: another one, one with a new plan, or the end."""
     if tally.over or tally.stopped:
-        return Decision("stuck", tally.over or "user_stop", tally.verdict.reason)
-    if tally.verify_loops >= budget.verify_loops:
-        return Decision("stuck", "verify_loops", tally.verdict.reason)
-    if nowhere := _say_nowhere(tally, budget):
-        detail = f"Stuck: {nowhere}, and verification still fails: {tally.verdict.reason}"
+        return Decision("stuck", tally.over or "user_stop", tally.reason)
+    if tally.failures >= repeat.max:
+        return Decision("stuck", "verify_loops", tally.reason)
+    if nowhere := _say_nowhere(tally, repeat):
+        detail = f"Stuck: {nowhere}, and verification still fails: {tally.reason}"
         return Decision("stuck", "no_progress", detail)
-    if budget.replan_every and tally.consecutive_failures >= budget.replan_every:
-        return Decision("replan", "consecutive_failures", tally.verdict.reason)
-    return Decision("retry", tally.verdict.kind, tally.verdict.reason)
+    if repeat.replan_every and tally.since_replan >= repeat.replan_every:
+        return Decision("replan", "consecutive_failures", tally.reason)
+    return Decision("retry", "verify_failed", tally.reason)
 
 
-def _say_nowhere(tally: Tally, budget: Budget) -> str:
+def _say_nowhere(tally: RoundTally, repeat: Repeat) -> str:
     """Why going on would lead nowhere; empty if it may lead somewhere."""
-    if budget.idle_attempts and tally.idle_attempts > budget.idle_attempts:
+    if repeat.idle_attempts and tally.idle_attempts > repeat.idle_attempts:
         return NO_CALLS.format(tally.idle_attempts)
-    if budget.idle_rounds and tally.idle_rounds >= budget.idle_rounds:
+    if repeat.no_progress and tally.idle_rounds >= repeat.no_progress:
         return f"nothing was changed in {tally.idle_rounds} rounds in a row"
     return ""
 
 
-def _judge_work(tally: Tally) -> Decision:
-    """Work that was never declared done counts only if there is some, and verification approves of it."""
+def judge_work(tally: WorkTally) -> Decision:
+    """How a task ends whose stages have ended well.
+
+    Work that was never declared done counts only if there is some, and verification approves of it.
+    """
     if tally.unfinished and not tally.changed:
         return Decision("stuck", "unfinished", "The work was not finished, and no file was changed.")
     if tally.proposing:
         return Decision("propose", "done")
-    if tally.unfinished and tally.verdict is None:
+    if tally.unfinished and not tally.verified:
         return Decision(
             "stuck", "unfinished", "The work was not finished, and there are no checks to verify it."
         )
@@ -232,7 +248,7 @@ def _judge_work(tally: Tally) -> Decision:
 def _exhausted(reason: str, tally: Tally, budget: Budget, detail: str = "") -> Decision:
     """Turns or patience are used up: the model may conclude, unless the budget says otherwise about turns."""
     concludes = budget.exhausted in ("final_turn", "advance") or reason not in RAN_OUT
-    if concludes and not tally.sampling:
+    if concludes and tally.concludes:
         return Decision("final_turn", reason, detail)
     return _after_exhaustion(tally, budget, reason)
 

@@ -3,16 +3,27 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from headgate.core import events as ev
 from headgate.core.attempt import UNUSABLE, StageState
 from headgate.core.flow import Ending, Flow
 from headgate.core.graph import with_status, written_since
-from headgate.core.history import REVIEWS, Failure, Phase, Round, RunRecord, follow_phase, next_phase
+from headgate.core.history import (
+    AnswersTried,
+    DiffFindings,
+    Failure,
+    Round,
+    RunRecord,
+    follow_phase,
+)
 from headgate.core.messages import Usage
 from headgate.core.phases import PhaseState
 from headgate.core.task import Constraints, TaskState
+from headgate.core.tree import place_of, split_path
+
+ProposalStep = Literal["", "proposed", "applying", "applied"]
+"""How far the proposal of a dry run has come."""
 
 
 @dataclass
@@ -41,20 +52,26 @@ class State:
     paused: float = 0.0
     """Seconds in which nobody worked on it: after a crash, or while a proposal waited."""
     cost: float = 0.0
-    stages: dict[str, StageState] = field(default_factory=dict)
-    """Every attempt, by path, in the order in which they were entered."""
+    nodes: dict[str, StageState] = field(default_factory=dict)
+    """Every attempt at a stage, by path, in the order in which they were entered."""
     attempts: dict[str, list[StageState]] = field(default_factory=dict)
     """The same by stage id."""
+    places: dict[str, list[StageState]] = field(default_factory=dict)
+    """The same by place, so within one round of a group."""
+    endings: dict[str, dict[str, Ending]] = field(default_factory=dict)
+    """How the stages of a group ended: by the path of its round, then by stage id."""
+    rounds: dict[str, int] = field(default_factory=dict)
+    """The round that a group is in, by its place."""
+    retries: dict[str, str] = field(default_factory=dict)
+    """Places at which a stage is to be attempted again, each with the reason."""
+    replanned: dict[str, str] = field(default_factory=dict)
+    """Rounds, by path, in which the plan is rewritten, each with the step that failed, if that is why."""
     notes: dict[str, ev.Note] = field(default_factory=dict)
     """The latest note of each stage, by stage id."""
     plan: tuple[ev.PlanItem, ...] = ()
     plan_version: int = 0
     plan_since: dict[str, int] = field(default_factory=dict)
     """In which version of the plan each step was written as it is."""
-    item_replans: int = 0
-    """How often the plan was written anew because a step failed."""
-    replanning_item: str = ""
-    """The step because of which the plan is about to be written anew."""
     usage: Usage = field(default_factory=Usage)
     requests: int = 0
     """What the model was asked, classifiers and last words included."""
@@ -74,12 +91,8 @@ class State:
     """Every verification run, those that the model asked for included."""
     asked_pass: str = ""
     """The run that passed when the model asked for it, if nothing was changed since."""
-    opening: ev.VerifyFinished | None = None
-    """The check that the flow began with, once it has ended."""
-    suspects: ev.SuspectsFound | None = None
-    """Where the failure of that check may come from; None before that was looked into."""
-    candidates: list[ev.CandidateTried] = field(default_factory=list)
-    """Every whole answer that was tried, in order."""
+    answers: AnswersTried = field(default_factory=AnswersTried)
+    """What was tried out in copies of the tree."""
     runs: RunRecord = field(default_factory=RunRecord)
     """Which of them ended, and what is known of the steps on the tree that the task began with."""
     verifications: int = 0
@@ -88,27 +101,21 @@ class State:
     """The run that verified the tree as it is, if there is one."""
     last_steps: tuple[ev.StepResult, ...] = ()
     """What the latest verification ran."""
-    phase: Phase = "stages"
+    is_verifying: bool = False
+    """A verification was started and has not ended."""
+    proposal_step: ProposalStep = ""
     phases: PhaseState = field(default_factory=PhaseState)
-    """How far the work has come, as phase control sees it; not to be confused with `phase`."""
+    """How far the work has come, as phase control sees it."""
     open_calls: dict[str, ev.ToolStarted] = field(default_factory=dict)
     """Calls that were begun and not answered: after a crash, nobody knows whether they took effect."""
-    pending_retry: tuple[str, str] | None = None
-    """A stage that is to be attempted again, and why."""
     left_behind: dict[str, None] = field(default_factory=dict)
     """New files that verification runs made."""
     resumes: int = 0
     """How often in a row the task was taken up again without getting anywhere."""
-    reviews: dict[str, list[str]] = field(default_factory=dict)
-    """What each look at the diff found, one after the other; an empty text where it found nothing."""
-    final_reviews: set[str] = field(default_factory=set)
-    """Looks whose findings do not go back to the model."""
-    reviewed_loops: dict[str, int] = field(default_factory=dict)
-    """How many verifications had failed when each look was last taken."""
+    review: DiffFindings = field(default_factory=DiffFindings)
+    """What reviews of the diff found."""
     failures: list[Failure] = field(default_factory=list)
     """Every failed verification, in order."""
-    consecutive_failures: int = 0
-    """Failed verifications since the last replan."""
     idle_rounds: int = 0
     """Rounds in a row, each from one failed verification to the next, that changed nothing."""
     round: Round = field(default_factory=Round)
@@ -141,10 +148,10 @@ class State:
         if self.status == "PROPOSED" or isinstance(event.body, ev.TaskResumed):
             idle = max(event.at - self.last_at, 0.0)
             self.paused += idle
-            for attempt in self.stages.values():
+            for attempt in self.nodes.values():
                 attempt.started_at += idle if attempt.ending is None else 0.0
         self.task, self.last_at, self.last_seq = event.task, event.at, event.seq
-        stage = self.stages.get(event.path)
+        stage = self.nodes.get(event.path)
         match event.body:
             case ev.TaskStarted() as body:
                 self.text, self.goal, self.constraints = body.text, body.goal, body.constraints
@@ -160,16 +167,17 @@ class State:
                 self.plan, self.plan_version = body.items, body.version
             case ev.VerifyStarted() as body:
                 self.run_ids.append(body.run_id)
-                self.verifications += not body.asked and self.phase != "verifying"
+                self.verifications += not body.asked and not self.is_verifying
+                self.is_verifying = self.is_verifying or not body.asked
                 self.passing_run = ""
             case ev.VerifyFinished(asked=True) as body:
                 last = self.failures[-1] if self.failures else None
                 if last and body.tree in (last.tree, last.tree_after):
                     last.tree_after = body.tree_after
                 self.asked_pass = body.run_id if body.passed else ""
-                self.opening = body if body.opening else self.opening
                 self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.VerifyFinished() as body:
+                self.is_verifying = False
                 self.passing_run = body.run_id if body.passed else ""
                 self.last_steps = body.steps
                 if not body.passed:
@@ -179,51 +187,38 @@ class State:
                     self.failures.append(
                         Failure(body.run_id, body.reason, body.tree, body.failing, tree_after=body.tree_after)
                     )
-                    self.consecutive_failures += 1
                 self.left_behind.update(dict.fromkeys(body.left_behind))
-            case ev.SuspectsFound() as body:
-                self.suspects = body
-            case ev.CandidateTried() as body:
-                self.candidates.append(body)
-            case ev.CheckFinished(check=check) as body if check in REVIEWS:
-                self.reviews[check] = [*self.reviews.pop(check, []), body.reason]  # the latest is the last
-                self.reviewed_loops[check] = len(self.failures)
-                self.final_reviews |= {check} if body.final else set()
+            case ev.CheckFinished() as body if self._is_review(stage, body):
+                self.review.take(body, len(self.failures))
             case ev.DiagnosisGiven() as body:
                 self.failures[body.loop - 1].diagnosis = body.text
             case ev.FixAttempted() as body:
                 self.failures[body.loop - 1].fix = body.diff
             case ev.ReplanStarted() as body:
                 self.replans += 1
-                self.consecutive_failures = 0
-                self.item_replans += bool(body.item)
-                self.replanning_item = body.item
+                self.replanned[event.path] = body.item
+                self.rounds[place_of(event.path)] = split_path(event.path).number
             case ev.HypothesesGiven() as body:
                 self.hypotheses = body.text
             case ev.AnswerGiven() as body:
                 self.answer = body.text
             case ev.StageEnded() as body:
-                self.notes[body.stage] = body.note
-                if stage is None or stage.succeeded or body.ending == "completed":
-                    self.idle_attempts = 0
-                else:
-                    self.idle_attempts += stage.can_act
-                if stage and stage.item:
-                    status: ev.Status = "completed" if body.ending == "completed" else "failed"
-                    self.plan = with_status(self.plan, stage.item, status)
+                self._leave(event.path, body, stage)
             case ev.ProposalMade() as body:
                 self.status, self.reason, self.summary = "PROPOSED", "done", body.summary
+                self.proposal_step = "proposed"
                 self.proposal = (body.before, body.after)
                 self.files_changed = dict.fromkeys(body.files_changed)
             case ev.ApplyStarted() as body:
                 self.status, self.reason, self.baseline = "RUNNING", "", body.baseline
+                self.proposal_step = "applying"
                 self.conflicts, self.refusal = (), ""
                 self.first_hashes = {change.path: change.before for change in body.changes}
                 self.files_changed = dict.fromkeys(change.path for change in body.changes)
             case ev.ApplyFinished() as body:
-                self.applied_tree = body.tree
+                self.applied_tree, self.proposal_step = body.tree, "applied"
             case ev.ApplyRefused() as body:
-                self.status, self.reason = "PROPOSED", body.reason
+                self.status, self.reason, self.proposal_step = "PROPOSED", body.reason, "proposed"
                 self.conflicts, self.refusal = body.conflicts, body.detail
             case ev.StoreRestored() | ev.ProtectedCommits() as body:
                 self.losses.append(body.sentence.rstrip("."))
@@ -236,7 +231,7 @@ class State:
             case ev.DecisionMade(action="final_turn") as body:
                 self.final_turns.append(body.reason)
             case ev.DecisionMade(action="retry") as body:
-                self.pending_retry = (stage.stage if stage else "", body.detail or body.reason)
+                self.retries[place_of(event.path)] = body.detail or body.reason
             case ev.ReplyReceived() | ev.ReplyFailed(error="invalid") as body:
                 self.resumes = 0
                 self.replies += 1
@@ -262,7 +257,7 @@ class State:
                 self.feedback[slug.replace("nudge_", "loop_")] += 1
             case _:
                 pass
-        self.phase = next_phase(self.phase, event.body, first_finding=self._is_first_finding(event.body))
+        self.answers.apply(event.body)
         self.phases = follow_phase(self.phases, event.body)
         self.runs.apply(event.body)
         if stage:
@@ -270,12 +265,14 @@ class State:
             stage.apply(event.body)
 
     def _enter(self, path: str, body: ev.StageStarted, at: float) -> None:
-        before = self.attempts.setdefault(body.stage, [])
-        self.pending_retry = None
+        place = place_of(path)
+        before = self.places.setdefault(place, [])
+        self.retries.pop(place, None)
         entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns, item=body.item)
+        entered.kind, entered.reason = body.stage_kind, body.reason
         entered.started_at = entered.last_at = at
         entered.equip(body.tools)
-        self.replanning_item = ""
+        self._open_place(path, body.stage)
         if body.item:
             self.plan = with_status(self.plan, body.item, "in_progress")
         if before and body.reason == "retry":
@@ -284,8 +281,38 @@ class State:
             entered.tries, entered.plan_written = last.tries + 1, last.plan_written
             entered.files_read, entered.calls = dict(last.files_read), Counter(last.calls)
             self.retries_before_write += not self.files_changed
-        self.stages[path] = entered
+        self.nodes[path] = entered
         before.append(entered)
+        self.attempts.setdefault(body.stage, []).append(entered)
+
+    def _open_place(self, path: str, stage: str) -> None:
+        """Notes which round each group around a stage is in; the stage itself has not ended any more."""
+        parent = split_path(path).parent
+        self.endings.setdefault(parent, {}).pop(stage, None)
+        while parent:
+            above, name, number = split_path(parent)
+            self.rounds[f"{above}/{name}" if above else name] = number
+            parent = above
+
+    def _leave(self, path: str, body: ev.StageEnded, stage: StageState | None) -> None:
+        parent, _, _ = split_path(path)
+        if place_of(path) not in self.retries:
+            self._open_place(path, body.stage)
+            self.endings[parent][body.stage] = body.ending
+        if stage and not stage.is_announced:
+            return
+        self.notes[body.stage] = body.note
+        if stage is None or stage.succeeded or body.ending == "completed":
+            self.idle_attempts = 0
+        else:
+            self.idle_attempts += stage.can_act
+        if stage and stage.item:
+            status: ev.Status = "completed" if body.ending == "completed" else "failed"
+            self.plan = with_status(self.plan, stage.item, status)
+
+    def _is_review(self, stage: StageState | None, body: ev.CheckFinished) -> bool:
+        """Whether a check looked at the diff, and not at what a stage did; logs of 0.1 name no stage."""
+        return stage.kind == "review" if stage else body.check != "verify"
 
     def _spend(self, body: ev.ReplyReceived | ev.ReplyFailed | ev.PhaseProbed) -> None:
         self.requests += 1
@@ -309,29 +336,12 @@ class State:
         return max(self.last_at - self.started_at - self.paused, 0.0) if self.started_at else 0.0
 
     @property
-    def repaired(self) -> bool:
-        """Whether one of the answers that were tried passed, and was kept."""
-        return any(tried.verdict == "passed" for tried in self.candidates)
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should know: findings about the diff that were left as they were, what was red
         before, what a command has destroyed, a cut prompt."""
         cut = self.cut.describe() if self.cut else ""
-        found = (*map(self.warning, self.reviews), *self.runs.warnings, *dict.fromkeys(self.losses), cut)
+        found = (*self.review.warnings, *self.runs.warnings, *dict.fromkeys(self.losses), cut)
         return tuple(filter(None, found))
-
-    def _is_first_finding(self, body: ev.AnyBody) -> bool:
-        return isinstance(body, ev.CheckFinished) and len(self.findings(body.check)) == 1
-
-    def findings(self, check: str) -> list[str]:
-        """What a look at the diff has found so far."""
-        return [found for found in self.reviews.get(check, ()) if found]
-
-    def warning(self, check: str) -> str:
-        """What a look last found, if the model had been told before, or is not to be told."""
-        told = len(self.findings(check)) > 1 or check in self.final_reviews
-        return self.reviews[check][-1] if told else ""
 
     @property
     def verify_loops(self) -> int:
@@ -345,18 +355,14 @@ class State:
     def attempts_at(self, stage: str) -> int:
         return len(self.attempts.get(stage, ()))
 
-    def open_attempt(self, stage: str | None = None) -> StageState | None:
-        """The attempt that is under way, at this stage or at any."""
-        for entered in reversed(self.stages.values()):
-            if entered.ending is None and stage in (None, entered.stage):
-                return entered
-        return None
+    def latest_at(self, place: str) -> StageState | None:
+        """The latest attempt at a place."""
+        entered = self.places.get(place)
+        return entered[-1] if entered else None
 
-    def endings(self) -> dict[str, Ending]:
-        """How each stage ended, by its latest attempt; stages still open are missing."""
-        again = self.pending_retry[0] if self.pending_retry else None
-        latest = ((stage, attempts[-1].ending) for stage, attempts in self.attempts.items() if stage != again)
-        return {stage: ending for stage, ending in latest if ending is not None}
+    def open_attempts(self) -> list[StageState]:
+        """The attempts that are under way."""
+        return [entered for entered in self.nodes.values() if entered.ending is None]
 
 
 def fold(events: Iterable[ev.Event]) -> State:

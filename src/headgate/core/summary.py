@@ -42,7 +42,7 @@ def write_summary(
         lines.append(
             "None of the model's tool calls could be run: headgate doctor shows how it can call tools."
         )
-    weakened = state.warning("tests_weakened") if "tests_weakened" in state.reviews else ""
+    weakened = state.review.warning("tests_weakened") if "tests_weakened" in state.review.found else ""
     if weakened:
         lines.append(f"Warning: {weakened}.")
     if said and state.config.get("task_output_mode") != "runtime":
@@ -96,21 +96,21 @@ def _list_runs(run_ids: Sequence[str]) -> list[str]:
 
 def _answers(state: State) -> list[str]:
     """What came of the whole answers that were asked for."""
-    if not state.candidates:
+    if not state.answers.tried:
         return []
-    counts = Counter(tried.verdict for tried in state.candidates)
+    counts = Counter(tried.verdict for tried in state.answers.tried)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    passed = next((tried.place for tried in state.candidates if tried.verdict == "passed"), "")
+    passed = next((tried.place for tried in state.answers.tried if tried.verdict == "passed"), "")
     kept = f"the one for {passed} was kept" if passed else "none was kept"
-    failing = state.opening.failing if state.opening else ()
+    failing = state.answers.opening.failing if state.answers.opening else ()
     more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
     began = [f"The task began with a failing check: {failing[0].split(' (')[0]}{more}."] if failing else []
-    return [*began, f"Answers tried: {len(state.candidates)} ({told}); {kept}."]
+    return [*began, f"Answers tried: {len(state.answers.tried)} ({told}); {kept}."]
 
 
 def _steps_left(state: State) -> list[str]:
     """Steps of the plan that were not done, where the runtime carries them out one by one."""
-    if state.flow is None or not any(stage.foreach for stage in state.flow.stages):
+    if state.flow is None or not any(leaf.foreach for leaf in state.flow.leaves()):
         return []
     left = [
         f"{item.id} ({item.status}{f': {item.reason}' if item.reason else ''})"
@@ -145,10 +145,9 @@ def last_note(state: State) -> Note:
 
 def _last_said(state: State) -> StageState | None:
     """The latest attempt at the last stage in which the model said something about its work."""
-    flow = state.flow
-    attempts = [each for each in state.stages.values() if flow is None or each.stage != flow.replan.id]
+    attempts = [each for each in state.nodes.values() if each.is_announced and each.reason != "replan"]
     last = attempts[-1].stage if attempts else ""
-    if flow and any(stage.id == last and stage.candidates for stage in flow.stages):
+    if attempts and attempts[-1].kind != "talk":
         return None  # what such a stage leaves is the runtime's own note
     said = (each for each in reversed(attempts) if each.stage == last and each.note and each.note.summary)
     return next(said, None)
@@ -183,7 +182,7 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str, answere
         case "SUCCESS" if answered:
             return "Answered."
         case "SUCCESS":
-            flow_verifies = state.flow is None or state.flow.checks.verify
+            flow_verifies = state.flow is None or state.flow.verifies
             why = "no verification steps are configured" if flow_verifies else "this flow has no verification"
             return f"Not verified: {why}."
         case "STUCK" if reason == "verify_loops":

@@ -101,8 +101,8 @@ class Rest:
 
     async def _changes(self) -> Changes:
         state = self.log.state
-        may_change = any(stage.may_change for stage in state.stages.values())
-        if state.stages and not may_change and not state.run_ids:
+        may_change = any(stage.may_change for stage in state.nodes.values())
+        if state.nodes and not may_change and not state.run_ids:
             # Nothing could write or run: what differs was changed by somebody else meanwhile.
             return Changes(tree=state.baseline)
         return await self.tree.final_changes(state.applied_tree)

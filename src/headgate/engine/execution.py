@@ -19,6 +19,7 @@ from headgate.core import (
     TaskStarted,
     TaskState,
     build_report,
+    expand_flow,
     fold,
     render_markdown,
 )
@@ -32,7 +33,7 @@ from headgate.engine.assembly import (
     without_secrets,
 )
 from headgate.engine.ending import PhaseFile, Rest
-from headgate.engine.flow_models import open_models
+from headgate.engine.flow_models import KINDS, open_models
 from headgate.engine.interrupted import Leftovers, TellingProtection
 from headgate.engine.keeping import Keeper, KeepingProtection, commit_events
 from headgate.engine.proposals import apply_proposal
@@ -124,9 +125,8 @@ class Execution:
             self.log.state = fold(self._past)
             self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
-        phase = self.log.state.phase
         self._proposing = self.task.dry_run and self.log.state.proposal is None
-        self._interrupted = bool(self._past) and phase != "proposed"
+        self._interrupted = bool(self._past) and self.log.state.proposal_step != "proposed"
         self._left = Leftovers(self.task, self.folder, self.store, self.log.state)
         self._keeper = Keeper(self.folder, self.store, lambda event: self.log.record("", 0, event))
         self._rest = Rest(self.task, self.folder, self.store, self.log, self.tree, self.now)
@@ -192,9 +192,9 @@ class Execution:
 
     async def _come_to_rest(self, why: Decision, trace: str = "") -> Report:
         """A proposal of which nothing is written is not lost, whatever went wrong."""
-        phase = self.log.state.phase
-        unwritten = phase == "applying" and await asyncio.to_thread(self._left.abandon_apply, self.tree)
-        if phase == "proposed" or (unwritten and why is not CANCELLED):
+        step = self.log.state.proposal_step
+        unwritten = step == "applying" and await asyncio.to_thread(self._left.abandon_apply, self.tree)
+        if step == "proposed" or (unwritten and why is not CANCELLED):
             return await self._rest.give_back(why)
         if why.action == "propose":
             return await self._rest.propose(why)
@@ -236,7 +236,8 @@ class Execution:
         loaded = settled.loaded
         config = pinned(loaded.config, log.state.config)
         self._keep_conversation = config.keep_conversations
-        flow = log.state.flow or settled.flow
+        tools = {tool.name: tool for tool in tools_for(config, proposing=self._proposing)}
+        flow = expand_flow(log.state.flow or settled.flow, [tool.spec for tool in tools.values()])
         if config.phase_log in ("log", "both"):
             self.bus.on_event.append(PhaseFile(self.folder).hear)
         async with AsyncExitStack() as stack:
@@ -262,10 +263,11 @@ class Execution:
             job = Job(
                 task=task,
                 flow=flow,
+                kinds=KINDS,
                 log=log,
                 models=models,
                 model_settings=settings,
-                tools={tool.name: tool for tool in tools_for(config, proposing=self._proposing)},
+                tools=tools,
                 context=context,
                 verifier=build_verifier(self.folder, config, self.bus),
                 tree=self.tree,
@@ -299,7 +301,7 @@ class Execution:
         if self.tree.overlay:
             restore_overlay(self.tree.overlay, self._past, contents)
         restore(job, self._past, contents)
-        if job.state.phase in ("proposed", "applying"):
+        if job.state.proposal_step in ("proposed", "applying"):
             return await apply_proposal(job, self.tree, self._past, contents)
         return None
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from headgate import repair, run
 from headgate.config import (
     Loaded,
     flow_from_config,
@@ -22,6 +23,7 @@ from headgate.core import (
     Price,
     ReplyFailed,
     ReplyReceived,
+    stage_ids,
 )
 from headgate.engine.assembly import TOOLS
 from headgate.errors import ConfigError
@@ -29,6 +31,8 @@ from headgate.models import ScriptedModel, check_model, find_endpoint, open_fitt
 from headgate.store import Folder
 
 SPECS = tuple(tool.spec for tool in TOOLS)
+KINDS = {**run.KINDS, **repair.KINDS}
+"""What a stage of a flow can be."""
 
 
 def choose_flow(loaded: Loaded, options: Options, folder: Folder, goal: str = "") -> Flow:
@@ -36,7 +40,9 @@ def choose_flow(loaded: Loaded, options: Options, folder: Folder, goal: str = ""
     if options.dry_run:
         goal = ""  # a flow that suits the goal may run the check first, which a dry run does not
     flow = flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal)
-    if options.dry_run and all(stage.candidates for stage in flow.stages):
+    if options.dry_run and all(
+        leaf.candidates or leaf.kind in ("answer", "suspects") for leaf in flow.leaves()
+    ):
         raise ConfigError(
             f"The flow {flow.name} runs commands, and a dry run runs none: choose another flow."
         )
@@ -57,11 +63,12 @@ def check_price(loaded: Loaded, settings: ModelSettings) -> None:
 
 def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
     """How often a task has asked one of its models so far."""
-    models = {stage.id: stage.model for stage in (*flow.stages, flow.replan)}
-    steps = [stage for stage in flow.stages if stage.foreach]
+    leaves = [*flow.leaves(), flow.replan]
+    models = {stage.id: stage.model for stage in leaves}
+    steps = [stage for stage in leaves if stage.foreach]
 
     def asked(path: str) -> str | None:
-        name = path.partition("#")[0]
+        name = stage_ids(path)[-1]
         of_step = next((stage.model for stage in steps if name.startswith(f"{stage.id}-")), None)
         return models.get(name, of_step)
 
@@ -71,7 +78,7 @@ def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
 
 def model_names(flow: Flow) -> tuple[str | None, ...]:
     """The models that a flow's stages name; None is the default."""
-    return tuple(dict.fromkeys((None, *(stage.model for stage in (*flow.stages, flow.replan)))))
+    return tuple(dict.fromkeys((None, *(stage.model for stage in (*flow.leaves(), flow.replan)))))
 
 
 def check_models(
@@ -114,7 +121,7 @@ def describe_servers(loaded: Loaded, flow: Flow, options: Options, repo: Path) -
 
 def steps_run(loaded: Loaded, flow: Flow) -> tuple[str, ...]:
     """The commands that verify a task with this flow."""
-    verifies = flow.checks.verify or flow.begin == "verify"
+    verifies = flow.verifies or flow.begin == "verify"
     return tuple(step.command for step in loaded.config.verification.steps) if verifies else ()
 
 

@@ -22,7 +22,7 @@ async def apply_proposal(
     made good by writing the rest.
     """
     workspace = job.context.workspace
-    if job.state.phase == "applying":
+    if job.state.proposal_step == "applying":
         changes = begun_changes(past, contents)
         todo = [_rest_of(change) if _has_content(tree, change) else change for change in changes]
     else:

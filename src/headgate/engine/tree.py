@@ -243,7 +243,7 @@ def diff_of(store: Store, repo: Path, task_id: str, *, after_review: bool = Fals
     if after_review and not (state.applied_tree and state.end_tree):
         raise ConfigError(f"Task {task_id} is not an applied proposal that has ended.")
     with Snapshots.apart(repo) as snapshots:
-        if row and row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.phase == "proposed":
+        if row and row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.proposal_step == "proposed":
             assert state.proposal is not None
             return patch(snapshots, *state.proposal)
         if not state.baseline:

@@ -90,7 +90,8 @@ def _find(looks: Sequence[BaselineVerified], step: str) -> BaselineVerified | No
 def accepts_red_before(job: Job) -> bool:
     """Whether what failed before may go on failing; never where the task is about the failing check."""
     configured = job.state.config.get("verification", {}).get("accept_red_before", False)
-    return bool(configured) and job.flow.begin is None
+    strict = any(leaf.settings.get("strict") for leaf in job.flow.leaves() if leaf.kind == "verify")
+    return bool(configured) and not strict
 
 
 async def was_red(job: Job) -> bool | None:

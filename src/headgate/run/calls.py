@@ -31,7 +31,8 @@ from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError
 from headgate.process import uninterrupted
 from headgate.run.exits import answer_done, clean_value
 from headgate.run.first_messages import nested_guides
-from headgate.run.job import Job, StageRun
+from headgate.run.job import Job
+from headgate.run.leaf import StageRun
 from headgate.run.verification import run_verification
 from headgate.tools import Args, Outcome, Tool, cap
 from headgate.workspace import FileChange, encode_changes
@@ -268,7 +269,8 @@ def _admitted(run: StageRun, name: str) -> Tool:
         return tool
     if run.state.final_granted:
         raise ToolDenied(f"{name} was not run: this is the final turn; you can only call {here}.")
-    stages = [stage.id for stage in run.job.flow.stages if stage.tools.admits(tool.spec)]
+    having = [stage for stage in run.job.conversations if stage.tools.admits(tool.spec)]
+    stages = [stage.id for stage in having if stage.when != "replan"]
     where = f"it is allowed in stage {' and '.join(stages)}" if stages else "no stage of this flow allows it"
     raise ToolDenied(
         f'{name} was not run: it is not available in stage "{run.stage.id}"; {where}. Tools here: {here}.'
@@ -323,7 +325,7 @@ async def write_changes(run: StageRun, started: ToolStarted, changes: Sequence[F
 
 def new_plan(job: Job, items: list[PlanItem]) -> PlanWritten:
     """The plan that the model wrote, with what the runtime has to say about its steps."""
-    if any(stage.foreach for stage in job.flow.stages):
+    if any(stage.foreach for stage in job.flow.leaves()):
         items = list(merge_plan(job.state.plan, items))
     if job.flow.skip_readonly:
         items = skip_reading(items)

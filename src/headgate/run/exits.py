@@ -24,7 +24,8 @@ from headgate.core import (
 )
 from headgate.errors import ToolError
 from headgate.reading import find_tests
-from headgate.run.job import Job, StageRun
+from headgate.run.job import Job
+from headgate.run.leaf import StageRun
 
 ANSWER_CHARS = 20_000
 """What is kept of an answer."""
@@ -82,9 +83,11 @@ def keep_conclusion(run: StageRun, note: Note) -> None:
 
 def _is_answer(run: StageRun) -> bool:
     """Whether what the model says at the end of this stage answers the task: the flow's last stage does."""
-    stages, specs = run.job.stages(), [tool.spec for tool in run.job.tools.values()]
+    stages, specs = run.job.conversations, [tool.spec for tool in run.job.tools.values()]
     writes = any(spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs)
-    return run.stage.id == stages[-1].id and (run.job.task.is_question or not writes)
+    last = stages[-1]
+    is_last = run.stage.id == last.id or bool(last.foreach and run.stage.item)
+    return is_last and (run.job.task.is_question or not writes)
 
 
 def named_files(job: Job) -> tuple[str, ...]:

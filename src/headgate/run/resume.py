@@ -1,86 +1,48 @@
 """The conversations of a task that was interrupted, from its events and what was said in them."""
 
-import re
 from collections.abc import Iterable, Mapping
-
-import orjson
+from dataclasses import replace
 
 from headgate.core import (
     AnyBody,
-    CandidateTried,
     Event,
-    Message,
     MessageAdded,
-    ReplanStarted,
-    ReplyFailed,
     ReplyReceived,
-    Stage,
-    StageEnded,
     StageStarted,
-    SuspectsFound,
-    ToolCall,
     ToolFinished,
     ToolStarted,
-    VerifyFinished,
-    ViewCompacted,
 )
-from headgate.run.evidence import read_evidence
-from headgate.run.job import Entrance, Interrupted, Job
-from headgate.run.transcript import Transcript
+from headgate.run.job import Job
+from headgate.run.leaf import Entrance, Interrupted, StageRun
 from headgate.workspace import OverlayWorkspace, decode_changes
-
-_GUIDE = re.compile(r"^\[(.+), which applies to this file\]$", re.MULTILINE)
 
 
 def restore(job: Job, events: Iterable[Event], contents: Mapping[int, str]) -> None:
     """Gives the job the transcripts, views and messages that the process that crashed had in memory."""
-    stages: dict[str, Stage] = {stage.id: stage for stage in (*job.flow.stages, job.flow.replan)}
-    fix = job.flow.fix_stage(tool.spec for tool in job.tools.values())
-    places: dict[str, tuple[Stage, Transcript]] = {}
-    entrance, cut_off = Entrance(), False
-    answer: Message | None = None
-    for_step = False
+    runs: dict[str, StageRun] = {}
+    left: dict[str, Interrupted] = {}
     for event in events:
         content = contents.get(event.seq, "")
-        if isinstance(event.body, ReplanStarted):
-            for_step = bool(event.body.item)
-        if isinstance(event.body, StageStarted):
-            stage = stages.get(event.body.stage) or _for_step(job, event.body)
-            of_fix = event.body.stage == job.flow.replan.id and not for_step
-            transcript = job.transcript_of(fix if of_fix and fix else stage)
-            places[event.path] = (stage, transcript)
-            entrance = Entrance(event.body.reason, transcript=transcript if of_fix else None)
-        elif isinstance(event.body, VerifyFinished):
-            job.failure_message = content
-        elif isinstance(event.body, SuspectsFound) and content:
-            job.evidence = read_evidence(content)
-        elif isinstance(event.body, MessageAdded) and event.body.slug == entrance.reason:
-            entrance = Entrance(entrance.reason, content, entrance.transcript)
-        elif isinstance(event.body, ReplyReceived):
-            cut_off = event.body.finish == "length"
-        if event.path in places and places[event.path][0].candidates:
-            answer = _unjudged(event.body, content, answer)  # whole answers enter no conversation
-        elif event.path in places:
-            _replay(event.body, content, *places[event.path])
-    if job.state.open_attempt():
-        job.interrupted = Interrupted(entrance, cut_off, answer)
+        if isinstance(event.body, StageStarted) and (stage := job.stage_at(event.path)):
+            runs[event.path] = StageRun(job, stage, event.path, Entrance(event.body.reason))
+            left[event.path] = Interrupted(Entrance(event.body.reason))
+        run = runs.get(event.path)
+        if run is None:
+            continue
+        left[event.path] = _left_after(left[event.path], event.body, content)
+        job.kinds[run.stage.kind].replay(run, event.body, content)
+    job.interrupted = {path: one for path, one in left.items() if job.state.nodes[path].ending is None}
 
 
-def _unjudged(body: AnyBody, content: str, answer: Message | None) -> Message | None:
-    """The latest answer, until it is known what came of it."""
+def _left_after(left: Interrupted, body: AnyBody, content: str) -> Interrupted:
+    """What is known about an attempt after one more event."""
     match body:
-        case ReplyReceived():
-            return _reply(content)
-        case CandidateTried() | ReplyFailed() | StageEnded():
-            return None
+        case MessageAdded(slug=slug) if slug == left.entrance.reason:
+            return replace(left, entrance=replace(left.entrance, message=content))
+        case ReplyReceived(finish=finish):
+            return replace(left, cut_off=finish == "length")
         case _:
-            return answer
-
-
-def _for_step(job: Job, started: StageStarted) -> Stage:
-    """A stage that was made for a step of the plan: what matters here is its id and how it is viewed."""
-    template = next(stage for stage in job.flow.stages if stage.foreach)
-    return template.model_copy(update={"id": started.stage, "item": started.item, "foreach": None})
+            return left
 
 
 def restore_overlay(overlay: OverlayWorkspace, events: Iterable[Event], contents: Mapping[int, str]) -> None:
@@ -97,32 +59,3 @@ def restore_overlay(overlay: OverlayWorkspace, events: Iterable[Event], contents
                 pass
     for kept in begun.values():
         overlay.remember(decode_changes(kept))
-
-
-def _replay(body: AnyBody, content: str, stage: Stage, transcript: Transcript) -> None:
-    """What each event did to a transcript when it happened."""
-    match body:
-        case MessageAdded(slug="compacted"):
-            transcript.add_notice(Message("user", content))
-        case MessageAdded():
-            transcript.add(Message(body.role, content))
-            if body.slug == "stage":
-                transcript.rebuild(stage.view)
-        case ReplyReceived():
-            if measured := body.prompt_tokens - body.aside_tokens:
-                transcript.measured(measured)
-            transcript.add(_reply(content))
-        case ToolFinished():
-            transcript.add(Message("tool", content, call_id=body.call, failed=not body.ok))
-            transcript.guides_given.update(_GUIDE.findall(content))
-        case ViewCompacted():
-            transcript.rebuild(stage.view, body.chars)
-        case _:
-            pass
-
-
-def _reply(content: str) -> Message:
-    kept = orjson.loads(content)
-    calls = tuple(ToolCall(*call) for call in kept.get("calls", ()))
-    reasoning, opaque = kept.get("reasoning", ""), kept.get("opaque", "")
-    return Message("assistant", kept.get("content", ""), calls, reasoning=reasoning, opaque=opaque)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from headgate.core import LEAST_MESSAGES, Message, ViewPolicy, build_view, size_of
+from headgate.core import LEAST_MESSAGES, Message, ToolCall, ViewPolicy, build_view, size_of
 
 CHARS_PER_TOKEN = 3.5
 """A cautious guess for code, used for what no server has counted yet."""
@@ -159,3 +159,11 @@ def reply_content(message: Message) -> str:
         "opaque": message.opaque,
     }
     return orjson.dumps({key: value for key, value in kept.items() if value}).decode()
+
+
+def read_reply(content: str) -> Message:
+    """An assistant message as it was kept in the store."""
+    kept = orjson.loads(content)
+    calls = tuple(ToolCall(*call) for call in kept.get("calls", ()))
+    reasoning, opaque = kept.get("reasoning", ""), kept.get("opaque", "")
+    return Message("assistant", kept.get("content", ""), calls, reasoning=reasoning, opaque=opaque)

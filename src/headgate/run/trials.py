@@ -73,6 +73,6 @@ class Trials:
             return found
 
     def _impatient(self, step: VerifyStep) -> VerifyStep:
-        opening = self.job.state.opening
+        opening = self.job.state.answers.opening
         took = sum(ran.seconds for ran in opening.steps if ran.name == step.name) if opening else 0.0
         return step.model_copy(update={"timeout": min(step.timeout, max(LEAST_SECONDS, PATIENCE * took))})

@@ -95,7 +95,7 @@ class Activity:
 
     def describe(self, state: State) -> str:
         """Where the task stands and what it is doing: `EXPLORE turn 2/20: reading ~3.1k tokens`."""
-        stage = next(reversed(state.stages.values()), None)
+        stage = next(reversed(state.nodes.values()), None)
         if self._doing == "verifying":
             return f"Verifying: {self._name}{self._elapsed()}"
         if self._doing == "looking_back":
@@ -103,7 +103,7 @@ class Activity:
             return f"Checking whether verification failed before the task{step}{self._elapsed()}"
         if stage is None:
             return "Starting"
-        if stage.ending is not None:
+        if stage.ending is not None or not stage.is_announced:
             return "Checking the result"
         # A tool belongs to the turn whose reply called it; a reply that is awaited is the next turn's.
         turn = stage.turns + (self._doing != "tool")

@@ -9,6 +9,8 @@ from hashlib import sha256
 
 from headgate.checks import Verification
 from headgate.core import (
+    AnyBody,
+    Candidates,
     CandidateTried,
     CheckFinished,
     Message,
@@ -16,9 +18,13 @@ from headgate.core import (
     Note,
     Pass,
     Reply,
+    ReplyFailed,
     ReplyReceived,
     Request,
+    Stage,
     StageDoneSignalled,
+    StageEnded,
+    SuspectsFound,
     ToolFinished,
     ToolStarted,
     clean_text,
@@ -26,19 +32,27 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ToolError
-from headgate.run.answers import CODE, answered_sources, code_identity
-from headgate.run.calls import write_changes
-from headgate.run.job import Interrupted, Job, StageRun
-from headgate.run.partial import Partial, partners
-from headgate.run.questions import Question, pose
-from headgate.run.transcript import reply_content
-from headgate.run.trials import Trials
-from headgate.run.turn import ask_model
+from headgate.repair.answers import CODE, Partial, answered_sources, code_identity, partners
+from headgate.repair.evidence import memory_of
+from headgate.repair.questions import Question, pose
+from headgate.run import (
+    Job,
+    Kind,
+    StageEnd,
+    StageRun,
+    Trials,
+    ask_model,
+    read_reply,
+    reply_content,
+    take_turns,
+    write_changes,
+)
 from headgate.workspace import CopyImpossible, File, FileChange
 
 STOP = ("\n```\n\n",)
 """The end of a block of code, and not the beginning of one: what would follow is talk."""
 _CALL = "candidate-"
+LISTED = 12
 _BLOT = "[redacted]"
 """What a model is shown in the place of a secret: it is not to be written over the secret itself."""
 
@@ -52,15 +66,15 @@ class _Judged:
 
 async def take_candidate(run: StageRun) -> None:
     """Asks for one answer and tries it. Everything that happens is recorded."""
-    job, candidates = run.job, run.stage.candidates
-    assert candidates is not None
-    assert job.evidence is not None
+    job, candidates = run.job, Candidates.model_validate(run.stage.settings)
+    memory = memory_of(job)
+    assert memory.evidence is not None
     run.turn += 1
-    question = pose(job, run.stage, job.evidence, run.state.turns)
+    question = pose(job, run.stage, memory.evidence, run.state.turns)
     system, text = (job.redact(clean_text(part)) for part in (question.system, question.text))
-    if text != run.asked:
+    if text != memory.asked:
         run.record(MessageAdded(role="user", slug="question"), text)
-        run.asked = text
+        memory.asked = text
     request = Request(
         (Message("system", system), Message("user", text)),
         temperature=candidates.temperature,
@@ -106,20 +120,20 @@ async def _judge(run: StageRun, question: Question, reply: Reply) -> _Judged:
     if not sources:
         return _Judged(_tried(run, question, "unusable", "it contains no usable code"))
     before = code_identity(file.text, is_python=is_python)
-    known = {tried.fingerprint for tried in job.state.candidates}
+    known = {tried.fingerprint for tried in job.state.answers.tried}
     verdict, reason, fingerprint = "unchanged", "", ""
     for source in sources:
         identity = code_identity(source, is_python=is_python)
         mark = sha256(f"{suspect.path}\n{identity}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
         if identity == before:
             continue
-        if mark in known | job.tried:
+        if mark in known | memory_of(job).tried:
             verdict = "repeated" if verdict == "unchanged" else verdict
             fingerprint = fingerprint or mark
             continue
         if verdict == "failed" and _is_late(run):
             break
-        job.tried.add(mark)
+        memory_of(job).tried.add(mark)
         change = _change(file, source)
         found = await Trials(job).verify([change])
         if isinstance(found.verdict, Pass):
@@ -142,15 +156,16 @@ def _is_late(run: StageRun) -> bool:
 
 async def _try_together(job: Job, change: FileChange, found: Verification) -> tuple[FileChange, ...]:
     """Where an answer mends a part: with the first earlier one that mends the rest, if the two pass."""
-    assert job.evidence is not None
+    memory = memory_of(job)
+    assert memory.evidence is not None
     failing = frozenset(failure.name for failure in found.failures)
-    if not failing or not failing < set(job.evidence.failing):
+    if not failing or not failing < set(memory.evidence.failing):
         return ()
     partial = Partial(change, failing)
-    for changes in partners(job.partials, partial):
+    for changes in partners(memory.partials, partial):
         if isinstance((await Trials(job).verify(changes)).verdict, Pass):
             return changes
-    job.partials.append(partial)
+    memory.partials.append(partial)
     return ()
 
 
@@ -199,9 +214,10 @@ def _finish(run: StageRun, judged: _Judged) -> None:
     run.record(CheckFinished(check="exit", verdict="pass"))
 
 
-async def settle(run: StageRun, left: Interrupted) -> None:
+async def _settle(run: StageRun, cut_off: bool) -> None:
     """After a crash: an answer that was being written, or that nobody had judged yet, is not lost."""
-    job = run.job
+    job, memory = run.job, memory_of(run.job)
+    answer = memory.unjudged.pop(run.path, None)
     begun = next((call for call in job.state.open_calls.values() if call.call.startswith(_CALL)), None)
     if begun and all(job.tree.hash_of(change.path) == change.after for change in begun.changes):
         paths = tuple(change.path for change in begun.changes)
@@ -209,10 +225,75 @@ async def settle(run: StageRun, left: Interrupted) -> None:
         run.record(ToolFinished(call=begun.call, name=begun.name, ok=True, changed=paths, category="write"))
         run.record(tried)
         _finish(run, _Judged(tried, tuple(FileChange(parse_path(path), None, None) for path in paths)))
-    elif left.answer is not None and job.evidence is not None:
-        question = pose(job, run.stage, job.evidence, run.state.turns - 1)
-        await _try(run, question, Reply(left.answer, finish="length" if left.cut_off else "stop"))
+    elif answer is not None and memory.evidence is not None:
+        question = pose(job, run.stage, memory.evidence, run.state.turns - 1)
+        await _try(run, question, Reply(answer, finish="length" if cut_off else "stop"))
         await job.log.commit()
         if begun and begun.call in job.state.open_calls:  # it does not pass any more
             run.record(ToolFinished(call=begun.call, name=begun.name, ok=False, error="interrupted"))
     await job.log.commit()
+
+
+# The kind of stage that asks for answers.
+
+
+async def answer(run: StageRun) -> StageEnd:
+    """Asks for one answer after the other, until one passes or the stage's turns are used up."""
+    if run.interrupted:
+        await _settle(run, run.interrupted.cut_off)
+    else:
+        await run.job.log.commit()
+    return await take_turns(run, take_candidate)
+
+
+def _adapt(job: Job, stage: Stage) -> Stage | None:
+    """The stage, with no more turns than there is something new to ask; None if there is nothing to ask."""
+    settings = Candidates.model_validate(stage.settings)
+    places = places_for(settings.ask, job.state.answers.suspects or SuspectsFound())
+    if stage.id not in job.state.attempts and (not places or job.state.answers.repaired):
+        return None
+    if settings.temperature != 0:
+        return stage
+    # Asked the same once more, a model that is not sampled says the same once more.
+    turns = min(stage.budget.turns, settings.suspects, max(len(places), 1))
+    return stage.model_copy(update={"budget": stage.budget.model_copy(update={"turns": turns})})
+
+
+def places_for(ask: str, found: SuspectsFound) -> tuple[str, ...]:
+    """What a stage that asks so can ask about."""
+    return {"file": found.files, "line": found.lines}.get(ask, found.functions)
+
+
+def _explain_failure(job: Job, stage: Stage) -> str:
+    tried = len(job.state.answers.tried)
+    return f"None of the {tried} answers passed." if tried > 1 else "The only answer failed." if tried else ""
+
+
+def _tell_tried(job: Job) -> str:
+    """What was answered, and how that went, a line each."""
+    tried = job.state.answers.tried[-LISTED:]
+    lines = [f"- {each.place}: {each.verdict} {each.reason}".rstrip() for each in tried]
+    return "\n".join(["Answers tried:", *lines]) if lines else ""
+
+
+def _replay(run: StageRun, body: AnyBody, content: str) -> None:
+    """Keeps the latest answer until it is known what came of it. Answers enter no conversation."""
+    unjudged = memory_of(run.job).unjudged
+    match body:
+        case ReplyReceived():
+            unjudged[run.path] = read_reply(content)
+        case CandidateTried() | ReplyFailed() | StageEnded():
+            unjudged.pop(run.path, None)
+        case _:
+            pass
+
+
+ANSWER = Kind(
+    "answer",
+    answer,
+    settings=Candidates,
+    adapt=_adapt,
+    explain_failure=_explain_failure,
+    replay=_replay,
+    tell_tried=_tell_tried,
+)

@@ -4,17 +4,17 @@ import asyncio
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from headgate.checks import COMBINED
-from headgate.core import clean_text, path_words
+from headgate.core import Message, clean_text, path_words
 from headgate.errors import ToolError
 from headgate.reading import Failure, excerpt, find_failures, find_functions, is_code, is_test, plain_lines
-from headgate.run.job import Job
-from headgate.run.trials import Trials
+from headgate.repair.answers import Partial
+from headgate.run import Job, Trials
 from headgate.scouts import Suspect, measure, rank_functions, score_lines
 from headgate.workspace import CopyImpossible
 
@@ -44,6 +44,29 @@ class Evidence:
 _EVIDENCE = TypeAdapter(Evidence)
 
 
+@dataclass
+class RepairMemory:
+    """What only this process knows about the answers of a task."""
+
+    evidence: Evidence | None = None
+    """What is known about the bug, once the first check has failed."""
+    tried: set[str] = field(default_factory=set)
+    """What stands for the code of every answer that was checked, in each of the places it was tried in."""
+    partials: list[Partial] = field(default_factory=list)
+    """Answers that fix a part, the latest last."""
+    asked: str = ""
+    """The question that was asked last."""
+    unjudged: dict[str, Message] = field(default_factory=dict)
+    """After a crash: answers that had not been tried yet, by the path of the attempt."""
+
+
+def memory_of(job: Job) -> RepairMemory:
+    """The task's one memory of answers."""
+    kept = job.memory.setdefault("answer", RepairMemory())
+    assert isinstance(kept, RepairMemory)
+    return kept
+
+
 def write_evidence(evidence: Evidence) -> str:
     """For the log: questions after a crash are those from before it."""
     return _EVIDENCE.dump_json(evidence).decode()
@@ -59,7 +82,7 @@ async def gather(job: Job) -> Evidence:
 
     CopyImpossible where nothing can be tried out in a copy of the tree.
     """
-    opening = job.state.opening
+    opening = job.state.answers.opening
     assert opening is not None
     assert job.verifier is not None
     output = await asyncio.to_thread(_read_log, job, opening.run_id)

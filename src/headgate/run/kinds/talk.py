@@ -1,26 +1,25 @@
-"""One attempt at a stage: decide, ask, act, judge, until something other than going on is decided.
+"""The kind `talk`: a conversation with tools. Decide, ask, act, judge, until something else is decided.
 
 Each step ends with one commit, so that what was counted up to there is all that the next one needs.
 """
 
 import asyncio
+import re
+from collections.abc import Awaitable, Callable
 
 from headgate.config import fill
 from headgate.core import (
     RAN_OUT,
-    Action,
+    AnyBody,
     Checks,
     Decision,
     DecisionMade,
-    Ending,
     Message,
     MessageAdded,
     Note,
-    Stage,
-    StageEnded,
-    StageStarted,
+    ReplyReceived,
     StopAsked,
-    Tally,
+    ToolFinished,
     ViewCompacted,
     bound_note,
     decide,
@@ -29,7 +28,6 @@ from headgate.core import (
     wait_seconds,
 )
 from headgate.models import find_window
-from headgate.run.candidates import settle, take_candidate
 from headgate.run.exits import judge_exhausted, try_exit
 from headgate.run.first_messages import (
     NAMES_CHARS,
@@ -38,28 +36,37 @@ from headgate.run.first_messages import (
     stage_message,
     system_message,
 )
-from headgate.run.job import Entrance, Job, StageRun
+from headgate.run.leaf import Entrance, Kind, StageEnd, StageRun
+from headgate.run.transcript import read_reply
 from headgate.run.turn import finish_turn, take_turn, tell
 
+_GUIDE = re.compile(r"^\[(.+), which applies to this file\]$", re.MULTILINE)
 COMPACT_AT, COMPACT_TO = 0.8, 0.5
-_ENDINGS: dict[Action, Ending] = {"advance": "completed", "skip": "skipped"}
 
 
-async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
-    """Enters the stage, loops, leaves it; returns the decision that ended it."""
-    run = await _reenter(job, stage, entry) or await _enter(job, stage, entry)
+async def talk(run: StageRun) -> StageEnd:
+    """A conversation with tools: what the model is told first, then turn after turn."""
+    if run.interrupted:
+        await finish_turn(run, run.interrupted.cut_off)
+    else:
+        await _open_conversation(run, run.entrance)
+    return await take_turns(run, take_turn)
+
+
+async def take_turns(run: StageRun, take: Callable[[StageRun], Awaitable[None]]) -> StageEnd:
+    """Decides, takes a turn, and so on, until something other than going on is decided."""
     while True:
-        if job.stopping() and not run.state.stopped:
+        if run.job.stopping() and not run.state.stopped:
             run.record(StopAsked())
-            await job.log.commit()
-        decision = await judge_exhausted(run, decide(run.tally(), stage.budget))
+            await run.job.log.commit()
+        decision = await judge_exhausted(run, decide(run.tally(), run.stage.budget))
         match decision.action:
             case "continue":
                 await _make_room(run)
-                await _take(run)
+                await take(run)
             case "wait":
                 await _wait(run, decision)
-                await _take(run)
+                await take(run)
             case "compact":
                 await _compact(run, decision.reason, run.transcript.view_chars * COMPACT_TO)
             case "final_turn":
@@ -67,49 +74,7 @@ async def run_stage(job: Job, stage: Stage, entry: Entrance) -> Decision:
             case _ if await _completes_unsaid(run, decision):
                 continue
             case _:
-                await _leave(run, decision)
-                return decision
-
-
-async def _take(run: StageRun) -> None:
-    """A turn, in whichever form the stage has them."""
-    await (take_turn(run) if run.stage.candidates is None else take_candidate(run))
-
-
-async def _reenter(job: Job, stage: Stage, entry: Entrance) -> StageRun | None:
-    """Goes on with an attempt that a crash cut short, beginning with what its last reply asked for."""
-    under_way = job.state.open_attempt(stage.id)
-    if under_way is None or job.interrupted is None:
-        return None
-    left, job.interrupted = job.interrupted, None
-    transcript = entry.transcript or job.transcript_of(stage)
-    run = StageRun(job, stage, under_way.path, transcript, left.entrance, turn=under_way.turns)
-    await (finish_turn(run, left.cut_off) if stage.candidates is None else settle(run, left))
-    return run
-
-
-async def _enter(job: Job, stage: Stage, entry: Entrance) -> StageRun:
-    attempt = job.state.attempts_at(stage.id) + 1
-    path = stage.id if attempt == 1 else f"{stage.id}#{attempt}"
-    run = StageRun(job, stage, path, entry.transcript or job.transcript_of(stage), entry)
-    tools = () if stage.candidates else tuple(spec.name for spec in run.all_specs)
-    job.log.record(
-        path,
-        0,
-        StageStarted(
-            stage=stage.id,
-            title=stage.title,
-            attempt=attempt,
-            reason=entry.reason,
-            tools=tools,
-            turns=stage.budget.turns,
-            item=stage.item,
-        ),
-    )
-    if stage.candidates is None:
-        await _open_conversation(run, entry)
-    await job.log.commit()
-    return run
+                return StageEnd(decision, run.state.note or _own_note(run, decision))
 
 
 async def _open_conversation(run: StageRun, entry: Entrance) -> None:
@@ -127,6 +92,7 @@ async def _open_conversation(run: StageRun, entry: Entrance) -> None:
         await _compact(run, "replan", run.transcript.view_chars * COMPACT_TO)
     elif entry.message:
         tell(run, entry.reason, entry.message)
+    await job.log.commit()
 
 
 async def _make_room(run: StageRun) -> None:
@@ -183,7 +149,7 @@ def _task_again(run: StageRun) -> str:
 
 def _assignment(run: StageRun) -> str:
     """What the model was last asked to do: said again when that has been cut from view."""
-    entered = run.job.state.stages.get(run.path)  # None while the stage is being entered
+    entered = run.job.state.nodes.get(run.path)  # None while the stage is being entered
     if entered and entered.final_granted:
         return _ask_to_conclude(run, entered.final_reason)
     return f"{stage_message(run.stage)}\n\n{run.entrance.message}".strip()
@@ -227,18 +193,6 @@ async def _completes_unsaid(run: StageRun, decision: Decision) -> bool:
     return not missing
 
 
-async def _leave(run: StageRun, decision: Decision) -> None:
-    """Stores what the stage leaves to the next ones: the model's note, or what the runtime itself knows."""
-    ending = _ENDINGS.get(decision.action, "failed")
-    if decision.action == "advance" and decision.reason != "done":
-        ending = "exhausted"
-    note = run.state.note or _own_note(run, decision)
-    if decision.action not in ("advance", "infra"):
-        run.record(DecisionMade(action=decision.action, reason=decision.reason, detail=decision.detail))
-    run.record(StageEnded(stage=run.stage.id, ending=ending, reason=decision.reason, note=note))
-    await run.job.log.commit()
-
-
 def _own_note(run: StageRun, decision: Decision) -> Note:
     why = (decision.detail or say_reason(decision.reason)).removesuffix(".")
     note = Note(
@@ -249,38 +203,27 @@ def _own_note(run: StageRun, decision: Decision) -> Note:
     return bound_note(note)
 
 
-# A stage with its retries.
+def replay(run: StageRun, body: AnyBody, content: str) -> None:
+    """Does to the transcript what an event did to it when it happened."""
+    stage, transcript = run.stage, run.transcript
+    match body:
+        case MessageAdded(slug="compacted"):
+            transcript.add_notice(Message("user", content))
+        case MessageAdded():
+            transcript.add(Message(body.role, content))
+            if body.slug == "stage":
+                transcript.rebuild(stage.view)
+        case ReplyReceived():
+            if measured := body.prompt_tokens - body.aside_tokens:
+                transcript.measured(measured)
+            transcript.add(read_reply(content))
+        case ToolFinished():
+            transcript.add(Message("tool", content, call_id=body.call, failed=not body.ok))
+            transcript.guides_given.update(_GUIDE.findall(content))
+        case ViewCompacted():
+            transcript.rebuild(stage.view, body.chars)
+        case _:
+            pass
 
 
-async def complete_stage(job: Job, stage: Stage, entrance: Entrance) -> Decision | None:
-    """Attempts a stage until it ends or its retries are spent; returns what ends the flow, if it does."""
-    while True:
-        if job.state.pending_retry and job.state.pending_retry[0] == stage.id:
-            entrance = _retry(job, stage, entrance)
-        decision = await run_stage(job, stage, entrance)
-        if decision.action in ("infra", "stuck"):
-            return decision
-        if decision.action == "fail" and stage.required:
-            return stage_failure(job, stage)
-        if decision.action != "retry":
-            return None
-
-
-def stage_failure(job: Job, stage: Stage) -> Decision:
-    """How a flow ends whose required stage did not complete."""
-    latest = [entered for entered in job.state.stages.values() if entered.stage == stage.id][-1]
-    why = say_reason(latest.why) if latest.why.isidentifier() else latest.why or "it was not finished"
-    why = f'Stage "{stage.id}" did not complete: {why}.'
-    if stage.candidates and (tried := len(job.state.candidates)):
-        why = f"None of the {tried} answers passed." if tried > 1 else "The only answer failed."
-    return decide(Tally(ended_flow=True, failed_stage=why), stage.budget)
-
-
-def _retry(job: Job, stage: Stage, entrance: Entrance) -> Entrance:
-    assert job.state.pending_retry is not None
-    attempt = job.state.attempts_at(stage.id) + 1
-    reason = say_reason(job.state.pending_retry[1])
-    message = fill("retry", stage=stage.id, attempt=attempt, reason=reason)
-    if not stage.retry_hints:
-        message = stage_message(stage)
-    return Entrance("retry", message, transcript=entrance.transcript)
+TALK = Kind("talk", talk, replay=replay)

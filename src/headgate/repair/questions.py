@@ -6,10 +6,10 @@ Where the suspect files are short, all questions begin with the same words, so t
 from dataclasses import dataclass
 
 from headgate.config import fill, fill_text, prompt
-from headgate.core import Stage, show_path
+from headgate.core import Candidates, Stage, show_path
 from headgate.reading import find_functions
-from headgate.run.evidence import Evidence
-from headgate.run.job import Job
+from headgate.repair.evidence import Evidence
+from headgate.run import Job
 from headgate.scouts import Suspect, suspect_lines
 
 WHOLE_LINES = 160
@@ -49,8 +49,8 @@ def places(ask: str, evidence: Evidence) -> tuple[Suspect, ...]:
 
 def pose(job: Job, stage: Stage, evidence: Evidence, turn: int) -> Question:
     """The question of a turn: the suspects take turns."""
-    assert stage.candidates is not None
-    found = places(stage.candidates.ask, evidence)[: stage.candidates.suspects]
+    settings = Candidates.model_validate(stage.settings)
+    found = places(settings.ask, evidence)[: settings.suspects]
     suspect = found[turn % len(found)]
     source = job.context.workspace.read(show_path(suspect.path)).text
     known = fill(
@@ -74,7 +74,7 @@ def pose(job: Job, stage: Stage, evidence: Evidence, turn: int) -> Question:
         stage.system.strip() or prompt("repair_system"),
         f"{known}\n\n{wanted.strip()}",
         suspect,
-        stage.candidates.ask,
+        settings.ask,
     )
 
 

@@ -4,12 +4,14 @@ import json
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice, pairwise
 from typing import Any
 
 from headgate.reading import find_functions, fingerprint, insertion_points, parse, with_definitions
 from headgate.scouts import Suspect
+from headgate.workspace import FileChange
 
 CODE: dict[str, Any] = {
     "type": "object",
@@ -148,3 +150,33 @@ def _edits(lines: list[str], changed: list[str]) -> list[_Edit]:
         for tag, start, end, new_start, new_end in matcher.get_opcodes()
         if tag != "equal"
     ]
+
+
+# Answers that fix a part: two that fix different parts are tried together, and nobody is asked.
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A change after which fewer tests fail, and none that had passed before."""
+
+    change: FileChange
+    failing: frozenset[str]
+
+
+def partners(kept: list[Partial], new: Partial) -> Iterator[tuple[FileChange, ...]]:
+    """The changes to try together: of each earlier one that mends all that the new one leaves."""
+    for earlier in kept:
+        if earlier.failing & new.failing:
+            continue
+        if earlier.change.path != new.change.path:
+            yield (earlier.change, new.change)
+        elif (both := _merged(earlier.change, new.change)) is not None:
+            yield (both,)
+
+
+def _merged(one: FileChange, other: FileChange) -> FileChange | None:
+    base, first, second = (
+        (data or b"").decode("utf-8", "surrogateescape") for data in (one.before, one.after, other.after)
+    )
+    text = merge(base, first, second)
+    return None if text is None else FileChange(one.path, one.before, text.encode("utf-8", "surrogateescape"))

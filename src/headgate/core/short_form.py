@@ -1,0 +1,194 @@
+"""The short form of a flow file, and the tree of stages that it stands for.
+
+People write `begin`, `checks`, `fix`, `replan_max` and `candidates`. What runs is a tree: groups of stages
+that repeat, and leaves of several kinds. A flow is expanded once, when a task starts.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headgate.core.flow import Flow, Repeat, Stage, next_stage
+from headgate.core.messages import ToolSpec
+
+REST = "*"
+"""In `needs`: every other stage of the group has ended, in whatever way."""
+_BEFORE_VERIFICATION = ("diff_scope", "tests_weakened")
+_AFTER_VERIFICATION = ("tests_touched",)
+
+
+def expand_flow(flow: Flow, tools: Iterable[ToolSpec]) -> Flow:
+    """The flow as a tree. A flow that is a tree already stays as it is."""
+    specs = list(tools)
+    ids = {stage.id for stage in _all_stages(flow.stages)}
+    first = Stage(id=_free("suspects", ids), kind="suspects", required=False, priority="critical")
+    fix = fix_stage(flow, specs)
+    stages = [_expand_stage(stage, first.id) for stage in flow.stages]
+    if fix is not None and not any(leaf.delivers for leaf in flow.leaves()):
+        stages = [_deliver(stage, fix.id) for stage in stages]
+    if flow.begin is not None:
+        asks = dict.fromkeys(stage.settings["ask"] for stage in stages if stage.kind == "answer")
+        stages.insert(0, first.model_copy(update={"settings": {"asks": list(asks)}}))
+    stages = _check_rounds(flow, stages, fix, ids)
+    stages = _plan_rounds(flow, stages, ids)
+    changed = {"stages": tuple(stages), "begin": None, "checks": type(flow.checks)(), "fix": None}
+    return flow.model_copy(update=changed)
+
+
+def fix_stage(flow: Flow, tools: Iterable[ToolSpec]) -> Stage | None:
+    """The stage that fixes failed checks: `fix`, or the last one that may write.
+
+    None if every stage asks for whole answers. Such a stage would only ask the same questions again.
+    """
+    specs = list(tools)
+    talking = [leaf for leaf in reversed(list(flow.leaves())) if leaf.kind == "talk" and not leaf.candidates]
+    writing = (
+        stage
+        for stage in talking
+        if any(spec.category == "write" and stage.tools.admits(spec) for spec in specs)
+    )
+    if flow.fix:
+        fix = next((stage for stage in flow.stages if stage.id == flow.fix), None)
+    else:
+        fix = next(writing, talking[0] if talking else None)
+    return fix.model_copy(update={"foreach": None, "prompt": ""}) if fix and fix.foreach else fix
+
+
+def run_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
+    """Stages of one level in the order in which they run when each ends well."""
+    ordered: dict[str, Stage] = {}
+    known = list(stages)
+    while following := next_stage(known, dict.fromkeys(ordered, "completed")):
+        ordered[following.id] = following
+    return tuple(ordered.values())
+
+
+def flow_as_written(flow: Flow) -> dict[str, Any]:
+    """The flow as the mapping that a flow file would contain."""
+    written = flow.model_dump(mode="json", exclude_defaults=True, exclude={"stages", "replan", "replan_max"})
+    return {**written, "stages": [_stage_as_written(stage) for stage in flow.stages]}
+
+
+def _stage_as_written(stage: Stage) -> dict[str, Any]:
+    written = stage.model_dump(mode="json", exclude_defaults=True, exclude={"settings", "stages"})
+    if stage.settings:
+        written[stage.kind] = stage.settings
+    if stage.stages:
+        written["stages"] = [_stage_as_written(child) for child in stage.stages]
+    return written
+
+
+def _all_stages(stages: Iterable[Stage]) -> Iterable[Stage]:
+    for stage in stages:
+        yield stage
+        yield from _all_stages(stage.stages)
+
+
+def _free(wanted: str, taken: set[str]) -> str:
+    """An id that no stage has; it is taken from now on."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}-{number}"
+    taken.add(name)
+    return name
+
+
+def _expand_stage(stage: Stage, first: str) -> Stage:
+    """A stage without its short forms: `candidates`, and conditions on the first check."""
+    when = {"suspects": f"{first}.passed", "no_suspects": f"not {first}.passed"}.get(stage.when or "")
+    changed: dict[str, Any] = {"when": when} if when else {}
+    if stage.candidates:
+        settings = stage.candidates.model_dump(mode="json")
+        changed |= {"kind": "answer", "settings": settings, "candidates": None}
+    return stage.model_copy(update=changed) if changed else stage
+
+
+def _deliver(stage: Stage, fix: str) -> Stage:
+    """The stage, marked as the one that does the work if it is that one."""
+    if stage.stages:
+        return stage.model_copy(update={"stages": tuple(_deliver(child, fix) for child in stage.stages)})
+    return stage.model_copy(update={"delivers": True}) if stage.id == fix else stage
+
+
+def _check_rounds(flow: Flow, stages: list[Stage], fix: Stage | None, ids: set[str]) -> list[Stage]:
+    """The flow's own checks as a group that repeats: fix, review, verify."""
+    leaves = _check_leaves(flow, fix, ids)
+    if not leaves:
+        return stages
+    until = next((leaf for leaf in leaves if leaf.kind == "verify"), leaves[0]).id
+    if fix is None:
+        once = Repeat(until=f"{until}.passed", max=1)
+        return [*stages, _group("rounds", once, leaves, (REST,), ids)]
+    budget = fix.budget
+    repeat = Repeat(
+        until=f"{until}.passed",
+        max=budget.verify_loops,
+        replan_every=budget.replan_every,
+        no_progress=budget.idle_rounds,
+        idle_attempts=budget.idle_attempts,
+    )
+    replans = [_replanner(flow, fix)] if flow.checks.verify and budget.replan_every else []
+    worker, needs, rest = _worker(stages, fix)
+    return [*rest, _group("rounds", repeat, [*replans, worker, *leaves], (*needs, REST), ids)]
+
+
+def _check_leaves(flow: Flow, fix: Stage | None, ids: set[str]) -> list[Stage]:
+    checks = flow.checks
+    before = [name for name in _BEFORE_VERIFICATION if fix and getattr(checks, name)]
+    after = [name for name in _AFTER_VERIFICATION if fix and checks.verify and getattr(checks, name)]
+    leaves: list[Stage] = []
+    if before:
+        leaves.append(Stage(id=_free("review", ids), kind="review", settings={"checks": before}))
+    if checks.verify:
+        settings = {"strict": True} if flow.begin else {}
+        needs = tuple(leaf.id for leaf in leaves)
+        leaves.append(Stage(id=_free("verify", ids), kind="verify", settings=settings, needs=needs))
+    if after:
+        needs = (leaves[-1].id,)
+        tests = Stage(id=_free("tests", ids), kind="review", settings={"checks": after}, needs=needs)
+        leaves.append(tests.model_copy(update={"required": False}))
+    return leaves
+
+
+def _worker(stages: list[Stage], fix: Stage) -> tuple[Stage, tuple[str, ...], list[Stage]]:
+    """The stage that fixes in the group, what the group needs, and the stages that stay outside.
+
+    The stage that runs last is moved into the group. Another one runs where it is, and a copy of it fixes.
+    """
+    order = run_order(stages)
+    last = order[-1] if order else None
+    if last is not None and last.id == fix.id and not last.foreach and not last.when and not last.stages:
+        moved = last.model_copy(update={"needs": ()})
+        return moved, last.needs, [stage for stage in stages if stage is not last]
+    again = {"needs": (), "when": "again", "delivers": True}
+    return fix.model_copy(update=again), (), stages
+
+
+def _replanner(flow: Flow, fix: Stage) -> Stage:
+    """The stage that rewrites the plan. It goes on with the conversation of the stage that fixes."""
+    name = fix.id if fix.view.transcript == "own" else fix.view.transcript
+    view = flow.replan.view.model_copy(update={"transcript": name})
+    return flow.replan.model_copy(update={"when": "replan", "view": view})
+
+
+def _plan_rounds(flow: Flow, stages: list[Stage], ids: set[str]) -> list[Stage]:
+    """A stage for each step of the plan as a group that repeats: if a step fails, the plan is rewritten."""
+    groups: dict[str, Stage] = {}
+    for stage in stages:
+        if stage.foreach == "plan" and stage.required and flow.replan_max:
+            replan = flow.replan.model_copy(update={"when": "replan"})
+            step = stage.model_copy(update={"needs": (replan.id,), "when": None})
+            repeat = Repeat(until=f"{stage.id}.passed", max=flow.replan_max + 1, replan_every=1)
+            group = _group(f"{stage.id}s", repeat, [replan, step], stage.needs, ids)
+            groups[stage.id] = group.model_copy(update={"when": stage.when, "priority": stage.priority})
+    renamed = {step: group.id for step, group in groups.items()}
+    return [_rename_needs(groups.get(stage.id, stage), renamed) for stage in stages]
+
+
+def _rename_needs(stage: Stage, renamed: Mapping[str, str]) -> Stage:
+    needs = tuple(renamed.get(need, need) for need in stage.needs)
+    return stage if needs == stage.needs else stage.model_copy(update={"needs": needs})
+
+
+def _group(name: str, repeat: Repeat, stages: list[Stage], needs: tuple[str, ...], ids: set[str]) -> Stage:
+    return Stage(id=_free(name, ids), repeat=repeat, stages=tuple(stages), needs=needs)

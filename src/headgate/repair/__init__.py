@@ -1,0 +1,9 @@
+"""Repair with whole answers: the kinds of stages that ask for code and try it out in copies of the tree."""
+
+from headgate.repair.candidates import ANSWER
+from headgate.repair.suspects import SUSPECTS
+from headgate.run import Kind
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (SUSPECTS, ANSWER)}
+
+__all__ = ["KINDS"]

@@ -1,0 +1,312 @@
+"""A group of stages: which one runs next, and whether the group goes round again.
+
+The flow itself is the outermost group. What comes next follows from the state alone, so a task that was
+interrupted anywhere goes on from there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headgate.config import fill
+from headgate.core import (
+    REST,
+    Decision,
+    Ending,
+    Note,
+    ReplanStarted,
+    Stage,
+    StageEnded,
+    StageState,
+    condense_failures,
+    cut_text,
+    join_path,
+    next_stage,
+    stage_ids,
+    times,
+)
+from headgate.run.attempts import complete_stage, stage_failure
+from headgate.run.job import Job
+from headgate.run.leaf import Entrance, FailedRounds
+
+REASON_CHARS = 1_000
+MOST_REVIEWS = 10
+_MET = ("completed", "exhausted")
+_GIVES_WAY = ("stage_failed", "verify_loops", "no_progress")
+"""Why a group fails that is not required, so that the flow goes on."""
+
+
+async def run_group(job: Job, group: Stage, parent: str = "", place: str = "") -> Decision | None:
+    """Runs the stages of a group, round by round; returns what ends the flow, None when the group is done."""
+    number = job.state.rounds.get(place, 1)
+    while True:
+        this = Round(job, group, join_path(parent, group.id, number) if place else "", number)
+        if ended := await this.run():
+            return ended
+        failed = this.sent_back()
+        if failed is None or group.repeat is None:
+            return None
+        following = Round(job, group, join_path(parent, group.id, number + 1), number + 1)
+        if ended := await this.prepare(following, failed):
+            return ended
+        number += 1
+
+
+@dataclass
+class Round:
+    """One round of a group."""
+
+    job: Job
+    group: Stage
+    path: str
+    number: int
+    _groups: dict[str, Ending] = field(default_factory=dict)
+    """The inner groups that have ended. The log does not tell: it follows from their stages."""
+
+    async def run(self) -> Decision | None:
+        """Runs one stage after the other; returns what ends the flow, None when no stage can run."""
+        while True:
+            await self._settle_answer()
+            stage = self._next()
+            if stage is None:
+                return await self._skip_rest()
+            if ended := await self._run_stage(stage):
+                await self._settle_answer()
+                return ended
+
+    async def _run_stage(self, stage: Stage) -> Decision | None:
+        if stage.stages:
+            ended = await run_group(self.job, stage, self.path, join_path(self.path, stage.id))
+            gives_way = not stage.required and ended is not None and ended.reason in _GIVES_WAY
+            self._groups[stage.id] = "failed" if gives_way else "completed"
+            return None if gives_way else ended
+        decision = await complete_stage(self.job, stage, self.path, self._entrance(stage))
+        if decision.action in ("infra", "stuck", "propose"):
+            return decision
+        return stage_failure(self.job, stage) if self._is_fatal(stage) else None
+
+    # What has happened in this round.
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        key = "/".join(stage_ids(self.path)) if self.path else ""
+        return self.job.children(key, self.group.stages)
+
+    def endings(self) -> Mapping[str, Ending]:
+        """How stages have ended. A step of the plan that was completed in an earlier round stays so."""
+        state = self.job.state
+        ended = {**state.endings.get(self.path, {}), **self._groups}
+        for stage in self.stages if self.number > 1 else ():
+            done = stage.item and state.attempts.get(stage.id)
+            if done and done[-1].ending == "completed":
+                ended[stage.id] = "completed"
+        return ended
+
+    def sent_back(self) -> Stage | None:
+        """The stage that failed and sends the work back, so that another round is due."""
+        if self.group.repeat is None:
+            return None
+        ended = self.endings()
+        failed = [stage for stage in self.stages if ended.get(stage.id) == "failed"]
+        return next((stage for stage in failed if self._sends_back(stage)), None)
+
+    def _sends_back(self, stage: Stage) -> bool:
+        if self.group.repeat is None:
+            return False
+        if self._is_awaited(stage.id):
+            return stage.required
+        # What a review found is not worth another round if the task is to end now.
+        return self.job.kinds[stage.kind].send_back is not None and not self.job.is_pressed
+
+    def _is_awaited(self, name: str) -> bool:
+        """Whether the group repeats until this stage passes; steps of the plan stand for their template."""
+        if self.group.repeat is None:
+            return False
+        awaited = self.group.repeat.until.partition(".")[0]
+        template = any(stage.id == awaited and stage.foreach for stage in self.group.stages)
+        return name == awaited or (template and name.startswith(f"{awaited}-"))
+
+    def _is_fatal(self, stage: Stage) -> bool:
+        """Whether the flow fails because this stage did. Work that has passed once is not given up."""
+        if not stage.required or self.endings().get(stage.id) != "failed":
+            return False
+        if self.group.repeat and (self._is_awaited(stage.id) or self.job.kinds[stage.kind].send_back):
+            return False
+        return not any(self._awaited_ended(number, "completed") for number in range(1, self.number))
+
+    def _awaited_ended(self, number: int, ending: Ending) -> bool:
+        """Whether the stage that the group waits for ended so in a round."""
+        ended = self.job.state.endings.get(self._round_path(number), {})
+        return any(how == ending and self._is_awaited(name) for name, how in ended.items())
+
+    def _round_path(self, number: int) -> str:
+        parent, _, _ = self.path.rpartition("/")
+        return join_path(parent, self.group.id, number)
+
+    # Which stage is next.
+
+    def _next(self) -> Stage | None:
+        """The stage to run now; None if the round is over."""
+        ended = self.endings()
+        if self.sent_back() or self._is_won(ended):
+            return None
+        absent = self._absent(ended)
+        waiting = [stage for stage in self.stages if stage.id not in ended and stage.id not in absent]
+        if begun := next((stage for stage in waiting if self._latest(stage.id)), None):
+            return begun  # interrupted, or to be attempted again
+        # What is absent stands in nobody's way, and neither does a review whose finding is ignored.
+        ignored = [name for name, how in ended.items() if how == "failed" and self._is_review(name)]
+        met: dict[str, Ending] = {**ended, **dict.fromkeys((*absent, *ignored), "completed")}
+        ready = [stage for stage in waiting if not stage.foreach and self._is_decided(stage, met)]
+        return next_stage(ready, met) or next_stage(ready, {**met, REST: "completed"})
+
+    def _is_won(self, ended: Mapping[str, Ending]) -> bool:
+        return self.group.join == "any" and "completed" in ended.values()
+
+    def _is_review(self, name: str) -> bool:
+        """Whether a stage sends the work back, and is not the one that the group waits for."""
+        stage = next((stage for stage in self.stages if stage.id == name), None)
+        sends = stage is not None and self.job.kinds[stage.kind].send_back is not None
+        return sends and self.group.repeat is not None and not self._is_awaited(name)
+
+    def _absent(self, ended: Mapping[str, Ending]) -> set[str]:
+        """The stages that do not run in this round. One that depends on such a stage may be one, too."""
+        waiting = [stage for stage in self.stages if stage.id not in ended]
+        absent = {stage.id for stage in waiting if not self._may_apply(stage, ended)}
+        known: dict[str, Ending] = {**dict.fromkeys(absent, "skipped"), **ended} if absent else {}
+        return absent | {stage.id for stage in waiting if absent and not self._may_apply(stage, known)}
+
+    def _may_apply(self, stage: Stage, ended: Mapping[str, Ending]) -> bool:
+        """Whether a stage is to run in this round, as far as that is known."""
+        if self._latest(stage.id):
+            return True
+        if self._is_revision and self.job.is_pressed and self.job.kinds[stage.kind].is_announced:
+            return False  # there is nothing left to revise the work with
+        match stage.when:
+            case None:
+                pass
+            case "again":
+                return self.number > 1
+            case "replan":
+                return self.path in self.job.state.replanned
+            case condition:
+                name, wanted = _read_condition(condition)
+                if name in ended and (_outcome(ended[name]) == wanted) == condition.startswith("not "):
+                    return False
+        return bool(stage.stages) or self.job.kinds[stage.kind].adapt(self.job, stage) is not None
+
+    @property
+    def _is_revision(self) -> bool:
+        """Whether the round is there because of what a review found, not because of a failure."""
+        return self.number > 1 and not self._awaited_ended(self.number - 1, "failed")
+
+    def _is_decided(self, stage: Stage, met: Mapping[str, Ending]) -> bool:
+        """Whether it is known that the stage's condition holds: the stage that it names has ended."""
+        if stage.when in (None, "again", "replan"):
+            return True
+        return _read_condition(stage.when or "")[0] in met
+
+    # What stages are told, and what is recorded about a round.
+
+    def _entrance(self, stage: Stage) -> Entrance:
+        state = self.job.state
+        if stage.when == "replan":
+            return Entrance("replan", self._replan_message(state.replanned[self.path]))
+        failed = self._previous().sent_back() if self.number > 1 else None
+        send_back = self.job.kinds[failed.kind].send_back if failed else None
+        if failed is None or send_back is None or stage.id != self._worker():
+            return Entrance()
+        told = send_back(self.job, failed)
+        return Entrance(told.reason, told.message, cut=self.path in state.replanned)
+
+    def _worker(self) -> str:
+        """The stage that is told what failed: the first one that people are told of."""
+        for stage in self.group.stages:
+            if stage.when != "replan" and (stage.stages or self.job.kinds[stage.kind].is_announced):
+                return stage.id
+        return ""
+
+    def _previous(self) -> "Round":
+        return Round(self.job, self.group, self._round_path(self.number - 1), self.number - 1)
+
+    def _replan_message(self, item: str) -> str:
+        state = self.job.state
+        if not item:
+            return fill("replan", count=times(state.verify_loops), failures=condense_failures(state.failures))
+        failed = next((stage for stage in self._previous().stages if stage.item == item), None)
+        note = state.notes.get(failed.id) if failed else None
+        reason = cut_text(note.summary, REASON_CHARS, "the note") if note else "it was not finished"
+        return fill("replan_step", item=item, reason=reason)
+
+    async def _settle_answer(self) -> None:
+        """Lets the kind that sent the work back record what came of it, once the stage it told has ended."""
+        failed = self._previous().sent_back() if self.number > 1 else None
+        answered = self.job.kinds[failed.kind].answered if failed else None
+        if failed is None or answered is None or self._latest(failed.id):
+            return
+        told = self._latest(self._worker())
+        if told and told.ending is not None:
+            await answered(self.job, told.path)
+
+    def _latest(self, name: str) -> StageState | None:
+        """The latest attempt at a stage in this round."""
+        return self.job.state.latest_at(join_path(self.path, name))
+
+    async def prepare(self, following: "Round", failed: Stage) -> Decision | None:
+        """Decides what follows this round; returns what ends the flow, None if the next round may begin."""
+        repeat, job = self.group.repeat, self.job
+        assert repeat is not None
+        if not self._is_awaited(failed.id):
+            # Each check of a review sends the work back once; what goes on longer is no review.
+            return stage_failure(job, failed) if self.number > 2 * repeat.max + MOST_REVIEWS else None
+        numbers = range(1, self.number + 1)
+        replans = [number for number in numbers if self._round_path(number) in job.state.replanned]
+        rounds = [number for number in numbers if self._awaited_ended(number, "failed")]
+        since = [number for number in rounds if number >= max(replans, default=1)]
+        counted = FailedRounds(len(rounds), len(since))
+        kind = job.kinds[failed.kind]
+        decision = kind.after_failure(job, failed, counted, repeat) if kind.after_failure else None
+        if decision is None and counted.failures >= repeat.max:
+            return stage_failure(job, failed)
+        if decision and decision.action not in ("retry", "replan"):
+            return decision
+        due = decision.action == "replan" if decision else 0 < repeat.replan_every <= counted.since_replan
+        replans_here = any(stage.when == "replan" for stage in self.group.stages)
+        if due and replans_here and following.path not in job.state.replanned:
+            job.log.record(following.path, 0, ReplanStarted(loop=job.state.verify_loops, item=failed.item))
+            await job.log.commit()
+        return None
+
+    async def _skip_rest(self) -> Decision | None:
+        """Records the stages that cannot run any more; returns what ends the flow if one was required."""
+        ended = self.endings()
+        if self.sent_back():
+            return None
+        absent = self._absent(ended)
+        not_run = [stage for stage in self.stages if stage.id not in ended and stage.id not in absent]
+        won = self._is_won(ended)
+        reason, said = ("join_any", "Not run: another stage of its group completed.") if won else _NEEDS
+        for stage in not_run:
+            if stage.stages or self.job.kinds[stage.kind].is_announced:
+                skipped = StageEnded(stage=stage.id, ending="skipped", reason=reason, note=Note(summary=said))
+                self.job.log.record(join_path(self.path, stage.id), 0, skipped)
+        await self.job.log.commit()
+        missing = next((stage for stage in not_run if stage.required and not won), None)
+        if missing is None:
+            return None
+        first = next(missing.leaves())
+        lacks = "there is no plan" if any(leaf.foreach for leaf in missing.leaves()) else _LACKS
+        return Decision("stuck", "stage_failed", f'Stage "{first.id}" could not run: {lacks}.')
+
+
+_LACKS = "a stage it needs did not complete"
+_NEEDS = ("needs_not_met", "Not run: a stage it needs did not complete.")
+
+
+def _read_condition(condition: str) -> tuple[str, str]:
+    """The stage that a condition names, and how it must have ended."""
+    name, _, wanted = condition.removeprefix("not ").partition(".")
+    return name, wanted
+
+
+def _outcome(ending: Ending) -> str:
+    return "passed" if ending in _MET else ending

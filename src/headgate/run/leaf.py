@@ -1,0 +1,203 @@
+"""One attempt at a stage, and the kinds of stages there are."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from headgate.core import (
+    DONE_TOOL,
+    FINAL_TOOLS,
+    REAL,
+    AnyBody,
+    Data,
+    Decision,
+    Note,
+    Repeat,
+    Stage,
+    StageState,
+    Tally,
+    ToolSpec,
+    is_lost,
+)
+from headgate.run.job import Job, limited_status_tool
+from headgate.run.transcript import Transcript
+from headgate.tools import STATUS_TOOL, Tool, stage_done_tool
+
+IDLE_READS = 2
+"""Turns in a row that read nothing new, after which the next one is to do something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """Why a stage is entered, and what the model is told about it."""
+
+    reason: Literal["next", "retry", "check_failed", "replan", "review"] = "next"
+    message: str = ""
+    cut: bool = False
+    """Cut the view before going on: what led nowhere is not worth reading again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """What only the process that crashed knew about the attempt under way."""
+
+    entrance: Entrance = Entrance()
+    cut_off: bool = False
+    """The last reply was cut off at its length limit."""
+
+
+NO_NOTE = Note()
+
+
+@dataclass(frozen=True, slots=True)
+class StageEnd:
+    """How an attempt at a stage ended."""
+
+    decision: Decision
+    note: Note = NO_NOTE
+    """What it leaves to later stages."""
+
+
+@dataclass
+class StageRun:
+    """One attempt at a stage: what its kind is given to work with."""
+
+    job: Job
+    stage: Stage
+    path: str
+    entrance: Entrance
+    interrupted: Interrupted | None = None
+    """What is known about the attempt if a crash cut it short."""
+    turn: int = 0
+    """The number of the turn under way; 0 before the first."""
+    retry_after: float | None = None
+    """What an unavailable model asked for, in seconds."""
+
+    @cached_property
+    def transcript(self) -> Transcript:
+        return self.job.transcript_of(self.stage)
+
+    @property
+    def state(self) -> StageState:
+        return self.job.state.nodes[self.path]
+
+    def tally(self) -> Tally:
+        """What has been counted, held against what depends on the stage and the task."""
+        lost = is_lost(self.state.memory, self.stage.budget, self.state.can_write)
+        task = self.job.state
+        return replace(
+            self.state.tally(),
+            lost=lost,
+            over=self.job.over,
+            concludes=self.stage.kind == "talk",
+            idle_attempts=task.idle_attempts,
+            fixing=bool(task.failures or task.review),
+        )
+
+    @cached_property
+    def done_tool(self) -> Tool:
+        every = [stage.id for stage in self.job.conversations] if self.job.stable_tools else ()
+        templates = [stage.id for stage in self.job.flow.leaves() if stage.foreach and self.stage.item]
+        return stage_done_tool(self.stage.id, every, [*templates, self.stage.title])
+
+    @cached_property
+    def status_tool(self) -> Tool | None:
+        """The status report, with this stage's own limit in its description; None where there is none."""
+        if STATUS_TOOL not in self.job.tools:
+            return None
+        return self.job.status_tool if self.job.stable_tools else limited_status_tool([self.stage])
+
+    @cached_property
+    def all_specs(self) -> tuple[ToolSpec, ...]:
+        specs = [tool.spec for tool in self.job.tools.values() if tool.name != STATUS_TOOL]
+        admitted = [spec for spec in specs if self.stage.tools.admits(spec)]
+        return (*admitted, *self._status_spec(admitted), self.done_tool.spec)
+
+    def _status_spec(self, admitted: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
+        """The status report, which comes with tools that get something done, or where the stage names it."""
+        status, scope = self.status_tool, self.stage.tools
+        if status is None or {STATUS_TOOL, "control"} & set(scope.block):
+            return ()
+        named = scope.allow is not None and scope.admits(status.spec)
+        wanted = named or self.job.status_always or any(spec.category in REAL for spec in admitted)
+        return (status.spec,) if wanted else ()
+
+    @property
+    def final_specs(self) -> tuple[ToolSpec, ...]:
+        """The closing signal, and what a check needs that does not hold yet."""
+        needed = [
+            tool
+            for check, tools in FINAL_TOOLS.items()
+            if getattr(self.stage.checks, check) and not getattr(self.state, check)
+            for tool in tools
+        ]
+        return tuple(spec for spec in self.all_specs if spec.name in (*needed, DONE_TOOL))
+
+    @property
+    def visible(self) -> tuple[ToolSpec, ...]:
+        """What the model may call now. The same tuple from turn to turn, so that it is encoded once."""
+        return self.final_specs if self.state.final_granted else self.all_specs
+
+    @property
+    def shown(self) -> tuple[ToolSpec, ...]:
+        """What the model is sent: what it may call, or, to keep the prompt's beginning, all there is."""
+        return self.job.stable_specs if self.job.stable_tools else self.visible
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """What it is sent and is of no use now: tools of other stages, and what it circles with."""
+        withheld = {spec.name for spec in self.shown} - {spec.name for spec in self.visible}
+        memory, budget = self.state.memory, self.stage.budget
+        # Refused is the third such call by default; but a small model that makes the second makes it, too.
+        if budget.identical_calls and memory.repeats() >= 2:
+            withheld.add(memory.names[memory.latest])
+        if budget.idle_reads and memory.idle()[0] >= min(budget.idle_reads, IDLE_READS):
+            withheld |= memory.circling & {spec.name for spec in self.visible if spec.category == "read"}
+        # It has just said that it is done, and is not; in a final turn there is nothing else to say.
+        if self.state.verdict is not None and not self.state.final_granted:
+            withheld.add(DONE_TOOL)
+        return frozenset(withheld)
+
+    def tool(self, name: str) -> Tool | None:
+        own = {DONE_TOOL: self.done_tool, STATUS_TOOL: self.status_tool}
+        return own[name] if name in own else self.job.tools.get(name)
+
+    def record(self, body: AnyBody, content: str | None = None) -> None:
+        self.job.log.record(self.path, self.turn, body, content)
+
+
+class FailedRounds(NamedTuple):
+    """How often the stage that a group repeats for has failed."""
+
+    failures: int
+    since_replan: int
+    """Of these, those since the plan was last rewritten."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a stage without inner stages can be. The loop knows kinds only by what is said here."""
+
+    name: str
+    run: Callable[[StageRun], Awaitable[StageEnd]]
+    """Carries one attempt out and returns how it ended. It may be called again for the same attempt, after a
+    crash: what it has recorded by then is in the attempt's state."""
+    settings: type[Data] = Data
+    """The type of its settings in a flow file."""
+    is_announced: bool = True
+    """People are told when such a stage starts and ends. Otherwise its own events tell enough."""
+    adapt: Callable[[Job, Stage], Stage | None] = lambda job, stage: stage
+    """The stage as it is to run now; None if there is nothing to do for it."""
+    send_back: Callable[[Job, Stage], Entrance] | None = None
+    """What the next round of the group is told, if a failed stage of this kind sends the work back."""
+    answered: Callable[[Job, str], Awaitable[None]] | None = None
+    """Called when the stage that was told so has ended, with the path of that attempt."""
+    after_failure: Callable[[Job, Stage, FailedRounds, Repeat], Decision] | None = None
+    """What follows if the group is to repeat until such a stage passes, and it failed."""
+    explain_failure: Callable[[Job, Stage], str] = lambda job, stage: ""
+    """Why the flow cannot go on, where a required stage failed; empty: what its last attempt says."""
+    replay: Callable[[StageRun, AnyBody, str], None] = lambda run, body, content: None
+    """After a crash: takes an event of an attempt, and what was kept with it, into memory again."""
+    tell_tried: Callable[[Job], str] = lambda job: ""
+    """What was tried in vain, for a model that is asked for its last words."""
