@@ -6,8 +6,8 @@ import pytest
 
 from headgate.config.flows import load_flow
 from headgate.core.flow import Flow, Stage
-from headgate.core.history import REVIEWS
 from headgate.core.settings import Limits
+from headgate.core.short_form import fix_stage
 from headgate.tools.files import write_file
 
 DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
@@ -24,7 +24,7 @@ def most_replies(stage: Stage) -> int:
 def most_rounds(flow: Flow, fix: Stage) -> int:
     """Of the debug loop: the stage that fixes, the replans, and the hypotheses."""
     budget = fix.budget
-    reviews = sum(getattr(flow.checks, name) for name in REVIEWS)
+    reviews = sum(getattr(flow.checks, name) for name in ("diff_scope", "tests_touched", "tests_weakened"))
     failures = budget.verify_loops - 1
     replans = failures // budget.replan_every * most_replies(flow.replan)
     return (reviews + failures) * most_replies(fix) + replans + 1
@@ -33,7 +33,7 @@ def most_rounds(flow: Flow, fix: Stage) -> int:
 @pytest.mark.parametrize("name", ["flat", "repair", "staged", "staged3"])
 def test_the_budgets_bound_a_task(name: str, tmp_path: Path) -> None:
     flow = load_flow(name, tmp_path)
-    fix = flow.fix_stage([write_file.spec])
+    fix = fix_stage(flow, [write_file.spec])
     assert fix is not None
     most = sum(map(most_replies, flow.stages)) + most_rounds(flow, fix)
     assert f"| `{name}` | {most:,} |" in DESIGN.read_text(encoding="utf-8")

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.config.drawing import draw_mermaid, draw_text, outline, run_order
+from headgate.config.drawing import draw_mermaid, draw_text, outline
 from headgate.config.flows import builtin_flows, load_flow
 from headgate.core.flow import Budget, Candidates, Checks, Flow, Stage, ToolScope, ViewPolicy
 from headgate.core.messages import ToolSpec
+from headgate.core.short_form import run_order
 
 WRITE = [ToolSpec("edit_file", "", {}, "write")]
 LABEL = r'"(?:[^"#<>`:;&|]|: (?! )|#\d+;|<br/>)+"'
@@ -206,7 +207,7 @@ def test_any_flow_can_be_drawn(flow: Flow) -> None:
     assert_readable(draw_mermaid(flow, WRITE))
     text = draw_text(flow, WRITE)
     assert all(line.isprintable() for line in text.removesuffix("\n").split("\n"))
-    order = [stage.id for stage in run_order(flow)]
+    order = [stage.id for stage in run_order(flow.stages)]
     assert sorted(order) == sorted(stage.id for stage in flow.stages)
     assert all(order.index(need) < order.index(stage.id) for stage in flow.stages for need in stage.needs)
 

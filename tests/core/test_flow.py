@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from headgate.core.flow import Checks, Flow, Stage, ToolScope, checks_from_list, next_stage
 from headgate.core.graph import Problem, find_cycle, flow_problems
 from headgate.core.messages import Category, ToolSpec
+from headgate.core.short_form import fix_stage
 
 
 def spec(name: str, category: Category) -> ToolSpec:
@@ -103,14 +104,14 @@ def test_order_follows_needs_then_priority_then_the_file() -> None:
 def test_a_stage_whose_needs_failed_is_never_ready() -> None:
     flow = flow_of(Stage(id="a"), Stage(id="b", needs=("a",)))
     assert next_stage(flow.stages, {"a": "failed"}) is None
-    assert next_stage(flow.stages, {"a": "exhausted"}) == flow.stage("b")
+    assert next_stage(flow.stages, {"a": "exhausted"}) == flow.stages[1]
 
 
 def test_the_stage_that_mends_is_the_last_that_may_write() -> None:
     read_only = ToolScope(allow=("read",))
     flow = flow_of(Stage(id="edit"), Stage(id="check", tools=read_only))
-    assert flow.fix_stage((READ, WRITE)).id == "edit"
-    assert flow_of(Stage(id="look", tools=read_only)).fix_stage((READ, WRITE)).id == "look"
+    assert fix_stage(flow, (READ, WRITE)).id == "edit"
+    assert fix_stage(flow_of(Stage(id="look", tools=read_only)), (READ, WRITE)).id == "look"
 
 
 names = st.sampled_from("abcdefgh")

@@ -7,6 +7,7 @@ import pytest
 from headgate.core.flow import Flow
 from headgate.core.graph import Problem, flow_problems
 from headgate.core.messages import ToolSpec
+from headgate.core.short_form import fix_stage
 
 WRITE = ToolSpec("edit_file", "", {}, "write")
 ANSWER: dict[str, Any] = {"id": "answer", "candidates": {"ask": "line"}}
@@ -27,7 +28,7 @@ def flow_of(*stages: dict[str, Any], **fields: Any) -> Flow:
     ],
 )
 def test_a_stage_of_answers_mends_nothing(stages: list[dict[str, Any]], fix: str | None) -> None:
-    found = flow_of(*stages).fix_stage([WRITE])
+    found = fix_stage(flow_of(*stages), [WRITE])
     assert (found.id if found else None) == fix
 
 

@@ -126,7 +126,7 @@ def test_time_in_which_nobody_worked_is_not_the_stage_s() -> None:
     ]
     for number, (path, at, body) in enumerate(story, 1):
         state.apply(ev.Event(number, "t2", path, 0, 1000.0 + at, body))
-    assert state.stages["work"].tally().seconds == 5.0
+    assert state.nodes["work"].tally().seconds == 5.0
 
 
 def test_a_status_says_what_is_done_and_what_remains() -> None:

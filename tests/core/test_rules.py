@@ -7,8 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.flow import Budget
-from headgate.core.rules import Broken, Decision, Fail, Pass, Tally, decide, wait_seconds
+from headgate.core.flow import Budget, Repeat
+from headgate.core.rules import (
+    Broken,
+    Decision,
+    Fail,
+    Pass,
+    RoundTally,
+    Tally,
+    WorkTally,
+    decide,
+    decide_round,
+    judge_work,
+    wait_seconds,
+)
 
 BUDGET = Budget(turns=5, retries=1, bad_replies=3, waits=2, verify_loops=4)
 NOT_YET = Fail("files_read", "read at least 1 file first", "no file was read")
@@ -28,20 +40,7 @@ FORCED = [
     (Tally(turns=2, over="limit_tokens", granted=True, final=True), Decision("stuck", "limit_tokens")),
     (Tally(turns=2, over="limit_cost", done=True, verdict=Pass(), final=True), Decision("advance", "done")),
     (Tally(turns=2, status="completed", granted=True), Decision("continue", "working")),
-    (
-        Tally(ended_flow=True, verdict=RED, verify_loops=1, over="limit_cost"),
-        Decision("stuck", "limit_cost", RED.reason),
-    ),
-    (
-        Tally(ended_flow=True, verdict=RED, verify_loops=1, stopped=True),
-        Decision("stuck", "user_stop", RED.reason),
-    ),
-    (Tally(ended_flow=True, verdict=Pass(), over="limit_cost"), Decision("advance", "done")),
 ]
-
-
-def _over(**counted: Any) -> Tally:
-    return Tally(ended_flow=True, verdict=RED, **counted)
 
 
 NO_CALLS = "Stuck: no call of the model succeeded in 3 attempts in a row"
@@ -59,17 +58,6 @@ NOWHERE = [
     (
         Tally(turns=5, final=True, idle=True, idle_attempts=2, fixing=True),
         Decision("fail", "final_turn_spent"),
-    ),
-    (_over(verify_loops=2, idle_rounds=1), Decision("retry", "verify_failed", RED.reason)),
-    (_over(verify_loops=3, idle_rounds=2), Decision("stuck", "no_progress", UNCHANGED)),
-    (
-        _over(verify_loops=3, idle_rounds=2, consecutive_failures=3),
-        Decision("stuck", "no_progress", UNCHANGED),
-    ),
-    (_over(verify_loops=4, idle_rounds=2), Decision("stuck", "verify_loops", RED.reason)),
-    (
-        _over(verify_loops=2, idle_attempts=3),
-        Decision("stuck", "no_progress", f"{NO_CALLS}, and verification still fails: {RED.reason}"),
     ),
 ]
 
@@ -99,8 +87,6 @@ def test_only_turns_and_time_may_end_a_stage_without_a_final_turn(
     [
         ("failed_calls", Tally(turns=1, failed_turns=20), "continue"),
         ("idle_attempts", Tally(turns=1, final=True, idle=True, idle_attempts=20), "retry"),
-        ("idle_attempts", _over(idle_attempts=20), "retry"),
-        ("idle_rounds", _over(idle_rounds=20), "retry"),
     ],
 )
 def test_each_of_these_rules_can_be_switched_off(off: str, tally: Tally, action: str) -> None:
@@ -108,23 +94,23 @@ def test_each_of_these_rules_can_be_switched_off(off: str, tally: Tally, action:
     assert decide(tally, Budget.model_validate({off: 0})).action == action
 
 
-SAMPLING = [
-    (Tally(turns=4, sampling=True), "final_turn", Decision("continue", "working")),
-    (Tally(turns=5, sampling=True), "final_turn", Decision("fail", "max_turns")),
-    (Tally(turns=5, sampling=True), "advance", Decision("advance", "max_turns")),
-    (Tally(turns=5, sampling=True), "skip", Decision("skip", "max_turns")),
-    (Tally(turns=1, sampling=True, seconds=29.9), "skip", Decision("continue", "working")),
-    (Tally(turns=1, sampling=True, seconds=30), "skip", Decision("skip", "max_seconds")),
+ANSWERS = [
+    (Tally(turns=4, concludes=False), "final_turn", Decision("continue", "working")),
+    (Tally(turns=5, concludes=False), "final_turn", Decision("fail", "max_turns")),
+    (Tally(turns=5, concludes=False), "advance", Decision("advance", "max_turns")),
+    (Tally(turns=5, concludes=False), "skip", Decision("skip", "max_turns")),
+    (Tally(turns=1, concludes=False, seconds=29.9), "skip", Decision("continue", "working")),
+    (Tally(turns=1, concludes=False, seconds=30), "skip", Decision("skip", "max_seconds")),
     (Tally(turns=1, seconds=30), "final_turn", Decision("final_turn", "max_seconds")),
-    (Tally(turns=1, sampling=True, bad_replies=3), "final_turn", Decision("fail", "retry_exhaustion")),
-    (Tally(turns=1, sampling=True, overflow=True), "skip", Decision("skip", "context")),
-    (Tally(turns=1, sampling=True, over="limit_turns"), "skip", Decision("stuck", "limit_turns")),
-    (Tally(turns=1, sampling=True, stopped=True), "skip", Decision("stuck", "user_stop")),
-    (Tally(turns=9, sampling=True, done=True, verdict=Pass()), "skip", Decision("advance", "done")),
+    (Tally(turns=1, concludes=False, bad_replies=3), "final_turn", Decision("fail", "retry_exhaustion")),
+    (Tally(turns=1, concludes=False, overflow=True), "skip", Decision("skip", "context")),
+    (Tally(turns=1, concludes=False, over="limit_turns"), "skip", Decision("stuck", "limit_turns")),
+    (Tally(turns=1, concludes=False, stopped=True), "skip", Decision("stuck", "user_stop")),
+    (Tally(turns=9, concludes=False, done=True, verdict=Pass()), "skip", Decision("advance", "done")),
 ]
 
 
-@pytest.mark.parametrize(("tally", "exhausted", "decision"), SAMPLING)
+@pytest.mark.parametrize(("tally", "exhausted", "decision"), ANSWERS)
 def test_where_whole_answers_are_asked_for_there_is_no_last_turn(
     tally: Tally, exhausted: Any, decision: Decision
 ) -> None:
@@ -256,82 +242,68 @@ def test_a_forced_end_is_a_final_turn_whatever_else_the_budget_says(reason: Any)
             Decision("infra", "check_broken", "no shell"),
             id="broken",
         ),
-        pytest.param(
-            Tally(ended_flow=True, verdict=Pass()), BUDGET, Decision("advance", "done"), id="verified"
-        ),
-        pytest.param(Tally(ended_flow=True), BUDGET, Decision("advance", "done"), id="nothing to verify"),
-        pytest.param(
-            Tally(ended_flow=True, unfinished=True),
-            BUDGET,
-            Decision("stuck", "unfinished", "The work was not finished, and no file was changed."),
-            id="silence is not success",
-        ),
-        pytest.param(
-            Tally(ended_flow=True, unfinished=True, verdict=Pass()),
-            BUDGET,
-            Decision("stuck", "unfinished", "The work was not finished, and no file was changed."),
-            id="tests that passed before prove nothing",
-        ),
-        pytest.param(
-            Tally(ended_flow=True, unfinished=True, changed=True),
-            BUDGET,
-            Decision(
-                "stuck", "unfinished", "The work was not finished, and there are no checks to verify it."
-            ),
-            id="changes that nobody vouches for",
-        ),
-        pytest.param(
-            Tally(ended_flow=True, unfinished=True, changed=True, verdict=Pass()),
-            BUDGET,
-            Decision("advance", "done"),
-            id="verified changes need no words",
-        ),
-        pytest.param(
-            Tally(ended_flow=True, verdict=RED, verify_loops=1),
-            BUDGET,
-            Decision("retry", "verify_failed", RED.reason),
-            id="verification failed",
-        ),
-        pytest.param(
-            Tally(ended_flow=True, verdict=RED, verify_loops=3, consecutive_failures=3),
-            BUDGET,
-            Decision("replan", "consecutive_failures", RED.reason),
-            id="three failures in a row",
-        ),
-        pytest.param(
-            Tally(ended_flow=True, verdict=RED, verify_loops=3, consecutive_failures=3),
-            Budget(replan_every=0),
-            Decision("retry", "verify_failed", RED.reason),
-            id="a flow that never replans",
-        ),
-        pytest.param(
-            Tally(ended_flow=True, verdict=RED, verify_loops=4, consecutive_failures=3),
-            BUDGET,
-            Decision("stuck", "verify_loops", RED.reason),
-            id="the hard stop wins over a replan",
-        ),
-        pytest.param(
-            Tally(ended_flow=True, verdict=RED, verify_loops=4),
-            BUDGET,
-            Decision("stuck", "verify_loops", RED.reason),
-            id="verification failed too often",
-        ),
-        pytest.param(
-            Tally(ended_flow=True, verdict=Broken("pytest is not installed"), verify_loops=4),
-            BUDGET,
-            Decision("infra", "check_broken", "pytest is not installed"),
-            id="a broken verification burns no loop",
-        ),
-        pytest.param(
-            Tally(ended_flow=True, failed_stage="plan failed"),
-            BUDGET,
-            Decision("stuck", "stage_failed", "plan failed"),
-            id="a required stage failed",
-        ),
     ],
 )
 def test_decide(tally: Tally, budget: Budget, decision: Decision) -> None:
     assert decide(tally, budget) == decision
+
+
+REPEAT = Repeat(until="verify.passed", max=4, replan_every=3, no_progress=2, idle_attempts=2)
+
+
+@pytest.mark.parametrize(
+    ("counted", "decision"),
+    [
+        ({"failures": 1}, Decision("retry", "verify_failed", RED.reason)),
+        ({"failures": 1, "over": "limit_cost"}, Decision("stuck", "limit_cost", RED.reason)),
+        ({"failures": 1, "stopped": True}, Decision("stuck", "user_stop", RED.reason)),
+        ({"failures": 3, "since_replan": 3}, Decision("replan", "consecutive_failures", RED.reason)),
+        ({"failures": 4, "since_replan": 3}, Decision("stuck", "verify_loops", RED.reason)),
+        ({"failures": 4}, Decision("stuck", "verify_loops", RED.reason)),
+        ({"failures": 2, "idle_rounds": 1}, Decision("retry", "verify_failed", RED.reason)),
+        ({"failures": 3, "idle_rounds": 2}, Decision("stuck", "no_progress", UNCHANGED)),
+        ({"failures": 3, "idle_rounds": 2, "since_replan": 3}, Decision("stuck", "no_progress", UNCHANGED)),
+        ({"failures": 4, "idle_rounds": 2}, Decision("stuck", "verify_loops", RED.reason)),
+        (
+            {"failures": 2, "idle_attempts": 3},
+            Decision("stuck", "no_progress", f"{NO_CALLS}, and verification still fails: {RED.reason}"),
+        ),
+    ],
+)
+def test_what_follows_a_failed_round(counted: dict[str, Any], decision: Decision) -> None:
+    assert decide_round(RoundTally(RED.reason, **counted), REPEAT) == decision
+
+
+def test_a_group_that_is_told_nothing_repeats_until_its_last_round() -> None:
+    tally = RoundTally(RED.reason, 11, since_replan=11, idle_rounds=11, idle_attempts=99)
+    assert decide_round(tally, Repeat(until="verify.passed")).action == "retry"
+
+
+NOT_CHANGED = Decision("stuck", "unfinished", "The work was not finished, and no file was changed.")
+NOT_VERIFIED = Decision(
+    "stuck", "unfinished", "The work was not finished, and there are no checks to verify it."
+)
+
+
+@pytest.mark.parametrize(
+    ("tally", "decision"),
+    [
+        pytest.param(WorkTally(verified=True), Decision("advance", "done"), id="verified"),
+        pytest.param(WorkTally(), Decision("advance", "done"), id="nothing to verify"),
+        pytest.param(WorkTally(unfinished=True), NOT_CHANGED, id="silence is not success"),
+        pytest.param(WorkTally(unfinished=True, verified=True), NOT_CHANGED, id="it passed before"),
+        pytest.param(WorkTally(unfinished=True, changed=True), NOT_VERIFIED, id="nobody vouches for it"),
+        pytest.param(
+            WorkTally(unfinished=True, changed=True, verified=True),
+            Decision("advance", "done"),
+            id="verified work",
+        ),
+        pytest.param(WorkTally(proposing=True), Decision("propose", "done"), id="a dry run"),
+        pytest.param(WorkTally(proposing=True, unfinished=True), NOT_CHANGED, id="a dry run without work"),
+    ],
+)
+def test_whether_the_work_counts_as_done(tally: WorkTally, decision: Decision) -> None:
+    assert judge_work(tally) == decision
 
 
 verdicts = st.one_of(

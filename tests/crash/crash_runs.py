@@ -151,7 +151,7 @@ def end_of(place: Place) -> End:
         reports=[without(json.loads(mask(line)), _TIMES) for line in lines],
         pages=sorted(path.name for path in (folder / "context").iterdir()),
         runs=sum((folder / "runs" / run / "manifest.json").exists() for run in ended_runs(events)),
-        stages={path: stage.ending for path, stage in state.stages.items()},
+        stages={path: stage.ending for path, stage in state.nodes.items()},
         counts=(state.verify_loops, state.replans, state.plan_version, len(state.files_read)),
         failures=[(failure.reason, failure.diagnosis, failure.fix) for failure in state.failures],
         story=told_once(events),

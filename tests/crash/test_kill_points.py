@@ -169,7 +169,10 @@ def test_the_undisturbed_run_is_rich(ground: Ground) -> None:
     kinds = {kind for kind, _, _ in end.story}
     assert kinds >= {"plan_written", "diagnosis_given", "fix_attempted", "replan_started", "view_compacted"}
     retried = ground.undisturbed["retry"]
-    assert (retried.row, retried.stages) == ("SUCCESS", {"work": "failed", "work#2": "completed"})
+    assert (retried.row, retried.stages) == (
+        "SUCCESS",
+        {"rounds/work": "failed", "rounds/work#2": "completed", "rounds/verify": "completed"},
+    )
 
 
 @pytest.mark.parametrize("name", ["rich", "retry", "dry"])

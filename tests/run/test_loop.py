@@ -15,11 +15,13 @@ from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolic
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, Timeouts
+from headgate.core.short_form import expand_flow
 from headgate.core.task import Constraints, Task
 from headgate.errors import CallUnknown
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
+from headgate.run.kinds import KINDS
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.base import ToolContext
@@ -70,7 +72,8 @@ def make_job(store: Store, flow: Flow, models: dict[str | None, Model], window: 
 
     return Job(
         task=TASK,
-        flow=flow,
+        flow=expand_flow(flow, [ls.spec, read_file.spec]),
+        kinds=KINDS,
         log=TaskLog(store, bus, TASK, time.time),
         models=models,
         model_settings={

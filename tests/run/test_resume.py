@@ -18,11 +18,13 @@ from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolic
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep
+from headgate.core.short_form import expand_flow
 from headgate.core.state import State, fold
 from headgate.core.task import Task, TaskState
 from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
+from headgate.run.kinds import KINDS
 from headgate.run.resume import restore
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Draft, Store
@@ -229,6 +231,9 @@ def place(tmp_path: Path) -> Iterator[Store]:
         store.close()
 
 
+TOOLS = (ls, read_file, write_file, edit_file, shell, plan_tasks)
+
+
 def make_job(case: Case, store: Store, log: TaskLog, tree: TaskTree) -> Job:
     repo = store.path.parent / "repo"
     step = VerifyStep(name="check", command='test "$(cat n.txt)" = 4', timeout=60)
@@ -239,11 +244,12 @@ def make_job(case: Case, store: Store, log: TaskLog, tree: TaskTree) -> Job:
 
     return Job(
         task=TASK,
-        flow=case.flow,
+        flow=expand_flow(case.flow, [tool.spec for tool in TOOLS]),
+        kinds=KINDS,
         log=log,
         models={None: case.model},
         model_settings={None: ModelSettings(model="openai/worker", context_window=WINDOW)},
-        tools={tool.name: tool for tool in (ls, read_file, write_file, edit_file, shell, plan_tasks)},
+        tools={tool.name: tool for tool in TOOLS},
         context=ToolContext(
             workspace=DiskWorkspace(repo),
             save_output=lambda text: "saved",
@@ -297,7 +303,7 @@ def result(decision: Decision, store: Store) -> Result:
     return Result(
         decision,
         tree,
-        {path: entered.ending for path, entered in state.stages.items()},
+        {path: entered.ending for path, entered in state.nodes.items() if entered.is_announced},
         (state.verify_loops, state.replans, state.plan_version),
         tuple(item.description for item in state.plan),
         [(failure.reason, failure.fix) for failure in state.failures],

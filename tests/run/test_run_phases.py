@@ -14,10 +14,14 @@ from headgate.core.flow import Flow, Stage
 from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
 from headgate.core.phases import SILENCES, PhaseControl, PhaseProbe, PhaseState, Signals
 from headgate.core.settings import ModelSettings
+from headgate.core.short_form import expand_flow
 from headgate.core.task import Task
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.scripted import ScriptedModel
-from headgate.run.job import Entrance, Job, StageRun
+from headgate.run.attempts import complete_stage
+from headgate.run.job import Job
+from headgate.run.kinds import KINDS
+from headgate.run.leaf import Entrance, StageRun
 from headgate.run.phases import (
     Digest,
     PhaseStep,
@@ -29,7 +33,6 @@ from headgate.run.phases import (
     probe_request,
     with_hint,
 )
-from headgate.run.stage import run_stage
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.base import ToolContext
@@ -300,7 +303,8 @@ async def stage_after(store: Store, turns: list[Reply], entrance: Entrance = FIR
 
     job = Job(
         task=TASK,
-        flow=Flow(name="test", stages=(stage,)),
+        flow=expand_flow(Flow(name="test", stages=(stage,)), [ls.spec, read_file.spec]),
+        kinds=KINDS,
         log=TaskLog(store, bus, TASK, time.time),
         models={None: ScriptedModel(turns)},
         model_settings={None: ModelSettings(model="openai/script")},
@@ -313,8 +317,8 @@ async def stage_after(store: Store, turns: list[Reply], entrance: Entrance = FIR
         sleep=no_sleep,
         pulse=bus.pulse,
     )
-    await run_stage(job, stage, FIRST)
-    return StageRun(job, stage, "work", job.transcript_of(stage), entrance)
+    await complete_stage(job, stage, "", FIRST)
+    return StageRun(job, stage, "work", entrance)
 
 
 def reads(*names: str, text: str = "") -> Reply:

@@ -4,7 +4,7 @@ The flow itself is the outermost group. What comes next follows from the state a
 interrupted anywhere goes on from there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from headgate.config import fill
@@ -286,9 +286,10 @@ class Round:
         won = self._is_won(ended)
         reason, said = ("join_any", "Not run: another stage of its group completed.") if won else _NEEDS
         for stage in not_run:
-            if stage.stages or self.job.kinds[stage.kind].is_announced:
-                skipped = StageEnded(stage=stage.id, ending="skipped", reason=reason, note=Note(summary=said))
-                self.job.log.record(join_path(self.path, stage.id), 0, skipped)
+            for place, leaf in _announced(self.job, stage, join_path(self.path, stage.id)):
+                note = Note(summary=said)
+                skipped = StageEnded(stage=leaf.id, ending="skipped", reason=reason, note=note)
+                self.job.log.record(place, 0, skipped)
         await self.job.log.commit()
         missing = next((stage for stage in not_run if stage.required and not won), None)
         if missing is None:
@@ -300,6 +301,14 @@ class Round:
 
 _LACKS = "a stage it needs did not complete"
 _NEEDS = ("needs_not_met", "Not run: a stage it needs did not complete.")
+
+
+def _announced(job: Job, stage: Stage, place: str) -> Iterator[tuple[str, Stage]]:
+    """A stage, or those of a group, that people are told of, each with its place."""
+    for child in stage.stages:
+        yield from _announced(job, child, join_path(place, child.id))
+    if not stage.stages and stage.when not in ("again", "replan") and job.kinds[stage.kind].is_announced:
+        yield place, stage
 
 
 def _read_condition(condition: str) -> tuple[str, str]:

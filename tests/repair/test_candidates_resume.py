@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from test_resume import TASK, Crash, CrashingStore
 
+from headgate import repair, run
 from headgate.checks.verify import Verifier
 from headgate.core.events import CandidateTried, Event, ReplyReceived, ToolStarted
 from headgate.core.flow import Budget, Candidates, Checks, Flow, Stage
 from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep
+from headgate.core.short_form import expand_flow
 from headgate.core.state import fold
 from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
@@ -93,7 +95,8 @@ def make_job(store: Store, log: TaskLog, tree: TaskTree) -> Job:
 
     return Job(
         task=TASK,
-        flow=FLOW,
+        flow=expand_flow(FLOW, []),
+        kinds={**run.KINDS, **repair.KINDS},
         log=log,
         models={None: Answering(store)},
         model_settings={None: ModelSettings(model="openai/answering")},
@@ -148,7 +151,7 @@ def result(decision: Decision, store: Store) -> Result:
         decision,
         (store.path.parent / "repo" / "calc.sh").read_text(),
         [event.body.verdict for event in events if isinstance(event.body, CandidateTried)],
-        {path: entered.ending for path, entered in state.stages.items()},
+        {path: entered.ending for path, entered in state.nodes.items() if entered.is_announced},
         state.replies,
     )
 

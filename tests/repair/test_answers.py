@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.reading.python_source import parse
-from headgate.run.answers import MOST_PLACES, answered_sources, code_identity, code_in
+from headgate.repair.answers import MOST_PLACES, answered_sources, code_identity, code_in
 from headgate.scouts.suspects import Suspect
 
 SOURCE = "def f(a, b):\n    if a:\n        return a - b\n    return b\n"

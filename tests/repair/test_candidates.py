@@ -14,9 +14,9 @@ from headgate.core.messages import Message, Reply, Request
 from headgate.core.report import Report
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
-from headgate.run.answers import CODE
-from headgate.run.candidates import STOP
-from headgate.run.evidence import Evidence, read_evidence, write_evidence
+from headgate.repair.answers import CODE
+from headgate.repair.candidates import STOP
+from headgate.repair.evidence import Evidence, read_evidence, write_evidence
 from headgate.scouts.suspects import Suspect
 
 CART = "def total(prices):\n    return sum(prices) + 1\n"

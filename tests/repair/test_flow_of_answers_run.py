@@ -63,7 +63,9 @@ class Ran:
 
     @property
     def stages(self) -> list[str]:
-        return [event.body.stage for event in self.events if isinstance(event.body, StageStarted)]
+        """Those that people are told of."""
+        started = [event.body for event in self.events if isinstance(event.body, StageStarted)]
+        return [body.stage for body in started if body.title]
 
     @property
     def verifications(self) -> list[tuple[bool, bool]]:
