@@ -45,7 +45,7 @@ def context(repo: Path, config: Config, *boundaries: str, resolved: Resolved | N
     task = Task(id="t1", text="x", goal="x", constraints=Constraints(boundaries=boundaries))
     bounds = resolved or task_boundaries(repo, config, task)
     start = Snapshots(repo).take
-    return build_context(Folder(repo), config, task, Bus(), lambda text: text, tuple, bounds, baseline=start)
+    return build_context(Folder(repo), config, task, Bus(), lambda text: text, bounds, baseline=start)
 
 
 async def run(given: ToolContext, command: str) -> str:
@@ -210,7 +210,7 @@ class TestProtectedTests:
         task = Task(id="t1", text="x", goal="x", **options)
         bounds = task_boundaries(repo, config, task)
         return build_context(
-            Folder(repo), config, task, Bus(), lambda text: text, tuple, bounds, baseline=lambda: start
+            Folder(repo), config, task, Bus(), lambda text: text, bounds, baseline=lambda: start
         )
 
     @pytest.mark.parametrize(

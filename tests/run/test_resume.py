@@ -248,7 +248,6 @@ def make_job(case: Case, store: Store, log: TaskLog, tree: TaskTree) -> Job:
             workspace=DiskWorkspace(repo),
             save_output=lambda text: "saved",
             environment=environment,
-            plan=lambda: log.state.plan,
         ),
         verifier=Verifier([step], repo, store.path.parent / "runs", environment),
         tree=tree,

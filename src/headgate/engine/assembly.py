@@ -13,7 +13,6 @@ from headgate.config import (
 )
 from headgate.core import (
     Guard,
-    PlanItem,
     Task,
     show_path,
 )
@@ -254,7 +253,6 @@ def build_context(
     task: Task,
     bus: Bus,
     redact: Callable[[str], str],
-    plan: Callable[[], tuple[PlanItem, ...]],
     boundaries: Resolved,
     *,
     baseline: Callable[[], str],
@@ -277,7 +275,6 @@ def build_context(
         result_chars=config.tool_result_chars,
         shell_timeout=config.shell_timeout,
         ripgrep=None if proposing else shutil.which("rg"),  # it would search the disk
-        plan=plan,
         on_output=lambda line: bus.pulse("command", line),
         protected=protection_for(folder, task, boundaries, package, tests),
         directory=folder.repo / package if package else None,

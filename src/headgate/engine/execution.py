@@ -249,7 +249,6 @@ class Execution:
                 task,
                 self.bus,
                 redact,
-                lambda: log.state.plan,
                 bounds,
                 baseline=lambda: log.state.baseline,
                 proposing=self._proposing,

@@ -1,8 +1,9 @@
 """What may not be touched: guards for tools, and files that are restored after a command."""
 
+from headgate.protect.around_commands import protected_while
 from headgate.protect.boundaries import Resolved, resolve_boundaries
 from headgate.protect.commits import CommitsFound, ProtectedCommits, Rule
-from headgate.protect.files import Protected, ProtectedFiles, Protection, Restored, protected_while
+from headgate.protect.files import Protected, ProtectedFiles, Protection, Restored
 from headgate.protect.git_settings import protect_git
 from headgate.protect.guards import Boundaries, ConfigFiles, OnlyInside, Present, spellings_of
 from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles

@@ -6,12 +6,10 @@ they have the bytes, modes and link targets of before, and nothing new lies amon
 two commands was not done by one: the next `begin` takes it as it is, only a check before that undoes it.
 """
 
-import asyncio
 import os
 import stat
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -20,7 +18,6 @@ from threading import Lock
 from typing import Literal, Protocol
 
 from headgate.core import show_path
-from headgate.process import uninterrupted
 from headgate.protect.records import (
     DEFAULT_LIMITS,
     Limits,
@@ -380,19 +377,3 @@ def _worth_telling(paths: Iterable[str], folders: set[str]) -> list[str]:
         while path := path.rpartition("/")[0]:
             above.add(path)
     return [path for path in told if path not in folders or path not in above]
-
-
-# Keeping files from whatever runs for a while.
-
-
-@asynccontextmanager
-async def protected_while(protected: Protected | None, restored: list[Restored]) -> AsyncIterator[None]:
-    """Whatever is done to protected files in here is undone, however it ends; `restored` receives what."""
-    if protected is None:
-        yield
-        return
-    try:
-        restored += await uninterrupted(asyncio.to_thread(protected.begin))
-        yield
-    finally:
-        restored += await uninterrupted(asyncio.to_thread(protected.check_and_restore))
