@@ -8,7 +8,7 @@ import pytest
 
 from headgate.engine.proposals import is_written, take_back
 from headgate.engine.tree import TaskTree
-from headgate.reading.diffs import read_files
+from headgate.reading.diffs import read_git_diff
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import Snapshots, git
 from headgate.workspace.overlay import Proposed, decode_changes, encode_changes
@@ -86,4 +86,4 @@ async def test_the_diff_has_both_sides_of_what_was_changed(repo: Path) -> None:
     found = await tree.own_diff()
     assert found.versions == {"file": ("old\n", "new\n")}
     assert found.known == {"file", "link", "made", "pipe"}
-    assert [part.path for part in read_files(found.text)] == ["file", "made", "pipe"]
+    assert [file.path for file in read_git_diff(found.text)] == ["file", "made", "pipe"]

@@ -1,7 +1,16 @@
 """Readers of text that others wrote: diffs, source, test output, command lines. Pure, like the core."""
 
 from headgate.reading.command_lines import UNITTEST_PATTERN, Command, Given, read_runner, split_commands
-from headgate.reading.diffs import FilePart, TaskDiff, read_files
+from headgate.reading.diffs import (
+    DiffHunk,
+    FileDiff,
+    HunkLines,
+    Sign,
+    TaskDiff,
+    read_diff,
+    read_git_diff,
+    read_place,
+)
 from headgate.reading.failure import Failure, plain_lines
 from headgate.reading.layout import MOST_CHARS, same_but_for_layout
 from headgate.reading.python_source import (
@@ -50,9 +59,12 @@ __all__ = [
     "MOST_CHARS",
     "UNITTEST_PATTERN",
     "Command",
+    "DiffHunk",
     "Failure",
-    "FilePart",
+    "FileDiff",
     "Given",
+    "HunkLines",
+    "Sign",
     "TaskDiff",
     "changed_settings",
     "describe",
@@ -79,7 +91,9 @@ __all__ = [
     "plain_lines",
     "project_commands",
     "pytest_settings",
-    "read_files",
+    "read_diff",
+    "read_git_diff",
+    "read_place",
     "read_runner",
     "render_failures",
     "same_but_for_layout",
