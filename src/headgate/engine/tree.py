@@ -11,12 +11,12 @@ from headgate.reading import MOST_CHARS, TaskDiff
 from headgate.store import Store, recall
 from headgate.workspace import (
     LARGE,
-    Conflicts,
+    ConfinedTree,
     FileChange,
-    Fitted,
+    FittedProposal,
     OverlayWorkspace,
+    ProposalConflicts,
     Snapshots,
-    Tree,
     Workspace,
     ancestors,
     fit,
@@ -62,7 +62,7 @@ class TaskTree:
 
     def __init__(self, snapshots: Snapshots, written: Callable[[], Mapping[str, str | None]]) -> None:
         self._snapshots = snapshots
-        self._files = Tree(snapshots.repo)
+        self._files = ConfinedTree(snapshots.repo)
         self._written = written
         self._baseline = ""
         self._by_verification: set[str] = set()
@@ -137,7 +137,7 @@ class TaskTree:
         before, after = record(self._snapshots, self._baseline, changes)
         return Proposal(before, after, tuple(show_path(change.path) for change in changes))
 
-    def fit(self, workspace: Workspace, before: str, after: str) -> Fitted | Conflicts:
+    def fit(self, workspace: Workspace, before: str, after: str) -> FittedProposal | ProposalConflicts:
         """What a proposal makes of the tree as it is now; nothing is written."""
         return fit(workspace, patch(self._snapshots, before, after))
 

@@ -19,7 +19,7 @@ _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RunningProcess:
     """A process. Its number together with its start is never given to another one."""
 
     pid: int
@@ -35,7 +35,7 @@ def can_look() -> bool:
     return (_PROC / "self" / "stat").exists()
 
 
-def look_at(pid: int) -> Found | None:
+def look_at(pid: int) -> RunningProcess | None:
     """A process that runs; None if there is none such, or only what is left of one."""
     try:
         # The name in parentheses may hold anything, so the fields are counted from its end.
@@ -43,12 +43,12 @@ def look_at(pid: int) -> Found | None:
         if fields[0] in (b"Z", b"X"):
             return None
         parent, group, session = map(int, fields[1:4])
-        return Found(pid, int(fields[19]), parent, group, session)
+        return RunningProcess(pid, int(fields[19]), parent, group, session)
     except (OSError, ValueError, IndexError):
         return None  # gone by now, or not ours to look at
 
 
-def look_around() -> Iterator[Found]:
+def look_around() -> Iterator[RunningProcess]:
     """Every process that runs."""
     with os.scandir(_PROC) as scan:
         for entry in scan:
@@ -64,7 +64,7 @@ def environment_of(pid: int) -> bytes:
         return b""  # gone by now, or another user's
 
 
-def send(found: Found, number: signal.Signals) -> None:
+def send(found: RunningProcess, number: signal.Signals) -> None:
     """Signals a process; its number is held fast first, so no other can be hit."""
     try:
         held = os.pidfd_open(found.pid)
@@ -80,11 +80,11 @@ def send(found: Found, number: signal.Signals) -> None:
 
 
 def end_all(
-    look: Callable[[], set[Found]],
-    signal_them: Callable[[set[Found], signal.Signals], None],
+    look: Callable[[], set[RunningProcess]],
+    signal_them: Callable[[set[RunningProcess], signal.Signals], None],
     *,
     grace: float = _GRACE_SECONDS,
-) -> set[Found]:
+) -> set[RunningProcess]:
     """Ends whatever `look` finds until it finds nothing; returns all that were met.
 
     Blocks until they are gone, for about `grace` seconds where they do not listen; without any, they are
@@ -113,7 +113,7 @@ def end_processes(process: "subprocess.Popen[bytes]", marker: str) -> None:
     its number. Blocks until they are gone, for about a second where they do not listen.
     """
 
-    def signal_them(alive: set[Found], number: signal.Signals) -> None:
+    def signal_them(alive: set[RunningProcess], number: signal.Signals) -> None:
         # Gone by now, or another user's: either way the next look decides.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
@@ -127,7 +127,7 @@ def end_processes(process: "subprocess.Popen[bytes]", marker: str) -> None:
         process.wait(timeout=5)
 
 
-def _alive(process: "subprocess.Popen[bytes]", marker: bytes) -> set[Found]:
+def _alive(process: "subprocess.Popen[bytes]", marker: bytes) -> set[RunningProcess]:
     """Processes of the group or with the marker that still run."""
     if not can_look():
         return _alive_by_group(process)
@@ -136,7 +136,7 @@ def _alive(process: "subprocess.Popen[bytes]", marker: bytes) -> set[Found]:
     }
 
 
-def _alive_by_group(process: "subprocess.Popen[bytes]") -> set[Found]:
+def _alive_by_group(process: "subprocess.Popen[bytes]") -> set[RunningProcess]:
     process.poll()
     try:
         os.killpg(process.pid, 0)
@@ -145,7 +145,7 @@ def _alive_by_group(process: "subprocess.Popen[bytes]") -> set[Found]:
     except PermissionError:
         # macOS says this of a group in which only zombies are left.
         return set()
-    return {Found(process.pid, 0, parent=os.getpid(), group=process.pid, session=process.pid)}
+    return {RunningProcess(process.pid, 0, parent=os.getpid(), group=process.pid, session=process.pid)}
 
 
 # What a process that was killed leaves running in its repository.
@@ -184,7 +184,7 @@ def kill_own_commands() -> int:
     return len(_end_marked(lambda name, owner, place: owner == own, grace=0))
 
 
-def _end_marked(is_meant: Callable[[str, str, Path], bool], **options: float) -> set[Found]:
+def _end_marked(is_meant: Callable[[str, str, Path], bool], **options: float) -> set[RunningProcess]:
     """Ends the processes with a mark that is meant, and what shares a session with one of them.
 
     Each command has a session of its own, so what drops its variables is still known by that.
@@ -194,13 +194,13 @@ def _end_marked(is_meant: Callable[[str, str, Path], bool], **options: float) ->
     spared = set(_ancestry())
     own_session = os.getsid(0)
 
-    def look() -> set[Found]:
+    def look() -> set[RunningProcess]:
         there = set(look_around()) - spared
         marked = {found for found in there if any(is_meant(*mark) for mark in _marks(found.pid))}
         sessions = {found.session for found in marked} - {own_session}
         return marked | {found for found in there if found.session in sessions}
 
-    def signal_them(alive: set[Found], number: signal.Signals) -> None:
+    def signal_them(alive: set[RunningProcess], number: signal.Signals) -> None:
         for found in alive:
             send(found, number)
 
@@ -252,7 +252,7 @@ def _is_of(root: Path, place: Path) -> bool:
     return False
 
 
-def _ancestry() -> Iterator[Found]:
+def _ancestry() -> Iterator[RunningProcess]:
     """This process, the one that started it, and so on."""
     found = look_at(os.getpid())
     while found:

@@ -20,16 +20,16 @@ from typing import Literal, Protocol
 from headgate.core import show_path
 from headgate.protect.records import (
     DEFAULT_LIMITS,
-    Limits,
+    CopyLimits,
     Record,
+    RecordStore,
     Scanner,
-    Store,
     digest_of,
     kind_of,
     stamp_of,
 )
 from headgate.protect.restore import Restorer
-from headgate.workspace import Tree
+from headgate.workspace import ConfinedTree
 
 Change = Literal["changed", "deleted", "created"]
 
@@ -100,12 +100,12 @@ class ProtectedFiles:
         reason: str = "it is protected",
         label: str = "",
         accepts: Callable[[str, bytes | None, bytes], bool] = lambda path, before, after: False,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: CopyLimits = DEFAULT_LIMITS,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._tree = Tree(root)
+        self._tree = ConfinedTree(root)
         self._scanner = Scanner(self._tree.root, covers, enters, now)
-        self._store = Store(folder, limits)
+        self._store = RecordStore(folder, limits)
         self._restorer = Restorer(self._tree, self._store, folder / "aside")
         self._reason = reason
         self._label = label

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from headgate.protect.step_commands import read_text
-from headgate.reading import UNITTEST_PATTERN, Command, Given, is_code, is_test, pytest_settings, read_runner
+from headgate.reading import (
+    UNITTEST_PATTERN,
+    Command,
+    RunnerCall,
+    is_code,
+    is_test,
+    pytest_settings,
+    read_runner,
+)
 from headgate.workspace import Rules, expand_braces, fold
 
 # Whether a folder that a test runner is given holds nothing but tests, or the code as well.
@@ -31,7 +39,7 @@ MAX_READ = 400
 
 
 @dataclass(frozen=True, slots=True)
-class FolderLooks:
+class FilesAtStart:
     """A repository's files by their folded paths, as they were when the task began."""
 
     start: Mapping[str, str]
@@ -184,7 +192,7 @@ def path_in(directory: str, word: str, top: Path | None) -> str | None:
     return "/".join(parts)
 
 
-def _words(given: Given, folder: str, top: Path | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _words(given: RunnerCall, folder: str, top: Path | None) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What a runner is given as paths, each with the patterns of what counts below it."""
     words = [*given.paths, *(path for name in given.modules for path in _module_paths(name))]
     patterns = given.patterns
@@ -230,7 +238,7 @@ class NamedTests:
 
     def __init__(self, given: GivenTests, start: Mapping[str, str], read: Callable[[str], str]) -> None:
         self._globs = Rules(sorted(given.globs), ignore_case=True)
-        looks = FolderLooks(start, self._globs.covers, read)
+        looks = FilesAtStart(start, self._globs.covers, read)
         self._files = {path for path in given.paths if path in start}
         self._files |= {path for path in given.compared - given.written if path in start}
         others = given.paths - self._files

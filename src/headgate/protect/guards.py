@@ -141,7 +141,7 @@ MAX_ENTRIES = 100_000
 """How many entries that git ignores are looked at before it is left open whether a pattern matches one."""
 
 
-class Present:
+class PatternPresence:
     """Says whether a pattern matches anything in the repository, files that git ignores included."""
 
     def __init__(self, root: Path, files: Sequence[str]) -> None:

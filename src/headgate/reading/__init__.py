@@ -1,6 +1,6 @@
 """Readers of text that others wrote: diffs, source, test output, command lines. Pure, like the core."""
 
-from headgate.reading.command_lines import UNITTEST_PATTERN, Command, Given, read_runner, split_commands
+from headgate.reading.command_lines import UNITTEST_PATTERN, Command, RunnerCall, read_runner, split_commands
 from headgate.reading.diffs import (
     DiffHunk,
     FileDiff,
@@ -11,7 +11,7 @@ from headgate.reading.diffs import (
     read_git_diff,
     read_place,
 )
-from headgate.reading.failure import Failure, plain_lines
+from headgate.reading.failure import FailedTest, plain_lines
 from headgate.reading.layout import MOST_CHARS, same_but_for_layout
 from headgate.reading.python_source import (
     excerpt,
@@ -60,10 +60,10 @@ __all__ = [
     "UNITTEST_PATTERN",
     "Command",
     "DiffHunk",
-    "Failure",
+    "FailedTest",
     "FileDiff",
-    "Given",
     "HunkLines",
+    "RunnerCall",
     "Sign",
     "TaskDiff",
     "changed_settings",

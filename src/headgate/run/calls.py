@@ -53,7 +53,7 @@ class CallRepeated(ToolError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallAnswer:
     """What a call is answered with, and what the log keeps of it."""
 
     text: str
@@ -72,19 +72,19 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     try:
         answer = await _perform(run, call, name, key, cut_off)
     except ToolError as error:
-        answer = Answer(str(error), error.slug)
+        answer = CallAnswer(str(error), error.slug)
     answer = _fit_for_model(run, answer)
     # Of this very call, since anything changed or was cut: the file may have been otherwise in between.
     same = category == "read" and run.state.memory.last_result(key) == _digest(answer.text)
     if same and (refusal := _repetition(run, name, key)):
         # A read is refused only after it was made: somebody else may have changed the file meanwhile.
-        answer = Answer(str(refusal), refusal.slug)
+        answer = CallAnswer(str(refusal), refusal.slug)
     shown = SEEN if same and not answer.error and len(answer.text) > LONG else answer.text
     run.record(_finished(call, name, category, key, answer), shown)
     run.transcript.add(Message("tool", shown, call_id=call.id, failed=bool(answer.error)))
 
 
-async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: bool) -> Answer:
+async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: bool) -> CallAnswer:
     """Runs a call that the stage, its arguments and its history allow. ToolError says why not."""
     tool = _admitted(run, name)
     args = tool.parse(parse_arguments(call.arguments, cut_off))
@@ -100,10 +100,10 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
             nested_guides, run.job.context.workspace, run.transcript, outcome.read
         )
     changed = tuple(change.path for change in outcome.changes)
-    return Answer(text, read=outcome.read, changed=changed, restored=outcome.restored)
+    return CallAnswer(text, read=outcome.read, changed=changed, restored=outcome.restored)
 
 
-def _fit_for_model(run: StageRun, answer: Answer) -> Answer:
+def _fit_for_model(run: StageRun, answer: CallAnswer) -> CallAnswer:
     """The answer without secrets and what cannot be stored, and no longer than a result may be."""
     context, redact = run.job.context, run.job.redact
     text = cap(redact(clean_text(answer.text)), context.result_chars, context.save_output)
@@ -111,7 +111,9 @@ def _fit_for_model(run: StageRun, answer: Answer) -> Answer:
     return replace(answer, text=text, restored=restored)
 
 
-def _finished(call: ToolCall, name: str, category: Category | None, key: str, answer: Answer) -> ToolFinished:
+def _finished(
+    call: ToolCall, name: str, category: Category | None, key: str, answer: CallAnswer
+) -> ToolFinished:
     return ToolFinished(
         call=call.id,
         name=clean_text(name)[:80],
@@ -179,7 +181,7 @@ def _admitted(run: StageRun, name: str) -> Tool:
     )
 
 
-def _after_crash(run: StageRun, begun: ToolStarted) -> Answer | None:
+def _after_crash(run: StageRun, begun: ToolStarted) -> CallAnswer | None:
     """The answer to a call that a crash interrupted; None if it left no mark and can simply be run."""
     if begun.category == "run":
         raise CallInterrupted(
@@ -191,7 +193,7 @@ def _after_crash(run: StageRun, begun: ToolStarted) -> Answer | None:
     paths = tuple(change.path for change in begun.changes)
     if now == [change.after for change in begun.changes]:
         text = f"{begun.name} was interrupted by a crash after its change was made: {', '.join(paths)}."
-        return Answer(text, changed=tuple(map(parse_path, paths)))
+        return CallAnswer(text, changed=tuple(map(parse_path, paths)))
     raise CallInterrupted(
         f"{begun.name} was interrupted by a crash and {', '.join(paths)} is neither in its old nor in its"
         " intended state: read it again."

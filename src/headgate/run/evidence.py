@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from headgate.checks import COMBINED
 from headgate.core import clean_text, path_words
 from headgate.errors import ToolError
-from headgate.reading import Failure, excerpt, find_failures, find_functions, is_code, is_test, plain_lines
+from headgate.reading import FailedTest, excerpt, find_failures, find_functions, is_code, is_test, plain_lines
 from headgate.run.job import Job
 from headgate.run.trials import Trials
 from headgate.scouts import Suspect, measure, rank_functions, score_lines
@@ -79,7 +79,7 @@ def _read_log(job: Job, run_id: str) -> str:
 def _weigh(
     job: Job,
     output: str,
-    failures: Sequence[Failure],
+    failures: Sequence[FailedTest],
     trace: list[tuple[str, int]],
     scores: Mapping[tuple[str, int], float],
 ) -> Evidence:
@@ -101,7 +101,7 @@ def _weigh(
     )
 
 
-async def _scores(job: Job, failures: Sequence[Failure]) -> dict[tuple[str, int], float]:
+async def _scores(job: Job, failures: Sequence[FailedTest]) -> dict[tuple[str, int], float]:
     """How suspect each line is; nothing where that cannot be measured.
 
     CopyImpossible if the check does not fail in a copy as it does in the tree.
@@ -151,7 +151,7 @@ def _named(job: Job) -> Iterable[str]:
     return [path for path in paths if not job.ignored.file(path)]
 
 
-def _said(output: str, failures: Sequence[Failure]) -> str:
+def _said(output: str, failures: Sequence[FailedTest]) -> str:
     """What the first failure says: the runner's marked lines, else its message, else the output's end."""
     lines = plain_lines(output)
     first = failures[0] if failures else None
@@ -172,7 +172,7 @@ def _said(output: str, failures: Sequence[Failure]) -> str:
     return "\n".join([line for line in lines if line.strip()][-SAID_LINES:])
 
 
-def _test_source(job: Job, failures: Sequence[Failure], trace: Sequence[tuple[str, int]]) -> str:
+def _test_source(job: Job, failures: Sequence[FailedTest], trace: Sequence[tuple[str, int]]) -> str:
     """The source of the first failing test, by its name, in the file that the name or the trace gives."""
     if not failures:
         return ""

@@ -103,7 +103,7 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-Lines = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+Sentences = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 """A list of sentences; models often give just one."""
 
 
@@ -130,11 +130,11 @@ class StageDone(Args):
 
     stage: str
     summary: str = Field(description="What was found or done, in one to three sentences")
-    decisions: Lines = ()
-    next_actions: Lines = ()
-    risks: Lines = ()
-    files_read: Lines = ()
-    files_changed: Lines = ()
+    decisions: Sentences = ()
+    next_actions: Sentences = ()
+    risks: Sentences = ()
+    files_read: Sentences = ()
+    files_changed: Sentences = ()
     metadata: Annotated[dict[str, Any], AfterValidator(_shallow)] = Field(default_factory=dict)
 
 

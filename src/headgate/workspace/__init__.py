@@ -16,31 +16,31 @@ from headgate.workspace.git_repository import (
 from headgate.workspace.globs import Rules, expand_braces, fold
 from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, walk_files
 from headgate.workspace.interrupted_writes import hash_at, mode_at, open_parent, read_at, settle_writes
-from headgate.workspace.overlay import OverlayWorkspace, Proposed, decode_changes, encode_changes
-from headgate.workspace.paths import Tree
-from headgate.workspace.proposal import Conflicts, Fitted, fit, patch, record, with_files
+from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
+from headgate.workspace.paths import ConfinedTree
+from headgate.workspace.proposal import FittedProposal, ProposalConflicts, fit, patch, record, with_files
 from headgate.workspace.reserved import internal_name
-from headgate.workspace.workspace import Entry, File, FileChange, Workspace, ancestors
+from headgate.workspace.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
 
 __all__ = [
     "LARGE",
     "TEMPORARY",
     "Batch",
-    "Conflicts",
+    "ConfinedTree",
     "CopyImpossible",
     "Difference",
+    "DirectoryEntry",
     "DiskWorkspace",
-    "Entry",
     "File",
     "FileChange",
-    "Fitted",
+    "FittedProposal",
     "GitFailed",
     "IgnoredPaths",
     "OverlayWorkspace",
-    "Proposed",
+    "ProposalConflicts",
+    "ProposedChange",
     "Rules",
     "Snapshots",
-    "Tree",
     "Workspace",
     "ancestors",
     "decode_changes",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headgate.core import show_path
 from headgate.errors import ToolDenied, ToolError, ToolFailed
 from headgate.workspace.git_repository import Snapshots
-from headgate.workspace.overlay import Proposed
+from headgate.workspace.overlay import ProposedChange
 from headgate.workspace.patch_files import SHA256_LENGTH, Detached, FilePatch, detached_git, parse_patch
 from headgate.workspace.workspace import NEW_FILE_MODE, File, FileChange, Workspace, ancestors
 
@@ -21,20 +21,20 @@ _EXECUTABLE = 0o755
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedProposal:
     """What to write so that the proposal is in the tree; nothing if it is there already."""
 
     changes: tuple[FileChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Conflicts:
+class ProposalConflicts:
     """Why the proposal does not fit the tree as it is: a line for each file or hunk."""
 
     problems: tuple[str, ...]
 
 
-def record(snapshots: Snapshots, baseline: str, changes: Sequence[Proposed]) -> tuple[str, str]:
+def record(snapshots: Snapshots, baseline: str, changes: Sequence[ProposedChange]) -> tuple[str, str]:
     """Keeps a proposal as two git trees, before and after, and returns their names.
 
     Before is the baseline with each file as it was when the proposal first touched it.
@@ -72,7 +72,7 @@ def patch(snapshots: Snapshots, before: str, after: str) -> bytes:
         return place.git("diff-tree", *_PATCH_FLAGS, before, after)
 
 
-def fit(workspace: Workspace, patch: bytes) -> Fitted | Conflicts:
+def fit(workspace: Workspace, patch: bytes) -> FittedProposal | ProposalConflicts:
     """What a patch makes of the tree as it is now; nothing is written.
 
     Lines may have moved. What is in the tree already is left out; of a file that was only moved, the patch
@@ -96,8 +96,8 @@ def fit(workspace: Workspace, patch: bytes) -> Fitted | Conflicts:
     except ToolFailed as error:
         problems += _explain(scene, todo) or [str(error)]
     if problems:
-        return Conflicts(tuple(sorted(problems)))
-    return Fitted(tuple(sorted(changes, key=lambda change: change.path)))
+        return ProposalConflicts(tuple(sorted(problems)))
+    return FittedProposal(tuple(sorted(changes, key=lambda change: change.path)))
 
 
 def _give_way(place: Detached, paths: Iterable[str]) -> None:

@@ -15,8 +15,8 @@ from headgate.tools.edit.matching import (
     EXACT,
     TRAILING,
     LineIndex,
-    Lines,
     Match,
+    TextLines,
     list_places,
     show_difference,
     show_lines,
@@ -171,7 +171,7 @@ class Patched:
         """The places in words, with the lines themselves where a match was not exact."""
         spots = [f"{first}-{last}" if last > first else f"{first}" for first, last, _ in self.places]
         out = f"line{'s' if len(spots) > 1 or '-' in spots[0] else ''} {', '.join(spots)}."
-        bodies = Lines.split(self.text.removeprefix(BOM)).bodies
+        bodies = TextLines.split(self.text.removeprefix(BOM)).bodies
         for number, (first, last, how) in enumerate(self.places, 1):
             if how:
                 shown = show_lines(bodies, first - 1, min(last, first + 9))
@@ -182,10 +182,10 @@ class Patched:
 def patch_text(text: str, hunks: Sequence[Hunk], name: str = "the file") -> Patched:
     """The text with the hunks applied in order; ToolFailed says which has no one place, and why."""
     mark = BOM if text.startswith(BOM) else ""
-    lines = Lines.split(text.removeprefix(BOM))
+    lines = TextLines.split(text.removeprefix(BOM))
     usual = lines.usual_ending()
     search = _Search(lines.bodies, name, len(hunks))
-    result, places = Lines([], []), []
+    result, places = TextLines([], []), []
     position = 0
     for hunk in hunks:
         match = search.place(hunk)

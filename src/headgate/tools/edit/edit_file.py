@@ -17,8 +17,8 @@ from headgate.tools.edit.matching import (
     TRAILING,
     Level,
     LineIndex,
-    Lines,
     Match,
+    TextLines,
     align,
     indentation_of,
     list_places,
@@ -106,7 +106,7 @@ def _create(ctx: ToolContext, args: EditFile) -> Outcome:
             )
         before = file.data
     change = FileChange(path, before, encode(args.new))
-    count = len(Lines.split(args.new).bodies)
+    count = len(TextLines.split(args.new).bodies)
     parts = [f"Created {name}: {count_lines(count)}.", describe_new_errors([change])]
     return Outcome("\n".join(part for part in parts if part), changes=(change,))
 
@@ -148,7 +148,7 @@ def _edit(text: str, old: str, new: str, replace_all: bool, name: str) -> Edited
     plain_old, plain_new = _with_newlines(old), _with_newlines(new)
     if plain_old == plain_new:
         return _edit_endings(text, old, new, replace_all, name)
-    place = _Place(Lines.split(text), replace_all, name)
+    place = _Place(TextLines.split(text), replace_all, name)
     edited = (
         place.edit_exactly(plain_old, plain_new)
         or place.edit_lines(plain_old, plain_new, LEVELS)
@@ -180,7 +180,7 @@ def _edit_endings(text: str, old: str, new: str, replace_all: bool, name: str) -
 class _Place:
     """One text and the ways to find in it what an edit means. `old` and `new` have `\\n` alone here."""
 
-    def __init__(self, lines: Lines, replace_all: bool, name: str) -> None:
+    def __init__(self, lines: TextLines, replace_all: bool, name: str) -> None:
         self.lines = lines
         self.index = LineIndex(lines.bodies)
         self.usual_ending = lines.usual_ending()
@@ -231,7 +231,7 @@ class _Place:
 
     def _replaced(self, text: str, length: int, starts: Sequence[int], news: Mapping[int, str]) -> str:
         """The text with so many characters at each of these places replaced."""
-        result = Lines(list(self.lines.bodies), list(self.lines.endings))
+        result = TextLines(list(self.lines.bodies), list(self.lines.endings))
         for first, last, inside in reversed(group_by_lines(list(news), length, starts)):
             position, pieces = starts[first], []
             for start in inside:
@@ -239,7 +239,7 @@ class _Place:
                 position = start + length
             end = starts[last + 1] if last + 1 < len(starts) else len(text)
             region = "".join([*pieces, text[position:end]])
-            bodies = Lines.split(region).bodies
+            bodies = TextLines.split(region).bodies
             self._splice(result, slice(first, last + 1), bodies, terminated=region.endswith("\n"))
         return result.join()
 
@@ -272,7 +272,7 @@ class _Place:
 
     def _with_lines(self, matches: Sequence[Match], wanted: Sequence[str], wished: Sequence[str]) -> str:
         """The text with new lines in each of these places."""
-        result = Lines(list(self.lines.bodies), list(self.lines.endings))
+        result = TextLines(list(self.lines.bodies), list(self.lines.endings))
         for match in reversed(matches):
             bodies = self._carry_over(match, wanted, wished)
             terminated = bool(self.lines.endings[match.end - 1])
@@ -349,7 +349,7 @@ class _Place:
             result.append(line)
         return result
 
-    def _splice(self, result: Lines, region: slice, bodies: list[str], *, terminated: bool) -> None:
+    def _splice(self, result: TextLines, region: slice, bodies: list[str], *, terminated: bool) -> None:
         """Replaces lines; those that stay keep their ending, new ones get the text's usual one."""
         usual = self.usual_ending
         endings = result.endings[region]
@@ -379,7 +379,7 @@ def _range(first: int, last: int) -> str:
 
 def _excerpt(edited: Edited) -> str:
     """The edited place and two lines around it; the middle of a long one is left out."""
-    bodies = Lines.split(edited.text.removeprefix(BOM)).bodies
+    bodies = TextLines.split(edited.text.removeprefix(BOM)).bodies
     start, end = max(edited.first - 3, 0), min(max(edited.last, edited.first - 1) + 2, len(bodies))
     if end - start <= 12:
         return show_lines(bodies, start, end)
