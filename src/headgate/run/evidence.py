@@ -12,7 +12,15 @@ from pydantic import TypeAdapter
 from headgate.checks import COMBINED
 from headgate.core import clean_text, path_words
 from headgate.errors import ToolError
-from headgate.reading import FailedTest, excerpt, find_failures, find_functions, is_code, is_test, plain_lines
+from headgate.reading import (
+    FailedTest,
+    find_failures,
+    find_functions,
+    is_code,
+    is_test,
+    plain_lines,
+    source_excerpt,
+)
 from headgate.run.job import Job
 from headgate.run.trials import Trials
 from headgate.scouts import Suspect, measure, rank_functions, score_lines
@@ -184,5 +192,5 @@ def _test_source(job: Job, failures: Sequence[FailedTest], trace: Sequence[tuple
         source = job.context.workspace.read(path).text
         for function in find_functions(source):
             if f".{name}".endswith(f".{function.name}") and function.last - function.first < TEST_LINES:
-                return excerpt(source, function.first, function.last)
+                return source_excerpt(source, function.first, function.last)
     return ""

@@ -18,7 +18,14 @@ from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, walk_files
 from headgate.workspace.interrupted_writes import hash_at, mode_at, open_parent, read_at, settle_writes
 from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
 from headgate.workspace.paths import ConfinedTree
-from headgate.workspace.proposal import FittedProposal, ProposalConflicts, fit, patch, record, with_files
+from headgate.workspace.proposal import (
+    FittedProposal,
+    ProposalConflicts,
+    fit_proposal,
+    patch_between,
+    record_proposal,
+    tree_with_files,
+)
 from headgate.workspace.reserved import internal_name
 from headgate.workspace.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
 
@@ -47,21 +54,21 @@ __all__ = [
     "encode_changes",
     "exclude_internal",
     "expand_braces",
-    "fit",
+    "fit_proposal",
     "fold",
     "git",
     "hash_at",
     "internal_name",
     "mode_at",
     "open_parent",
-    "patch",
+    "patch_between",
     "read_at",
-    "record",
+    "record_proposal",
     "remove_copies",
     "run_git",
     "safe_folder",
     "settle_writes",
     "tree_copy",
+    "tree_with_files",
     "walk_files",
-    "with_files",
 ]

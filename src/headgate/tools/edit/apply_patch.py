@@ -184,7 +184,7 @@ def patch_text(text: str, hunks: Sequence[Hunk], name: str = "the file") -> Patc
     mark = BOM if text.startswith(BOM) else ""
     lines = TextLines.split(text.removeprefix(BOM))
     usual = lines.usual_ending()
-    search = _Search(lines.bodies, name, len(hunks))
+    search = _HunkSearch(lines.bodies, name, len(hunks))
     result, places = TextLines([], []), []
     position = 0
     for hunk in hunks:
@@ -195,7 +195,7 @@ def patch_text(text: str, hunks: Sequence[Hunk], name: str = "the file") -> Patc
         first = len(result.bodies) + 1
         for sign, line in hunk.lines:
             if sign == "+":
-                result.bodies.append(search.fit(line, match))
+                result.bodies.append(search.indent(line, match))
                 result.endings.append(usual)
             else:
                 if sign == " ":
@@ -211,7 +211,7 @@ def patch_text(text: str, hunks: Sequence[Hunk], name: str = "the file") -> Patc
     return Patched(mark + result.join(), tuple(places))
 
 
-class _Search:
+class _HunkSearch:
     """Finds the place of each hunk, one after the other."""
 
     def __init__(self, bodies: Sequence[str], name: str, count: int) -> None:
@@ -234,7 +234,7 @@ class _Search:
         self.cursor = match.end
         return match
 
-    def fit(self, line: str, match: Match) -> str:
+    def indent(self, line: str, match: Match) -> str:
         """An added line, indented like the place where it goes."""
         fitted = match.reindent(line)
         if fitted is None:

@@ -11,6 +11,14 @@ from pydantic import Field
 from headgate.core import clean_text, show_path
 from headgate.errors import ToolArgsInvalid, ToolFailed
 from headgate.tools.base import Args, Outcome, ToolContext, tool
+from headgate.tools.edit.indentation import (
+    choose_sound,
+    indented_readings,
+    leaves_indentation_out,
+    outer_definition,
+    rank_by_rank,
+    readings_behind,
+)
 from headgate.tools.edit.matching import (
     EXACT,
     LEVELS,
@@ -25,18 +33,12 @@ from headgate.tools.edit.matching import (
     show_difference,
     show_lines,
 )
-from headgate.tools.edit.placing import (
+from headgate.tools.edit.occurrences import (
     MOST_COUNTED,
-    choose,
     group_by_lines,
-    in_step,
     inner_breaks,
-    leaves_indentation_out,
     line_numbers,
     occurrences,
-    outer_definition,
-    readings,
-    readings_behind,
     without_numbers,
 )
 from headgate.tools.edit.syntax import describe_new_errors
@@ -208,9 +210,9 @@ class _Place:
         ]
         texts = [
             partial(self._replaced, text, len(old), starts, dict(zip(spans, chosen, strict=True)))
-            for chosen in in_step(meant)
+            for chosen in rank_by_rank(meant)
         ]
-        best = choose(self.name, text, texts)
+        best = choose_sound(self.name, text, texts)
         note = ""
         if any(reading[min(best, len(reading) - 1)] != new for reading in meant):
             note = "Note: the new lines after the first were indented to match the replaced line."
@@ -227,7 +229,7 @@ class _Place:
         indent = body[:column]
         if not indent or indent.strip(" \t") or not leaves_indentation_out(old, new):
             return [new]
-        return readings(new, indent, outer_definition(self.lines.bodies, line, self.name))
+        return indented_readings(new, indent, outer_definition(self.lines.bodies, line, self.name))
 
     def _replaced(self, text: str, length: int, starts: Sequence[int], news: Mapping[int, str]) -> str:
         """The text with so many characters at each of these places replaced."""
@@ -265,7 +267,7 @@ class _Place:
             indent = indentation_of(self.lines.bodies[matches[0].start])
             ways = [text.split("\n") for text in readings_behind("\n".join(wished), indent)]
         texts = [partial(self._with_lines, matches, wanted, way) for way in ways]
-        best = texts[choose(self.name, self.lines.join(), texts)]
+        best = texts[choose_sound(self.name, self.lines.join(), texts)]
         first = matches[0].start + 1
         replaced = tuple((match.start + 1, match.end) for match in matches)
         return Edited(best(), replaced, first, first + len(wished) - 1, how)

@@ -1,20 +1,14 @@
-"""Patches of Headgate's own, taken apart into files; and git away from any repository, which makes them."""
+"""git away from any repository: no configuration, attributes, hooks or filters of anybody's count."""
 
 import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import new as new_hash
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from headgate.errors import StoreError
-from headgate.reading import FileDiff, read_git_diff
 from headgate.workspace.git_repository import failure_of, run_git
-
-# git away from any repository: no configuration, attributes, hooks or filters of anybody's count.
-
 
 SHA256_LENGTH = 64
 # Contents are bytes here, whatever a `.gitattributes` among the files says. This file outranks those.
@@ -73,60 +67,3 @@ def detached_git(*, sha256: bool, objects: Path | None = None) -> Iterator[Detac
         if objects is not None:
             environment["GIT_OBJECT_DIRECTORY"] = str(objects)
         yield Detached(tree, environment)
-
-
-# A git-style patch, taken apart into its files. Only what Headgate's own patches hold is understood.
-
-
-@dataclass(frozen=True, slots=True)
-class FilePatch:
-    """What a patch does to one file."""
-
-    raw: bytes
-    old: str | None
-    """The path before; None for a new file."""
-    new: str | None
-    """The path after; None for a file that is deleted, another one for a file that is moved."""
-    is_executable: bool | None
-    """Whether the file is to be executable; None if that stays."""
-    after_hash: str | None
-    """git's name of the content after; None if the content stays."""
-    hunks: tuple[str, ...]
-    """The places of the hunks, as their headers name them; none for a binary file."""
-    is_binary: bool
-
-    def leaves(self, data: bytes) -> bool:
-        """Whether this is the content that the patch makes; what it does not change counts as that."""
-        return self.after_hash is None or self.after_hash == blob_name(data, len(self.after_hash))
-
-
-def parse_patch(patch: bytes) -> tuple[FilePatch, ...]:
-    """The files of a patch, in order. StoreError if it is not one of ours."""
-    text = patch.decode("utf-8", "surrogateescape")
-    if text and not text.startswith("diff --git "):
-        raise StoreError("The proposal's patch does not start with a file.")
-    lines = [line + b"\n" for line in patch.split(b"\n")]
-    lines[-1] = lines[-1].removesuffix(b"\n")
-    return tuple(
-        _file_patch(file, b"".join(lines[file.first - 1 : file.last])) for file in read_git_diff(text)
-    )
-
-
-def _file_patch(file: FileDiff, raw: bytes) -> FilePatch:
-    index = file.header("index ")
-    after_hash = None if index is None else index.partition(" ")[0].partition("..")[2]
-    return FilePatch(
-        raw,
-        None if file.is_new else file.old,
-        None if file.is_deleted else file.new,
-        file.is_executable,
-        after_hash,
-        tuple(hunk.place.text for hunk in file.hunks if hunk.place),
-        file.is_binary,
-    )
-
-
-def blob_name(data: bytes, length: int) -> str:
-    """git's name of a content, by the kind of hash that gives names of this length."""
-    algorithm = "sha256" if length == SHA256_LENGTH else "sha1"
-    return new_hash(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
