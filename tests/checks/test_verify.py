@@ -15,7 +15,7 @@ import pytest
 from headgate.checks.verify import Verification, Verifier, new_run_id
 from headgate.core.rules import Broken, Fail, Pass
 from headgate.core.settings import VerifyStep
-from headgate.reading.failure import FailedTest
+from headgate.reading.failed_tests import FailedTest
 from patience import in_time
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.reading.failure import FailedTest
+from headgate.reading.failed_tests import FailedTest
 from headgate.reading.test_output import MAX_FAILURES, find_failures, render_failures
 
 JEST = """\

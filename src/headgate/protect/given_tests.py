@@ -16,7 +16,7 @@ from headgate.reading import (
     pytest_settings,
     read_runner,
 )
-from headgate.workspace import Rules, expand_braces, fold
+from headgate.workspace import Rules, expand_braces, fold_case
 
 # Whether a folder that a test runner is given holds nothing but tests, or the code as well.
 
@@ -157,9 +157,9 @@ def read_tests(commands: Iterable[Command], folders: Sequence[str], top: Path | 
 
     def placed(words: Iterable[str]) -> frozenset[str]:
         found = (path_in(folder, word, top) for folder in folders for word in words)
-        return frozenset(fold(path) for path in found if path)
+        return frozenset(fold_case(path) for path in found if path)
 
-    result = GivenTests(folders=frozenset(map(fold, folders)))
+    result = GivenTests(folders=frozenset(map(fold_case, folders)))
     for command in commands:
         program = command.program.rpartition("/")[2]
         named = [word for word in command.arguments if not word.startswith("-")]
@@ -221,12 +221,14 @@ def _place(word: str, patterns: Iterable[str], folder: str, top: Path | None) ->
     place = path_in(folder, fixed, top)
     if place is None:
         return GivenTests()
-    base = fold(f"/{place}/" if place else "/")
+    base = fold_case(f"/{place}/" if place else "/")
     if last and not _CATCH_ALL.fullmatch(last.rpartition("/")[2]):
-        return GivenTests(globs=frozenset({f"{base}{one}" for one in expand_braces(fold(last))}))
-    wanted = [fold(pattern) for pattern in patterns if not _CATCH_ALL.fullmatch(pattern)]
+        return GivenTests(globs=frozenset({f"{base}{one}" for one in expand_braces(fold_case(last))}))
+    wanted = [fold_case(pattern) for pattern in patterns if not _CATCH_ALL.fullmatch(pattern)]
     deep = "" if not place and wanted == [UNITTEST_PATTERN] else "**/"
-    return GivenTests(frozenset({fold(place)}), frozenset(f"{base}{deep}{pattern}" for pattern in wanted))
+    return GivenTests(
+        frozenset({fold_case(place)}), frozenset(f"{base}{deep}{pattern}" for pattern in wanted)
+    )
 
 
 class NamedTests:

@@ -11,7 +11,7 @@ from headgate.reading.diffs import (
     read_git_diff,
     read_place,
 )
-from headgate.reading.failure import FailedTest, plain_lines
+from headgate.reading.failed_tests import FailedTest, plain_lines
 from headgate.reading.layout import MOST_CHARS, same_but_for_layout
 from headgate.reading.python_source import (
     find_functions,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from headgate.reading.failure import FailedTest, join_message, own_location
+from headgate.reading.failed_tests import FailedTest, join_message, own_location
 
 _GO_FAILED = re.compile(r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)")
 _RUNNING = re.compile(r"=== (?:RUN|CONT|NAME) +(?P<name>\S+)")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from headgate.reading.failure import FailedTest, join_message, own_location
+from headgate.reading.failed_tests import FailedTest, join_message, own_location
 
 _SECTIONS = {"FAILURES": "FAILED", "ERRORS": "ERROR", "short test summary info": "summary"}
 _LAST_LINE = re.compile(r"(?:no tests ran|\d+ [a-z]+(?:, \d+ [a-z ]+)*) in [\d.:]+.*")

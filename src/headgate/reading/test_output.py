@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from headgate.reading.command_lines import split_commands
-from headgate.reading.failure import FailedTest, plain_lines
+from headgate.reading.failed_tests import FailedTest, plain_lines
 from headgate.reading.failures_compiled import parse_cargo, parse_go, parse_jvm
 from headgate.reading.failures_scripted import (
     parse_jest,

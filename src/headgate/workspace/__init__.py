@@ -1,6 +1,6 @@
 """The repository: its paths, its files on disk or in an overlay, its ignore rules, and git."""
 
-from headgate.workspace.atomic import Batch
+from headgate.workspace.atomic import WriteBatch
 from headgate.workspace.copies import CopyImpossible, remove_copies, tree_copy
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import (
@@ -13,7 +13,7 @@ from headgate.workspace.git_repository import (
     run_git,
     safe_folder,
 )
-from headgate.workspace.globs import Rules, expand_braces, fold
+from headgate.workspace.globs import Rules, expand_braces, fold_case
 from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, walk_files
 from headgate.workspace.interrupted_writes import hash_at, mode_at, open_parent, read_at, settle_writes
 from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
@@ -32,7 +32,6 @@ from headgate.workspace.workspace import DirectoryEntry, File, FileChange, Works
 __all__ = [
     "LARGE",
     "TEMPORARY",
-    "Batch",
     "ConfinedTree",
     "CopyImpossible",
     "Difference",
@@ -49,13 +48,14 @@ __all__ = [
     "Rules",
     "Snapshots",
     "Workspace",
+    "WriteBatch",
     "ancestors",
     "decode_changes",
     "encode_changes",
     "exclude_internal",
     "expand_braces",
     "fit_proposal",
-    "fold",
+    "fold_case",
     "git",
     "hash_at",
     "internal_name",

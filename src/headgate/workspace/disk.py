@@ -13,7 +13,7 @@ from threading import Lock
 
 from headgate.core import Access, Act, Ask, Guard, first_objection, show_path
 from headgate.errors import ToolDenied, ToolFailed
-from headgate.workspace.atomic import Batch, FileMoved, Fingerprint, fingerprint
+from headgate.workspace.atomic import FileMoved, Fingerprint, WriteBatch, file_fingerprint
 from headgate.workspace.ignore import TEMPORARY, walk_files
 from headgate.workspace.paths import ConfinedTree, Spot, explain
 from headgate.workspace.reserved import RESERVED, InternalFiles
@@ -128,7 +128,7 @@ class DiskWorkspace:
 
     def apply(self, changes: Sequence[FileChange]) -> None:
         """Writes all of the changes or none."""
-        batch = Batch()
+        batch = WriteBatch()
         gone: dict[str, None] = {}
         replaced: dict[str, int] = {}
         try:
@@ -227,7 +227,7 @@ class DiskWorkspace:
             return data, os.fstat(file.fileno())
 
     def _read_open(self, spot: Spot, descriptor: int, status: os.stat_result) -> File:
-        mark = fingerprint(status)
+        mark = file_fingerprint(status)
         kept = self._cache.get(spot.path, mark)
         if kept is not None:
             return kept
@@ -237,7 +237,7 @@ class DiskWorkspace:
                 data = stream.read(self.max_bytes + 1)
         self.check_size(spot, max(status.st_size, len(data)))
         file = File(spot.path, data, stat.S_IMODE(status.st_mode))
-        if fingerprint(os.fstat(descriptor)) == mark:
+        if file_fingerprint(os.fstat(descriptor)) == mark:
             self._cache.put(file, mark)
         return file
 
@@ -329,7 +329,7 @@ def _require_names(spot: Spot) -> None:
         raise ToolFailed(explain(error, spot.shown)) from error
 
 
-def _make_room(batch: Batch, spot: Spot, gone: Mapping[str, None], replaced: dict[str, int]) -> int:
+def _make_room(batch: WriteBatch, spot: Spot, gone: Mapping[str, None], replaced: dict[str, int]) -> int:
     """The directory that a file goes to, made where it is missing or a file that the batch deletes."""
     top = next((path for path in ancestors(spot.path) if path in gone), None)
     if top is None:
