@@ -6,7 +6,7 @@ import pytest
 
 from headgate.checks.scope import check_scope, check_tests
 from headgate.core.rules import Fail, Pass
-from headgate.reading.diffs import TaskDiff, read_files
+from headgate.reading.diffs import TaskDiff, read_git_diff
 from headgate.reading.test_files import is_test
 
 DIFF = """diff --git a/src/a.py b/src/a.py
@@ -30,12 +30,17 @@ new file mode 100644
 
 
 def test_a_diff_is_read() -> None:
-    found = [(part.path, part.starts, part.hunks) for part in read_files(DIFF)]
-    assert found == [
-        ("src/a.py", [1, 10], [[" x", "-old", "+new"], ["-  y", "+y"]]),
-        ("café.txt", [1], [["+hello"]]),
+    found = [
+        (file.path, hunk.place and hunk.place.new_start, [sign + text for sign, text in hunk.lines])
+        for file in read_git_diff(DIFF)
+        for hunk in file.hunks
     ]
-    assert list(read_files("")) == []
+    assert found == [
+        ("src/a.py", 1, [" x", "-old", "+new"]),
+        ("src/a.py", 10, ["-  y", "+y"]),
+        ("café.txt", 1, ["+hello"]),
+    ]
+    assert list(read_git_diff("")) == []
 
 
 def task_diff(known: tuple[str, ...] = (), **files: tuple[str, str]) -> TaskDiff:

@@ -15,7 +15,7 @@ import pytest
 from headgate.checks.verify import Verification, Verifier, new_run_id
 from headgate.core.rules import Broken, Fail, Pass
 from headgate.core.settings import VerifyStep
-from headgate.reading.failure import Failure
+from headgate.reading.failed_tests import FailedTest
 from patience import in_time
 
 
@@ -137,7 +137,7 @@ printf '= short test summary info =\\nFAILED t.py::test_a - assert 1 == 2\\n1 fa
 
 async def test_the_failing_tests_are_found(tmp_path: Path) -> None:
     found = await verifier(tmp_path, step("one", "true"), step("two", FAILING)).run("run_x")
-    assert found.failures == (Failure("t.py::test_a", "", "assert 1 == 2"),)
+    assert found.failures == (FailedTest("t.py::test_a", "", "assert 1 == 2"),)
     assert found.tail.splitlines()[1] == "FAILED t.py::test_a - assert 1 == 2"
 
 
@@ -152,7 +152,7 @@ async def test_a_timeout_keeps_what_had_failed_by_then(tmp_path: Path) -> None:
         lambda seconds: verifier(tmp_path, step("slow", command, timeout=seconds)).run(f"run_{seconds}"),
         lambda found: bool(found.tail),
     )
-    assert (found.steps[0].timed_out, found.failures) == (True, (Failure("a::b"),))
+    assert (found.steps[0].timed_out, found.failures) == (True, (FailedTest("a::b"),))
 
 
 async def test_failures_are_named_from_where_the_command_ran(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ async def test_failures_are_named_from_where_the_command_ran(tmp_path: Path) -> 
     )
     command = f"{sys.executable} -B -m unittest"
     found = await verifier(tmp_path, step("tests", command)).run("run_x")
-    expected = Failure("test_sum.Sums.test_it", "test_sum.py:3", "AssertionError: 1 != 2")
+    expected = FailedTest("test_sum.Sums.test_it", "test_sum.py:3", "AssertionError: 1 != 2")
     assert found.failures == (expected,)
 
 

@@ -20,7 +20,7 @@ from headgate.engine.assembly import (
     tools_for,
 )
 from headgate.errors import ConfigError, ToolDenied
-from headgate.protect.boundaries import Resolved
+from headgate.protect.boundaries import ResolvedBoundaries
 from headgate.store.folder import Folder
 from headgate.store.log import Bus
 from headgate.tools.base import Outcome, ToolContext
@@ -41,11 +41,13 @@ def repo(tmp_path: Path) -> Path:
     return repo
 
 
-def context(repo: Path, config: Config, *boundaries: str, resolved: Resolved | None = None) -> ToolContext:
+def context(
+    repo: Path, config: Config, *boundaries: str, resolved: ResolvedBoundaries | None = None
+) -> ToolContext:
     task = Task(id="t1", text="x", goal="x", constraints=Constraints(boundaries=boundaries))
     bounds = resolved or task_boundaries(repo, config, task)
     start = Snapshots(repo).take
-    return build_context(Folder(repo), config, task, Bus(), lambda text: text, tuple, bounds, baseline=start)
+    return build_context(Folder(repo), config, task, Bus(), lambda text: text, bounds, baseline=start)
 
 
 async def run(given: ToolContext, command: str) -> str:
@@ -146,12 +148,12 @@ class TestBoundaries:
     def test_what_people_are_told(self, repo: Path) -> None:
         constraints = Constraints(boundaries=("the auth module", "the moon"))
         task = Task(id="t1", text="x", goal="x", constraints=constraints)
-        assert task_boundaries(repo, Config(boundaries=("*.lock",)), task) == Resolved(
+        assert task_boundaries(repo, Config(boundaries=("*.lock",)), task) == ResolvedBoundaries(
             ("*.lock", "/src/auth.py"), (("the auth module", ("src/auth.py",)),), ("the moon",), ("*.lock",)
         )
 
     async def test_those_of_the_start_hold(self, repo: Path) -> None:
-        given = context(repo, Config(), "the auth module", resolved=Resolved(("agent.yaml",)))
+        given = context(repo, Config(), "the auth module", resolved=ResolvedBoundaries(("agent.yaml",)))
         text = await run(given, "echo x > src/auth.py; echo x > agent.yaml")
         assert [line.partition(" (")[0] for line in text.splitlines()[2:]] == ["Restored: agent.yaml"]
 
@@ -175,7 +177,7 @@ class TestBoundaries:
 
 
 class TestSpellings:
-    def covered(self, repo: Path, text: str) -> Resolved:
+    def covered(self, repo: Path, text: str) -> ResolvedBoundaries:
         task = Task(id="t1", text="x", goal="x", constraints=Constraints(boundaries=(text,)))
         return task_boundaries(repo, Config(), task)
 
@@ -210,7 +212,7 @@ class TestProtectedTests:
         task = Task(id="t1", text="x", goal="x", **options)
         bounds = task_boundaries(repo, config, task)
         return build_context(
-            Folder(repo), config, task, Bus(), lambda text: text, tuple, bounds, baseline=lambda: start
+            Folder(repo), config, task, Bus(), lambda text: text, bounds, baseline=lambda: start
         )
 
     @pytest.mark.parametrize(

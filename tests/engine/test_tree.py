@@ -8,10 +8,10 @@ import pytest
 
 from headgate.engine.proposals import is_written, take_back
 from headgate.engine.tree import TaskTree
-from headgate.reading.diffs import read_files
+from headgate.reading.diffs import read_git_diff
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import Snapshots, git
-from headgate.workspace.overlay import Proposed, decode_changes, encode_changes
+from headgate.workspace.overlay import ProposedChange, decode_changes, encode_changes
 from headgate.workspace.workspace import FileChange
 
 
@@ -42,10 +42,10 @@ def test_what_is_taken_back_has_its_mode_again(repo: Path) -> None:
     changes = decode_changes(
         encode_changes(
             [
-                Proposed("file", b"old\n", b"old\n", 0o755, 0o640),
-                Proposed("link", b"old\n", None, None, 0o644),
-                Proposed("new", None, b"new\n", 0o755, None),
-                Proposed("pipe", b"old\n", b"new\n", 0o600, 0o750),
+                ProposedChange("file", b"old\n", b"old\n", 0o755, 0o640),
+                ProposedChange("link", b"old\n", None, None, 0o644),
+                ProposedChange("new", None, b"new\n", 0o755, None),
+                ProposedChange("pipe", b"old\n", b"new\n", 0o600, 0o750),
             ]
         )
     )
@@ -86,4 +86,4 @@ async def test_the_diff_has_both_sides_of_what_was_changed(repo: Path) -> None:
     found = await tree.own_diff()
     assert found.versions == {"file": ("old\n", "new\n")}
     assert found.known == {"file", "link", "made", "pipe"}
-    assert [part.path for part in read_files(found.text)] == ["file", "made", "pipe"]
+    assert [file.path for file in read_git_diff(found.text)] == ["file", "made", "pipe"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.protect.boundaries import Resolved, fixed_prefix, resolve_boundaries
+from headgate.protect.boundaries import ResolvedBoundaries, fixed_prefix, resolve_boundaries
 from headgate.protect.guards import Boundaries
 
 FILES = [
@@ -38,7 +38,7 @@ FILES = [
     ],
 )  # fmt: skip
 def test_patterns_and_paths_stay_as_they_are(text: str) -> None:
-    assert resolve_boundaries([text], FILES) == Resolved((text,))
+    assert resolve_boundaries([text], FILES) == ResolvedBoundaries((text,))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,9 @@ def test_prose_that_does_not(text: str) -> None:
 
 
 def test_enumerations_are_taken_apart() -> None:
-    assert resolve_boundaries(["the auth module, the payment code and the invoices"], FILES) == Resolved(
+    assert resolve_boundaries(
+        ["the auth module, the payment code and the invoices"], FILES
+    ) == ResolvedBoundaries(
         globs=("/src/auth/", "/legacy/auth.py", "/src/billing/invoices.py"),
         resolved=(
             ("the auth module", ("src/auth/", "legacy/auth.py")),
@@ -94,7 +96,7 @@ def test_enumerations_are_taken_apart() -> None:
 
 def test_a_word_that_names_nothing_yet_is_a_pattern_too() -> None:
     found = resolve_boundaries(["vendor", "`vendor`", " "], FILES, matches=lambda pattern: False)
-    assert found == Resolved(("vendor",), (), (), ("vendor",))
+    assert found == ResolvedBoundaries(("vendor",), (), (), ("vendor",))
     assert Boundaries(found.globs).covers("lib/vendor/x")
 
 

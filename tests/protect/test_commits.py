@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from headgate.protect.commits import CommitsFound, ProtectedCommits, Rule
+from headgate.protect.commits import CommitProtection, CommitRule, CommitsFound
 from headgate.protect.files import ProtectedFiles, Protection, Restored
 
 IDENTITY = ("-c", "user.name=T", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false")
 COMMIT = f"git {' '.join(IDENTITY)} commit -q"
-RULE = Rule(lambda path: path.startswith("kept/"), lambda directory: directory == "kept", "it is protected")
+RULE = CommitRule(
+    lambda path: path.startswith("kept/"), lambda directory: directory == "kept", "it is protected"
+)
 
 
 def sh(repo: Path, script: str) -> str:
@@ -45,7 +47,7 @@ def protection(repo: Path, folder: Path) -> Protection:
             ProtectedFiles(
                 repo, RULE.covers, enters=RULE.enters, folder=folder / "files", reason=RULE.reason
             ),
-            ProtectedCommits(repo, common, [RULE], folder / "head.json"),
+            CommitProtection(repo, common, [RULE], folder / "head.json"),
         ]
     )
 

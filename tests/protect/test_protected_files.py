@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from headgate.protect.files import ProtectedFiles, Restored
 from headgate.protect.git_settings import protect_git
 from headgate.protect.guards import Boundaries, OnlyInside
-from headgate.protect.records import Limits
+from headgate.protect.records import CopyLimits
 from headgate.workspace.ignore import IgnoredPaths
 
 WHY = "it is protected"
-Tree = dict[str, tuple[str, int, bytes]]
+ConfinedTree = dict[str, tuple[str, int, bytes]]
 
 
-def picture(root: Path, covers: Callable[[str], bool] = lambda path: True) -> Tree:
+def picture(root: Path, covers: Callable[[str], bool] = lambda path: True) -> ConfinedTree:
     """Every path that is covered, with kind, mode and content; symlinks are not followed."""
-    found: Tree = {}
+    found: ConfinedTree = {}
     top = os.open(root, os.O_RDONLY)
     for place, directories, files in os.walk(root):
         for name in directories + files:
@@ -87,7 +87,7 @@ class Place:
             self.root, self.rules.covers, enters=self.rules.enters, folder=self.folder, **self.more
         )
 
-    def look(self) -> Tree:
+    def look(self) -> ConfinedTree:
         return picture(self.root, self.rules.covers)
 
     def run(self, script: str) -> tuple[Restored, ...]:
@@ -280,17 +280,17 @@ class TestContents:
         "damage", ["rm -r ../store", "tr 'o' 'x' < ../store/contents > t; mv t ../store/contents"]
     )
     def test_what_is_only_on_disk_is_not_trusted(self, tmp_path: Path, damage: str) -> None:
-        place = Place(tmp_path, limits=Limits(one_in_memory=0))
+        place = Place(tmp_path, limits=CopyLimits(one_in_memory=0))
         problem = "no copy of its content was kept"
         assert place.run(f"rm kept/a.txt; {damage}") == (Restored("kept/a.txt", "deleted", WHY, problem),)
 
     def test_large_files_come_from_the_disk(self, tmp_path: Path) -> None:
-        place = Place(tmp_path, limits=Limits(one_in_memory=3, all_in_memory=3))
+        place = Place(tmp_path, limits=CopyLimits(one_in_memory=3, all_in_memory=3))
         assert len(place.run("rm -r kept/deep kept/a.txt")) == 3
         assert place.look() == place.before
 
     def test_too_much_is_said_not_hidden(self, tmp_path: Path) -> None:
-        place = Place(tmp_path, limits=Limits(one_in_memory=100, all_on_disk=100))
+        place = Place(tmp_path, limits=CopyLimits(one_in_memory=100, all_on_disk=100))
         problem = "no copy of its content was kept"
         assert place.run("chmod 600 kept/deep/same.bin") == (Restored("kept/deep/same.bin", "changed", WHY),)
         assert place.look() == place.before

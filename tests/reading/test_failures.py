@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.reading.failure import Failure
+from headgate.reading.failed_tests import FailedTest
 from headgate.reading.test_output import MAX_FAILURES, find_failures, render_failures
 
 JEST = """\
@@ -52,13 +52,13 @@ FAIL src/broken.test.ts
 Test Suites: 2 failed, 1 passed, 3 total
 """
 JEST_FAILURES = [
-    Failure(
+    FailedTest(
         "src/sum.test.js › sum › adds numbers",
         "src/sum.test.js:2",
         "expect(received).toBe(expected); Expected: 3; Received: -1",
     ),
-    Failure("src/sum.test.js › top level", "src/load.js:8", "TypeError: boom"),
-    Failure(
+    FailedTest("src/sum.test.js › top level", "src/load.js:8", "TypeError: boom"),
+    FailedTest(
         "src/broken.test.ts",
         "src/broken.test.ts:1",
         "Cannot find module './missing' from 'src/broken.test.ts'",
@@ -93,13 +93,13 @@ AssertionError: expected -1 to be 3 // Object.is equality
  Test Files  2 failed (2)
 """
 VITEST_FAILURES = [
-    Failure(
+    FailedTest(
         "v/m.test.js",
         "v/m.test.js:1",
         "Error: Cannot find module './missing.js' imported from /repo/v/m.test.js",
     ),
-    Failure("v/a.test.js > sum > adds", "v/sum.js:7", "AssertionError: expected -1 to be 3"),
-    Failure("v/a.test.js > sum > adds again", "v/sum.js:7", "AssertionError: expected -1 to be 3"),
+    FailedTest("v/a.test.js > sum > adds", "v/sum.js:7", "AssertionError: expected -1 to be 3"),
+    FailedTest("v/a.test.js > sum > adds again", "v/sum.js:7", "AssertionError: expected -1 to be 3"),
 ]
 
 MOCHA = """\
@@ -125,8 +125,8 @@ MOCHA = """\
       at Context.<anonymous> (m/t.js:3:29)
 """
 MOCHA_FAILURES = [
-    Failure("Array › #indexOf() › returns -1", "m/t.js:2", "AssertionError [ERR_ASSERTION]: 0 == -1"),
-    Failure("alone", "m/t.js:3", "Error: boom"),
+    FailedTest("Array › #indexOf() › returns -1", "m/t.js:2", "AssertionError [ERR_ASSERTION]: 0 == -1"),
+    FailedTest("alone", "m/t.js:3", "Error: boom"),
 ]
 
 TAP = """\
@@ -154,7 +154,7 @@ not ok 1 - outer
 not ok 2 - later # TODO
 ok 3 - ok
 """
-TAP_FAILURES = [Failure("inner", "n.test.mjs:2", "Expected values to be strictly equal: 1 !== 2")]
+TAP_FAILURES = [FailedTest("inner", "n.test.mjs:2", "Expected values to be strictly equal: 1 !== 2")]
 
 NODE_SPEC = """\
 ▶ outer
@@ -166,7 +166,9 @@ test at n.test.mjs:2:38
   AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:
 """
 NODE_SPEC_FAILURES = [
-    Failure("inner", "n.test.mjs:2", "AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:")
+    FailedTest(
+        "inner", "n.test.mjs:2", "AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:"
+    )
 ]
 
 GO = """\
@@ -208,17 +210,17 @@ FAIL\texample.com/demo/other [setup failed]
 FAIL
 """
 GO_FAILURES = [
-    Failure("example.com/demo.TestAdd", "math_test.go:9", "Add(1, 2) = -1; want 3"),
-    Failure("example.com/demo.TestTable/negative", "math_test.go:20", "got 1"),
-    Failure("example.com/demo.TestEqual", "a_test.go:12", "Not equal:"),
-    Failure(
+    FailedTest("example.com/demo.TestAdd", "math_test.go:9", "Add(1, 2) = -1; want 3"),
+    FailedTest("example.com/demo.TestTable/negative", "math_test.go:20", "got 1"),
+    FailedTest("example.com/demo.TestEqual", "a_test.go:12", "Not equal:"),
+    FailedTest(
         "example.com/demo.TestPanics",
         "math.go:8",
         "panic: runtime error: index out of range [3] with length 1 [recovered]",
     ),
-    Failure("build example.com/demo/sub", "sub/sub.go:5", "undefined: foo"),
-    Failure("example.com/demo/start", "start/start.go:4", "panic: in init"),
-    Failure("example.com/demo/other", "", "setup failed"),
+    FailedTest("build example.com/demo/sub", "sub/sub.go:5", "undefined: foo"),
+    FailedTest("example.com/demo/start", "start/start.go:4", "panic: in init"),
+    FailedTest("example.com/demo/other", "", "setup failed"),
 ]
 
 CARGO = """\
@@ -265,13 +267,13 @@ thread 'main' (20737) panicked at /tmp/rustdoctest/doctest_bundle_2024.rs:6:1:
 assertion failed
 """
 CARGO_FAILURES = [
-    Failure(
+    FailedTest(
         "tests::adds", "src/lib.rs:9", "assertion `left == right` failed: sum is wrong; left: -1; right: 3"
     ),
-    Failure("tests::old", "src/lib.rs:12", "index out of bounds"),
-    Failure("tests::panics", "", "test did not panic as expected at src/lib.rs:12:51"),
-    Failure("tests::result", "", 'Error: "bad thing"'),
-    Failure("src/lib.rs - doc (line 2)", "src/lib.rs:2", "assertion failed"),
+    FailedTest("tests::old", "src/lib.rs:12", "index out of bounds"),
+    FailedTest("tests::panics", "", "test did not panic as expected at src/lib.rs:12:51"),
+    FailedTest("tests::result", "", 'Error: "bad thing"'),
+    FailedTest("src/lib.rs - doc (line 2)", "src/lib.rs:2", "assertion failed"),
 ]
 
 RUSTC = """\
@@ -286,7 +288,7 @@ error[E0308]: mismatched types
 
 error: could not compile `demo` (lib) due to 1 previous error
 """
-RUSTC_FAILURES = [Failure("build", "src/lib.rs:1", "error[E0308]: mismatched types")]
+RUSTC_FAILURES = [FailedTest("build", "src/lib.rs:1", "error[E0308]: mismatched types")]
 
 MAVEN = """\
 [ERROR] Tests run: 3, Failures: 1, Errors: 1, Skipped: 0, Time elapsed: 0.05 s <<< FAILURE! -- in SumTest
@@ -301,9 +303,9 @@ MAVEN = """\
 [ERROR] Tests run: 3, Failures: 2, Errors: 1, Skipped: 0
 """
 MAVEN_FAILURES = [
-    Failure("SumTest.adds", "SumTest.java:12", "expected: <3> but was: <-1>"),
-    Failure("DeepTest.deep", "DeepTest.java:17", "no"),
-    Failure("SumTest.throwsIt", "SumTest.java:20", "IllegalState boom"),
+    FailedTest("SumTest.adds", "SumTest.java:12", "expected: <3> but was: <-1>"),
+    FailedTest("DeepTest.deep", "DeepTest.java:17", "no"),
+    FailedTest("SumTest.throwsIt", "SumTest.java:20", "IllegalState boom"),
 ]
 
 JAVAC = """\
@@ -316,8 +318,8 @@ JAVAC = """\
 /repo/src/main/java/Other.java:3: error: ';' expected
 """
 JAVAC_FAILURES = [
-    Failure("build", "src/main/java/App.java:10", "cannot find symbol"),
-    Failure("build", "src/main/java/Other.java:3", "';' expected"),
+    FailedTest("build", "src/main/java/App.java:10", "cannot find symbol"),
+    FailedTest("build", "src/main/java/Other.java:3", "';' expected"),
 ]
 
 GRADLE = """\
@@ -332,8 +334,8 @@ CalcTest > adds(int) > [1] 3 FAILED
 2 tests completed, 2 failed
 """
 GRADLE_FAILURES = [
-    Failure("demo.MyTests$NestedTests > secondTest", "MyTests.java:18", "java.lang.AssertionError"),
-    Failure(
+    FailedTest("demo.MyTests$NestedTests > secondTest", "MyTests.java:18", "java.lang.AssertionError"),
+    FailedTest(
         "CalcTest > adds(int) > [1] 3", "", "org.opentest4j.AssertionFailedError: expected: <1> but was: <2>"
     ),
 ]
@@ -379,7 +381,7 @@ def test_a_run_that_jest_sums_up_again_is_counted_once() -> None:
 def test_an_output_of_several_runners(names: tuple[str, ...]) -> None:
     """The order is that of the table of parsers, whatever came first."""
     found = find_failures(PYTEST + "".join(SAMPLES[name][0] for name in names), "/repo")
-    one = Failure("tests/test_a.py::test_one", "", "assert 1 == 2")
+    one = FailedTest("tests/test_a.py::test_one", "", "assert 1 == 2")
     assert list(found) == [one, *JEST_FAILURES, *GO_FAILURES, *MAVEN_FAILURES]
 
 
@@ -419,7 +421,12 @@ def test_of_a_huge_output_the_beginning_and_the_end_are_read() -> None:
 
 
 def test_rendering_leaves_out_what_is_not_known() -> None:
-    found = [Failure("a", "b.py:3", "no"), Failure("c", "", "no"), Failure("d", "e.go:4"), Failure("f")]
+    found = [
+        FailedTest("a", "b.py:3", "no"),
+        FailedTest("c", "", "no"),
+        FailedTest("d", "e.go:4"),
+        FailedTest("f"),
+    ]
     assert render_failures(found) == "- a (b.py:3): no\n- c: no\n- d (e.go:4)\n- f"
     assert render_failures([]) == ""
 

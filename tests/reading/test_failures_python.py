@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.reading.failure import Failure
+from headgate.reading.failed_tests import FailedTest
 from headgate.reading.test_output import find_failures
 
 BROKEN_TESTS = """\
@@ -56,15 +56,15 @@ def test_loud():
 """
 LONG = "is bad, said at such length that the summary cannot show it"
 EXPECTED = [
-    Failure("tests/test_a.py::test_deep", "tests/test_a.py:5", "assert 1 == 2"),
-    Failure("tests/test_a.py::test_values[x - y]", "tests/test_a.py:15", f"ValueError: x - y {LONG}"),
-    Failure("tests/test_a.py::test_values[[z]]", "tests/test_a.py:15", f"ValueError: [z] {LONG}"),
-    Failure("tests/test_a.py::TestGroup::test_method", "tests/test_a.py:19", "ValueError: bad - worse"),
-    Failure("tests/test_a.py::TestOld::test_cause", "tests/test_a.py:37", "ValueError: outer"),
-    Failure("tests/test_a.py::test_loud", "tests/test_a.py:43", "assert [] == [1]"),
-    Failure("tests/test_b.py", "tests/test_b.py:1", "ModuleNotFoundError: No module named 'nothing_here'"),
-    Failure("tests/test_c.py", "tests/test_c.py:2", "SyntaxError: invalid syntax"),
-    Failure("tests/test_a.py::test_with_fixture", "tests/test_a.py:23", "RuntimeError: no fixture"),
+    FailedTest("tests/test_a.py::test_deep", "tests/test_a.py:5", "assert 1 == 2"),
+    FailedTest("tests/test_a.py::test_values[x - y]", "tests/test_a.py:15", f"ValueError: x - y {LONG}"),
+    FailedTest("tests/test_a.py::test_values[[z]]", "tests/test_a.py:15", f"ValueError: [z] {LONG}"),
+    FailedTest("tests/test_a.py::TestGroup::test_method", "tests/test_a.py:19", "ValueError: bad - worse"),
+    FailedTest("tests/test_a.py::TestOld::test_cause", "tests/test_a.py:37", "ValueError: outer"),
+    FailedTest("tests/test_a.py::test_loud", "tests/test_a.py:43", "assert [] == [1]"),
+    FailedTest("tests/test_b.py", "tests/test_b.py:1", "ModuleNotFoundError: No module named 'nothing_here'"),
+    FailedTest("tests/test_c.py", "tests/test_c.py:2", "SyntaxError: invalid syntax"),
+    FailedTest("tests/test_a.py::test_with_fixture", "tests/test_a.py:23", "RuntimeError: no fixture"),
 ]
 
 
@@ -111,7 +111,7 @@ def test_pytest_without_tracebacks(project: Path) -> None:
     output = run_pytest(project, "--continue-on-collection-errors", "-q", "--tb=no")
     found = find_failures(output, str(project))
     assert [failure.name for failure in found] == [failure.name for failure in EXPECTED]
-    assert found[0] == Failure("tests/test_a.py::test_deep", "", "assert 1 == 2")
+    assert found[0] == FailedTest("tests/test_a.py::test_deep", "", "assert 1 == 2")
 
 
 def test_pytest_that_ends_at_the_collection(project: Path) -> None:
@@ -128,7 +128,7 @@ def test_pytest_that_was_stopped_before_its_summary(project: Path, options: str)
 
 def test_pytest_that_was_told_to_give_no_summary(project: Path) -> None:
     found = find_failures(run_pytest(project, "-q", "-rN", "tests/test_a.py", "-k", "deep"), str(project))
-    assert found == (Failure("test_deep", "tests/test_a.py:5", "assert 1 == 2"),)
+    assert found == (FailedTest("test_deep", "tests/test_a.py:5", "assert 1 == 2"),)
 
 
 def test_pytest_subtests_are_told_apart(tmp_path: Path) -> None:
@@ -200,13 +200,13 @@ def test_unittest(tmp_path: Path, options: tuple[str, ...]) -> None:
     (tmp_path / "test_gone.py").write_text("import nothing_here\n")
     found = find_failures(run(tmp_path, "-m", "unittest", *options), str(tmp_path))
     assert sorted(found, key=str) == [
-        Failure("test_gone", "test_gone.py:1", "ModuleNotFoundError: No module named 'nothing_here'"),
-        Failure("test_sums.NoClass.setUpClass", "test_sums.py:26", "RuntimeError: no class"),
-        Failure("test_sums.Sums.test_error", "test_sums.py:9", "ValueError: boom"),
-        Failure("test_sums.Sums.test_many [case] (number=0)", "test_sums.py:14", "AssertionError: 0 != 5"),
-        Failure("test_sums.Sums.test_many [case] (number=1)", "test_sums.py:14", "AssertionError: 1 != 5"),
-        Failure("test_sums.Sums.test_sum", "test_sums.py:6", "AssertionError: Lists differ: [1] != [2]"),
-        Failure("test_sums.Sums.test_surprise", "", "unexpected success"),
+        FailedTest("test_gone", "test_gone.py:1", "ModuleNotFoundError: No module named 'nothing_here'"),
+        FailedTest("test_sums.NoClass.setUpClass", "test_sums.py:26", "RuntimeError: no class"),
+        FailedTest("test_sums.Sums.test_error", "test_sums.py:9", "ValueError: boom"),
+        FailedTest("test_sums.Sums.test_many [case] (number=0)", "test_sums.py:14", "AssertionError: 0 != 5"),
+        FailedTest("test_sums.Sums.test_many [case] (number=1)", "test_sums.py:14", "AssertionError: 1 != 5"),
+        FailedTest("test_sums.Sums.test_sum", "test_sums.py:6", "AssertionError: Lists differ: [1] != [2]"),
+        FailedTest("test_sums.Sums.test_surprise", "", "unexpected success"),
     ]
 
 
@@ -217,10 +217,10 @@ def test_unittest_of_older_pythons() -> None:
         f'  File "/repo/shop/tests.py", line 7, in test_x\n    self.assertTrue(False)\n'
         f"AssertionError: False is not true\n\n{line}\nRan 1 test in 0.001s\n\nFAILED (failures=1)\n"
     )
-    expected = Failure("shop.tests.Prices.test_x", "shop/tests.py:7", "AssertionError: False is not true")
+    expected = FailedTest("shop.tests.Prices.test_x", "shop/tests.py:7", "AssertionError: False is not true")
     assert find_failures(output, "/repo") == (expected,)
 
 
 def test_unittest_that_was_stopped_before_its_summary() -> None:
     output = "test_a (m.T.test_a) ... ok\ntest_b (m.T.test_b) ... FAIL\ntest_c (m.T.test_c) ... "
-    assert find_failures(output) == (Failure("m.T.test_b"),)
+    assert find_failures(output) == (FailedTest("m.T.test_b"),)

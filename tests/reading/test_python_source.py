@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from headgate.reading.python_source import (
     Function,
-    excerpt,
     find_functions,
-    fingerprint,
     insertion_points,
-    parse,
+    parse_python,
+    python_fingerprint,
+    source_excerpt,
     telling_lines,
     with_definitions,
 )
@@ -121,10 +121,10 @@ def test_functions_and_methods_are_found_with_their_lines() -> None:
     ids=["syntax", "null", "surrogate", "nested", "lone return", "long"],
 )
 def test_what_cannot_be_parsed_has_nothing(source: str) -> None:
-    assert parse(source) is None
+    assert parse_python(source) is None
     assert find_functions(source) == ()
     assert telling_lines(source) == frozenset()
-    assert fingerprint(source) == ""
+    assert python_fingerprint(source) == ""
     assert insertion_points(source, "f") == ()
     assert with_definitions(source, "def f():\n    return 1", "f") is None
 
@@ -145,12 +145,14 @@ def test_where_a_line_can_be_added() -> None:
 
 def test_comments_docstrings_and_layout_do_not_count() -> None:
     other = 'def f( a ):\n\n    # why\n    """Other."""\n    return (a+1)\n'
-    assert fingerprint('def f(a):\n    """Text."""\n    return a + 1\n') == fingerprint(other)
-    assert fingerprint("def f(a):\n    return a + 1\n") != fingerprint("def f(a):\n    return 1 + a\n")
+    assert python_fingerprint('def f(a):\n    """Text."""\n    return a + 1\n') == python_fingerprint(other)
+    assert python_fingerprint("def f(a):\n    return a + 1\n") != python_fingerprint(
+        "def f(a):\n    return 1 + a\n"
+    )
 
 
 def test_an_excerpt_has_no_indentation_of_its_own() -> None:
-    assert excerpt(CART, 19, 21) == "@property\ndef size(self):\n    return len(self.prices)"
+    assert source_excerpt(CART, 19, 21) == "@property\ndef size(self):\n    return len(self.prices)"
 
 
 @pytest.mark.parametrize(
@@ -255,31 +257,31 @@ def test_the_first_of_two_for_one_place_counts() -> None:
 @settings(max_examples=150)
 @given(modules)
 def test_replacing_a_function_by_itself_changes_nothing(source: str) -> None:
-    assert fingerprint(source)
+    assert python_fingerprint(source)
     for function in find_functions(source):
         lines = source.split("\n")[function.first - 1 : function.last]
         if "." not in function.name:
             assert with_definitions(source, "\n".join(lines), function.name) == source
-        bare = with_definitions(source, excerpt(source, function.first, function.last), function.name)
-        assert bare is None or fingerprint(bare) == fingerprint(source)
+        bare = with_definitions(source, source_excerpt(source, function.first, function.last), function.name)
+        assert bare is None or python_fingerprint(bare) == python_fingerprint(source)
     whole = with_definitions(source, source)
-    assert whole is None or fingerprint(whole) == fingerprint(source)
+    assert whole is None or python_fingerprint(whole) == python_fingerprint(source)
 
 
 @settings(max_examples=400)
 @given(modules, fragments, st.sampled_from(["", "plain", "Cart.get", "Sized.size", "nothing"]))
 def test_whatever_is_written_the_result_parses(source: str, written: str, wanted: str) -> None:
     result = with_definitions(source, written, wanted)
-    assert result is None or parse(result) is not None
+    assert result is None or parse_python(result) is not None
 
 
 @settings(max_examples=200)
 @given(fragments, st.text(max_size=40))
 def test_no_source_is_too_odd(source: str, written: str) -> None:
     assert telling_lines(source) <= set(range(1, source.count("\n") + 2))
-    assert bool(fingerprint(source)) == (parse(source) is not None)
+    assert bool(python_fingerprint(source)) == (parse_python(source) is not None)
     for name in {function.name for function in find_functions(source)}:
         lines = source.split("\n")
         assert all(1 <= number <= len(lines) + 1 for number, _ in insertion_points(source, name))
     result = with_definitions(source, f"def plain(a):\n    return 5\n{written}", "plain")
-    assert result is None or parse(result) is not None
+    assert result is None or parse_python(result) is not None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.reading.python_source import parse
+from headgate.reading.python_source import parse_python
 from headgate.repair.answers import MOST_PLACES, answered_sources, code_identity, code_in
 from headgate.scouts.suspects import Suspect
 
@@ -117,5 +117,5 @@ def test_no_reply_is_too_odd(source: str, reply: str, ask: str, is_python: bool,
     suspect = Suspect("m.py", "f", 1, 4, line=line)
     found = answered_sources(source, reply, suspect, ask, is_python=is_python)
     assert len(found) <= MOST_PLACES
-    assert not is_python or all(parse(text) is not None for text in found)
+    assert not is_python or all(parse_python(text) is not None for text in found)
     assert len({code_identity(text, is_python=is_python) for text in found}) == len(found)

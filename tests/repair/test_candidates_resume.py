@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_resume import TASK, Crash, CrashingStore
 
+from crashing_store import Crash, CrashingStore
 from headgate import repair, run
 from headgate.checks.verify import Verifier
 from headgate.core.events import CandidateTried, Event, ReplyReceived, ToolStarted
@@ -21,6 +21,7 @@ from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep
 from headgate.core.short_form import expand_flow
 from headgate.core.state import fold
+from headgate.core.task import Task
 from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
@@ -31,6 +32,7 @@ from headgate.tools.base import ToolContext
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import Snapshots, git
 
+TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 FLOW = Flow(
     name="answers",
     begin="verify",

@@ -4,30 +4,30 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crashing_store import Crash, CrashingStore
 from headgate.checks.verify import Verifier
-from headgate.core.events import Event
 from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep
 from headgate.core.short_form import expand_flow
 from headgate.core.state import State, fold
-from headgate.core.task import Task, TaskState
+from headgate.core.task import Task
 from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.kinds import KINDS
 from headgate.run.resume import restore
 from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Draft, Store
+from headgate.store.store import Store
 from headgate.tools.base import ToolContext
 from headgate.tools.commands import shell
 from headgate.tools.control import plan_tasks
@@ -135,10 +135,6 @@ CONVERSATIONS: dict[str, list[list[tuple[str, dict[str, Any]]] | str]] = {
 }
 
 
-class Crash(BaseException):
-    """The process is gone."""
-
-
 @dataclass
 class Worker:
     """A model that goes through its steps, and repeats one that it is told was interrupted."""
@@ -189,32 +185,6 @@ CASES = {
 }
 
 
-@dataclass
-class CrashingStore:
-    """The real store, in a process that dies before or after its nth commit."""
-
-    store: Store
-    commits: int
-    before: bool
-    seen: int = field(default=0)
-
-    def enqueue(
-        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
-    ) -> "asyncio.Future[list[Event]]":
-        return asyncio.ensure_future(self._append(task, drafts, state, keep_bodies=keep_bodies))
-
-    async def _append(
-        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
-    ) -> list[Event]:
-        self.seen += 1
-        if self.seen == self.commits and self.before:
-            raise Crash
-        events = await self.store.append(task, drafts, state, keep_bodies=keep_bodies)
-        if self.seen == self.commits:
-            raise Crash
-        return events
-
-
 @contextmanager
 def place(tmp_path: Path) -> Iterator[Store]:
     repo = tmp_path / "repo"
@@ -254,7 +224,6 @@ def make_job(case: Case, store: Store, log: TaskLog, tree: TaskTree) -> Job:
             workspace=DiskWorkspace(repo),
             save_output=lambda text: "saved",
             environment=environment,
-            plan=lambda: log.state.plan,
         ),
         verifier=Verifier([step], repo, store.path.parent / "runs", environment),
         tree=tree,

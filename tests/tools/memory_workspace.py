@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from headgate.core.text import show_path
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.tools.base import Outcome, Tool, ToolContext
-from headgate.workspace.workspace import Entry, File, FileChange
+from headgate.workspace.workspace import DirectoryEntry, File, FileChange
 
 
 class MemoryWorkspace:
@@ -44,13 +44,15 @@ class MemoryWorkspace:
         path = self.locate(path)
         return not path or path in self.data or any(name.startswith(f"{path}/") for name in self.data)
 
-    def list(self, path: str = "") -> list[Entry]:
+    def list(self, path: str = "") -> list[DirectoryEntry]:
         prefix = f"{self.locate(path)}/".removeprefix("/")
-        found: dict[str, Entry] = {}
+        found: dict[str, DirectoryEntry] = {}
         for name, data in self.data.items():
             if name.startswith(prefix):
                 first, _, rest = name.removeprefix(prefix).partition("/")
-                found[first] = Entry(first, "dir") if rest else Entry(first, "file", len(data))
+                found[first] = (
+                    DirectoryEntry(first, "dir") if rest else DirectoryEntry(first, "file", len(data))
+                )
         return [found[name] for name in sorted(found)]
 
     def files(self, under: str = "") -> Iterator[str]:

@@ -12,7 +12,7 @@ from headgate.tools.edit.matching import (
     TYPOGRAPHY,
     Level,
     LineIndex,
-    Lines,
+    TextLines,
     align,
     indent_rule,
     list_places,
@@ -131,7 +131,7 @@ def test_listed_places(numbers: list[int], expected: str) -> None:
 
 @given(st.text(alphabet="a\r\n\x0c\u2028", max_size=30))
 def test_lines_join_to_what_they_were(text: str) -> None:
-    lines = Lines.split(text)
+    lines = TextLines.split(text)
     assert lines.join() == text
     assert all(lines.endings[:-1])
 

@@ -13,7 +13,7 @@ from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
 from headgate.protect.secrets import SecretFiles
 from headgate.tools.base import Outcome, ToolContext
 from headgate.tools.searching.prefilter import prefilter
-from headgate.tools.searching.search import Found, Limits, search, search_lines
+from headgate.tools.searching.search import SearchHits, SearchLimits, search, search_lines
 from headgate.workspace.disk import DiskWorkspace
 
 RIPGREP = shutil.which("rg")
@@ -158,9 +158,9 @@ class TestSearch:
 def test_pattern_that_never_ends_is_stopped() -> None:
     """Backtracking over this line would take longer than the universe has been there."""
     contents = {"a": b"fine\n", "b": b"a" * 200 + b"!\n", "c": b"fine\n"}
-    limits = Limits(shown=10, width=100, seconds=1.0)
+    limits = SearchLimits(shown=10, width=100, seconds=1.0)
     found = search_lines(r"^(a+)+$|fine", contents.__getitem__, lambda literally: list(contents), limits)
-    assert found == Found(lines=[("a", 1, "fine")], matches=1, files=1, left=2)
+    assert found == SearchHits(lines=[("a", 1, "fine")], matches=1, files=1, left=2)
 
 
 def test_file_that_cannot_be_read_is_told(repo: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.core.access import Access, Denial
 from headgate.errors import ToolDenied, ToolFailed
-from headgate.workspace.atomic import Batch, FileMoved
+from headgate.workspace.atomic import FileMoved, WriteBatch
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.workspace import FileChange
 
@@ -102,7 +102,7 @@ def test_a_directory_that_took_a_file_s_place_is_taken_back(repo: Path) -> None:
     """The last step of the commit fails, when the directory is in place already."""
     before = tree(repo)
     folder = os.open(repo, os.O_RDONLY)
-    batch = Batch()
+    batch = WriteBatch()
     with batch:
         batch.delete("b.py", folder, "b.py", (repo / "b.py").stat())
         made = batch.replace_by_directory("b.py", folder, "b.py")
@@ -212,7 +212,7 @@ def test_commit_that_fails_halfway_is_undone(repo: Path) -> None:
     """Between preparing and committing, someone changes one of the files."""
     before = tree(repo)
     folder = os.open(repo, os.O_RDONLY)
-    batch = Batch()
+    batch = WriteBatch()
     with batch:
         batch.write("b.py", folder, "b.py", b"B\n", mode=0o644, old=(repo / "b.py").stat())
         batch.delete("run.sh", folder, "run.sh", (repo / "run.sh").stat())

@@ -13,7 +13,7 @@ from headgate.core.access import Access, Ask, Denial
 from headgate.core.text import show_path
 from headgate.errors import ToolDenied, ToolError, ToolFailed
 from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.workspace import Entry, File
+from headgate.workspace.workspace import DirectoryEntry, File
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ class TestAnswers:
                 workspace.read("pipe")
             with pytest.raises(ToolFailed, match="sock is a socket, not a regular file"):
                 workspace.read("sock")
-        assert Entry("pipe", "other") in workspace.list()
+        assert DirectoryEntry("pipe", "other") in workspace.list()
         assert "pipe" not in list(workspace.files())
 
     def test_odd_names(self, repo: Path) -> None:
@@ -279,8 +279,8 @@ class TestGuards:
         workspace = DiskWorkspace(repo)
         assert workspace.read(".headgate/outputs/x.log").text == "log\n"
         assert workspace.read(".headgate/runs/run_1/x.log").text == "log\n"
-        assert workspace.list() == [Entry("src", "dir")]
-        assert workspace.list(".headgate/outputs") == [Entry("x.log", "file", 4)]
+        assert workspace.list() == [DirectoryEntry("src", "dir")]
+        assert workspace.list(".headgate/outputs") == [DirectoryEntry("x.log", "file", 4)]
         with pytest.raises(ToolDenied):
             workspace.read(".headgate/outputs/../headgate.db")
 

@@ -15,8 +15,8 @@ from headgate.core.access import Access, Denial
 from headgate.core.text import show_path
 from headgate.errors import StoreError, ToolDenied, ToolError, ToolFailed
 from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.overlay import OverlayWorkspace, Proposed, decode_changes, encode_changes
-from headgate.workspace.workspace import Entry, File, FileChange, Workspace
+from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
+from headgate.workspace.workspace import DirectoryEntry, File, FileChange, Workspace
 
 LATIN = os.fsdecode(b"latin-\xe9")
 FILES = {
@@ -79,7 +79,7 @@ def test_what_was_written_is_read_and_the_disk_is_as_it_was(overlay: OverlayWork
     assert overlay.read("new/x.py") == File("new/x.py", b"x\n", 0o755)
     assert overlay.read("bin/tool") == File("bin/tool", b"#!/bin/bash\n", 0o755)
     assert [overlay.exists(path) for path in ("new", "new/x.py", "a.py", "src")] == [True, True, False, True]
-    assert overlay.list("new") == [Entry("x.py", "file", 2)]
+    assert overlay.list("new") == [DirectoryEntry("x.py", "file", 2)]
     assert snapshot(overlay.root) == before
 
 
@@ -134,10 +134,10 @@ def test_changes_go_from_the_disk_to_the_last_state(overlay: OverlayWorkspace) -
     overlay.apply([FileChange("bin/tool", None, b"#!/bin/sh\n")])
     overlay.apply([FileChange("data.bin", FILES["data.bin"], FILES["data.bin"], 0o755)])
     assert overlay.changes() == (
-        Proposed("a.py", b"a\n", b"2", None, 0o644),
-        Proposed("bin/tool", b"#!/bin/sh\n", b"#!/bin/sh\n", 0o644, 0o755),
-        Proposed("data.bin", FILES["data.bin"], FILES["data.bin"], 0o755, 0o644),
-        Proposed("m", None, b"m", None, None),
+        ProposedChange("a.py", b"a\n", b"2", None, 0o644),
+        ProposedChange("bin/tool", b"#!/bin/sh\n", b"#!/bin/sh\n", 0o644, 0o755),
+        ProposedChange("data.bin", FILES["data.bin"], FILES["data.bin"], 0o755, 0o644),
+        ProposedChange("m", None, b"m", None, None),
     )
     assert [change.after_mode for change in overlay.changes()] == [0o644, 0o644, 0o755, 0o644]
 
@@ -168,7 +168,7 @@ def test_what_was_accepted_before_is_remembered_though_the_disk_moved_on(overlay
         again.remember(decode_changes(encode_changes(changes)))
     assert again.changes() == overlay.changes()
     assert again.read("a.py") == File("a.py", b"2", 0o755)
-    assert again.list("bin/tool") == [Entry("x", "file", 1)]
+    assert again.list("bin/tool") == [DirectoryEntry("x", "file", 1)]
 
 
 NAMES = st.sampled_from(

@@ -15,8 +15,14 @@ from headgate.core.text import show_path
 from headgate.errors import StoreError, ToolFailed
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import Snapshots, exclude_internal, git
-from headgate.workspace.overlay import OverlayWorkspace, Proposed
-from headgate.workspace.proposal import Conflicts, Fitted, fit, patch, record
+from headgate.workspace.overlay import OverlayWorkspace, ProposedChange
+from headgate.workspace.proposal import (
+    FittedProposal,
+    ProposalConflicts,
+    fit_proposal,
+    patch_between,
+    record_proposal,
+)
 from headgate.workspace.workspace import FileChange
 
 LATIN = os.fsdecode(b"latin-\xe9")
@@ -60,7 +66,7 @@ def propose(repo: Path, *rounds: list[FileChange]) -> bytes:
     baseline = snapshots.take()
     for changes in rounds:
         overlay.apply(changes)
-    return patch(snapshots, *record(snapshots, baseline, overlay.changes()))
+    return patch_between(snapshots, *record_proposal(snapshots, baseline, overlay.changes()))
 
 
 def replaced(repo: Path, path: str, *pairs: tuple[str, str]) -> FileChange:
@@ -123,7 +129,9 @@ def test_nothing_of_the_user_s_counts_or_changes(repo: Path) -> None:
     told = propose(repo, changes)
     assert b"\n--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n \n-three \n+3 \n" in told
     assert b"\n--- a/i.log\n+++ b/i.log\n" in told
-    assert fit(DiskWorkspace(repo), told) == Fitted(tuple(sorted(changes, key=lambda change: change.path)))
+    assert fit_proposal(DiskWorkspace(repo), told) == FittedProposal(
+        tuple(sorted(changes, key=lambda change: change.path))
+    )
     assert of_git() == watched
 
 
@@ -134,13 +142,13 @@ def test_the_baseline_differs_from_what_was_touched(repo: Path) -> None:
     (repo / "run.sh").write_bytes(b"other\n")
     overlay = OverlayWorkspace(DiskWorkspace(repo))
     overlay.apply([FileChange("run.sh", b"other\n", b"mine\n")])
-    told = patch(snapshots, *record(snapshots, baseline, overlay.changes()))
+    told = patch_between(snapshots, *record_proposal(snapshots, baseline, overlay.changes()))
     assert told.endswith(b"@@ -1 +1 @@\n-other\n+mine\n")
 
 
 def test_no_changes_make_an_empty_patch(repo: Path) -> None:
     assert propose(repo, []) == b""
-    assert fit(DiskWorkspace(repo), b"") == Fitted(())
+    assert fit_proposal(DiskWorkspace(repo), b"") == FittedProposal(())
 
 
 def test_hunks_fit_where_their_lines_have_gone(repo: Path) -> None:
@@ -148,7 +156,9 @@ def test_hunks_fit_where_their_lines_have_gone(repo: Path) -> None:
     moved = "new top\n" * 7 + LINES.replace("line 55\n", "other\n")
     (repo / "a.py").write_text(moved)
     after = moved.replace("line 30\n", "line thirty\n")
-    assert fit(DiskWorkspace(repo), told) == Fitted((FileChange("a.py", moved.encode(), after.encode()),))
+    assert fit_proposal(DiskWorkspace(repo), told) == FittedProposal(
+        (FileChange("a.py", moved.encode(), after.encode()),)
+    )
 
 
 def test_what_is_in_the_tree_already_is_left_out(repo: Path) -> None:
@@ -163,13 +173,13 @@ def test_what_is_in_the_tree_already_is_left_out(repo: Path) -> None:
     told = propose(repo, changes)
     workspace = DiskWorkspace(repo)
     workspace.apply([changes[0], changes[1]])
-    fitted = fit(workspace, told)
-    assert isinstance(fitted, Fitted)
+    fitted = fit_proposal(workspace, told)
+    assert isinstance(fitted, FittedProposal)
     assert [change.path for change in fitted.changes] == ["empty", "moved.sh", "new", "run.sh"]
     workspace.apply(fitted.changes)
-    assert fit(workspace, told) == Fitted(())
+    assert fit_proposal(workspace, told) == FittedProposal(())
     (repo / "new").chmod(0o644)
-    assert fit(workspace, told) == Fitted((FileChange("new", b"n\n", b"n\n", 0o755),))
+    assert fit_proposal(workspace, told) == FittedProposal((FileChange("new", b"n\n", b"n\n", 0o755),))
 
 
 def test_modes_are_kept_as_far_as_git_does_not_know_them(repo: Path) -> None:
@@ -183,8 +193,8 @@ def test_modes_are_kept_as_far_as_git_does_not_know_them(repo: Path) -> None:
             FileChange("b.bin", b"\0\1\2", b"\0\1\3", 0o755),
         ],
     )
-    fitted = fit(DiskWorkspace(repo), told)
-    assert isinstance(fitted, Fitted)
+    fitted = fit_proposal(DiskWorkspace(repo), told)
+    assert isinstance(fitted, FittedProposal)
     assert {change.path: change.mode for change in fitted.changes} == {
         "b.bin": 0o750,
         "go.sh": 0o600,
@@ -233,8 +243,8 @@ def test_conflicts_say_where(repo: Path) -> None:
     def guard(access: Access, /) -> Denial | None:
         return Denial("locked is not to be read.") if access.target == "locked" else None
 
-    conflicts = fit(DiskWorkspace(repo, [guard]), told)
-    assert isinstance(conflicts, Conflicts)
+    conflicts = fit_proposal(DiskWorkspace(repo, [guard]), told)
+    assert isinstance(conflicts, ProposalConflicts)
     assert set(conflicts.problems) == {
         "a.py: hunk 2 (@@ -27,7 +27,7 @@) does not apply",
         "a.py: hunk 3 (@@ -55,6 +55,6 @@) does not apply",
@@ -257,7 +267,7 @@ def test_a_repository_with_long_hashes(tmp_path: Path) -> None:
     changes = (FileChange("b.bin", b"\0\1\2", b"\0\1\3"), FileChange("c", b"c", None))
     told = propose(repo, list(changes))
     git(repo, "apply", "--check", "-", stdin=told)
-    assert fit(DiskWorkspace(repo), told) == Fitted(changes)
+    assert fit_proposal(DiskWorkspace(repo), told) == FittedProposal(changes)
 
 
 def test_a_file_gives_way_to_a_directory(repo: Path) -> None:
@@ -268,16 +278,16 @@ def test_a_file_gives_way_to_a_directory(repo: Path) -> None:
     )
     git(repo, "apply", "--check", "-", stdin=told)
     workspace = DiskWorkspace(repo)
-    fitted = fit(workspace, told)
-    assert isinstance(fitted, Fitted)
+    fitted = fit_proposal(workspace, told)
+    assert isinstance(fitted, FittedProposal)
     workspace.apply(fitted.changes)
     assert (repo / "run.sh/deep/y").read_bytes() == b"y\n"
-    assert fit(workspace, told) == Fitted(())
+    assert fit_proposal(workspace, told) == FittedProposal(())
 
 
 def test_what_is_no_patch_is_refused(repo: Path) -> None:
     with pytest.raises(StoreError):
-        fit(DiskWorkspace(repo), b"hello\n")
+        fit_proposal(DiskWorkspace(repo), b"hello\n")
 
 
 TEXT = "".join(f"{number} some words\n" for number in range(12)).encode()
@@ -331,18 +341,18 @@ def test_git_and_fit_make_of_a_patch_what_the_overlay_holds(
                 continue  # a file where a directory would have to be, or the other way round
             overlay.apply([FileChange(name, there.data if there else None, after, mode)])
         snapshots = Snapshots(repo)
-        told = patch(snapshots, *record(snapshots, snapshots.take(), overlay.changes()))
-        fitted = fit(DiskWorkspace(repo), told)
-        assert isinstance(fitted, Fitted)
+        told = patch_between(snapshots, *record_proposal(snapshots, snapshots.take(), overlay.changes()))
+        fitted = fit_proposal(DiskWorkspace(repo), told)
+        assert isinstance(fitted, FittedProposal)
         assert tree(repo) == before
 
-        by_fit, by_git = Path(folder, "fit"), Path(folder, "git")
+        by_fit, by_git = Path(folder, "fit_proposal"), Path(folder, "git")
         for copy in (by_fit, by_git):
             shutil.copytree(repo, copy)
         DiskWorkspace(repo).apply(overlay.changes())
         DiskWorkspace(by_fit).apply(fitted.changes)
         assert tree(by_fit) == tree(repo)
-        assert fit(DiskWorkspace(by_fit), told) == Fitted(())
+        assert fit_proposal(DiskWorkspace(by_fit), told) == FittedProposal(())
         if told:
             lenient = ("-c", "core.protectNTFS=false")
             git(by_git, *lenient, "apply", "--check", "-", stdin=told)
@@ -360,7 +370,9 @@ def test_a_file_in_a_repository_within_the_repository_is_all_that_is_proposed(tm
         git(folder, "-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "-m", "x")
     snapshots = Snapshots(repo)
     baseline = snapshots.take()
-    before, after = record(snapshots, baseline, [Proposed("sub/new.txt", None, b"new\n", None, None)])
-    shown = patch(snapshots, before, after)
+    before, after = record_proposal(
+        snapshots, baseline, [ProposedChange("sub/new.txt", None, b"new\n", None, None)]
+    )
+    shown = patch_between(snapshots, before, after)
     assert (b"160000" in shown, shown.count(b"diff --git"), b"+new\n" in shown) == (False, 1, True)
     assert snapshots.files(baseline) == (("a.txt",), ("sub",))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from headgate.core import Fail, Pass, Verdict, path_words
-from headgate.reading import FilePart, TaskDiff, is_test, read_files, same_but_for_layout
+from headgate.reading import DiffHunk, FileDiff, TaskDiff, is_test, read_git_diff, same_but_for_layout
 
 MOST_HUNKS = 200
 """So many hunks are judged: each means that its file is parsed."""
@@ -19,16 +19,16 @@ _ABOUT_TESTS = re.compile(
 
 def check_scope(diff: TaskDiff, named: Iterable[str]) -> Verdict:
     """Whether the diff stays with the task. `named`: the task's text and the plan, where files are named."""
-    parts = _own_parts(diff)
-    if blank := _laid_out_anew(diff, parts):
+    files = _own_files(diff)
+    if blank := _laid_out_anew(diff, files):
         return Fail("diff_scope", f"parts of {_list(blank)} changed only in whitespace or layout: undo that")
     mentions = {word for text in named for word in path_words(text)}
-    changed = {part.path for part in parts}
+    changed = {file.path for file in files}
     meant = _files_meant(mentions, diff.known | changed)
     # A task that names its failing test does not say where the fault is.
     if all(is_test(path) for path in meant):
         return Pass()
-    strays = [part.path for part in parts if part.path not in meant and not is_test(part.path)]
+    strays = [file.path for file in files if file.path not in meant and not is_test(file.path)]
     if strays:
         return Fail(
             "diff_scope",
@@ -39,7 +39,7 @@ def check_scope(diff: TaskDiff, named: Iterable[str]) -> Verdict:
 
 def check_tests(diff: TaskDiff, goal: str) -> Verdict:
     """Whether changed behaviour has a test; silent where the project has none or the task is about one."""
-    paths = [part.path for part in _own_parts(diff)]
+    paths = [file.path for file in _own_files(diff)]
     code = [path for path in paths if _CODE.fullmatch(PurePosixPath(path).suffix)]
     changed = [path for path in code if not is_test(path)]
     if not changed or not any(map(is_test, diff.known)) or any(map(is_test, paths)):
@@ -51,33 +51,33 @@ def check_tests(diff: TaskDiff, goal: str) -> Verdict:
     )
 
 
-def _own_parts(diff: TaskDiff) -> list[FilePart]:
-    return [part for part in read_files(diff.text) if part.path not in diff.by_verification]
+def _own_files(diff: TaskDiff) -> list[FileDiff]:
+    return [file for file in read_git_diff(diff.text) if file.path not in diff.by_verification]
 
 
-def _laid_out_anew(diff: TaskDiff, parts: Sequence[FilePart]) -> list[str]:
+def _laid_out_anew(diff: TaskDiff, files: Sequence[FileDiff]) -> list[str]:
     """The files with a hunk that changes nothing but layout: without it, the file would mean the same."""
     hunks = [
-        (part.path, start, hunk)
-        for part in parts
-        for start, hunk in zip(part.starts, part.hunks, strict=True)
-        if any(line[0] == "-" for line in hunk) and any(line[0] == "+" for line in hunk)
+        (file.path, hunk)
+        for file in files
+        for hunk in file.hunks
+        if {"-", "+"} <= {sign for sign, _ in hunk.lines}
     ]
     return [
         path
-        for path, start, hunk in hunks[:MOST_HUNKS]
+        for path, hunk in hunks[:MOST_HUNKS]
         if (after := diff.versions.get(path, ("", ""))[1])
-        and (reverted := _without(hunk, start, after)) is not None
+        and (reverted := _without(hunk, after)) is not None
         and same_but_for_layout(path, reverted, after)
     ]
 
 
-def _without(hunk: Sequence[str], start: int, after: str) -> str | None:
+def _without(hunk: DiffHunk, after: str) -> str | None:
     """The new file with one hunk taken back; None if the hunk is not found in it."""
     lines = after.split("\n")
-    new = [line[1:] for line in hunk if line[0] in " +"]
-    old = [line[1:] for line in hunk if line[0] in " -"]
-    first = start - 1
+    new = [text for sign, text in hunk.lines if sign != "-"]
+    old = [text for sign, text in hunk.lines if sign != "+"]
+    first = hunk.place.new_start - 1 if hunk.place else -1
     if lines[first : first + len(new)] != new:
         return None
     return "\n".join([*lines[:first], *old, *lines[first + len(new) :]])

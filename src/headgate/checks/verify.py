@@ -18,8 +18,8 @@ import orjson
 from headgate.core import Broken, Fail, Pass, StepResult, Verdict, VerifyStep
 from headgate.errors import HeadgateError
 from headgate.process import MAX_LOG, CommandResult, run_command
-from headgate.reading import Failure, doubtful_result, find_failures, plain_lines
-from headgate.workspace import Batch
+from headgate.reading import FailedTest, doubtful_result, find_failures, plain_lines
+from headgate.workspace import WriteBatch
 
 MANIFEST = "manifest.json"
 COMBINED = "combined.log"
@@ -48,7 +48,7 @@ class Verification:
     verdict: Verdict
     steps: tuple[StepResult, ...]
     tail: str = ""
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[FailedTest, ...] = ()
     """The failed step's tests that failed, where the runner's format is known."""
     forgiven: tuple[str, ...] = ()
     """Steps that failed and do not count."""
@@ -65,7 +65,7 @@ class StepRun:
     result: StepResult
     verdict: Verdict
     tail: str = ""
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[FailedTest, ...] = ()
 
 
 AfterStep = Callable[[StepRun], Awaitable[Literal["stop", "go_on", "forgive"]]]
@@ -259,7 +259,7 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     data = orjson.dumps(manifest, option=orjson.OPT_INDENT_2)
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with Batch() as batch:
+        with WriteBatch() as batch:
             batch.write(MANIFEST, directory, MANIFEST, data, mode=0o644, old=None)
             batch.commit()
     finally:

@@ -10,12 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from headgate.core import Fail, Pass, Verdict, show_path
-from headgate.reading import has_test_settings, is_code, is_runner_setting, is_task_file, is_test, read_files
+from headgate.reading import (
+    has_test_settings,
+    is_code,
+    is_runner_setting,
+    is_task_file,
+    is_test,
+    read_git_diff,
+)
 
 # A task's diff as far as it is about tests: which lines define a test, skip one, or assert something.
 
 
-_RENAMED = "rename from "
 _DEFINITION = re.compile(
     r"^\s*(?:async\s+)?def\s+(?:self\.)?(test\w*)"
     r"|^\s*(?:public\s+)?function\s+(test\w+)\s*\("
@@ -107,13 +113,13 @@ def read_test_diff(text: str) -> list[FileLines]:
     """The files of a git-style diff."""
     return [
         FileLines(
-            part.path,
-            was_at=next((line[len(_RENAMED) :] for line in part.header if line.startswith(_RENAMED)), ""),
-            is_new=any(line.startswith("new file mode") for line in part.header),
-            is_deleted=any(line.startswith("deleted file mode") for line in part.header),
-            hunks=[[Line(line[0], line[1:]) for line in hunk] for hunk in part.hunks],
+            file.path,
+            was_at=file.old if file.old and file.old != file.path else "",
+            is_new=file.is_new,
+            is_deleted=file.is_deleted,
+            hunks=[[Line(sign, text) for sign, text in hunk.lines] for hunk in file.hunks],
         )
-        for part in read_files(text)
+        for file in read_git_diff(text)
     ]
 
 

@@ -13,7 +13,6 @@ from headgate.config import (
 )
 from headgate.core import (
     Guard,
-    PlanItem,
     Task,
     show_path,
 )
@@ -23,16 +22,16 @@ from headgate.protect import (
     DEFAULT_SECRETS,
     REASON,
     Boundaries,
+    CommitProtection,
+    CommitRule,
     ConfigFiles,
     OnlyInside,
-    Present,
+    PatternPresence,
     Protected,
-    ProtectedCommits,
     ProtectedFiles,
     ProtectedTests,
     Protection,
-    Resolved,
-    Rule,
+    ResolvedBoundaries,
     SecretFiles,
     StartFiles,
     protect_git,
@@ -59,11 +58,11 @@ from headgate.tools import (
     write_file,
 )
 from headgate.workspace import (
+    ConfinedTree,
     DiskWorkspace,
     IgnoredPaths,
     OverlayWorkspace,
     Snapshots,
-    Tree,
     git,
     internal_name,
     walk_files,
@@ -141,13 +140,13 @@ def check_monorepo(repo: Path, config: Config, source: str = "") -> str | None:
     return package
 
 
-def task_boundaries(repo: Path, config: Config, task: Task) -> Resolved:
+def task_boundaries(repo: Path, config: Config, task: Task) -> ResolvedBoundaries:
     """What of the task's and the configuration's boundaries can be enforced, and how."""
     boundaries = (*config.boundaries, *task.constraints.boundaries)
     if not boundaries:
-        return Resolved(())
-    files = list(walk_files(Tree(repo), "", lambda path: True))
-    return resolve_boundaries(boundaries, files, spellings_of(repo, os.environ), Present(repo, files))
+        return ResolvedBoundaries(())
+    files = list(walk_files(ConfinedTree(repo), "", lambda path: True))
+    return resolve_boundaries(boundaries, files, spellings_of(repo, os.environ), PatternPresence(repo, files))
 
 
 def protected_tests(
@@ -176,7 +175,7 @@ def known_tests(
 def guards_for(
     root: Path,
     config: Config,
-    boundaries: Resolved,
+    boundaries: ResolvedBoundaries,
     package: str | None = None,
     tests: ProtectedTests | None = None,
     config_files: Sequence[str] = (),
@@ -193,28 +192,28 @@ def guards_for(
 def protection_for(
     folder: Folder,
     task: Task,
-    boundaries: Resolved,
+    boundaries: ResolvedBoundaries,
     package: str | None = None,
     tests: ProtectedTests | None = None,
 ) -> Protected:
     """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
     kept = folder.protected(task.id)
     common = folder.repo / os.fsdecode(git(folder.repo, "rev-parse", "--git-common-dir")).rstrip("\n")
-    rules: dict[str, Rule] = {}
+    rules: dict[str, CommitRule] = {}
     bounds = Boundaries(boundaries.globs)
     if bounds:
-        rules["boundaries"] = Rule(bounds.covers, bounds.enters, "it is out of bounds for this task")
+        rules["boundaries"] = CommitRule(bounds.covers, bounds.enters, "it is out of bounds for this task")
     if package is not None:
         ignored = cache(lambda: IgnoredPaths(folder.repo))  # read with the first command, in its thread
         inside = OnlyInside(
             package, lambda path: ignored().file(path), lambda path: ignored().directory(path)
         )
         reason = f"it is outside the package {show_path(package)}"
-        rules["package"] = Rule(inside.covers, inside.enters, reason)
+        rules["package"] = CommitRule(inside.covers, inside.enters, reason)
     if tests is not None:
-        rules["tests"] = Rule(tests.covers, tests.enters, REASON, tests.accepts)
+        rules["tests"] = CommitRule(tests.covers, tests.enters, REASON, tests.accepts)
     if own := ConfigFiles(task.config_files):
-        rules["configuration"] = Rule(own.covers, own.enters, own.reason)
+        rules["configuration"] = CommitRule(own.covers, own.enters, own.reason)
     parts: list[Protected] = [protect_git(folder.repo, common, kept / "git")]
     parts += [
         ProtectedFiles(
@@ -228,7 +227,7 @@ def protection_for(
         for name, rule in rules.items()
     ]
     # The last one: it compares commits with files that are restored.
-    parts.append(ProtectedCommits(folder.repo, common, tuple(rules.values()), kept / "head.json"))
+    parts.append(CommitProtection(folder.repo, common, tuple(rules.values()), kept / "head.json"))
     return Protection(parts)
 
 
@@ -254,8 +253,7 @@ def build_context(
     task: Task,
     bus: Bus,
     redact: Callable[[str], str],
-    plan: Callable[[], tuple[PlanItem, ...]],
-    boundaries: Resolved,
+    boundaries: ResolvedBoundaries,
     *,
     baseline: Callable[[], str],
     proposing: bool = False,
@@ -277,7 +275,6 @@ def build_context(
         result_chars=config.tool_result_chars,
         shell_timeout=config.shell_timeout,
         ripgrep=None if proposing else shutil.which("rg"),  # it would search the disk
-        plan=plan,
         on_output=lambda line: bus.pulse("command", line),
         protected=protection_for(folder, task, boundaries, package, tests),
         directory=folder.repo / package if package else None,

@@ -41,7 +41,7 @@ from headgate.engine.tree import TaskTree
 from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
 from headgate.process import uninterrupted
-from headgate.protect import Resolved, Restored, redactor
+from headgate.protect import ResolvedBoundaries, Restored, redactor
 from headgate.run import Job, restore, restore_overlay, run_flow
 from headgate.store import Bus, Folder, Store, TaskLog, recall
 from headgate.workspace import OverlayWorkspace, Snapshots
@@ -250,7 +250,6 @@ class Execution:
                 task,
                 self.bus,
                 redact,
-                lambda: log.state.plan,
                 bounds,
                 baseline=lambda: log.state.baseline,
                 proposing=self._proposing,
@@ -313,7 +312,7 @@ class Execution:
         state = recall(self.store, row)
         return render_markdown(build_report(state), state).strip()
 
-    async def _record_start(self, job: Job, config: Config, bounds: Resolved) -> None:
+    async def _record_start(self, job: Job, config: Config, bounds: ResolvedBoundaries) -> None:
         started = TaskStarted(
             text=self.task.text,
             goal=self.task.goal,
@@ -331,8 +330,8 @@ class Execution:
         self.log.record("", 0, started)
         await self.log.commit()
 
-    def _boundaries(self, config: Config) -> Resolved:
+    def _boundaries(self, config: Config) -> ResolvedBoundaries:
         """What is out of bounds: as resolved when the task began, not anew against a tree that it changed."""
         if self._past:
-            return Resolved(self.log.state.boundaries)
+            return ResolvedBoundaries(self.log.state.boundaries)
         return task_boundaries(self.folder.repo, config, self.task)

@@ -17,7 +17,7 @@ from headgate.engine.proposals import begun_changes, is_written, take_back
 from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError, StoreError, ToolError
 from headgate.process import kill_leftovers
-from headgate.protect import Protected, Resolved, Restored
+from headgate.protect import Protected, ResolvedBoundaries, Restored
 from headgate.store import Folder, Store
 from headgate.workspace import DiskWorkspace, remove_copies, settle_writes
 
@@ -124,4 +124,4 @@ def _protection(folder: Folder, task: Task, state: State) -> Protected:
     except ConfigError:  # a command may have removed it
         package = posixpath.normpath(config.monorepo.package) if config.monorepo else None
     tests = protected_tests(folder.repo, config, task, lambda: state.baseline, package)
-    return protection_for(folder, task, Resolved(state.boundaries), package, tests)
+    return protection_for(folder, task, ResolvedBoundaries(state.boundaries), package, tests)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headgate.errors import HeadgateError, StoreError
 from headgate.process import FileLock, kill_leftovers
-from headgate.protect import Protected, ProtectedFiles, Restored, Store, protect_git
+from headgate.protect import Protected, ProtectedFiles, RecordStore, Restored, protect_git
 from headgate.store import Folder
 from headgate.workspace import git, internal_name
 
@@ -43,7 +43,9 @@ def _restore(folder: Folder, copies: Path) -> tuple[str, ...]:
     kill_leftovers(folder.repo)
     restored: list[Restored] = []
     trouble = ""
-    running = any(Store(path.parent).load()[1] for path in copies.rglob("records.jsonl") if path.is_file())
+    running = any(
+        RecordStore(path.parent).load()[1] for path in copies.rglob("records.jsonl") if path.is_file()
+    )
     for part in sorted(copies.glob("*/*/")):
         try:
             protected = _protection(folder.repo, part)
@@ -64,7 +66,7 @@ def _protection(repo: Path, part: Path) -> Protected:
     if part.name == _GIT:
         common = repo / os.fsdecode(git(repo, "rev-parse", "--git-common-dir")).rstrip("\n")
         return protect_git(repo, common, part)
-    records, _ = Store(part).load()
+    records, _ = RecordStore(part).load()
     if not all(map(_is_plain, records)):
         raise StoreError(f"{part / 'records.jsonl'} names files outside the repository.")
     folders = {above for path in records for above in _above(path)}

@@ -8,7 +8,14 @@ from headgate.engine.tree import TaskTree
 from headgate.errors import ToolError
 from headgate.process import uninterrupted
 from headgate.run import Job, hashes_of
-from headgate.workspace import Conflicts, FileChange, Proposed, Workspace, decode_changes, encode_changes
+from headgate.workspace import (
+    FileChange,
+    ProposalConflicts,
+    ProposedChange,
+    Workspace,
+    decode_changes,
+    encode_changes,
+)
 
 REFUSED = Decision("propose", "conflict")
 
@@ -28,7 +35,7 @@ async def apply_proposal(
     else:
         assert job.state.proposal is not None
         fitted = await asyncio.to_thread(tree.fit, workspace, *job.state.proposal)
-        if isinstance(fitted, Conflicts):
+        if isinstance(fitted, ProposalConflicts):
             return await _refuse(job, fitted.problems)
         changes = tuple(_with_mode(tree, change) for change in fitted.changes)
         todo = list(changes)
@@ -67,17 +74,19 @@ def take_back(workspace: Workspace, tree: TaskTree, changes: Iterable[FileChange
                 change.path,
                 change.after,
                 change.before,
-                change.before_mode if isinstance(change, Proposed) and change.before is not None else None,
+                change.before_mode
+                if isinstance(change, ProposedChange) and change.before is not None
+                else None,
             )
             for change in written
         ]
     )
 
 
-def _with_mode(tree: TaskTree, change: FileChange) -> Proposed:
+def _with_mode(tree: TaskTree, change: FileChange) -> ProposedChange:
     """The change with the mode that its file has now, which taking it back has to bring back."""
     mode = None if change.before is None else tree.mode_of(show_path(change.path))
-    return Proposed(change.path, change.before, change.after, change.mode, mode)
+    return ProposedChange(change.path, change.before, change.after, change.mode, mode)
 
 
 def _has_content(tree: TaskTree, change: FileChange) -> bool:

@@ -11,21 +11,21 @@ from headgate.reading import MOST_CHARS, TaskDiff
 from headgate.store import Store, recall
 from headgate.workspace import (
     LARGE,
-    Conflicts,
+    ConfinedTree,
     FileChange,
-    Fitted,
+    FittedProposal,
     OverlayWorkspace,
+    ProposalConflicts,
     Snapshots,
-    Tree,
     Workspace,
     ancestors,
-    fit,
+    fit_proposal,
     hash_at,
     mode_at,
-    patch,
+    patch_between,
     read_at,
-    record,
-    with_files,
+    record_proposal,
+    tree_with_files,
 )
 
 
@@ -62,7 +62,7 @@ class TaskTree:
 
     def __init__(self, snapshots: Snapshots, written: Callable[[], Mapping[str, str | None]]) -> None:
         self._snapshots = snapshots
-        self._files = Tree(snapshots.repo)
+        self._files = ConfinedTree(snapshots.repo)
         self._written = written
         self._baseline = ""
         self._by_verification: set[str] = set()
@@ -125,7 +125,7 @@ class TaskTree:
             data, mode = read_at(self._files, show_path(path), LARGE), self.mode_of(show_path(path))
             if data is not None and mode is not None and nested.isdisjoint(ancestors(path)):
                 found[path] = (data, mode)
-        return with_files(self._snapshots, tree, found, made) if found or made else tree
+        return tree_with_files(self._snapshots, tree, found, made) if found or made else tree
 
     async def record_proposal(self) -> Proposal:
         """Keeps what a dry run would change."""
@@ -134,12 +134,12 @@ class TaskTree:
     def _record_proposal(self) -> Proposal:
         assert self.overlay is not None
         changes = self.overlay.changes()
-        before, after = record(self._snapshots, self._baseline, changes)
+        before, after = record_proposal(self._snapshots, self._baseline, changes)
         return Proposal(before, after, tuple(show_path(change.path) for change in changes))
 
-    def fit(self, workspace: Workspace, before: str, after: str) -> Fitted | Conflicts:
+    def fit(self, workspace: Workspace, before: str, after: str) -> FittedProposal | ProposalConflicts:
         """What a proposal makes of the tree as it is now; nothing is written."""
-        return fit(workspace, patch(self._snapshots, before, after))
+        return fit_proposal(workspace, patch_between(self._snapshots, before, after))
 
     async def mark(self) -> str:
         """Remembers the tree as it is now."""
@@ -155,7 +155,7 @@ class TaskTree:
 
     def _own_diff(self) -> TaskDiff:
         if self.overlay:
-            before, after = record(self._snapshots, self._baseline, self.overlay.changes())
+            before, after = record_proposal(self._snapshots, self._baseline, self.overlay.changes())
         else:
             before, after = self._baseline, self._snapshots.take()
         sides = {
@@ -245,14 +245,14 @@ def diff_of(store: Store, repo: Path, task_id: str, *, after_review: bool = Fals
     with Snapshots.apart(repo) as snapshots:
         if row and row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.proposal_step == "proposed":
             assert state.proposal is not None
-            return patch(snapshots, *state.proposal)
+            return patch_between(snapshots, *state.proposal)
         if not state.baseline:
             raise ConfigError(f"Task {task_id} has not started: there is no diff yet.")
         if row and row.state == "RUNNING" and row.task.dry_run and state.proposal is None:
             raise ConfigError(f"Task {task_id} has not proposed anything yet: there is no diff yet.")
         if state.end_tree:
             start = state.applied_tree if after_review else state.baseline
-            return patch(snapshots, start, state.end_tree)
+            return patch_between(snapshots, start, state.end_tree)
         if row and row.state == "RUNNING":
-            return patch(snapshots, state.baseline, snapshots.take())
+            return patch_between(snapshots, state.baseline, snapshots.take())
     raise ConfigError(f"Task {task_id} left no diff.")

@@ -7,9 +7,9 @@ from headgate.process.commands import (
     filtered_environment,
     run_command,
 )
-from headgate.process.finishing import uninterrupted
 from headgate.process.lock import FileLock
 from headgate.process.reaper import kill_leftovers, kill_own_commands
+from headgate.process.uninterrupted import uninterrupted
 
 __all__ = [
     "MAX_LOG",

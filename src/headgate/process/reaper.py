@@ -19,7 +19,7 @@ _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RunningProcess:
     """A process. Its number together with its start is never given to another one."""
 
     pid: int
@@ -30,12 +30,12 @@ class Found:
     session: int = field(compare=False)
 
 
-def can_look() -> bool:
+def can_see_processes() -> bool:
     """Whether this system tells about its processes."""
     return (_PROC / "self" / "stat").exists()
 
 
-def look_at(pid: int) -> Found | None:
+def find_process(pid: int) -> RunningProcess | None:
     """A process that runs; None if there is none such, or only what is left of one."""
     try:
         # The name in parentheses may hold anything, so the fields are counted from its end.
@@ -43,16 +43,16 @@ def look_at(pid: int) -> Found | None:
         if fields[0] in (b"Z", b"X"):
             return None
         parent, group, session = map(int, fields[1:4])
-        return Found(pid, int(fields[19]), parent, group, session)
+        return RunningProcess(pid, int(fields[19]), parent, group, session)
     except (OSError, ValueError, IndexError):
         return None  # gone by now, or not ours to look at
 
 
-def look_around() -> Iterator[Found]:
+def running_processes() -> Iterator[RunningProcess]:
     """Every process that runs."""
     with os.scandir(_PROC) as scan:
         for entry in scan:
-            if entry.name.isdigit() and (found := look_at(int(entry.name))):
+            if entry.name.isdigit() and (found := find_process(int(entry.name))):
                 yield found
 
 
@@ -64,14 +64,14 @@ def environment_of(pid: int) -> bytes:
         return b""  # gone by now, or another user's
 
 
-def send(found: Found, number: signal.Signals) -> None:
+def send_signal(found: RunningProcess, number: signal.Signals) -> None:
     """Signals a process; its number is held fast first, so no other can be hit."""
     try:
         held = os.pidfd_open(found.pid)
     except (AttributeError, OSError):
         return  # gone; where the kernel has no such call the signal to the group has to do
     try:
-        if look_at(found.pid) == found:
+        if find_process(found.pid) == found:
             signal.pidfd_send_signal(held, number)
     except OSError:
         return  # gone between the two
@@ -79,12 +79,12 @@ def send(found: Found, number: signal.Signals) -> None:
         os.close(held)
 
 
-def end_all(
-    look: Callable[[], set[Found]],
-    signal_them: Callable[[set[Found], signal.Signals], None],
+def end_until_gone(
+    look: Callable[[], set[RunningProcess]],
+    signal_them: Callable[[set[RunningProcess], signal.Signals], None],
     *,
     grace: float = _GRACE_SECONDS,
-) -> set[Found]:
+) -> set[RunningProcess]:
     """Ends whatever `look` finds until it finds nothing; returns all that were met.
 
     Blocks until they are gone, for about `grace` seconds where they do not listen; without any, they are
@@ -113,30 +113,32 @@ def end_processes(process: "subprocess.Popen[bytes]", marker: str) -> None:
     its number. Blocks until they are gone, for about a second where they do not listen.
     """
 
-    def signal_them(alive: set[Found], number: signal.Signals) -> None:
+    def signal_them(alive: set[RunningProcess], number: signal.Signals) -> None:
         # Gone by now, or another user's: either way the next look decides.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
         for found in alive:
             if found.group != process.pid:
-                send(found, number)
+                send_signal(found, number)
 
-    end_all(lambda: _alive(process, marker.encode()), signal_them)
+    end_until_gone(lambda: _alive(process, marker.encode()), signal_them)
     # A process that the kernel does not let go of (a dead network disk) must not hold the runtime as well.
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=5)
 
 
-def _alive(process: "subprocess.Popen[bytes]", marker: bytes) -> set[Found]:
+def _alive(process: "subprocess.Popen[bytes]", marker: bytes) -> set[RunningProcess]:
     """Processes of the group or with the marker that still run."""
-    if not can_look():
+    if not can_see_processes():
         return _alive_by_group(process)
     return {
-        found for found in look_around() if found.group == process.pid or marker in environment_of(found.pid)
+        found
+        for found in running_processes()
+        if found.group == process.pid or marker in environment_of(found.pid)
     }
 
 
-def _alive_by_group(process: "subprocess.Popen[bytes]") -> set[Found]:
+def _alive_by_group(process: "subprocess.Popen[bytes]") -> set[RunningProcess]:
     process.poll()
     try:
         os.killpg(process.pid, 0)
@@ -145,7 +147,7 @@ def _alive_by_group(process: "subprocess.Popen[bytes]") -> set[Found]:
     except PermissionError:
         # macOS says this of a group in which only zombies are left.
         return set()
-    return {Found(process.pid, 0, parent=os.getpid(), group=process.pid, session=process.pid)}
+    return {RunningProcess(process.pid, 0, parent=os.getpid(), group=process.pid, session=process.pid)}
 
 
 # What a process that was killed leaves running in its repository.
@@ -184,27 +186,27 @@ def kill_own_commands() -> int:
     return len(_end_marked(lambda name, owner, place: owner == own, grace=0))
 
 
-def _end_marked(is_meant: Callable[[str, str, Path], bool], **options: float) -> set[Found]:
+def _end_marked(is_meant: Callable[[str, str, Path], bool], **options: float) -> set[RunningProcess]:
     """Ends the processes with a mark that is meant, and what shares a session with one of them.
 
     Each command has a session of its own, so what drops its variables is still known by that.
     """
-    if not can_look():
+    if not can_see_processes():
         return set()
     spared = set(_ancestry())
     own_session = os.getsid(0)
 
-    def look() -> set[Found]:
-        there = set(look_around()) - spared
+    def look() -> set[RunningProcess]:
+        there = set(running_processes()) - spared
         marked = {found for found in there if any(is_meant(*mark) for mark in _marks(found.pid))}
         sessions = {found.session for found in marked} - {own_session}
         return marked | {found for found in there if found.session in sessions}
 
-    def signal_them(alive: set[Found], number: signal.Signals) -> None:
+    def signal_them(alive: set[RunningProcess], number: signal.Signals) -> None:
         for found in alive:
-            send(found, number)
+            send_signal(found, number)
 
-    return end_all(look, signal_them, **options)
+    return end_until_gone(look, signal_them, **options)
 
 
 def _marks(pid: int) -> Iterator[tuple[str, str, Path]]:
@@ -219,7 +221,7 @@ def _marks(pid: int) -> Iterator[tuple[str, str, Path]]:
 
 def _owner(pid: int) -> str:
     """A process, so that no other is ever taken for it: where its number counts, the number, the start."""
-    found = look_at(pid)
+    found = find_process(pid)
     return f"{_namespace()}.{pid}.{found.started}" if found else f"{_namespace()}.{pid}.0"
 
 
@@ -238,7 +240,7 @@ def _is_gone(owner: str) -> bool:
         return False
     if namespace != _namespace():
         return False
-    found = look_at(pid)
+    found = find_process(pid)
     return found is None or found.started != started
 
 
@@ -252,9 +254,9 @@ def _is_of(root: Path, place: Path) -> bool:
     return False
 
 
-def _ancestry() -> Iterator[Found]:
+def _ancestry() -> Iterator[RunningProcess]:
     """This process, the one that started it, and so on."""
-    found = look_at(os.getpid())
+    found = find_process(os.getpid())
     while found:
         yield found
-        found = look_at(found.parent)
+        found = find_process(found.parent)

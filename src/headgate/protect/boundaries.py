@@ -29,7 +29,7 @@ _GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedBoundaries:
     """What is enforced of a list of boundaries, and what cannot be."""
 
     globs: tuple[str, ...]
@@ -98,7 +98,7 @@ def resolve_boundaries(
     files: Iterable[str],
     roots: Iterable[str] = (),
     matches: Callable[[str], bool] = lambda pattern: True,
-) -> Resolved:
+) -> ResolvedBoundaries:
     """Takes patterns and paths as they are, and finds the paths that prose means where every word fits.
 
     `files` are the repository's, relative to its root, and `roots` are spellings of that root. `matches` says
@@ -112,7 +112,7 @@ def resolve_boundaries(
     placed = {text: within_root(text, spelled_roots) for text in map(str.strip, boundaries)}
     for text in sorted(placed, key=lambda text: split_exception(placed[text]) is None):
         _resolve_text(text, placed[text], names, found)
-    return Resolved(
+    return ResolvedBoundaries(
         tuple(found.globs), tuple(found.resolved.items()), tuple(found.unenforced), tuple(found.unmatched)
     )
 

@@ -24,8 +24,8 @@ from headgate.protect.files import Change, Restored
 from headgate.protect.records import stamp_of
 from headgate.workspace import (
     LARGE,
+    ConfinedTree,
     Difference,
-    Tree,
     git,
     mode_at,
     open_parent,
@@ -150,7 +150,7 @@ _CHECK = "check the commits before you push."
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CommitRule:
     """Which files commands may not change, and why; as for `ProtectedFiles`."""
 
     covers: Callable[[str], bool]
@@ -190,10 +190,10 @@ class _Broken:
         return "changed" if self.difference.after else "deleted"
 
 
-class ProtectedCommits:
+class CommitProtection:
     """See Protected. `file` says which HEAD a command began with, as long as it runs."""
 
-    def __init__(self, repo: Path, common: Path, rules: Sequence[Rule], file: Path) -> None:
+    def __init__(self, repo: Path, common: Path, rules: Sequence[CommitRule], file: Path) -> None:
         self._repo, self._common, self._rules, self._file = repo, common, tuple(rules), file
         self._head: Head | None = None
         self._stamp: tuple[object, ...] | None = None
@@ -297,23 +297,23 @@ class ProtectedCommits:
                     yield _Broken(one, rule.reason)
                     break
 
-    def _is_covered(self, rule: Rule, one: Difference) -> bool:
+    def _is_covered(self, rule: CommitRule, one: Difference) -> bool:
         nested = any(side and side[0] == _NESTED for side in (one.before, one.after))
         return rule.forbids(one.path) or (nested and rule.forbids(f"{one.path}/any name"))
 
-    def _may_stay(self, rule: Rule, one: Difference) -> bool:
+    def _may_stay(self, rule: CommitRule, one: Difference) -> bool:
         if self._is_in_tree(one):
             return True
         if one.after is None or not one.is_plain or not rule.accepts(one.path, b"", b""):
             return False  # it is protected as a whole
         after = self._content(one.after[1])
         earlier = self._content(one.before[1]) if one.before else None
-        own = read_at(Tree(self._repo), show_path(one.path), LARGE)
+        own = read_at(ConfinedTree(self._repo), show_path(one.path), LARGE)
         return rule.accepts(one.path, earlier, after) or rule.accepts(one.path, own, after)
 
     def _is_in_tree(self, one: Difference) -> bool:
         """Whether the tree has a path as the commit has it; line ends may differ."""
-        tree, shown = Tree(self._repo), show_path(one.path)
+        tree, shown = ConfinedTree(self._repo), show_path(one.path)
         if one.after is None:
             return not os.path.lexists(self._repo / one.path)
         mode, blob = one.after
@@ -369,7 +369,7 @@ def _names_of(data: bytes | None, length: int) -> tuple[str, ...]:
     return tuple(method(b"blob %d\0" % len(text) + text).hexdigest() for text in texts)
 
 
-def _target(tree: Tree, shown: str) -> bytes | None:
+def _target(tree: ConfinedTree, shown: str) -> bytes | None:
     try:
         with open_parent(tree, shown) as (directory, name):
             return os.fsencode(os.readlink(name, dir_fd=directory))

@@ -6,12 +6,10 @@ they have the bytes, modes and link targets of before, and nothing new lies amon
 two commands was not done by one: the next `begin` takes it as it is, only a check before that undoes it.
 """
 
-import asyncio
 import os
 import stat
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -20,19 +18,18 @@ from threading import Lock
 from typing import Literal, Protocol
 
 from headgate.core import show_path
-from headgate.process import uninterrupted
 from headgate.protect.records import (
     DEFAULT_LIMITS,
-    Limits,
+    CopyLimits,
     Record,
+    RecordStore,
     Scanner,
-    Store,
     digest_of,
     kind_of,
     stamp_of,
 )
 from headgate.protect.restore import Restorer
-from headgate.workspace import Tree
+from headgate.workspace import ConfinedTree
 
 Change = Literal["changed", "deleted", "created"]
 
@@ -103,12 +100,12 @@ class ProtectedFiles:
         reason: str = "it is protected",
         label: str = "",
         accepts: Callable[[str, bytes | None, bytes], bool] = lambda path, before, after: False,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: CopyLimits = DEFAULT_LIMITS,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._tree = Tree(root)
+        self._tree = ConfinedTree(root)
         self._scanner = Scanner(self._tree.root, covers, enters, now)
-        self._store = Store(folder, limits)
+        self._store = RecordStore(folder, limits)
         self._restorer = Restorer(self._tree, self._store, folder / "aside")
         self._reason = reason
         self._label = label
@@ -380,19 +377,3 @@ def _worth_telling(paths: Iterable[str], folders: set[str]) -> list[str]:
         while path := path.rpartition("/")[0]:
             above.add(path)
     return [path for path in told if path not in folders or path not in above]
-
-
-# Keeping files from whatever runs for a while.
-
-
-@asynccontextmanager
-async def protected_while(protected: Protected | None, restored: list[Restored]) -> AsyncIterator[None]:
-    """Whatever is done to protected files in here is undone, however it ends; `restored` receives what."""
-    if protected is None:
-        yield
-        return
-    try:
-        restored += await uninterrupted(asyncio.to_thread(protected.begin))
-        yield
-    finally:
-        restored += await uninterrupted(asyncio.to_thread(protected.check_and_restore))

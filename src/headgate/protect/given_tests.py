@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from headgate.protect.step_commands import read_text
-from headgate.reading import UNITTEST_PATTERN, Command, Given, is_code, is_test, pytest_settings, read_runner
-from headgate.workspace import Rules, expand_braces, fold
+from headgate.reading import (
+    UNITTEST_PATTERN,
+    Command,
+    RunnerCall,
+    is_code,
+    is_test,
+    pytest_settings,
+    read_runner,
+)
+from headgate.workspace import Rules, expand_braces, fold_case
 
 # Whether a folder that a test runner is given holds nothing but tests, or the code as well.
 
@@ -31,7 +39,7 @@ MAX_READ = 400
 
 
 @dataclass(frozen=True, slots=True)
-class FolderLooks:
+class FilesAtStart:
     """A repository's files by their folded paths, as they were when the task began."""
 
     start: Mapping[str, str]
@@ -149,9 +157,9 @@ def read_tests(commands: Iterable[Command], folders: Sequence[str], top: Path | 
 
     def placed(words: Iterable[str]) -> frozenset[str]:
         found = (path_in(folder, word, top) for folder in folders for word in words)
-        return frozenset(fold(path) for path in found if path)
+        return frozenset(fold_case(path) for path in found if path)
 
-    result = GivenTests(folders=frozenset(map(fold, folders)))
+    result = GivenTests(folders=frozenset(map(fold_case, folders)))
     for command in commands:
         program = command.program.rpartition("/")[2]
         named = [word for word in command.arguments if not word.startswith("-")]
@@ -184,7 +192,7 @@ def path_in(directory: str, word: str, top: Path | None) -> str | None:
     return "/".join(parts)
 
 
-def _words(given: Given, folder: str, top: Path | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _words(given: RunnerCall, folder: str, top: Path | None) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What a runner is given as paths, each with the patterns of what counts below it."""
     words = [*given.paths, *(path for name in given.modules for path in _module_paths(name))]
     patterns = given.patterns
@@ -213,12 +221,14 @@ def _place(word: str, patterns: Iterable[str], folder: str, top: Path | None) ->
     place = path_in(folder, fixed, top)
     if place is None:
         return GivenTests()
-    base = fold(f"/{place}/" if place else "/")
+    base = fold_case(f"/{place}/" if place else "/")
     if last and not _CATCH_ALL.fullmatch(last.rpartition("/")[2]):
-        return GivenTests(globs=frozenset({f"{base}{one}" for one in expand_braces(fold(last))}))
-    wanted = [fold(pattern) for pattern in patterns if not _CATCH_ALL.fullmatch(pattern)]
+        return GivenTests(globs=frozenset({f"{base}{one}" for one in expand_braces(fold_case(last))}))
+    wanted = [fold_case(pattern) for pattern in patterns if not _CATCH_ALL.fullmatch(pattern)]
     deep = "" if not place and wanted == [UNITTEST_PATTERN] else "**/"
-    return GivenTests(frozenset({fold(place)}), frozenset(f"{base}{deep}{pattern}" for pattern in wanted))
+    return GivenTests(
+        frozenset({fold_case(place)}), frozenset(f"{base}{deep}{pattern}" for pattern in wanted)
+    )
 
 
 class NamedTests:
@@ -230,7 +240,7 @@ class NamedTests:
 
     def __init__(self, given: GivenTests, start: Mapping[str, str], read: Callable[[str], str]) -> None:
         self._globs = Rules(sorted(given.globs), ignore_case=True)
-        looks = FolderLooks(start, self._globs.covers, read)
+        looks = FilesAtStart(start, self._globs.covers, read)
         self._files = {path for path in given.paths if path in start}
         self._files |= {path for path in given.compared - given.written if path in start}
         others = given.paths - self._files

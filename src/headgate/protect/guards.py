@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headgate.core import Access, Denial, show_path
 from headgate.protect.boundaries import fixed_prefix
-from headgate.workspace import Rules, expand_braces, fold, internal_name
+from headgate.workspace import Rules, expand_braces, fold_case, internal_name
 
 
 class Boundaries:
@@ -25,7 +25,7 @@ class Boundaries:
         tidied = list(dict.fromkeys(one for pattern in plain for one in (pattern, *expand_braces(pattern))))
         self._rules = Rules(tidied, ignore_case=True)
         self._taken = [pattern for pattern in tidied if not pattern.startswith("!")]
-        self._prefixes = frozenset(fold(fixed_prefix(pattern)) for pattern in self._taken)
+        self._prefixes = frozenset(fold_case(fixed_prefix(pattern)) for pattern in self._taken)
 
     def __bool__(self) -> bool:
         return bool(self._rules)
@@ -54,7 +54,7 @@ class Boundaries:
         """Whether anything below a directory can be out of bounds. git's files and ours are not looked at."""
         if _is_internal(directory):
             return False
-        place = fold(directory)
+        place = fold_case(directory)
         return any(
             not prefix or _is_inside(place, prefix) or _is_inside(prefix, place) for prefix in self._prefixes
         )
@@ -104,7 +104,7 @@ class ConfigFiles:
     reason = "it configures Headgate, and allow_config_edits is not set"
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self._paths = frozenset(fold(path) for path in paths)
+        self._paths = frozenset(fold_case(path) for path in paths)
 
     def __bool__(self) -> bool:
         return bool(self._paths)
@@ -119,11 +119,11 @@ class ConfigFiles:
 
     def covers(self, path: str) -> bool:
         """Whether a file configures Headgate."""
-        return fold(path) in self._paths
+        return fold_case(path) in self._paths
 
     def enters(self, directory: str) -> bool:
         """Whether such a file can be below a directory."""
-        return any(path.startswith(f"{fold(directory)}/") for path in self._paths)
+        return any(path.startswith(f"{fold_case(directory)}/") for path in self._paths)
 
 
 def _is_inside(path: str, directory: str) -> bool:
@@ -141,7 +141,7 @@ MAX_ENTRIES = 100_000
 """How many entries that git ignores are looked at before it is left open whether a pattern matches one."""
 
 
-class Present:
+class PatternPresence:
     """Says whether a pattern matches anything in the repository, files that git ignores included."""
 
     def __init__(self, root: Path, files: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ from headgate.reading import (
     shadowing_module,
     source_of,
 )
-from headgate.workspace import fold, internal_name
+from headgate.workspace import fold_case, internal_name
 
 REASON = "tests and what decides how they run are protected"
 _MODULE_FOLDERS = frozenset({"src", "lib"})
@@ -41,7 +41,7 @@ class StartFiles:
     """The files by a spelling in which those are equal that some file system takes for one."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by_fold", {fold(path): path for path in self.files})
+        object.__setattr__(self, "by_fold", {fold_case(path): path for path in self.files})
 
 
 class ProtectedTests:
@@ -113,7 +113,7 @@ class ProtectedTests:
         name = directory.rpartition("/")[2]
         if internal_name(name) is not None:
             return False
-        place = fold(directory)
+        place = fold_case(directory)
         if place in self._folders or self._is_nested(place):
             return True
         if name == "__pycache__":
@@ -125,7 +125,7 @@ class ProtectedTests:
 
     def _covers_whole(self, path: str) -> bool:
         module = source_of(path)
-        place = fold(module)
+        place = fold_case(module)
         if self._is_program(place):
             return True
         start = self._start.by_fold.get(place)
@@ -153,12 +153,14 @@ class ProtectedTests:
 
     def _shadowed(self, path: str) -> str | None:
         """The module that a new file would be taken for when the tests run."""
-        if not self._all or fold(path) in self._start.by_fold or self._is_nested(fold(path)):
+        if not self._all or fold_case(path) in self._start.by_fold or self._is_nested(fold_case(path)):
             return None
         installed = any(map(is_installed_or_built, path.split("/")[:-1]))
         if found := shadowing_module(path):
             folder, name = found
-            if fold(folder) in self._steps.environments or (not installed and self._is_looked_in(folder)):
+            if fold_case(folder) in self._steps.environments or (
+                not installed and self._is_looked_in(folder)
+            ):
                 return None if self._has_module(folder, name) else name
         parts = path.split("/")
         for depth, name in enumerate(parts[:-1]):
@@ -169,20 +171,20 @@ class ProtectedTests:
 
     def _is_looked_in(self, folder: str) -> bool:
         """Whether Python looks for modules in a folder when the tests run."""
-        place = fold(folder)
+        place = fold_case(folder)
         if place in self._module_folders:
             return True
         return place.rpartition("/")[2] in _MODULE_FOLDERS and not self._has_module(*_split(folder))
 
     def _has_module(self, folder: str, name: str) -> bool:
         """Whether the project had a module of its own of this name there."""
-        place = fold(f"{folder}/{name}" if folder else name)
+        place = fold_case(f"{folder}/{name}" if folder else name)
         return f"{place}.py" in self._start.by_fold or f"{place}/__init__.py" in self._start.by_fold
 
     def _covers_parts(self, path: str) -> bool:
         if not has_test_settings(path):
             return False
-        place = fold(path)
+        place = fold_case(path)
         if place in self._start.by_fold or self._is_nested(place):
             return True
         return self._all and not any(map(is_installed_or_built, path.split("/")[:-1]))
@@ -193,7 +195,7 @@ class ProtectedTests:
         return (
             is_test(path)
             or (inside != path and is_test(inside))
-            or self._named.cover(fold(path))
+            or self._named.cover(fold_case(path))
             or self._paths.covers(path)
         )
 
@@ -201,7 +203,7 @@ class ProtectedTests:
         return (
             self._is_test(path)
             or is_runner_setting(path)
-            or (bool(self._steps.scripts) and fold(path) in self._steps.scripts)
+            or (bool(self._steps.scripts) and fold_case(path) in self._steps.scripts)
             or any(is_task_file(path, program) for program in self._steps.tasks)
         )
 
@@ -244,7 +246,7 @@ class ProtectedTests:
 
     @cached_property
     def _nested(self) -> tuple[str, ...]:
-        return tuple(map(fold, self._start.nested))
+        return tuple(map(fold_case, self._start.nested))
 
     @cached_property
     def _folders(self) -> frozenset[str]:
@@ -253,7 +255,7 @@ class ProtectedTests:
         kept = [path for path in self._start.files if self.covers(path)]
         programs = [*self._steps.present, *self._steps.named]
         folders = [f"{folder}/" for folder in self._steps.environments]
-        for path in map(fold, [*kept, *self._start.nested, *programs, *folders]):
+        for path in map(fold_case, [*kept, *self._start.nested, *programs, *folders]):
             while (path := path.rpartition("/")[0]) and path not in found:
                 found.add(path)
         return frozenset(found)

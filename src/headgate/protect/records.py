@@ -18,7 +18,7 @@ _OWN = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CopyLimits:
     """How much of what is protected may be copied, in bytes."""
 
     one_in_memory: int = 1_000_000
@@ -26,7 +26,7 @@ class Limits:
     all_on_disk: int = 500_000_000
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = CopyLimits()
 
 
 class Record(NamedTuple):
@@ -45,10 +45,10 @@ class Record(NamedTuple):
     """Whether the stamp can be trusted: it is older than the file system's clock is coarse."""
 
 
-class Store:
+class RecordStore:
     """Records and contents. OSError where the disk does not take them."""
 
-    def __init__(self, folder: Path, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, folder: Path, limits: CopyLimits = DEFAULT_LIMITS) -> None:
         self.folder = folder
         self._limits = limits
         self._records = folder / "records.jsonl"

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from headgate.protect.given_tests import GivenTests, path_in, read_tests
 from headgate.protect.step_commands import expand_steps, step_commands
 from headgate.reading import Command, is_build_file, task_program
-from headgate.workspace import fold
+from headgate.workspace import fold_case
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", ".", "source", "bats"})
 _INTERPRETERS = frozenset({"python", "python3", "node", "deno", "bun", "ruby", "perl", "php", "tsx", "npx"})
@@ -76,11 +76,11 @@ def read_steps(
     there = {path for path in programs | beside if top and os.path.lexists(top / path)}
     targets = {target for path in there if (target := _target(path, top))}
     return StepFiles(
-        folders=frozenset(map(fold, folders)),
-        scripts=frozenset(map(fold, scripts)),
-        named=frozenset(map(fold, programs)),
-        present=frozenset(map(fold, there | targets)),
-        environments=frozenset(map(fold, environments)),
+        folders=frozenset(map(fold_case, folders)),
+        scripts=frozenset(map(fold_case, scripts)),
+        named=frozenset(map(fold_case, programs)),
+        present=frozenset(map(fold_case, there | targets)),
+        environments=frozenset(map(fold_case, environments)),
         tasks=frozenset(tasks),
         tests=tests,
     )

@@ -1,15 +1,24 @@
 """Readers of text that others wrote: diffs, source, test output, command lines. Pure, like the core."""
 
-from headgate.reading.command_lines import UNITTEST_PATTERN, Command, Given, read_runner, split_commands
-from headgate.reading.diffs import FilePart, TaskDiff, read_files
-from headgate.reading.failure import Failure, plain_lines
+from headgate.reading.command_lines import UNITTEST_PATTERN, Command, RunnerCall, read_runner, split_commands
+from headgate.reading.diffs import (
+    DiffHunk,
+    FileDiff,
+    HunkLines,
+    Sign,
+    TaskDiff,
+    read_diff,
+    read_git_diff,
+    read_place,
+)
+from headgate.reading.failed_tests import FailedTest, plain_lines
 from headgate.reading.layout import MOST_CHARS, same_but_for_layout
 from headgate.reading.python_source import (
-    excerpt,
     find_functions,
-    fingerprint,
     insertion_points,
-    parse,
+    parse_python,
+    python_fingerprint,
+    source_excerpt,
     telling_lines,
     with_definitions,
 )
@@ -50,18 +59,19 @@ __all__ = [
     "MOST_CHARS",
     "UNITTEST_PATTERN",
     "Command",
-    "Failure",
-    "FilePart",
-    "Given",
+    "DiffHunk",
+    "FailedTest",
+    "FileDiff",
+    "HunkLines",
+    "RunnerCall",
+    "Sign",
     "TaskDiff",
     "changed_settings",
     "describe",
     "doubtful_result",
-    "excerpt",
     "find_failures",
     "find_functions",
     "find_tests",
-    "fingerprint",
     "has_test_settings",
     "insertion_points",
     "is_build_file",
@@ -75,16 +85,20 @@ __all__ = [
     "just_commands",
     "make_commands",
     "nox_commands",
-    "parse",
+    "parse_python",
     "plain_lines",
     "project_commands",
     "pytest_settings",
-    "read_files",
+    "python_fingerprint",
+    "read_diff",
+    "read_git_diff",
+    "read_place",
     "read_runner",
     "render_failures",
     "same_but_for_layout",
     "script_commands",
     "shadowing_module",
+    "source_excerpt",
     "source_of",
     "split_commands",
     "task_program",

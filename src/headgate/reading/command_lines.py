@@ -224,7 +224,7 @@ UNITTEST_PATTERN = "test*.py"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class RunnerCall:
     """What one call of a test runner names, as words of the command line."""
 
     runner: str
@@ -236,7 +236,7 @@ class Given:
     """Patterns of file names, for what is below the paths."""
 
 
-def read_runner(words: Sequence[str]) -> Given | None:
+def read_runner(words: Sequence[str]) -> RunnerCall | None:
     """What a simple command gives to the test runner that it calls; None if it calls none."""
     place = _find_runner(words)
     if place is None:
@@ -245,7 +245,7 @@ def read_runner(words: Sequence[str]) -> Given | None:
     arguments = words[place + 1 :]
     kind = _kind(name)
     if kind in _BY_SHAPE or not _SOURCES.isdisjoint(word.partition("=")[0] for word in arguments):
-        return Given(kind)
+        return RunnerCall(kind)
     paths, patterns, positional = _read_arguments(kind, arguments)
     if kind == "unittest":
         bare = not positional and not paths and not patterns
@@ -253,7 +253,7 @@ def read_runner(words: Sequence[str]) -> Given | None:
     named = [*paths, *(word.partition("::")[0] for word in positional)]
     if not named and kind in _DEFAULTS:
         named = [_DEFAULTS[kind]]
-    return Given(kind, tuple(word for word in named if word), (), tuple(patterns))
+    return RunnerCall(kind, tuple(word for word in named if word), (), tuple(patterns))
 
 
 def _read_arguments(kind: str, arguments: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
@@ -282,13 +282,13 @@ def _read_arguments(kind: str, arguments: Sequence[str]) -> tuple[list[str], lis
     return paths, patterns, positional
 
 
-def _unittest(paths: list[str], patterns: list[str], positional: list[str], *, discovers: bool) -> Given:
+def _unittest(paths: list[str], patterns: list[str], positional: list[str], *, discovers: bool) -> RunnerCall:
     if discovers:
         start = [*paths, *positional[:1]] or ["."]
         named = [*patterns, *positional[1:2]] or [UNITTEST_PATTERN]
-        return Given("unittest", tuple(start), (), tuple(named))
+        return RunnerCall("unittest", tuple(start), (), tuple(named))
     files = [word for word in positional if "/" in word or word.endswith(".py")]
-    return Given("unittest", tuple(files), tuple(word for word in positional if word not in files))
+    return RunnerCall("unittest", tuple(files), tuple(word for word in positional if word not in files))
 
 
 def _find_runner(words: Sequence[str]) -> int | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from headgate.reading.failure import Failure, join_message, own_location
+from headgate.reading.failed_tests import FailedTest, join_message, own_location
 
 _GO_FAILED = re.compile(r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)")
 _RUNNING = re.compile(r"=== (?:RUN|CONT|NAME) +(?P<name>\S+)")
@@ -35,7 +35,7 @@ class _Package:
     tests: dict[str, _Test] = field(default_factory=dict)
     crash: _Test = field(default_factory=_Test)
 
-    def finish(self, name: str, directory: str) -> Iterator[Failure]:
+    def finish(self, name: str, directory: str) -> Iterator[FailedTest]:
         """The tests that failed; one that only contains failed ones is left out."""
         containers = {test.rpartition("/")[0] for test in self.failed}
         for test in dict.fromkeys(self.failed):
@@ -44,12 +44,14 @@ class _Package:
                 continue
             blamed = known if known.message or test != self.failed[-1] else self.crash
             full = f"{name}.{test}" if name else test
-            yield Failure(full, own_location(blamed.places, directory), join_message(blamed.message))
+            yield FailedTest(full, own_location(blamed.places, directory), join_message(blamed.message))
         if name and not self.failed:
-            yield Failure(name, own_location(self.crash.places, directory), join_message(self.crash.message))
+            yield FailedTest(
+                name, own_location(self.crash.places, directory), join_message(self.crash.message)
+            )
 
 
-def parse_go(lines: list[str], directory: str) -> Iterator[Failure]:
+def parse_go(lines: list[str], directory: str) -> Iterator[FailedTest]:
     """Failed tests by package, and what the compiler said about packages that do not build."""
     package, current, building, built_badly = _Package(), "", "", False
     for line in lines:
@@ -63,7 +65,7 @@ def parse_go(lines: list[str], directory: str) -> Iterator[Failure]:
         elif building and (found := _GO_COMPILER.fullmatch(line)):
             built_badly = True
             location = own_location([(found["file"], found["line"])], directory)
-            yield Failure(f"build {building}", location, join_message(found["message"]))
+            yield FailedTest(f"build {building}", location, join_message(found["message"]))
         elif found := _PACKAGE.fullmatch(line):
             known = "[build failed]" in found["rest"] and built_badly  # the compiler has said more already
             if "[" in found["rest"]:
@@ -104,7 +106,7 @@ _GRADLE = re.compile(r"(?P<name>[\w$][^>]* > \S.*) FAILED")
 _GRADLE_SAID = re.compile(r"    (?P<message>\S.*?)(?: at (?P<file>\w+\.\w+):(?P<line>\d+))?")
 
 
-def parse_jvm(lines: list[str], directory: str) -> Iterator[Failure]:
+def parse_jvm(lines: list[str], directory: str) -> Iterator[FailedTest]:
     """Surefire's closing list, Gradle's `Class > test FAILED`, and compiler errors."""
     listing = False
     for number, line in enumerate(lines):
@@ -112,14 +114,16 @@ def parse_jvm(lines: list[str], directory: str) -> Iterator[Failure]:
             listing = True
         elif listing and (found := _JVM_LISTED.fullmatch(line)):
             message = (found["message"] or "").removeprefix("» ")
-            yield Failure(found["name"], _surefire_place(found["name"], found["line"]), join_message(message))
+            yield FailedTest(
+                found["name"], _surefire_place(found["name"], found["line"]), join_message(message)
+            )
         elif found := _MAVEN_COMPILER.fullmatch(line) or _JAVAC.fullmatch(line):
             location = own_location([(found["file"], found["line"])], directory)
-            yield Failure("build", location, join_message(found["message"]))
+            yield FailedTest("build", location, join_message(found["message"]))
         elif found := _GRADLE.fullmatch(line):
             said = _GRADLE_SAID.fullmatch(lines[number + 1]) if number + 1 < len(lines) else None
             location = f"{said['file']}:{said['line']}" if said and said["file"] else ""
-            yield Failure(found["name"], location, join_message(said["message"] if said else ""))
+            yield FailedTest(found["name"], location, join_message(said["message"] if said else ""))
         elif not line.startswith("[ERROR]   "):
             listing = False
 
@@ -148,12 +152,12 @@ _RUST_COMPILER = re.compile(r"(?P<message>error(?:\[E\d+\])?: .+)")
 _ARROW = re.compile(r" *--> (?P<file>\S.*\.rs):(?P<line>\d+):\d+")
 
 
-def parse_cargo(lines: list[str], directory: str) -> Iterator[Failure]:
+def parse_cargo(lines: list[str], directory: str) -> Iterator[FailedTest]:
     """Failed tests with what they said, and compiler errors that name a place."""
     listing = False
     for number, line in enumerate(lines):
         if found := _RUST_FAILED.fullmatch(line):
-            yield Failure(found["name"])
+            yield FailedTest(found["name"])
         elif found := _SECTION.fullmatch(line):
             yield _describe(found["name"], lines[number + 1 : number + _LOOK_AHEAD], directory)
         elif found := _RUST_COMPILER.fullmatch(line):
@@ -162,13 +166,13 @@ def parse_cargo(lines: list[str], directory: str) -> Iterator[Failure]:
             )
             if arrow:
                 location = own_location([(arrow["file"], arrow["line"])], directory)
-                yield Failure("build", location, join_message(found["message"]))
+                yield FailedTest("build", location, join_message(found["message"]))
         listing = line == "failures:" or (listing and bool(_RUST_LISTED.fullmatch(line)))
         if listing and line != "failures:":
-            yield Failure(line.strip())
+            yield FailedTest(line.strip())
 
 
-def _describe(name: str, body: list[str], directory: str) -> Failure:
+def _describe(name: str, body: list[str], directory: str) -> FailedTest:
     places = [(at["file"], at["line"]) for at in (_DOCTEST.fullmatch(name),) if at]
     message = ""
     for number, line in enumerate(body):
@@ -180,7 +184,7 @@ def _describe(name: str, body: list[str], directory: str) -> Failure:
             break
         if found := _OTHER.fullmatch(line):
             message = found["note"] or found["error"]
-    return Failure(name, own_location(places, directory), join_message(message))
+    return FailedTest(name, own_location(places, directory), join_message(message))
 
 
 def _panic_message(said: str | None, following: list[str]) -> str:

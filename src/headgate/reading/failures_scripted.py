@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from headgate.reading.failure import Failure, join_message, own_location
+from headgate.reading.failed_tests import FailedTest, join_message, own_location
 
 _SECTIONS = {"FAILURES": "FAILED", "ERRORS": "ERROR", "short test summary info": "summary"}
 _LAST_LINE = re.compile(r"(?:no tests ran|\d+ [a-z]+(?:, \d+ [a-z ]+)*) in [\d.:]+.*")
@@ -41,7 +41,7 @@ class _Section:
     places: list[tuple[str, str]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
-    def describe(self, name: str, short: str, directory: str) -> Failure:
+    def describe(self, name: str, short: str, directory: str) -> FailedTest:
         """`short` is the summary's message, which pytest cuts to the width of the terminal."""
         if self.collecting:
             raised = [error for error in self.errors if _EXCEPTION.match(error)]
@@ -49,10 +49,10 @@ class _Section:
         else:
             wanted = short.removesuffix("...")
             message = next((error for error in self.errors if error.startswith(wanted)), short)
-        return Failure(name, own_location(reversed(self.places), directory), join_message(message))
+        return FailedTest(name, own_location(reversed(self.places), directory), join_message(message))
 
 
-def parse_pytest(lines: list[str], directory: str) -> Iterator[Failure]:
+def parse_pytest(lines: list[str], directory: str) -> Iterator[FailedTest]:
     """The short summary, with each failure's place and whole message; without one, what else there is."""
     sections: dict[tuple[str, str], deque[_Section]] = defaultdict(deque)
     summary: list[tuple[str, str, str]] = []
@@ -128,11 +128,11 @@ def _split(entry: str) -> tuple[str, str]:
     return (entry, "") if dash < 0 else (entry[:dash], entry[dash + 3 :])
 
 
-def parse_unittest(lines: list[str], directory: str) -> Iterator[Failure]:
+def parse_unittest(lines: list[str], directory: str) -> Iterator[FailedTest]:
     """The blocks between rules; before them, the lines of a verbose run, which may be all there is."""
     for number, line in enumerate(lines):
         if line.endswith(("... FAIL", "... ERROR")) and (found := _UNITTEST_PROGRESS.fullmatch(line)):
-            yield Failure(_unittest_name(found["what"]))
+            yield FailedTest(_unittest_name(found["what"]))
         if not _is_rule(line, "=") or number + 1 == len(lines):
             continue
         if found := _UNITTEST_HEADING.fullmatch(lines[number + 1]):
@@ -140,7 +140,7 @@ def parse_unittest(lines: list[str], directory: str) -> Iterator[Failure]:
             places = [(frame["file"], frame["line"]) for each in body if (frame := _PY_FRAME.fullmatch(each))]
             message = "unexpected success" if found["kind"] == "UNEXPECTED SUCCESS" else _raised(body)
             location = own_location(reversed(places), directory)
-            yield Failure(_unittest_name(found["what"]), location, message)
+            yield FailedTest(_unittest_name(found["what"]), location, message)
 
 
 def _is_rule(line: str, character: str) -> bool:
@@ -195,7 +195,7 @@ _SPEC_PLACE = re.compile(r" *test at (?P<file>\S.*):(?P<line>\d+):\d+")
 _SPEC_NAME = re.compile(r" *✖ (?P<name>\S.*?) \([\d.]+ms\)")
 
 
-def parse_jest(lines: list[str], directory: str) -> Iterator[Failure]:
+def parse_jest(lines: list[str], directory: str) -> Iterator[FailedTest]:
     """`FAIL file` and the `● suite › test` below it."""
     file = ""
     for number, line in enumerate(lines):
@@ -208,7 +208,7 @@ def parse_jest(lines: list[str], directory: str) -> Iterator[Failure]:
         body = _until(lines, number + 1, lambda each: bool(_JEST_TEST.match(each) or _JEST_FILE.match(each)))
         whole = test["name"] == "Test suite failed to run"
         name = file if whole else f"{file} › {test['name']}"
-        yield Failure(name, _place(body, directory) or file, _jest_message(body))
+        yield FailedTest(name, _place(body, directory) or file, _jest_message(body))
 
 
 def _jest_message(body: Sequence[str]) -> str:
@@ -219,7 +219,7 @@ def _jest_message(body: Sequence[str]) -> str:
     return join_message(first.partition(" // ")[0], *values)
 
 
-def parse_vitest(lines: list[str], directory: str) -> Iterator[Failure]:
+def parse_vitest(lines: list[str], directory: str) -> Iterator[FailedTest]:
     """`FAIL file > suite > test`; several such lines in a row share what follows."""
     for number, line in enumerate(lines):
         if found := _VITEST.fullmatch(line):
@@ -230,10 +230,10 @@ def parse_vitest(lines: list[str], directory: str) -> Iterator[Failure]:
             body = _until(lines, start, lambda each: "⎯⎯⎯⎯" in each or bool(_VITEST.fullmatch(each)))
             message = next((each for each in body if each.strip()), "")
             place = _place(body, directory) or found["file"]
-            yield Failure(name, place, join_message(message.partition(" // ")[0]))
+            yield FailedTest(name, place, join_message(message.partition(" // ")[0]))
 
 
-def parse_mocha(lines: list[str], directory: str) -> Iterator[Failure]:
+def parse_mocha(lines: list[str], directory: str) -> Iterator[FailedTest]:
     """The numbered list after `N failing`; a title ends with the line that ends with a colon."""
     counted = False
     for number, line in enumerate(lines):
@@ -249,10 +249,10 @@ def parse_mocha(lines: list[str], directory: str) -> Iterator[Failure]:
             body = _until(lines, start, lambda each: bool(_MOCHA_TEST.fullmatch(each)))
             message = next((each for each in body if each.strip()), "")
             name = " › ".join(titles).removesuffix(":")
-            yield Failure(name, _place(body, directory), join_message(message))
+            yield FailedTest(name, _place(body, directory), join_message(message))
 
 
-def parse_tap(lines: list[str], directory: str) -> Iterator[Failure]:
+def parse_tap(lines: list[str], directory: str) -> Iterator[FailedTest]:
     """TAP as Node and others write it. A test that only contains a failed one is left out."""
     for number, line in enumerate(lines):
         found = _TAP.fullmatch(line)
@@ -262,7 +262,7 @@ def parse_tap(lines: list[str], directory: str) -> Iterator[Failure]:
         if any("failureType: 'subtestsFailed'" in each for each in body):
             continue
         places = [(at["file"], at["line"]) for each in body if (at := _TAP_PLACE.fullmatch(each))]
-        yield Failure(found["name"], own_location(places, directory), _tap_message(body))
+        yield FailedTest(found["name"], own_location(places, directory), _tap_message(body))
 
 
 def _tap_message(body: Sequence[str]) -> str:
@@ -277,7 +277,7 @@ def _tap_message(body: Sequence[str]) -> str:
     return join_message(" ".join(_until(body, at + 1, lambda line: bool(line[:border].strip()))))
 
 
-def parse_node_spec(lines: list[str], directory: str) -> Iterator[Failure]:
+def parse_node_spec(lines: list[str], directory: str) -> Iterator[FailedTest]:
     """Node's readable reporter: `test at file:line:column`, the test's name, then the error."""
     for number, line in enumerate(lines[:-1]):
         place = _SPEC_PLACE.fullmatch(line)
@@ -285,7 +285,7 @@ def parse_node_spec(lines: list[str], directory: str) -> Iterator[Failure]:
         if place and found:
             location = own_location([(place["file"], place["line"])], directory)
             message = lines[number + 2] if number + 2 < len(lines) else ""
-            yield Failure(found["name"], location, join_message(message))
+            yield FailedTest(found["name"], location, join_message(message))
 
 
 def _until(lines: Sequence[str], start: int, ends: Callable[[str], bool]) -> Sequence[str]:

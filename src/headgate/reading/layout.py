@@ -10,7 +10,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-from headgate.reading.python_source import parse
+from headgate.reading.python_source import parse_python
 
 MOST_CHARS = 300_000
 _PYTHON = frozenset({".py", ".pyi", ".pyw"})
@@ -61,7 +61,7 @@ def same_but_for_layout(path: str, before: str, after: str) -> bool:
 
 def _same_python(before: str, after: str) -> bool | None:
     """By syntax tree; docstrings and comments count. None where one of the two does not parse."""
-    trees = [parse(text) for text in (before, after)]
+    trees = [parse_python(text) for text in (before, after)]
     if trees[0] is None or trees[1] is None:
         return None
     try:

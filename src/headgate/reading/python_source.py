@@ -40,7 +40,7 @@ class Function:
         return self.name.rpartition(".")[2]
 
 
-def parse(source: str) -> ast.Module | None:
+def parse_python(source: str) -> ast.Module | None:
     """The syntax tree; None where there is none."""
     if len(source) > _MOST_CHARS or _LONE_RETURN.search(source):
         return None
@@ -54,13 +54,13 @@ def parse(source: str) -> ast.Module | None:
 
 def find_functions(source: str) -> tuple[Function, ...]:
     """The module's functions and its classes' methods, in order; what a function holds is part of it."""
-    module = parse(source)
+    module = parse_python(source)
     return tuple(_functions(module.body, "")) if module else ()
 
 
 def telling_lines(source: str) -> frozenset[int]:
     """The lines with something in them to get wrong: no bare `else`, no `pass`, no brackets, no messages."""
-    module = parse(source)
+    module = parse_python(source)
     if module is None:
         return frozenset()
     idle = {
@@ -75,7 +75,7 @@ def telling_lines(source: str) -> frozenset[int]:
 
 def insertion_points(source: str, name: str) -> tuple[tuple[int, str], ...]:
     """Where a statement can be added to a function: before which line, and at which indentation."""
-    module = parse(source)
+    module = parse_python(source)
     place = next((function for function in find_functions(source) if function.name == name), None)
     if module is None or place is None:
         return ()
@@ -99,9 +99,9 @@ def _points_in(body: list[ast.stmt], place: Function, lines: list[str]) -> Itera
         yield (last.end_lineno or last.lineno) + 1, _indent_of(lines, last.lineno)
 
 
-def fingerprint(source: str) -> str:
+def python_fingerprint(source: str) -> str:
     """Stands for what the code does: comments, docstrings and layout do not count. Empty if it is no code."""
-    module = parse(source)
+    module = parse_python(source)
     if module is None:
         return ""
     for node in ast.walk(module):
@@ -113,7 +113,7 @@ def fingerprint(source: str) -> str:
         return ""
 
 
-def excerpt(source: str, first: int, last: int) -> str:
+def source_excerpt(source: str, first: int, last: int) -> str:
     """Some lines, without the indentation that they share."""
     return textwrap.dedent("\n".join(source.split("\n")[first - 1 : last]))
 
@@ -125,7 +125,7 @@ def with_definitions(source: str, written: str, wanted: str = "") -> str | None:
     new goes in front of it. Imports that are new are added. Anything else that was written, such as examples
     of use, is left out, and so are functions of which only the head was written.
     """
-    module, answer = parse(source), parse(textwrap.dedent(written))
+    module, answer = parse_python(source), parse_python(textwrap.dedent(written))
     if module is None or answer is None:
         return None
     lines = source.split("\n")
@@ -158,7 +158,7 @@ def with_definitions(source: str, written: str, wanted: str = "") -> str | None:
     for first, last, new in sorted(edits, key=lambda edit: (edit[0], edit[1]), reverse=True):
         lines[first - 1 : last] = new
     result = "\n".join(lines)
-    return result if parse(result) else None
+    return result if parse_python(result) else None
 
 
 def _functions(body: Iterable[ast.stmt], prefix: str) -> Iterator[Function]:

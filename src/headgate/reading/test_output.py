@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from headgate.reading.command_lines import split_commands
-from headgate.reading.failure import Failure, plain_lines
+from headgate.reading.failed_tests import FailedTest, plain_lines
 from headgate.reading.failures_compiled import parse_cargo, parse_go, parse_jvm
 from headgate.reading.failures_scripted import (
     parse_jest,
@@ -24,7 +24,7 @@ _MAX_OUTPUT = 500_000
 _MAX_LINE = 500
 _MAX_PARSED = 1000
 
-Parser = Callable[[list[str], str], Iterator[Failure]]
+Parser = Callable[[list[str], str], Iterator[FailedTest]]
 PARSERS: dict[str, Parser] = {
     "pytest": parse_pytest,
     "unittest": parse_unittest,
@@ -39,7 +39,7 @@ PARSERS: dict[str, Parser] = {
 }
 
 
-def find_failures(output: str, directory: str = "") -> tuple[Failure, ...]:
+def find_failures(output: str, directory: str = "") -> tuple[FailedTest, ...]:
     """The tests that failed, in the order in which they were reported, at most MAX_FAILURES of them.
 
     `directory` is where the command ran: places below it are named relative to it, and with it given, places
@@ -48,13 +48,13 @@ def find_failures(output: str, directory: str = "") -> tuple[Failure, ...]:
     if len(output) > _MAX_OUTPUT:
         output = f"{output[: _MAX_OUTPUT // 3]}\n{output[-(_MAX_OUTPUT - _MAX_OUTPUT // 3) :]}"
     lines = [line[:_MAX_LINE].rstrip() for line in plain_lines(output)]
-    found: list[Failure] = []
+    found: list[FailedTest] = []
     for parse in PARSERS.values():
         found.extend(islice(parse(lines, directory), _MAX_PARSED))
     return tuple(islice(_merge(found), MAX_FAILURES))
 
 
-def render_failures(failures: Sequence[Failure]) -> str:
+def render_failures(failures: Sequence[FailedTest]) -> str:
     """One short line for each: `- name (file:line): message`. Empty where there are none."""
     lines = [f"- {describe(failure)}" for failure in failures]
     if len(failures) >= MAX_FAILURES:
@@ -62,21 +62,21 @@ def render_failures(failures: Sequence[Failure]) -> str:
     return "\n".join(lines)
 
 
-def describe(failure: Failure) -> str:
+def describe(failure: FailedTest) -> str:
     """`name (file:line): message`, without what is not known."""
     place = f" ({failure.location})" if failure.location else ""
     return f"{failure.name}{place}" + (f": {failure.message}" if failure.message else "")
 
 
-def _merge(found: Iterable[Failure]) -> Iterator[Failure]:
+def _merge(found: Iterable[FailedTest]) -> Iterator[FailedTest]:
     """Reports of one failure become one: those of the same name and place, or of an unknown place."""
-    merged: dict[str, list[Failure]] = {}
+    merged: dict[str, list[FailedTest]] = {}
     for failure in found:
-        failure = Failure(_clip(failure.name), _clip(failure.location), _clip(failure.message))
+        failure = FailedTest(_clip(failure.name), _clip(failure.location), _clip(failure.message))
         same = merged.setdefault(failure.name, [])
         for number, known in enumerate(same):
             if not (known.location and failure.location and known.location != failure.location):
-                same[number] = Failure(
+                same[number] = FailedTest(
                     known.name, known.location or failure.location, known.message or failure.message
                 )
                 break

@@ -9,7 +9,13 @@ from difflib import SequenceMatcher
 from itertools import islice, pairwise
 from typing import Any
 
-from headgate.reading import find_functions, fingerprint, insertion_points, parse, with_definitions
+from headgate.reading import (
+    find_functions,
+    insertion_points,
+    parse_python,
+    python_fingerprint,
+    with_definitions,
+)
 from headgate.scouts import Suspect
 from headgate.workspace import FileChange
 
@@ -52,7 +58,7 @@ def answered_sources(source: str, reply: str, suspect: Suspect, ask: str, *, is_
         return []
     found: dict[str, str] = {}
     for text in islice(_placed(source, code, suspect, ask, is_python), MOST_LOOKED_AT):
-        if not is_python or parse(text):
+        if not is_python or parse_python(text):
             found.setdefault(code_identity(text, is_python=is_python), text)
         if len(found) == MOST_PLACES:
             break
@@ -61,7 +67,7 @@ def answered_sources(source: str, reply: str, suspect: Suspect, ask: str, *, is_
 
 def code_identity(source: str, *, is_python: bool) -> str:
     """Stands for what the code does: by its syntax tree, else by its lines without layout."""
-    found = fingerprint(source) if is_python else ""
+    found = python_fingerprint(source) if is_python else ""
     return found or "\n".join(line.strip() for line in source.split("\n") if line.strip())
 
 
@@ -105,7 +111,9 @@ def _inserted(source: str, code: str, number: int, indent: str) -> str:
 def _is_whole(source: str, written: str) -> bool:
     """Whether a file was written out, and not just the part of it that changes."""
     there = {function.name for function in find_functions(source)}
-    return parse(written) is not None and there <= {function.name for function in find_functions(written)}
+    return parse_python(written) is not None and there <= {
+        function.name for function in find_functions(written)
+    }
 
 
 def _field(reply: str) -> str | None:

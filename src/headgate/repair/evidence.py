@@ -12,7 +12,15 @@ from pydantic import TypeAdapter
 from headgate.checks import COMBINED
 from headgate.core import Message, clean_text, path_words
 from headgate.errors import ToolError
-from headgate.reading import Failure, excerpt, find_failures, find_functions, is_code, is_test, plain_lines
+from headgate.reading import (
+    FailedTest,
+    find_failures,
+    find_functions,
+    is_code,
+    is_test,
+    plain_lines,
+    source_excerpt,
+)
 from headgate.repair.answers import Partial
 from headgate.run import Job, Trials
 from headgate.scouts import Suspect, measure, rank_functions, score_lines
@@ -102,7 +110,7 @@ def _read_log(job: Job, run_id: str) -> str:
 def _weigh(
     job: Job,
     output: str,
-    failures: Sequence[Failure],
+    failures: Sequence[FailedTest],
     trace: list[tuple[str, int]],
     scores: Mapping[tuple[str, int], float],
 ) -> Evidence:
@@ -124,7 +132,7 @@ def _weigh(
     )
 
 
-async def _scores(job: Job, failures: Sequence[Failure]) -> dict[tuple[str, int], float]:
+async def _scores(job: Job, failures: Sequence[FailedTest]) -> dict[tuple[str, int], float]:
     """How suspect each line is; nothing where that cannot be measured.
 
     CopyImpossible if the check does not fail in a copy as it does in the tree.
@@ -174,7 +182,7 @@ def _named(job: Job) -> Iterable[str]:
     return [path for path in paths if not job.ignored.file(path)]
 
 
-def _said(output: str, failures: Sequence[Failure]) -> str:
+def _said(output: str, failures: Sequence[FailedTest]) -> str:
     """What the first failure says: the runner's marked lines, else its message, else the output's end."""
     lines = plain_lines(output)
     first = failures[0] if failures else None
@@ -195,7 +203,7 @@ def _said(output: str, failures: Sequence[Failure]) -> str:
     return "\n".join([line for line in lines if line.strip()][-SAID_LINES:])
 
 
-def _test_source(job: Job, failures: Sequence[Failure], trace: Sequence[tuple[str, int]]) -> str:
+def _test_source(job: Job, failures: Sequence[FailedTest], trace: Sequence[tuple[str, int]]) -> str:
     """The source of the first failing test, by its name, in the file that the name or the trace gives."""
     if not failures:
         return ""
@@ -207,5 +215,5 @@ def _test_source(job: Job, failures: Sequence[Failure], trace: Sequence[tuple[st
         source = job.context.workspace.read(path).text
         for function in find_functions(source):
             if f".{name}".endswith(f".{function.name}") and function.last - function.first < TEST_LINES:
-                return excerpt(source, function.first, function.last)
+                return source_excerpt(source, function.first, function.last)
     return ""

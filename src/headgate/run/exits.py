@@ -1,7 +1,6 @@
 """Leaving a stage: the model's signal, or a satisfied rule, and what the checks say to it."""
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -34,14 +33,21 @@ MOST_NAMED = 10
 """A task that lists more files than this does not mean that each has to be read first."""
 
 
-async def answer_done(run: StageRun, data: Mapping[str, Any]) -> tuple[bool, str]:
-    """The model's closing signal: whether it is accepted, and the answer to it."""
-    said = {key: clean_value(run, value) for key, value in data.items()}
-    note = bound_note(Note.model_validate(said))
-    missing = await try_exit(run, note, answer=said["summary"])
+class NotDone(ToolError):
+    """The model asked to leave a stage in which something is missing."""
+
+    slug = "not_done"
+
+
+async def leave_stage(run: StageRun, said: Note) -> None:
+    """The model's closing signal. NotDone says what is missing."""
+    clean = Note.model_validate(clean_value(run, said.model_dump()))
+    note = bound_note(clean)
+    missing = await try_exit(run, note, answer=clean.summary)
     if missing and run.state.final_granted:
         keep_conclusion(run, note)
-    return (False, fill("not_done", stage=run.stage.id, reason=missing)) if missing else (True, "ok")
+    if missing:
+        raise NotDone(fill("not_done", stage=run.stage.id, reason=missing))
 
 
 async def try_exit(

@@ -7,22 +7,28 @@
     def read_file(ctx: ToolContext, args: ReadFile) -> Outcome:
         "Read a file."
 
-A tool that writes returns the changes it wants; the runtime records them and has the workspace apply them.
-A plain function runs in a thread; a coroutine function runs in the event loop.
+A tool returns text, data, which the model reads as JSON, or an Outcome. A tool that writes returns an Outcome
+with the changes it wants; the runtime records them and has the workspace apply them. Whatever else a tool
+does, it does through a port of its context. A plain function runs in a thread, a coroutine function in the
+event loop.
 """
 
+import asyncio
 import inspect
+import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from headgate.core import Category, PlanItem, ToolSpec
-from headgate.errors import ToolArgsInvalid
+from headgate.core import Category, ToolSpec
+from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
 from headgate.protect import Protected
+from headgate.tools.ports import NO_STAGE, ExitPort, PlanPort, ProjectTestsPort, StatusPort
 from headgate.workspace import FileChange, Workspace
 
 
@@ -43,21 +49,11 @@ class Outcome:
     """What is to be written; the runtime does it."""
     restored: tuple[str, ...] = ()
     """What a command did where it may not, and was undone: a sentence each."""
-    signal: "Signal | None" = None
-    """Set by control tools: what the loop should take note of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """A control tool's message to the loop, with its validated arguments."""
-
-    kind: Literal["stage_done", "plan_written", "run_tests", "task_status"]
-    data: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ToolContext:
-    """The ports that tools are given. The engine fills them."""
+    """The ports that tools are given. The engine fills them; those of a stage are filled for each call."""
 
     workspace: Workspace
     save_output: Callable[[str], str]
@@ -72,14 +68,16 @@ class ToolContext:
     """Seconds a command may take when the call names no time."""
     ripgrep: str | None = None
     """The `rg` executable, where there is one."""
-    plan: Callable[[], tuple[PlanItem, ...]] = tuple
-    """The plan as it stands."""
     on_output: Callable[[str], None] = lambda line: None
     """Hears each line that a running command prints, for people to watch."""
     protected: Protected | None = None
     """What no command may change."""
     directory: Path | None = None
     """Where commands run; None is the repository's root."""
+    plan: PlanPort = NO_STAGE
+    status: StatusPort = NO_STAGE
+    exit: ExitPort = NO_STAGE
+    tests: ProjectTestsPort = NO_STAGE
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -103,7 +101,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 """Names that models have learnt elsewhere for arguments of ours."""
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
-ToolFunction = Callable[[ToolContext, Any], Outcome | Awaitable[Outcome]]
+ToolFunction = Callable[[ToolContext, Any], Any]
+"""Takes a context and its arguments. It returns text, data or an Outcome, or a coroutine that returns one."""
+_DATA: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,10 +121,39 @@ class Tool:
 
     def parse(self, arguments: Mapping[str, Any]) -> Args:
         """The arguments, validated. ToolArgsInvalid says what is wrong and what the tool takes."""
+        with self._failing():
+            try:
+                return self.args.model_validate(self._rename(arguments))
+            except ValidationError as error:
+                raise ToolArgsInvalid(f"{self.name}: {describe(error)}. It takes {self.usage()}.") from None
+
+    async def run(self, context: ToolContext, args: Args) -> Outcome:
+        """Calls the function. Whatever goes wrong in it is raised as ToolFailed.
+
+        What Headgate raises on purpose stays as it is: such an error names who reacts to it.
+        """
+        with self._failing():
+            if self.is_async:
+                return _as_outcome(await self.function(context, args))
+            return _as_outcome(await asyncio.to_thread(self._call, context, args))
+
+    def _call(self, context: ToolContext, args: Args) -> Any:
         try:
-            return self.args.model_validate(self._rename(arguments))
-        except ValidationError as error:
-            raise ToolArgsInvalid(f"{self.name}: {describe(error)}. It takes {self.usage()}.") from None
+            return self.function(context, args)
+        except StopIteration as error:
+            # No future can hold this exception: whoever waits for the thread would wait forever.
+            raise RuntimeError("StopIteration") from error
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Raises ToolFailed in the place of whatever the tool's own code raises unexpectedly."""
+        try:
+            yield
+        except HeadgateError:
+            raise
+        except (Exception, SystemExit) as error:
+            said = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(":.")
+            raise ToolFailed(f"{self.name} failed with {said}.") from error
 
     def _rename(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments under the tool's own names, where another name can only mean one of them."""
@@ -140,6 +169,15 @@ class Tool:
     def usage(self) -> str:
         """The arguments in one line: `path, start_line?, end_line?`."""
         return _usage(self.spec.parameters) or "no arguments"
+
+
+def _as_outcome(result: Any) -> Outcome:
+    """What a function returned, as an Outcome: data is shown as JSON."""
+    if isinstance(result, Outcome):
+        return result
+    if isinstance(result, str):
+        return Outcome(result)
+    return Outcome(json.dumps(_DATA.dump_python(result, mode="json"), ensure_ascii=False))
 
 
 def tool(category: Category, args: type[Args] | None = None) -> Callable[[ToolFunction], Tool]:

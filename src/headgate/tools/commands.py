@@ -13,7 +13,7 @@ from headgate.core import clean_text, plain
 from headgate.errors import ToolArgsInvalid, ToolFailed
 from headgate.process import CommandUnavailable, run_command
 from headgate.protect import Restored, protected_while
-from headgate.tools.base import Args, Outcome, Signal, Tool, ToolContext, cap, tool
+from headgate.tools.base import Args, Outcome, Tool, ToolContext, cap, tool
 
 MAX_TIMEOUT = 600.0
 """Seconds that a call may ask for, unless the configured time is longer still."""
@@ -79,7 +79,7 @@ def shell_in(directory: str) -> Tool:
     return replace(shell, spec=replace(shell.spec, parameters=orjson.loads(text)))
 
 
-# The project's own checks as a tool. The runtime runs them; the tool only asks.
+# The project's own checks as a tool.
 
 
 class RunTests(Args):
@@ -87,6 +87,6 @@ class RunTests(Args):
 
 
 @tool("run")
-def run_tests(ctx: ToolContext, args: RunTests) -> Outcome:
+async def run_tests(ctx: ToolContext, args: RunTests) -> str:
     """Run the project's verification steps, as the runtime does after the last stage."""
-    return Outcome("", signal=Signal("run_tests", {}))
+    return await ctx.tests.run()

@@ -1,4 +1,4 @@
-"""The tools by which a model talks to the loop: a thought, the plan, its status, the end of a stage."""
+"""The tools by which a model talks to the runtime: a thought, the plan, its status, the end of a stage."""
 
 import re
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from headgate.core import PlanItem, cut_text, share_out, times
+from headgate.core import Note, PlanItem, TaskStatusGiven, cut_text, share_out, times
 from headgate.errors import ToolFailed
-from headgate.tools.base import Args, Outcome, Signal, Tool, ToolContext, tool
+from headgate.tools.base import Args, Outcome, Tool, ToolContext, tool
 
 Priority = Literal["low", "normal", "high", "critical"]
 
@@ -54,11 +54,11 @@ class PlanTasks(Args):
 
 
 @tool("control")
-def plan_tasks(ctx: ToolContext, args: PlanTasks) -> Outcome:
+async def plan_tasks(ctx: ToolContext, args: PlanTasks) -> str:
     """Write the plan (create), change its steps by id (update), or show it (list)."""
-    items = {item.id: item for item in ctx.plan()}
+    items = {item.id: item for item in ctx.plan.items()}
     if args.action == "list":
-        return Outcome(render_plan(tuple(items.values())) or "There is no plan yet.")
+        return render_plan(tuple(items.values())) or "There is no plan yet."
     if not args.tasks:
         raise ToolFailed(f"plan_tasks: {args.action} needs at least one entry in `tasks`")
     ids = [step.id for step in args.tasks]
@@ -78,7 +78,8 @@ def plan_tasks(ctx: ToolContext, args: PlanTasks) -> Outcome:
         old = items[step.id].model_dump() if step.id in items else {}
         items[step.id] = PlanItem(**{**old, **step.model_dump(exclude_none=True)})
     plan = tuple(items.values())
-    return Outcome(f"Plan written:\n{render_plan(plan)}", signal=Signal("plan_written", {"items": plan}))
+    await ctx.plan.write(plan)
+    return f"Plan written:\n{render_plan(plan)}"
 
 
 def render_plan(items: tuple[PlanItem, ...], room: int | None = None) -> str:
@@ -102,7 +103,7 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-Lines = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+Sentences = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 """A list of sentences; models often give just one."""
 
 
@@ -129,11 +130,11 @@ class StageDone(Args):
 
     stage: str
     summary: str = Field(description="What was found or done, in one to three sentences")
-    decisions: Lines = ()
-    next_actions: Lines = ()
-    risks: Lines = ()
-    files_read: Lines = ()
-    files_changed: Lines = ()
+    decisions: Sentences = ()
+    next_actions: Sentences = ()
+    risks: Sentences = ()
+    files_read: Sentences = ()
+    files_changed: Sentences = ()
     metadata: Annotated[dict[str, Any], AfterValidator(_shallow)] = Field(default_factory=dict)
 
 
@@ -149,11 +150,12 @@ def stage_done_tool(stage: str, stages: Sequence[str] = (), also: Sequence[str] 
     """
     names = {_plain_name(name) for name in (stage, *also)}
 
-    def stage_done(ctx: ToolContext, args: StageDone) -> Outcome:
+    async def stage_done(ctx: ToolContext, args: StageDone) -> str:
         """Say that this stage is done. The runtime then checks it."""
         if _plain_name(args.stage) not in names:
             raise WrongStage(f'stage_done: this is stage "{stage}", not "{args.stage}"')
-        return Outcome("ok", signal=Signal("stage_done", args.model_dump(exclude={"stage"})))
+        await ctx.exit.leave(Note.model_validate(args.model_dump(exclude={"stage"})))
+        return "ok"
 
     field = Field(default=stage, json_schema_extra={"enum": list(stages) or [stage]})
     named = create_model("StageDone", __base__=StageDone, stage=(str, field))
@@ -189,8 +191,9 @@ class TaskStatus(Args):
 def status_tool(limit: int = USUAL_LIMIT) -> Tool:
     """The status report of a stage in which `limit` replies that report nothing else end the work."""
 
-    def agent__task_status(ctx: ToolContext, args: TaskStatus) -> Outcome:
-        return Outcome("ok", signal=Signal("task_status", args.model_dump()))
+    async def agent__task_status(ctx: ToolContext, args: TaskStatus) -> str:
+        await ctx.status.report(TaskStatusGiven.model_validate(args.model_dump()))
+        return "ok"
 
     agent__task_status.__doc__ = (
         "Report your status with other calls, up to 15 words per field."

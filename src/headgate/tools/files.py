@@ -10,7 +10,7 @@ from headgate.errors import ToolArgsInvalid, ToolError, ToolFailed
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.edit.edit_file import require_text
 from headgate.tools.edit.syntax import describe_new_errors
-from headgate.workspace import Entry, File, FileChange, Rules, expand_braces
+from headgate.workspace import DirectoryEntry, File, FileChange, Rules, expand_braces
 
 # A file as a model is shown it: a header, then its lines as they are, as many as fit.
 
@@ -306,7 +306,7 @@ def _elsewhere(glob: str, paths: list[str], limit: int) -> str:
     return f" {listing('In other directories', found, limit - 1)}" if found else ""
 
 
-def _entry_line(entry: Entry) -> str:
+def _entry_line(entry: DirectoryEntry) -> str:
     name = show_path(entry.name)
     match entry.kind:
         case "dir":

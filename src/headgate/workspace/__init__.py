@@ -1,6 +1,6 @@
 """The repository: its paths, its files on disk or in an overlay, its ignore rules, and git."""
 
-from headgate.workspace.atomic import Batch
+from headgate.workspace.atomic import WriteBatch
 from headgate.workspace.copies import CopyImpossible, remove_copies, tree_copy
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import (
@@ -13,55 +13,62 @@ from headgate.workspace.git_repository import (
     run_git,
     safe_folder,
 )
-from headgate.workspace.globs import Rules, expand_braces, fold
+from headgate.workspace.globs import Rules, expand_braces, fold_case
 from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, walk_files
 from headgate.workspace.interrupted_writes import hash_at, mode_at, open_parent, read_at, settle_writes
-from headgate.workspace.overlay import OverlayWorkspace, Proposed, decode_changes, encode_changes
-from headgate.workspace.paths import Tree
-from headgate.workspace.proposal import Conflicts, Fitted, fit, patch, record, with_files
+from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
+from headgate.workspace.paths import ConfinedTree
+from headgate.workspace.proposal import (
+    FittedProposal,
+    ProposalConflicts,
+    fit_proposal,
+    patch_between,
+    record_proposal,
+    tree_with_files,
+)
 from headgate.workspace.reserved import internal_name
-from headgate.workspace.workspace import Entry, File, FileChange, Workspace, ancestors
+from headgate.workspace.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
 
 __all__ = [
     "LARGE",
     "TEMPORARY",
-    "Batch",
-    "Conflicts",
+    "ConfinedTree",
     "CopyImpossible",
     "Difference",
+    "DirectoryEntry",
     "DiskWorkspace",
-    "Entry",
     "File",
     "FileChange",
-    "Fitted",
+    "FittedProposal",
     "GitFailed",
     "IgnoredPaths",
     "OverlayWorkspace",
-    "Proposed",
+    "ProposalConflicts",
+    "ProposedChange",
     "Rules",
     "Snapshots",
-    "Tree",
     "Workspace",
+    "WriteBatch",
     "ancestors",
     "decode_changes",
     "encode_changes",
     "exclude_internal",
     "expand_braces",
-    "fit",
-    "fold",
+    "fit_proposal",
+    "fold_case",
     "git",
     "hash_at",
     "internal_name",
     "mode_at",
     "open_parent",
-    "patch",
+    "patch_between",
     "read_at",
-    "record",
+    "record_proposal",
     "remove_copies",
     "run_git",
     "safe_folder",
     "settle_writes",
     "tree_copy",
+    "tree_with_files",
     "walk_files",
-    "with_files",
 ]

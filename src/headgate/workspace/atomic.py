@@ -37,7 +37,7 @@ class _Step:
     """A directory in the place of a file that goes: what is temporary or kept is its other name."""
 
 
-class Batch:
+class WriteBatch:
     """Changes prepared one by one and committed together; leaving the block undoes what was not."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Batch:
         self.stranded: list[str] = []
         """Labels of files that could not be put back. Empty unless the disk itself fails."""
 
-    def __enter__(self) -> "Batch":
+    def __enter__(self) -> "WriteBatch":
         return self
 
     def __exit__(
@@ -96,7 +96,7 @@ class Batch:
         `mode`, less the umask, is for a new file; `exact_mode` is for a new one and an old one alike.
         """
         temporary = _temporary_name()
-        step = _Step(label, directory, name, old and fingerprint(old), temporary)
+        step = _Step(label, directory, name, old and file_fingerprint(old), temporary)
         descriptor = os.open(temporary, _NEW, mode if old is None else 0o600, dir_fd=directory)
         self._steps.append(step)
         with os.fdopen(descriptor, "wb") as file:
@@ -110,7 +110,7 @@ class Batch:
 
     def delete(self, label: str, directory: int, name: str, old: os.stat_result) -> None:
         """Prepares the removal of a file."""
-        self._steps.append(_Step(label, directory, name, fingerprint(old), None))
+        self._steps.append(_Step(label, directory, name, file_fingerprint(old), None))
 
     def commit(self) -> None:
         """Puts everything in place. On any error, leaving the block puts everything back."""
@@ -166,7 +166,7 @@ class Batch:
             _remove(step.directory, step.name)
 
 
-def fingerprint(status: os.stat_result) -> Fingerprint:
+def file_fingerprint(status: os.stat_result) -> Fingerprint:
     """What changes when a file's content is changed or replaced."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
@@ -177,7 +177,7 @@ def _temporary_name() -> str:
 
 def _look(directory: int, name: str) -> Fingerprint | None:
     try:
-        return fingerprint(os.stat(name, dir_fd=directory, follow_symlinks=False))
+        return file_fingerprint(os.stat(name, dir_fd=directory, follow_symlinks=False))
     except FileNotFoundError:
         return None
 

@@ -13,11 +13,19 @@ from threading import Lock
 
 from headgate.core import Access, Act, Ask, Guard, first_objection, show_path
 from headgate.errors import ToolDenied, ToolFailed
-from headgate.workspace.atomic import Batch, FileMoved, Fingerprint, fingerprint
+from headgate.workspace.atomic import FileMoved, Fingerprint, WriteBatch, file_fingerprint
 from headgate.workspace.ignore import TEMPORARY, walk_files
-from headgate.workspace.paths import Spot, Tree, explain
+from headgate.workspace.paths import ConfinedTree, Spot, explain
 from headgate.workspace.reserved import RESERVED, InternalFiles
-from headgate.workspace.workspace import Entry, EntryKind, File, FileChange, Layer, ancestors, check_name
+from headgate.workspace.workspace import (
+    DirectoryEntry,
+    EntryKind,
+    File,
+    FileChange,
+    OverlayLayer,
+    ancestors,
+    check_name,
+)
 
 # Files as they were last read, as long as nothing suggests that they have changed.
 
@@ -76,7 +84,7 @@ class DiskWorkspace:
     """A Workspace over a directory. Methods may be called from several threads at once."""
 
     def __init__(self, root: Path, guards: Sequence[Guard] = (), max_bytes: int = DEFAULT_MAX_BYTES) -> None:
-        self.tree = Tree(root)
+        self.tree = ConfinedTree(root)
         self.root = self.tree.root
         self.guards: tuple[Guard, ...] = (InternalFiles(), *guards)
         self.max_bytes = max_bytes
@@ -101,7 +109,7 @@ class DiskWorkspace:
         with self.find(path, "read", self.tree) as spot:
             return spot.status() is not None
 
-    def list(self, path: str = "") -> list[Entry]:
+    def list(self, path: str = "") -> list[DirectoryEntry]:
         """A directory's entries, sorted by name."""
         with self.find(path, "read", self.tree) as spot:
             try:
@@ -120,12 +128,12 @@ class DiskWorkspace:
 
     def apply(self, changes: Sequence[FileChange]) -> None:
         """Writes all of the changes or none."""
-        batch = Batch()
+        batch = WriteBatch()
         gone: dict[str, None] = {}
         replaced: dict[str, int] = {}
         try:
             with self._writing, ExitStack() as open_spots, batch:
-                for spot, change in self.spots(changes, open_spots, lambda: Layer(dict(gone))):
+                for spot, change in self.spots(changes, open_spots, lambda: OverlayLayer(dict(gone))):
                     current, old = self.current(spot)
                     check_before(spot, current, change.before)
                     mode = None if old is None else stat.S_IMODE(old.st_mode)
@@ -153,7 +161,9 @@ class DiskWorkspace:
         self._ask(Access("run", command))
 
     @contextmanager
-    def find(self, path: str, act: Act, tree: Tree, change: FileChange | None = None) -> Iterator[Spot]:
+    def find(
+        self, path: str, act: Act, tree: ConfinedTree, change: FileChange | None = None
+    ) -> Iterator[Spot]:
         """The spot that a path names in this tree, which a layer may cover, if no guard objects."""
         before, after = (change.before, change.after) if change else (None, None)
         with tree.find(path) as spot:
@@ -163,7 +173,7 @@ class DiskWorkspace:
             yield spot
 
     def spots(
-        self, changes: Sequence[FileChange], open_spots: ExitStack, layer: Callable[[], Layer]
+        self, changes: Sequence[FileChange], open_spots: ExitStack, layer: Callable[[], OverlayLayer]
     ) -> Iterator[tuple[Spot, FileChange]]:
         """Where each change goes, if it may: deletions first, so that a directory can follow a file."""
         seen: set[str] = set()
@@ -195,7 +205,7 @@ class DiskWorkspace:
         finally:
             os.close(descriptor)
 
-    def scan_spot(self, spot: Spot) -> Iterable[Entry]:
+    def scan_spot(self, spot: Spot) -> Iterable[DirectoryEntry]:
         """The entries of a directory on disk. FileNotFoundError if nothing is there."""
         descriptor = spot.open_directory()
         try:
@@ -217,7 +227,7 @@ class DiskWorkspace:
             return data, os.fstat(file.fileno())
 
     def _read_open(self, spot: Spot, descriptor: int, status: os.stat_result) -> File:
-        mark = fingerprint(status)
+        mark = file_fingerprint(status)
         kept = self._cache.get(spot.path, mark)
         if kept is not None:
             return kept
@@ -227,7 +237,7 @@ class DiskWorkspace:
                 data = stream.read(self.max_bytes + 1)
         self.check_size(spot, max(status.st_size, len(data)))
         file = File(spot.path, data, stat.S_IMODE(status.st_mode))
-        if fingerprint(os.fstat(descriptor)) == mark:
+        if file_fingerprint(os.fstat(descriptor)) == mark:
             self._cache.put(file, mark)
         return file
 
@@ -255,13 +265,13 @@ class DiskWorkspace:
         """Whether no guard objects to writing a canonical path."""
         return first_objection(self.guards, Access("write", path)) is None
 
-    def missing(self, spot: Spot, tree: Tree) -> ToolFailed:
+    def missing(self, spot: Spot, tree: ConfinedTree) -> ToolFailed:
         """What to say of a path that is not there, with paths of the tree that may have been meant."""
         near = self._nearest(spot, tree)
         hint = f" Did you mean {' or '.join(show_path(path) for path in near)}?" if near else ""
         return ToolFailed(f"{spot.shown} does not exist.{hint}")
 
-    def _nearest(self, spot: Spot, tree: Tree) -> tuple[str, ...]:
+    def _nearest(self, spot: Spot, tree: ConfinedTree) -> tuple[str, ...]:
         """At most three paths that someone may have meant: near names beside it, the same name elsewhere."""
         name = spot.name.casefold()
         folder = spot.path.rpartition("/")[0]
@@ -301,7 +311,7 @@ def changes_anything(change: FileChange, mode: int | None) -> bool:
     return change.after is not None and change.mode not in (None, mode)
 
 
-def sort_entries(entries: Iterable[Entry]) -> list[Entry]:
+def sort_entries(entries: Iterable[DirectoryEntry]) -> list[DirectoryEntry]:
     """A listing as tools see it: by name, without what is internal or not in place yet."""
     shown = (
         entry
@@ -319,7 +329,7 @@ def _require_names(spot: Spot) -> None:
         raise ToolFailed(explain(error, spot.shown)) from error
 
 
-def _make_room(batch: Batch, spot: Spot, gone: Mapping[str, None], replaced: dict[str, int]) -> int:
+def _make_room(batch: WriteBatch, spot: Spot, gone: Mapping[str, None], replaced: dict[str, int]) -> int:
     """The directory that a file goes to, made where it is missing or a file that the batch deletes."""
     top = next((path for path in ancestors(spot.path) if path in gone), None)
     if top is None:
@@ -329,14 +339,14 @@ def _make_room(batch: Batch, spot: Spot, gone: Mapping[str, None], replaced: dic
     return batch.make_directories(replaced[top], spot.missing[1:])
 
 
-def _entry(entry: "os.DirEntry[str]") -> Entry:
+def _entry(entry: "os.DirEntry[str]") -> DirectoryEntry:
     kind: EntryKind
     if entry.is_symlink():
         kind = "symlink"
     elif entry.is_dir(follow_symlinks=False):
         kind = "dir"
     elif entry.is_file(follow_symlinks=False):
-        return Entry(entry.name, "file", entry.stat(follow_symlinks=False).st_size)
+        return DirectoryEntry(entry.name, "file", entry.stat(follow_symlinks=False).st_size)
     else:
         kind = "other"
-    return Entry(entry.name, kind)
+    return DirectoryEntry(entry.name, kind)

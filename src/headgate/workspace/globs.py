@@ -42,7 +42,7 @@ class Rules:
 
     def __init__(self, lines: Iterable[str], *, ignore_case: bool = False) -> None:
         self._fold = ignore_case
-        rules = [rule for line in lines if (rule := parse_rule(fold(line) if ignore_case else line))]
+        rules = [rule for line in lines if (rule := parse_rule(fold_case(line) if ignore_case else line))]
         self._rules = tuple(reversed(rules))
         # Most entries match nothing: one alternation each says so before the rules are tried one by one.
         self._any_name = _alternation(rule for rule in rules if rule.by_name)
@@ -56,13 +56,13 @@ class Rules:
     def verdict(self, path: str, *, is_dir: bool) -> bool | None:
         """True where the last rule to match says yes, False where it takes back, None where none matches."""
         if self._fold:
-            path = fold(path)
+            path = fold_case(path)
         return self._verdict(path, is_dir)
 
     def covers(self, path: str) -> bool:
         """Whether a file is meant: by its own path, or else by the nearest directory above it that is."""
         if self._fold:
-            path = fold(path)
+            path = fold_case(path)
         own = self._verdict(path, False)
         return bool(self._below(path.rpartition("/")[0]) if own is None else own)
 
@@ -86,7 +86,7 @@ class Rules:
         return None
 
 
-def fold(path: str) -> str:
+def fold_case(path: str) -> str:
     """The form in which spellings that some file systems take for one file are equal."""
     return path.lower() if path.isascii() else unicodedata.normalize("NFC", path).casefold()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headgate.workspace.git_repository import git_path
 from headgate.workspace.globs import Rules
-from headgate.workspace.paths import Tree
+from headgate.workspace.paths import ConfinedTree
 from headgate.workspace.reserved import RESERVED
 
 MAX_IGNORE_FILE = 1_000_000
@@ -35,7 +35,7 @@ class _Level:
         return False
 
 
-def walk_files(tree: Tree, under: str, may_read: Callable[[str], bool]) -> Iterator[str]:
+def walk_files(tree: ConfinedTree, under: str, may_read: Callable[[str], bool]) -> Iterator[str]:
     """The paths of the regular files below `under` (canonical), sorted; no symlinks.
 
     A directory that cannot be read is passed over, and so is everything for which `may_read` says no. The
@@ -55,7 +55,9 @@ def walk_files(tree: Tree, under: str, may_read: Callable[[str], bool]) -> Itera
         pending.extend((entry, level, entry_is_dir) for entry, entry_is_dir in found if may_read(entry))
 
 
-def _scan(tree: Tree, path: str, level: _Level | None) -> tuple[list[tuple[str, bool]], _Level | None]:
+def _scan(
+    tree: ConfinedTree, path: str, level: _Level | None
+) -> tuple[list[tuple[str, bool]], _Level | None]:
     """A directory's entries that are not ignored, last first, and the rules that hold inside."""
     prefix = path + "/" if path else ""
     names: dict[str, bool] = {}
@@ -89,7 +91,7 @@ def _scan(tree: Tree, path: str, level: _Level | None) -> tuple[list[tuple[str, 
     return entries, level
 
 
-def _levels_above(tree: Tree, under: str) -> _Level | None:
+def _levels_above(tree: ConfinedTree, under: str) -> _Level | None:
     level = _level(_read_exclude(tree.root), "", None)
     parts = under.split("/") if under else []
     for depth in range(len(parts)):
@@ -109,7 +111,7 @@ def _levels_above(tree: Tree, under: str) -> _Level | None:
     return level
 
 
-def _laid_rules(tree: Tree, prefix: str, on_disk: str) -> str:
+def _laid_rules(tree: ConfinedTree, prefix: str, on_disk: str) -> str:
     """The text of a directory's ignore file, which may be one that is not on disk."""
     path = prefix + ".gitignore"
     kind = tree.layer.kind(path)

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from headgate.core import OWN_FOLDER, FileHashes, parse_path
 from headgate.workspace.ignore import TEMPORARY
-from headgate.workspace.paths import Tree
+from headgate.workspace.paths import ConfinedTree
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 1 << 20
 
 
 @contextmanager
-def open_parent(tree: Tree, shown: str) -> Iterator[tuple[int, str]]:
+def open_parent(tree: ConfinedTree, shown: str) -> Iterator[tuple[int, str]]:
     """The open directory that a file is in, and the file's name there. OSError if a symlink is in the way."""
     folder, _, name = parse_path(shown).rpartition("/")
     directory = tree.open_directory(folder)
@@ -30,7 +30,7 @@ def open_parent(tree: Tree, shown: str) -> Iterator[tuple[int, str]]:
         os.close(directory)
 
 
-def hash_at(tree: Tree, shown: str) -> str | None:
+def hash_at(tree: ConfinedTree, shown: str) -> str | None:
     """The hash of a file by its shown path; None if there is no file that could be read."""
     try:
         with open_parent(tree, shown) as (directory, name):
@@ -39,7 +39,7 @@ def hash_at(tree: Tree, shown: str) -> str | None:
         return None  # its directory is not there
 
 
-def mode_at(tree: Tree, shown: str) -> int | None:
+def mode_at(tree: ConfinedTree, shown: str) -> int | None:
     """The mode of a file by its shown path; None if there is no regular file."""
     try:
         with open_parent(tree, shown) as (directory, name):
@@ -49,7 +49,7 @@ def mode_at(tree: Tree, shown: str) -> int | None:
     return stat.S_IMODE(status.st_mode) if stat.S_ISREG(status.st_mode) else None
 
 
-def read_at(tree: Tree, shown: str, most: int) -> bytes | None:
+def read_at(tree: ConfinedTree, shown: str, most: int) -> bytes | None:
     """A file's content; None if there is no file that could be read, or more than `most` bytes of it."""
     try:
         with open_parent(tree, shown) as (directory, name), _open(directory, name) as (file, size):
@@ -109,7 +109,7 @@ def undo_half_written(repo: Path, changes: Sequence[FileHashes]) -> bool:
     What was there before is still linked under a temporary name. True if every file is now as it was before;
     False if there was nothing to take back, or if somebody else has changed a file meanwhile.
     """
-    tree = Tree(repo)
+    tree = ConfinedTree(repo)
     changes = [change for change in changes if change.before != change.after]
     now = {change.path: hash_at(tree, change.path) for change in changes}
     done = [change for change in changes if now[change.path] != change.before]
@@ -188,7 +188,7 @@ def _remove(directory: int, name: str) -> None:
         os.unlink(name, dir_fd=directory)
 
 
-def _kept_as(tree: Tree, change: FileHashes, taken: Container[str | None]) -> str | None:
+def _kept_as(tree: ConfinedTree, change: FileHashes, taken: Container[str | None]) -> str | None:
     """The temporary name, not taken yet, under which a file is still there as it was before a change."""
     if change.before is None:
         return None

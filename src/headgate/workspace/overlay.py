@@ -15,21 +15,21 @@ from headgate.core import parse_path, show_path
 from headgate.errors import StoreError, ToolError
 from headgate.workspace.disk import DiskWorkspace, changes_anything, check_before, sort_entries
 from headgate.workspace.ignore import walk_files
-from headgate.workspace.paths import Spot, Tree
+from headgate.workspace.paths import ConfinedTree, Spot
 from headgate.workspace.workspace import (
     NEW_FILE_MODE,
     NOTHING,
     Content,
-    Entry,
+    DirectoryEntry,
     File,
     FileChange,
-    Layer,
+    OverlayLayer,
     ancestors,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed(FileChange):
+class ProposedChange(FileChange):
     """A change from the file on disk to what an overlay holds, with what the disk's mode was."""
 
     before_mode: int | None = None
@@ -84,7 +84,7 @@ class OverlayWorkspace:
             kind = tree.layer.kind(spot.path)
             return spot.status() is not None if kind is None else kind != "absent"
 
-    def list(self, path: str = "") -> list[Entry]:
+    def list(self, path: str = "") -> list[DirectoryEntry]:
         """A directory's entries, sorted by name."""
         tree = self._tree
         with self._base.find(path, "read", tree) as spot:
@@ -96,9 +96,9 @@ class OverlayWorkspace:
             if kind == "absent":
                 entries.pop(name, None)
             elif content is None:
-                entries[name] = Entry(name, "dir")
+                entries[name] = DirectoryEntry(name, "dir")
             else:
-                entries[name] = Entry(name, "file", len(content.data))
+                entries[name] = DirectoryEntry(name, "file", len(content.data))
         return sort_entries(entries.values())
 
     def files(self, under: str = "") -> Iterator[str]:
@@ -144,7 +144,7 @@ class OverlayWorkspace:
         """ToolDenied if a guard objects to a shell command."""
         self._base.check_run(command)
 
-    def changes(self) -> tuple[Proposed, ...]:
+    def changes(self) -> tuple[ProposedChange, ...]:
         """What is to be written, by path: from what was there when the overlay first touched it."""
         layer = self._layer
         proposed = (self._propose(path, layer.content(path)) for path in sorted(layer.files))
@@ -165,7 +165,7 @@ class OverlayWorkspace:
         return None if data is None else sha256(data).hexdigest()
 
     @property
-    def _tree(self) -> Tree:
+    def _tree(self) -> ConfinedTree:
         return self._base.tree.under(self._layer)
 
     def _now(self, spot: Spot) -> Content | None:
@@ -178,7 +178,7 @@ class OverlayWorkspace:
         data, status = self._base.current(spot)
         return None if data is None or status is None else Content(data, stat.S_IMODE(status.st_mode))
 
-    def _require_directory(self, spot: Spot, tree: Tree) -> None:
+    def _require_directory(self, spot: Spot, tree: ConfinedTree) -> None:
         kind = tree.layer.kind(spot.path)
         if kind == "file":
             raise spot.not_a_directory()
@@ -205,33 +205,33 @@ class OverlayWorkspace:
     def _adopt(self, draft: "_Draft") -> None:
         for path, original in draft.originals.items():
             self._originals.setdefault(path, original)
-        self._layer = Layer(draft.files, frozenset(draft.directories))
+        self._layer = OverlayLayer(draft.files, frozenset(draft.directories))
 
-    def _propose(self, path: str, content: Content | None) -> Proposed:
+    def _propose(self, path: str, content: Content | None) -> ProposedChange:
         original = self._originals[path]
         before = None if original is None else original.data
         before_mode = _mode_of(original)
         if content is None:
-            return Proposed(path, before, None, None, before_mode)
+            return ProposedChange(path, before, None, None, before_mode)
         mode = content.mode if original is None else content.effective_mode
-        return Proposed(path, before, content.data, None if mode == before_mode else mode, before_mode)
+        return ProposedChange(path, before, content.data, None if mode == before_mode else mode, before_mode)
 
 
 class _Draft:
     """A layer in the making: it counts once all of its changes have passed."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: OverlayLayer) -> None:
         self.files = dict(layer.files)
         self.directories = set(layer.directories)
         self.originals: dict[str, Content | None] = {}
         self._layer = layer
         self._deleted: dict[str, Content | None] = {}
 
-    def with_deletions(self) -> Layer:
+    def with_deletions(self) -> OverlayLayer:
         """What paths are looked up under: on disk, too, only deletions make way for the rest of a batch."""
         if not self._deleted:
             return self._layer
-        return Layer({**self._layer.files, **self._deleted}, self._layer.directories)
+        return OverlayLayer({**self._layer.files, **self._deleted}, self._layer.directories)
 
     def add(self, path: str, now: Content | None, change: FileChange, folders: Iterable[str]) -> None:
         self.originals[path] = now
@@ -255,7 +255,7 @@ def encode_changes(changes: Sequence[FileChange]) -> str:
             "before": _encode(change.before),
             "after": _encode(change.after),
             "mode": change.mode,
-            **({"before_mode": change.before_mode} if isinstance(change, Proposed) else {}),
+            **({"before_mode": change.before_mode} if isinstance(change, ProposedChange) else {}),
         }
         for change in changes
     ]
@@ -276,7 +276,7 @@ def _decode_change(kept: Any) -> FileChange:
     )
     if "before_mode" not in kept:
         return change
-    return Proposed(change.path, change.before, change.after, change.mode, kept["before_mode"])
+    return ProposedChange(change.path, change.before, change.after, change.mode, kept["before_mode"])
 
 
 def _encode(data: bytes | None) -> str | dict[str, str] | None:

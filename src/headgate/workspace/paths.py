@@ -18,7 +18,7 @@ from pathlib import Path
 
 from headgate.core import parse_path, show_path
 from headgate.errors import ToolDenied, ToolFailed
-from headgate.workspace.workspace import NOTHING, Laid, Layer
+from headgate.workspace.workspace import NOTHING, Laid, OverlayLayer
 
 MAX_SYMLINKS = 40
 # With O_PATH a directory that may be entered but not listed can still be walked through.
@@ -106,15 +106,15 @@ class Spot:
             raise ToolFailed(f"{self.shown} is {describe_kind(status.st_mode)}, not a regular file.")
 
 
-class Tree:
+class ConfinedTree:
     """One directory tree, and the paths that lie in it; a layer may hide some of it."""
 
-    def __init__(self, root: Path, layer: Layer = NOTHING) -> None:
+    def __init__(self, root: Path, layer: OverlayLayer = NOTHING) -> None:
         self.root = Path(os.path.realpath(root))
         self.layer = layer
         self._prefixes = {str(self.root), str(root.absolute())}
 
-    def under(self, layer: Layer) -> "Tree":
+    def under(self, layer: OverlayLayer) -> "ConfinedTree":
         """The same tree as it looks under a layer."""
         covered = copy(self)
         covered.layer = layer
@@ -167,7 +167,7 @@ class Tree:
 class _Walk:
     """One resolution: a stack of open directories, and the components still ahead."""
 
-    tree: Tree
+    tree: ConfinedTree
     wanted: str
     open: list[tuple[str, int]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)

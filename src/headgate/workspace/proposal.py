@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import new as new_hash
 
 from headgate.core import show_path
-from headgate.errors import ToolDenied, ToolError, ToolFailed
+from headgate.errors import StoreError, ToolDenied, ToolError, ToolFailed
+from headgate.reading import FileDiff, read_git_diff
+from headgate.workspace.detached_git import SHA256_LENGTH, Detached, detached_git
 from headgate.workspace.git_repository import Snapshots
-from headgate.workspace.overlay import Proposed
-from headgate.workspace.patch_files import SHA256_LENGTH, Detached, FilePatch, detached_git, parse_patch
+from headgate.workspace.overlay import ProposedChange
 from headgate.workspace.workspace import NEW_FILE_MODE, File, FileChange, Workspace, ancestors
 
 _PATCH_FLAGS = (
@@ -21,20 +23,22 @@ _EXECUTABLE = 0o755
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedProposal:
     """What to write so that the proposal is in the tree; nothing if it is there already."""
 
     changes: tuple[FileChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Conflicts:
+class ProposalConflicts:
     """Why the proposal does not fit the tree as it is: a line for each file or hunk."""
 
     problems: tuple[str, ...]
 
 
-def record(snapshots: Snapshots, baseline: str, changes: Sequence[Proposed]) -> tuple[str, str]:
+def record_proposal(
+    snapshots: Snapshots, baseline: str, changes: Sequence[ProposedChange]
+) -> tuple[str, str]:
     """Keeps a proposal as two git trees, before and after, and returns their names.
 
     Before is the baseline with each file as it was when the proposal first touched it.
@@ -52,7 +56,7 @@ def record(snapshots: Snapshots, baseline: str, changes: Sequence[Proposed]) -> 
     return before, after
 
 
-def with_files(
+def tree_with_files(
     snapshots: Snapshots, tree: str, files: Mapping[str, tuple[bytes, int]], gone: Iterable[str] = ()
 ) -> str:
     """The name of a git tree: another one with these files, given as content and mode, and without some."""
@@ -66,19 +70,73 @@ def with_files(
         return _write_tree(place, files, names)
 
 
-def patch(snapshots: Snapshots, before: str, after: str) -> bytes:
+def patch_between(snapshots: Snapshots, before: str, after: str) -> bytes:
     """The difference between two trees, such as `git apply` takes in the working tree."""
     with detached_git(sha256=len(before) == SHA256_LENGTH, objects=snapshots.objects) as place:
         return place.git("diff-tree", *_PATCH_FLAGS, before, after)
 
 
-def fit(workspace: Workspace, patch: bytes) -> Fitted | Conflicts:
+@dataclass(frozen=True, slots=True)
+class FilePatch:
+    """What a patch does to one file."""
+
+    raw: bytes
+    old: str | None
+    """The path before; None for a new file."""
+    new: str | None
+    """The path after; None for a file that is deleted, another one for a file that is moved."""
+    is_executable: bool | None
+    """Whether the file is to be executable; None if that stays."""
+    after_hash: str | None
+    """git's name of the content after; None if the content stays."""
+    hunks: tuple[str, ...]
+    """The places of the hunks, as their headers name them; none for a binary file."""
+    is_binary: bool
+
+    def leaves(self, data: bytes) -> bool:
+        """Whether this is the content that the patch makes; what it does not change counts as that."""
+        return self.after_hash is None or self.after_hash == _blob_name(data, len(self.after_hash))
+
+
+def _files_of(patch: bytes) -> tuple[FilePatch, ...]:
+    """The files of a patch, in order. StoreError if it is not one of ours."""
+    text = patch.decode("utf-8", "surrogateescape")
+    if text and not text.startswith("diff --git "):
+        raise StoreError("The proposal's patch does not start with a file.")
+    lines = [line + b"\n" for line in patch.split(b"\n")]
+    lines[-1] = lines[-1].removesuffix(b"\n")
+    return tuple(
+        _file_patch(file, b"".join(lines[file.first - 1 : file.last])) for file in read_git_diff(text)
+    )
+
+
+def _file_patch(file: FileDiff, raw: bytes) -> FilePatch:
+    index = file.header("index ")
+    after_hash = None if index is None else index.partition(" ")[0].partition("..")[2]
+    return FilePatch(
+        raw,
+        None if file.is_new else file.old,
+        None if file.is_deleted else file.new,
+        file.is_executable,
+        after_hash,
+        tuple(hunk.place.text for hunk in file.hunks if hunk.place),
+        file.is_binary,
+    )
+
+
+def _blob_name(data: bytes, length: int) -> str:
+    """git's name of a content, by the kind of hash that gives names of this length."""
+    algorithm = "sha256" if length == SHA256_LENGTH else "sha1"
+    return new_hash(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def fit_proposal(workspace: Workspace, patch: bytes) -> FittedProposal | ProposalConflicts:
     """What a patch makes of the tree as it is now; nothing is written.
 
     Lines may have moved. What is in the tree already is left out; of a file that was only moved, the patch
     does not tell the content, so that it counts as moved if it is gone here and there is one there.
     """
-    files = parse_patch(patch)
+    files = _files_of(patch)
     scene = _Scene(workspace, files)
     changes: list[FileChange] = []
     todo: list[FilePatch] = []
@@ -96,8 +154,8 @@ def fit(workspace: Workspace, patch: bytes) -> Fitted | Conflicts:
     except ToolFailed as error:
         problems += _explain(scene, todo) or [str(error)]
     if problems:
-        return Conflicts(tuple(sorted(problems)))
-    return Fitted(tuple(sorted(changes, key=lambda change: change.path)))
+        return ProposalConflicts(tuple(sorted(problems)))
+    return FittedProposal(tuple(sorted(changes, key=lambda change: change.path)))
 
 
 def _give_way(place: Detached, paths: Iterable[str]) -> None:

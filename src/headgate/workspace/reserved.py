@@ -4,7 +4,7 @@ import re
 
 from headgate.core import Access, Denial
 from headgate.reading import Command, split_commands
-from headgate.workspace.globs import fold
+from headgate.workspace.globs import fold_case
 
 RESERVED = frozenset({".git", ".headgate"})
 _READABLE = (".headgate/outputs", ".headgate/runs")
@@ -41,7 +41,7 @@ def internal_name(path: str) -> str | None:
         if ".git" not in lowered and ".headgate" not in lowered:
             return None
     for part in path.split("/"):
-        plain = fold(part).translate(_IGNORABLE)
+        plain = fold_case(part).translate(_IGNORABLE)
         if plain in RESERVED:
             return plain
     return None

@@ -35,7 +35,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DirectoryEntry:
     """One line of a directory listing."""
 
     name: str
@@ -84,7 +84,7 @@ class Workspace(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
-    def list(self, path: str = "") -> list[Entry]:
+    def list(self, path: str = "") -> list[DirectoryEntry]:
         """A directory's entries, sorted by name, ignored files included, `.git` and `.headgate` not."""
         ...
 
@@ -126,7 +126,7 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Layer:
+class OverlayLayer:
     """What hides the disk, by canonical path. It does not change: a later state is another layer."""
 
     files: Mapping[str, Content | None] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class Layer:
         return out
 
 
-NOTHING = Layer()
+NOTHING = OverlayLayer()
 
 
 def ancestors(path: str) -> Iterator[str]:

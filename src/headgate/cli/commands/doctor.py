@@ -33,7 +33,7 @@ from headgate.core import Broken, Pass
 from headgate.engine import check_monorepo, known_tests
 from headgate.errors import ConfigError
 from headgate.protect import Boundaries, StartFiles
-from headgate.workspace import Tree, walk_files
+from headgate.workspace import ConfinedTree, walk_files
 
 # What the verification steps come to now, as findings of `headgate doctor --checks`.
 
@@ -71,7 +71,7 @@ SHOWN = 6
 
 def check_tests(config: Config, repo: Path) -> Finding:
     """What is protected when tests are: by `protect_tests`, and in benchmark mode."""
-    files = tuple(walk_files(Tree(repo), "", lambda path: True))
+    files = tuple(walk_files(ConfinedTree(repo), "", lambda path: True))
     try:
         package = check_monorepo(repo, config)
     except ConfigError:

@@ -27,7 +27,7 @@ from headgate.config import (
 )
 from headgate.errors import ConfigError, HeadgateError
 from headgate.models.network import FoundModel, FoundServer, find_servers
-from headgate.workspace import Batch, exclude_internal, git
+from headgate.workspace import WriteBatch, exclude_internal, git
 
 _MODEL_EXAMPLES = """\
 # The model. Ollama's need no address, unless Ollama is on another machine:
@@ -258,7 +258,7 @@ def _write_config(root: Path, path: Path, text: str, *, keep_old: bool) -> str |
     kept = _free_name(root) if before is not None and before != text.encode() else None
     directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with Batch() as batch:
+        with WriteBatch() as batch:
             if kept and before is not None and old:
                 mode = stat.S_IMODE(old.st_mode)
                 batch.write(kept, directory, kept, before, mode=0o600, old=None, exact_mode=mode)

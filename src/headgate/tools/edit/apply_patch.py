@@ -15,8 +15,8 @@ from headgate.tools.edit.matching import (
     EXACT,
     TRAILING,
     LineIndex,
-    Lines,
     Match,
+    TextLines,
     list_places,
     show_difference,
     show_lines,
@@ -171,7 +171,7 @@ class Patched:
         """The places in words, with the lines themselves where a match was not exact."""
         spots = [f"{first}-{last}" if last > first else f"{first}" for first, last, _ in self.places]
         out = f"line{'s' if len(spots) > 1 or '-' in spots[0] else ''} {', '.join(spots)}."
-        bodies = Lines.split(self.text.removeprefix(BOM)).bodies
+        bodies = TextLines.split(self.text.removeprefix(BOM)).bodies
         for number, (first, last, how) in enumerate(self.places, 1):
             if how:
                 shown = show_lines(bodies, first - 1, min(last, first + 9))
@@ -182,10 +182,10 @@ class Patched:
 def patch_text(text: str, hunks: Sequence[Hunk], name: str = "the file") -> Patched:
     """The text with the hunks applied in order; ToolFailed says which has no one place, and why."""
     mark = BOM if text.startswith(BOM) else ""
-    lines = Lines.split(text.removeprefix(BOM))
+    lines = TextLines.split(text.removeprefix(BOM))
     usual = lines.usual_ending()
-    search = _Search(lines.bodies, name, len(hunks))
-    result, places = Lines([], []), []
+    search = _HunkSearch(lines.bodies, name, len(hunks))
+    result, places = TextLines([], []), []
     position = 0
     for hunk in hunks:
         match = search.place(hunk)
@@ -195,7 +195,7 @@ def patch_text(text: str, hunks: Sequence[Hunk], name: str = "the file") -> Patc
         first = len(result.bodies) + 1
         for sign, line in hunk.lines:
             if sign == "+":
-                result.bodies.append(search.fit(line, match))
+                result.bodies.append(search.indent(line, match))
                 result.endings.append(usual)
             else:
                 if sign == " ":
@@ -211,7 +211,7 @@ def patch_text(text: str, hunks: Sequence[Hunk], name: str = "the file") -> Patc
     return Patched(mark + result.join(), tuple(places))
 
 
-class _Search:
+class _HunkSearch:
     """Finds the place of each hunk, one after the other."""
 
     def __init__(self, bodies: Sequence[str], name: str, count: int) -> None:
@@ -234,7 +234,7 @@ class _Search:
         self.cursor = match.end
         return match
 
-    def fit(self, line: str, match: Match) -> str:
+    def indent(self, line: str, match: Match) -> str:
         """An added line, indented like the place where it goes."""
         fitted = match.reindent(line)
         if fitted is None:

@@ -11,32 +11,34 @@ from pydantic import Field
 from headgate.core import clean_text, show_path
 from headgate.errors import ToolArgsInvalid, ToolFailed
 from headgate.tools.base import Args, Outcome, ToolContext, tool
+from headgate.tools.edit.indentation import (
+    choose_sound,
+    indented_readings,
+    leaves_indentation_out,
+    outer_definition,
+    rank_by_rank,
+    readings_behind,
+)
 from headgate.tools.edit.matching import (
     EXACT,
     LEVELS,
     TRAILING,
     Level,
     LineIndex,
-    Lines,
     Match,
+    TextLines,
     align,
     indentation_of,
     list_places,
     show_difference,
     show_lines,
 )
-from headgate.tools.edit.placing import (
+from headgate.tools.edit.occurrences import (
     MOST_COUNTED,
-    choose,
     group_by_lines,
-    in_step,
     inner_breaks,
-    leaves_indentation_out,
     line_numbers,
     occurrences,
-    outer_definition,
-    readings,
-    readings_behind,
     without_numbers,
 )
 from headgate.tools.edit.syntax import describe_new_errors
@@ -106,7 +108,7 @@ def _create(ctx: ToolContext, args: EditFile) -> Outcome:
             )
         before = file.data
     change = FileChange(path, before, encode(args.new))
-    count = len(Lines.split(args.new).bodies)
+    count = len(TextLines.split(args.new).bodies)
     parts = [f"Created {name}: {count_lines(count)}.", describe_new_errors([change])]
     return Outcome("\n".join(part for part in parts if part), changes=(change,))
 
@@ -148,7 +150,7 @@ def _edit(text: str, old: str, new: str, replace_all: bool, name: str) -> Edited
     plain_old, plain_new = _with_newlines(old), _with_newlines(new)
     if plain_old == plain_new:
         return _edit_endings(text, old, new, replace_all, name)
-    place = _Place(Lines.split(text), replace_all, name)
+    place = _Place(TextLines.split(text), replace_all, name)
     edited = (
         place.edit_exactly(plain_old, plain_new)
         or place.edit_lines(plain_old, plain_new, LEVELS)
@@ -180,7 +182,7 @@ def _edit_endings(text: str, old: str, new: str, replace_all: bool, name: str) -
 class _Place:
     """One text and the ways to find in it what an edit means. `old` and `new` have `\\n` alone here."""
 
-    def __init__(self, lines: Lines, replace_all: bool, name: str) -> None:
+    def __init__(self, lines: TextLines, replace_all: bool, name: str) -> None:
         self.lines = lines
         self.index = LineIndex(lines.bodies)
         self.usual_ending = lines.usual_ending()
@@ -208,9 +210,9 @@ class _Place:
         ]
         texts = [
             partial(self._replaced, text, len(old), starts, dict(zip(spans, chosen, strict=True)))
-            for chosen in in_step(meant)
+            for chosen in rank_by_rank(meant)
         ]
-        best = choose(self.name, text, texts)
+        best = choose_sound(self.name, text, texts)
         note = ""
         if any(reading[min(best, len(reading) - 1)] != new for reading in meant):
             note = "Note: the new lines after the first were indented to match the replaced line."
@@ -227,11 +229,11 @@ class _Place:
         indent = body[:column]
         if not indent or indent.strip(" \t") or not leaves_indentation_out(old, new):
             return [new]
-        return readings(new, indent, outer_definition(self.lines.bodies, line, self.name))
+        return indented_readings(new, indent, outer_definition(self.lines.bodies, line, self.name))
 
     def _replaced(self, text: str, length: int, starts: Sequence[int], news: Mapping[int, str]) -> str:
         """The text with so many characters at each of these places replaced."""
-        result = Lines(list(self.lines.bodies), list(self.lines.endings))
+        result = TextLines(list(self.lines.bodies), list(self.lines.endings))
         for first, last, inside in reversed(group_by_lines(list(news), length, starts)):
             position, pieces = starts[first], []
             for start in inside:
@@ -239,7 +241,7 @@ class _Place:
                 position = start + length
             end = starts[last + 1] if last + 1 < len(starts) else len(text)
             region = "".join([*pieces, text[position:end]])
-            bodies = Lines.split(region).bodies
+            bodies = TextLines.split(region).bodies
             self._splice(result, slice(first, last + 1), bodies, terminated=region.endswith("\n"))
         return result.join()
 
@@ -265,14 +267,14 @@ class _Place:
             indent = indentation_of(self.lines.bodies[matches[0].start])
             ways = [text.split("\n") for text in readings_behind("\n".join(wished), indent)]
         texts = [partial(self._with_lines, matches, wanted, way) for way in ways]
-        best = texts[choose(self.name, self.lines.join(), texts)]
+        best = texts[choose_sound(self.name, self.lines.join(), texts)]
         first = matches[0].start + 1
         replaced = tuple((match.start + 1, match.end) for match in matches)
         return Edited(best(), replaced, first, first + len(wished) - 1, how)
 
     def _with_lines(self, matches: Sequence[Match], wanted: Sequence[str], wished: Sequence[str]) -> str:
         """The text with new lines in each of these places."""
-        result = Lines(list(self.lines.bodies), list(self.lines.endings))
+        result = TextLines(list(self.lines.bodies), list(self.lines.endings))
         for match in reversed(matches):
             bodies = self._carry_over(match, wanted, wished)
             terminated = bool(self.lines.endings[match.end - 1])
@@ -349,7 +351,7 @@ class _Place:
             result.append(line)
         return result
 
-    def _splice(self, result: Lines, region: slice, bodies: list[str], *, terminated: bool) -> None:
+    def _splice(self, result: TextLines, region: slice, bodies: list[str], *, terminated: bool) -> None:
         """Replaces lines; those that stay keep their ending, new ones get the text's usual one."""
         usual = self.usual_ending
         endings = result.endings[region]
@@ -379,7 +381,7 @@ def _range(first: int, last: int) -> str:
 
 def _excerpt(edited: Edited) -> str:
     """The edited place and two lines around it; the middle of a long one is left out."""
-    bodies = Lines.split(edited.text.removeprefix(BOM)).bodies
+    bodies = TextLines.split(edited.text.removeprefix(BOM)).bodies
     start, end = max(edited.first - 3, 0), min(max(edited.last, edited.first - 1) + 2, len(bodies))
     if end - start <= 12:
         return show_lines(bodies, start, end)

@@ -43,14 +43,14 @@ _FUZZY_LINES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class TextLines:
     """A text as lines and what ends each: `\\n`, `\\r\\n`, `\\r`, or nothing at the very end."""
 
     bodies: list[str]
     endings: list[str]
 
     @classmethod
-    def split(cls, text: str) -> "Lines":
+    def split(cls, text: str) -> "TextLines":
         bodies, endings, position = [], [], 0
         for match in _LINE_END.finditer(text):
             bodies.append(text[position : match.start()])

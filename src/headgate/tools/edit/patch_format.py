@@ -6,13 +6,11 @@ models add (code fences, here-documents, a missing end marker) is dropped; what 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
 
 from headgate.core import parse_path
 from headgate.errors import ToolFailed
-
-Sign = Literal[" ", "-", "+"]
+from headgate.reading import FileDiff, HunkLines, Sign, read_diff, read_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +68,7 @@ Operation = AddFile | DeleteFile | UpdateFile
 _BEGIN, _END, _END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
 _OPERATION = re.compile(r"\*\*\* (Add|Update|Delete) File:[ \t]*(.*)")
 _MOVE = re.compile(r"\*\*\* Move to:[ \t]*(.*)")
-_UNIFIED_HUNK = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _HEREDOC = re.compile(r"<<-?[ \t]*[\"']?(\w+)[\"']?[ \t]*$")
-_GIT_HEADER = re.compile(r"diff --git (\"(?:[^\"\\]|\\.)*\"|\S.*?) (\"(?:[^\"\\]|\\.)*\"|\S.*)$")
-_NO_NEWLINE = "\\ No newline"
 FORMAT_HINT = (
     "A patch begins with `*** Begin Patch`, then `*** Update File: path`, `*** Add File: path` or "
     "`*** Delete File: path`, and ends with `*** End Patch`."
@@ -87,7 +82,7 @@ def parse_patch(text: str) -> tuple[Operation, ...]:
     if marked:
         operations = _Marked(_unwrap(lines)).parse()
     elif any(line.startswith(("--- ", "diff --git ")) for line in lines):
-        operations = _Unified(_unwrap(lines)).parse()
+        operations = _read_unified(_unwrap(lines))
     else:
         raise ToolFailed(f"This is not a patch. {FORMAT_HINT}")
     if not operations:
@@ -106,39 +101,22 @@ def _unwrap(lines: list[str]) -> list[str]:
     return lines[start:end]
 
 
-@dataclass
-class _Body:
-    """The lines of a hunk while they are read."""
-
-    lines: list[tuple[Sign, str]] = field(default_factory=list)
-    blank: int = 0
-    """How many lines at the end were quite empty: context, or just space before the next header."""
-    at_end: bool = False
-    no_final_newline: bool = False
-
-    def add(self, line: str) -> bool:
-        """Takes a line; False for one that has no place in a hunk."""
-        if line.startswith(_NO_NEWLINE):
-            self.no_final_newline = bool(self.lines) and self.lines[-1][0] != "-"
-            return True
-        sign = _SIGNS.get(line[:1])
-        if sign is None:
-            return False
-        self.lines.append((sign, line[1:]))
-        self.blank = 0 if line else self.blank + 1
-        return True
-
-    def close(self, headers: Sequence[str], number: int | None) -> Hunk:
-        lines = tuple(self.lines[: len(self.lines) - self.blank])
-        return Hunk(lines, tuple(headers), self.at_end, number, self.no_final_newline)
+def _wrong(lines: Sequence[str], number: int, problem: str) -> ToolFailed:
+    """The error for a line of the patch."""
+    shown = lines[number - 1][:120]
+    return ToolFailed(f"Line {number} of the patch, `{shown}`: {problem} Nothing was changed.")
 
 
-_SIGNS: dict[str, Sign] = {"": " ", " ": " ", "+": "+", "-": "-"}
+_STRAY = "each line of a hunk begins with a space (context), `-` or `+`."
+_EMPTY = "the hunk has no lines."
+
+
+# The `*** Begin Patch` format.
 
 
 @dataclass
-class _Reader:
-    """A position in the lines of a patch."""
+class _Marked:
+    """A position in the lines of such a patch."""
 
     lines: Sequence[str]
     at: int = 0
@@ -155,18 +133,9 @@ class _Reader:
         self.at += 1
         return self.lines[self.at - 1]
 
-    def take_into(self, body: _Body) -> None:
-        if not body.add(self.take()):
-            raise self.wrong("each line of a hunk begins with a space (context), `-` or `+`.")
-
     def wrong(self, problem: str) -> ToolFailed:
         """The error for the line last taken."""
-        shown = self.lines[self.at - 1][:120]
-        return ToolFailed(f"Line {self.at} of the patch, `{shown}`: {problem} Nothing was changed.")
-
-
-class _Marked(_Reader):
-    """The `*** Begin Patch` format."""
+        return _wrong(self.lines, self.at, problem)
 
     def parse(self) -> list[Operation]:
         operations: list[Operation] = []
@@ -244,22 +213,23 @@ class _Marked(_Reader):
                 number = number or claimed
                 if header:
                     headers.append(header)
-            body = self._body()
-            if body.lines:
-                hunks.append(body.close(headers, number))
+            lines, at_end = self._hunk_lines()
+            if lines.taken:
+                hunks.append(Hunk(lines.close(), tuple(headers), at_end, number, lines.no_final_newline))
             elif headers:
-                raise self.wrong("the hunk has no lines.")
+                raise self.wrong(_EMPTY)
         return tuple(hunk for hunk in hunks if hunk.lines)
 
-    def _body(self) -> _Body:
-        body = _Body()
+    def _hunk_lines(self) -> tuple[HunkLines, bool]:
+        """The lines of a hunk, and whether they are marked as the end of the file."""
+        lines = HunkLines()
         while self.more and not self._ends_section() and not self.peek().startswith("@@"):
             if self.peek().rstrip() == _END_OF_FILE:
                 self.take()
-                body.at_end = True
-                break
-            self.take_into(body)
-        return body
+                return lines, True
+            if not lines.add(self.take()):
+                raise self.wrong(_STRAY)
+        return lines, False
 
     def _ends_section(self) -> bool:
         """Whether the next line is a marker. An indented end marker counts only as the last of the patch."""
@@ -271,126 +241,64 @@ class _Marked(_Reader):
 
 def read_header(line: str) -> tuple[str, int | None]:
     """What a `@@` line says: (a line of the file to search after, the old line number), each where given."""
-    match = _UNIFIED_HUNK.match(line)
-    if match:
+    place = read_place(line)
+    if place:
         # The text after the numbers is what a diff tool guessed to be the function: no use as an anchor.
-        return "", int(match[1])
+        return "", place.old_start
     text = line.lstrip("@").removeprefix(" ").rstrip()
     text = text.removesuffix("@@").rstrip() if text.endswith("@@") else text
     return ("" if not text.strip(" .-+,0123456789…") else text), None
 
 
-@dataclass
-class _FileDiff:
-    """The headers of one file in a unified diff."""
-
-    old: str | None = None
-    new: str | None = None
-    mode: int = 0o644
-    created: bool = False
-    deleted: bool = False
+# Unified diffs, as `diff -u` and git write them and as models imitate them.
 
 
-class _Unified(_Reader):
-    """Unified diffs, as `diff -u` and git write them and as models imitate them."""
-
-    def parse(self) -> list[Operation]:
-        operations: list[Operation] = []
-        while self.more:
-            if self.peek().startswith("diff --git ") or self._at_file_header():
-                operations.append(self._file())
-            elif self.take().startswith("@@"):
-                raise self.wrong("no file is named before this hunk: write `--- a/path` and `+++ b/path`.")
-        return operations
-
-    def _at_file_header(self) -> bool:
-        return self.peek().startswith("--- ") and self.peek(1).startswith("+++ ")
-
-    def _file(self) -> Operation:
-        diff = _FileDiff()
-        if self.peek().startswith("diff --git "):
-            self._git_headers(diff)
-        if self._at_file_header():
-            old, new = self.take()[4:], self.take()[4:]
-            diff.old, diff.new = _diff_paths(old, new)
-            diff.created |= diff.old is None
-            diff.deleted |= diff.new is None
-        hunks = self._hunks()
-        if diff.created and diff.new:
-            lines = [text for hunk in hunks for _, text in hunk.lines]
-            if any(sign == "-" or (sign == " " and text) for hunk in hunks for sign, text in hunk.lines):
-                raise self.wrong(f"the new file {diff.new} has lines that do not begin with `+`.")
-            ended = not (hunks and hunks[-1].no_final_newline)
-            text = "\n".join(lines) + ("\n" if lines and ended else "")
-            return AddFile(diff.new, text, diff.mode, is_new=True)
-        if diff.deleted and diff.old:
-            return DeleteFile(diff.old)
-        if not diff.old or not diff.new:
-            raise self.wrong("the file's name is missing.")
-        move_to = diff.new if diff.new != diff.old else None
-        if not hunks and move_to is None:
-            raise self.wrong(f"no hunk for {diff.old}: mode changes and binary content cannot be applied.")
-        return UpdateFile(diff.old, hunks, move_to)
-
-    def _git_headers(self, diff: _FileDiff) -> None:
-        match = _GIT_HEADER.match(self.take())
-        if match:
-            diff.old, diff.new = _diff_paths(match[1], match[2])
-        while self.more and not self._at_file_header() and not self.peek().startswith(("diff --git ", "@@")):
-            line = self.take()
-            if line.startswith("rename from "):
-                diff.old = parse_path(line.removeprefix("rename from "))
-            elif line.startswith("rename to "):
-                diff.new = parse_path(line.removeprefix("rename to "))
-            elif line.startswith("new file mode "):
-                diff.created = True
-                diff.mode = 0o755 if line.endswith("755") else 0o644
-            elif line.startswith("deleted file mode "):
-                diff.deleted = True
-            elif line.startswith(("GIT binary patch", "Binary files ")):
-                raise self.wrong("binary content cannot be patched.")
-            elif line.startswith(("copy from ", "old mode ", "new mode ")):
-                raise self.wrong("copies and mode changes cannot be applied.")
-
-    def _hunks(self) -> tuple[Hunk, ...]:
-        hunks = []
-        while self.peek().startswith("@@"):
-            header = self.take()
-            counts = _UNIFIED_HUNK.match(header)
-            text, number = read_header(header)
-            body = _Body()
-            while self.more and not self._ends_hunk(body, counts):
-                self.take_into(body)
-            hunk = body.close([text] if text else [], number)
-            if not hunk.lines:
-                raise self.wrong("the hunk has no lines.")
-            hunks.append(hunk)
-        return tuple(hunks)
-
-    def _ends_hunk(self, body: _Body, counts: re.Match[str] | None) -> bool:
-        line = self.peek()
-        if line.startswith(("@@", "diff --git ")):
-            return True
-        if self._at_file_header():
-            # Removed and added lines can look like a header too, but a header is followed by a hunk.
-            after = self.peek(2)
-            return after.startswith("@@") or "/dev/null" in line or "/dev/null" in self.peek(1)
-        # The signature that git puts below a mailed patch.
-        return line in ("-- ", "--") and counts is not None and _is_complete(body, counts)
+def _read_unified(lines: Sequence[str]) -> list[Operation]:
+    return [_operation_of(file, lines) for file in read_diff(lines)]
 
 
-def _is_complete(body: _Body, counts: re.Match[str]) -> bool:
-    old = sum(1 for sign, _ in body.lines if sign != "+")
-    new = sum(1 for sign, _ in body.lines if sign != "-")
-    return (old, new) == (int(counts[2] or 1), int(counts[4] or 1))
+def _operation_of(file: FileDiff, lines: Sequence[str]) -> Operation:
+    """What one file's part of a diff asks for."""
+    if not file.git_line and not file.names:
+        raise _wrong(
+            lines, file.first, "no file is named before this hunk: write `--- a/path` and `+++ b/path`."
+        )
+    for number, line in enumerate(file.headers, file.first + 1):
+        if line.startswith(("GIT binary patch", "Binary files ")):
+            raise _wrong(lines, number, "binary content cannot be patched.")
+        if line.startswith(("copy from ", "old mode ", "new mode ")):
+            raise _wrong(lines, number, "copies and mode changes cannot be applied.")
+    hunks = _hunks_of(file, lines)
+    if file.is_new and file.new:
+        return _added_file(file.new, file, hunks, lines)
+    if file.is_deleted and file.old:
+        return DeleteFile(file.old)
+    if not file.old or not file.new:
+        raise _wrong(lines, file.last, "the file's name is missing.")
+    move_to = file.new if file.new != file.old else None
+    if not hunks and move_to is None:
+        problem = f"no hunk for {file.old}: mode changes and binary content cannot be applied."
+        raise _wrong(lines, file.last, problem)
+    return UpdateFile(file.old, hunks, move_to)
 
 
-def _diff_paths(old: str, new: str) -> tuple[str | None, str | None]:
-    """The paths of a pair of headers, without time stamps and without git's `a/` and `b/`."""
-    names = [parse_path(name.split("\t")[0].strip()) for name in (old, new)]
-    before, after = (None if name == "/dev/null" else name for name in names)
-    prefixed = (before is None or before.startswith("a/")) and (after is None or after.startswith("b/"))
-    if prefixed:
-        before = before and before[2:]
-        after = after and after[2:]
-    return before, after
+def _added_file(path: str, file: FileDiff, hunks: Sequence[Hunk], lines: Sequence[str]) -> AddFile:
+    added = [(sign, text) for hunk in hunks for sign, text in hunk.lines]
+    if any(sign == "-" or (sign == " " and text) for sign, text in added):
+        raise _wrong(lines, file.last, f"the new file {path} has lines that do not begin with `+`.")
+    ended = not (hunks and hunks[-1].no_final_newline)
+    text = "\n".join(text for _, text in added) + ("\n" if added and ended else "")
+    return AddFile(path, text, 0o755 if file.is_executable else 0o644, is_new=True)
+
+
+def _hunks_of(file: FileDiff, lines: Sequence[str]) -> tuple[Hunk, ...]:
+    hunks = []
+    for read in file.hunks:
+        if read.stray:
+            raise _wrong(lines, read.stray, _STRAY)
+        if not read.lines:
+            raise _wrong(lines, read.last, _EMPTY)
+        text, number = read_header(read.header)
+        headers = (text,) if text else ()
+        hunks.append(Hunk(read.lines, headers, number=number, no_final_newline=read.no_final_newline))
+    return tuple(hunks)

@@ -28,7 +28,7 @@ from headgate.workspace import DiskWorkspace, Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SearchLimits:
     """What a search may cost and bring."""
 
     shown: int
@@ -39,7 +39,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Found:
+class SearchHits:
     """What a search brought."""
 
     lines: list[tuple[str, int, str]] = field(default_factory=list)
@@ -59,11 +59,11 @@ def search_lines(
     pattern: str,
     read: Callable[[str], bytes],
     choose: Callable[[bool], Sequence[str]],
-    limits: Limits,
-) -> Found:
+    limits: SearchLimits,
+) -> SearchHits:
     """Matches the files that `choose` names, line by line; it is told if the pattern is taken literally."""
     command = [sys.executable, "-I", "-S", "-W", "ignore", str(line_matcher.__file__)]
-    found = Found()
+    found = SearchHits()
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/"
     ) as process:
@@ -94,7 +94,7 @@ def search_lines(
     return found
 
 
-def _begin(sink: IO[bytes], source: IO[bytes], pattern: str, limits: Limits) -> str:
+def _begin(sink: IO[bytes], source: IO[bytes], pattern: str, limits: SearchLimits) -> str:
     job = {"pattern": pattern, "shown": limits.shown, "width": limits.width, "seconds": limits.seconds}
     try:
         sink.write(json.dumps(job).encode() + b"\n")
@@ -122,7 +122,9 @@ def _feed(sink: IO[bytes], paths: Sequence[str], read: Callable[[str], bytes], u
             sink.flush()
 
 
-def _add(found: Found, path: str, answer: tuple[int, list[tuple[int, str]]], limits: Limits) -> None:
+def _add(
+    found: SearchHits, path: str, answer: tuple[int, list[tuple[int, str]]], limits: SearchLimits
+) -> None:
     count, lines = answer
     found.matches += count
     found.files += count > 0
@@ -130,7 +132,7 @@ def _add(found: Found, path: str, answer: tuple[int, list[tuple[int, str]]], lim
     found.lines += [(path, number, text) for number, text in lines[:room]]
 
 
-LIMITS = Limits(shown=200, width=300, seconds=20.0)
+LIMITS = SearchLimits(shown=200, width=300, seconds=20.0)
 _ARGUMENT_BYTES = 200_000
 _RIPGREP = (
     *("--no-config", "--files-with-matches", "--null", "--no-messages", "--color=never"),
@@ -233,7 +235,7 @@ def _batches(paths: Sequence[str]) -> list[list[str]]:
     return batches
 
 
-def _describe(pattern: str, found: Found, searched: int, limit: int) -> str:
+def _describe(pattern: str, found: SearchHits, searched: int, limit: int) -> str:
     notes = []
     if found.error:
         notes.append(f"[searched as plain text: not a valid regular expression ({found.error})]")

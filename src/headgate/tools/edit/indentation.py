@@ -1,9 +1,7 @@
-"""Where a replacement goes: the occurrences of a text, and the indentation of its new lines."""
+"""Which indentation the new lines of an edit are meant to have, where a model left it out."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 
 from headgate.tools.edit.matching import indentation_of
 from headgate.tools.edit.syntax import is_sound
@@ -22,7 +20,7 @@ def leaves_indentation_out(old: str, new: str) -> bool:
     return stripped and bool(first.strip()) and not first[0].isspace() and any(line.strip() for line in rest)
 
 
-def readings(new: str, indent: str, outer: str | None = None) -> list[str]:
+def indented_readings(new: str, indent: str, outer: str | None = None) -> list[str]:
     """What `new` may mean behind this indentation, the likeliest first.
 
     `outer` is the indentation of the Python definition that ends with the replaced line, where one does:
@@ -45,19 +43,25 @@ def readings(new: str, indent: str, outer: str | None = None) -> list[str]:
 
 
 def readings_behind(new: str, indent: str) -> list[str]:
-    """As `readings`, for a place where every line is to have the indentation put before it."""
+    """As `indented_readings`, for a place where every line is to have the indentation put before it."""
     first, *rest = new.split("\n")
     if not all(line.startswith(indent) for line in rest if line.strip()):
         return [new]
     bare = "\n".join([first, *(line.removeprefix(indent) for line in rest)])
-    return [bare if text == new else new for text in readings(new, indent)]
+    return [bare if text == new else new for text in indented_readings(new, indent)]
 
 
-def choose(name: str, before: str, candidates: Sequence[Callable[[], str]]) -> int:
+def choose_sound(name: str, before: str, candidates: Sequence[Callable[[], str]]) -> int:
     """The first candidate, unless a parser of such files refuses that one and takes another."""
     if len(candidates) < 2 or not is_sound(name, before):
         return 0
     return next((at for at, text in enumerate(candidates) if is_sound(name, text())), 0)
+
+
+def rank_by_rank(meant: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """The first reading of every place, then the second of every place, and so on."""
+    for rank in range(max(map(len, meant))):
+        yield [places[min(rank, len(places) - 1)] for places in meant]
 
 
 def outer_definition(bodies: Sequence[str], line: int, name: str) -> str | None:
@@ -97,62 +101,3 @@ def _shift(lines: Sequence[str], indent: str) -> list[str]:
     if indent.strip("\t") == "" and unit and spaces and all(width % unit == 0 for width in widths):
         lines = ["\t" * (len(own := indentation_of(line)) // unit) + line[len(own) :] for line in lines]
     return [indent + line if line.strip() else line for line in lines]
-
-
-# Where a text occurs in another, by position and by line, and the line numbers that models copy with it.
-
-
-MOST_COUNTED = 1000
-_NUMBERED = re.compile(r"^[ \t]*(\d{1,7})(?::|[ \t]?\||\t|→)")
-
-
-def occurrences(text: str, part: str, *, overlapping: bool) -> list[int]:
-    """Where a part begins. Overlapping ones are only counted up to a limit: they are never replaced."""
-    places: list[int] = []
-    start = text.find(part)
-    while start >= 0 and not (overlapping and len(places) >= MOST_COUNTED):
-        places.append(start)
-        start = text.find(part, start + (1 if overlapping else len(part)))
-    return places
-
-
-def group_by_lines(
-    spans: Sequence[int], length: int, starts: Sequence[int]
-) -> list[tuple[int, int, list[int]]]:
-    """Occurrences gathered so that no two groups share a line: (first line, last line, occurrences)."""
-    groups: list[tuple[int, int, list[int]]] = []
-    for start in spans:
-        first, last = bisect_right(starts, start) - 1, bisect_right(starts, start + length) - 1
-        if groups and first <= groups[-1][1]:
-            begin, _, inside = groups.pop()
-            inside.append(start)
-            groups.append((begin, last, inside))
-        else:
-            groups.append((first, last, [start]))
-    return groups
-
-
-def in_step(meant: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """The first reading of every place, then the second of every place, and so on."""
-    for rank in range(max(map(len, meant))):
-        yield [places[min(rank, len(places) - 1)] for places in meant]
-
-
-def inner_breaks(text: str) -> int:
-    """The line breaks in a text, less the one that ends it."""
-    return text.removesuffix("\n").count("\n")
-
-
-def line_numbers(text: str, *, in_sequence: bool = True) -> list[int]:
-    """The number at the beginning of each line; none at all where a line has none or they do not follow."""
-    matches = [_NUMBERED.match(line) for line in text.removesuffix("\n").split("\n")]
-    numbers = [int(match[1]) for match in matches if match]
-    follow = all(after == before + 1 for before, after in pairwise(numbers))
-    return numbers if len(numbers) == len(matches) and (follow or not in_sequence) else []
-
-
-def without_numbers(text: str, spaces: int) -> str:
-    """The text less the line number on each line and at most so many spaces after it."""
-    return "\n".join(
-        re.sub(rf"^ {{0,{spaces}}}", "", _NUMBERED.sub("", line, 1)) for line in text.split("\n")
-    )

@@ -13,7 +13,7 @@ _LIBRARY = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedTest:
     """One test that failed, or one thing that could not be built. Only the name is always known."""
 
     name: str

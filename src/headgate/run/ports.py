@@ -1,0 +1,145 @@
+"""The ports through which a tool acts, for one call in one attempt at a stage.
+
+Each act is recorded after the start of the call that makes it.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headgate.core import (
+    Note,
+    PlanItem,
+    PlanWritten,
+    TaskStatusGiven,
+    ToolStarted,
+    merge_plan,
+    skip_reading,
+)
+from headgate.errors import ToolError
+from headgate.run.exits import clean_value, leave_stage
+from headgate.run.job import Job
+from headgate.run.leaf import StageRun
+from headgate.run.verification import run_verification
+from headgate.tools import Args, Outcome, Tool, ToolContext
+
+STATUS_CHARS = 200
+"""How much of each field of a status the log keeps."""
+
+
+@dataclass
+class CallPorts:
+    """The ports of one call, and what the runtime has to know about their use."""
+
+    run: StageRun
+    started: ToolStarted
+    has_started: bool = False
+    """The start of the call is recorded."""
+    ran_tests: bool = False
+    """The tool ran the project's tests."""
+    fault: Exception | None = None
+    """What went wrong in the runtime while the tool used a port. The tool cannot answer for it."""
+
+    async def call(self, tool: Tool, args: Args) -> Outcome:
+        """Runs a tool with these ports. After a fault the task cannot go on, whatever the tool made of it."""
+        try:
+            outcome = await tool.run(self._context(), args)
+        except ToolError:
+            if self.fault is None:
+                raise
+        if self.fault is not None:
+            raise self.fault
+        return outcome
+
+    def _context(self) -> ToolContext:
+        return replace(
+            self.run.job.context,
+            plan=_Plan(self),
+            status=_Status(self),
+            exit=_Exit(self),
+            tests=_ProjectTests(self),
+        )
+
+    def start(self) -> None:
+        """Records the start of the call, unless that has been done."""
+        if not self.has_started:
+            self.has_started = True
+            self.run.record(self.started)
+
+    @contextmanager
+    def acting(self) -> Iterator[StageRun]:
+        """Goes around each act. Only a ToolError concerns the tool; another exception is a fault."""
+        self.start()
+        try:
+            yield self.run
+        except ToolError:
+            raise
+        except Exception as error:
+            self.fault = self.fault or error
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    ports: CallPorts
+
+    def items(self) -> tuple[PlanItem, ...]:
+        return self.ports.run.job.state.plan
+
+    async def write(self, items: Sequence[PlanItem]) -> None:
+        with self.ports.acting() as run:
+            clean = [PlanItem.model_validate(clean_value(run, item.model_dump())) for item in items]
+            run.record(_new_plan(run.job, clean))
+
+
+def _new_plan(job: Job, items: list[PlanItem]) -> PlanWritten:
+    """The plan that the model wrote, with what the runtime has to say about its steps."""
+    if any(stage.foreach for stage in job.flow.leaves()):
+        items = list(merge_plan(job.state.plan, items))
+    if job.flow.skip_readonly:
+        items = skip_reading(items)
+    return PlanWritten(version=job.state.plan_version + 1, items=tuple(items))
+
+
+@dataclass(frozen=True, slots=True)
+class _Status:
+    ports: CallPorts
+
+    async def report(self, status: TaskStatusGiven) -> None:
+        with self.ports.acting() as run:
+            said = {name: _bounded(clean_value(run, value)) for name, value in status.model_dump().items()}
+            run.record(TaskStatusGiven.model_validate(said))
+
+
+def _bounded(value: Any) -> Any:
+    """A field of a status as the log keeps it: fifteen words were asked for."""
+    too_long = isinstance(value, str) and len(value) > STATUS_CHARS
+    return f"{value[: STATUS_CHARS - 1]}…" if too_long else value
+
+
+@dataclass(frozen=True, slots=True)
+class _Exit:
+    ports: CallPorts
+
+    async def leave(self, note: Note) -> None:
+        with self.ports.acting() as run:
+            await leave_stage(run, note)
+
+
+@dataclass(frozen=True, slots=True)
+class _ProjectTests:
+    ports: CallPorts
+
+    async def run(self) -> str:
+        """Runs the verification steps because the model asked; not again while nothing has changed."""
+        with self.ports.acting() as run:
+            self.ports.ran_tests = True
+            job = run.job
+            tree = await job.tree.mark()
+            if tree == job.last_tests[0]:
+                return f"Not run again: nothing has changed since the last run. {job.last_tests[1]}"
+            finding = await run_verification(job, run.path, run.turn, asked=True)
+            text = finding.message or f"The tests pass ({finding.run_id})."
+            job.last_tests = (tree, text)
+            return text
