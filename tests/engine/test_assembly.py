@@ -15,10 +15,10 @@ from headgate.engine.assembly import (
     TOOLS,
     build_context,
     build_verifier,
-    check_monorepo,
     task_boundaries,
     tools_for,
 )
+from headgate.engine.resolved import resolve_package
 from headgate.errors import ConfigError, ToolDenied
 from headgate.protect.boundaries import Resolved
 from headgate.store.folder import Folder
@@ -45,6 +45,7 @@ def context(repo: Path, config: Config, *boundaries: str, resolved: Resolved | N
     task = Task(id="t1", text="x", goal="x", constraints=Constraints(boundaries=boundaries))
     bounds = resolved or task_boundaries(repo, config, task)
     start = Snapshots(repo).take
+    config = resolve_package(repo, config)
     return build_context(Folder(repo), config, task, Bus(), lambda text: text, tuple, bounds, baseline=start)
 
 
@@ -62,10 +63,10 @@ class TestMonorepo:
     @pytest.mark.parametrize("named", ["packages/api", "packages/api/", "./packages/../packages/api", "link"])
     def test_a_package(self, repo: Path, named: str) -> None:
         (repo / "link").symlink_to("packages/api")
-        assert check_monorepo(repo, in_package(named)) == "packages/api"
+        assert resolve_package(repo, in_package(named)).package == "packages/api"
 
     def test_none(self, repo: Path) -> None:
-        assert check_monorepo(repo, Config()) is None
+        assert resolve_package(repo, Config()) == Config()
         assert tools_for(Config()) == tuple(tool for tool in TOOLS if tool.name != "run_tests")
 
     @pytest.mark.parametrize(
@@ -85,9 +86,7 @@ class TestMonorepo:
     def test_what_is_no_package(self, repo: Path, named: str, said: str) -> None:
         (repo / "out").symlink_to("..")
         with pytest.raises(ConfigError, match=re.escape(said)):
-            check_monorepo(repo, in_package(named))
-        with pytest.raises(ConfigError):
-            context(repo, in_package(named))
+            resolve_package(repo, in_package(named))
 
     async def test_tools_write_inside_and_read_anywhere(self, repo: Path) -> None:
         workspace = context(repo, in_package("packages/api")).workspace

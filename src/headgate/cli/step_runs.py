@@ -10,7 +10,7 @@ from headgate.checks import COMBINED, StepRun, new_run_id
 from headgate.cli.doctor.setup_checks import advise_steps
 from headgate.config import Config
 from headgate.core import Broken, Pass, VerifyStep
-from headgate.engine import build_verifier
+from headgate.engine import build_verifier, resolve_package
 from headgate.errors import ConfigError
 from headgate.process import FileLock
 from headgate.store import Bus, Folder
@@ -57,7 +57,7 @@ async def run_steps(
     check_idle(repo)
     folder = Folder(repo)
     folder.create()
-    verifier = build_verifier(folder, config, Bus())
+    verifier = build_verifier(folder, resolve_package(repo, config), Bus())
     assert verifier is not None
     steps = list(verifier.steps)
     run_id = new_run_id(time.time())

@@ -22,7 +22,7 @@ from headgate.cli.options import (
 from headgate.cli.show.live import printable
 from headgate.cli.stored_tasks import find_store, find_task
 from headgate.core import Constraints, Options, Task
-from headgate.engine import RETRIED_STATES, Engine, load_options
+from headgate.engine import RETRIED_STATES, ConfigReader, Engine
 from headgate.errors import ConfigError
 
 
@@ -35,6 +35,8 @@ class Submission:
     """None where there is no text but that of the task to resume."""
     constraints: Constraints
     options: Options
+    read_config: ConfigReader
+    """For the engine, so that it does not read again what was read for the notes."""
     notes: tuple[str, ...]
     """What the user should know about the configuration."""
 
@@ -121,9 +123,10 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
             config=str(config.absolute()) if config else None,
             dry_run=dry_run,
         )
-        notes = _notes(root, options, resuming=task_text is None)
+        read_config = ConfigReader(root, os.environ)
+        notes = _notes(read_config, options, resuming=task_text is None)
         constraints = Constraints(keep=keep, non_goals=non_goal, boundaries=boundary)
-        return function(Submission(root, task_text, constraints, options, notes), **others)
+        return function(Submission(root, task_text, constraints, options, read_config, notes), **others)
 
     for add in reversed(_OPTIONS):
         command = add(command)
@@ -158,9 +161,9 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
 )
 
 
-def _notes(root: Path, options: Options, *, resuming: bool) -> tuple[str, ...]:
+def _notes(read_config: ConfigReader, options: Options, *, resuming: bool) -> tuple[str, ...]:
     try:
-        return load_options(root, options, os.environ).notes
+        return read_config(options).notes
     except ConfigError:
         if not resuming:
             raise

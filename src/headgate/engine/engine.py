@@ -4,11 +4,10 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from headgate.config import Loaded, Settled, config_files, load_config, pin, unpin
+from headgate.config import Loaded, pin
 from headgate.core import (
     SETTLED_STATES,
     Constraints,
@@ -16,6 +15,7 @@ from headgate.core import (
     Model,
     Options,
     Report,
+    State,
     Task,
     TaskEnded,
     TaskState,
@@ -25,17 +25,16 @@ from headgate.core import (
     parse_task_text,
     report_events,
 )
-from headgate.engine.assembly import check_monorepo, task_boundaries
+from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
-from headgate.engine.flow_models import SPECS, check_models, choose_flow, describe_servers, steps_run
+from headgate.engine.flow_models import describe_servers
 from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.lost_copies import restore_lost
+from headgate.engine.resolved import ResolvedConfig, load_options, resolve, resolve_stored
 from headgate.engine.tree import diff_of
 from headgate.errors import ConfigError
 from headgate.process import FileLock
 from headgate.store import REPORTED, Bus, CancelOutcome, Draft, Folder, Pause, Store, find_pause, recall
-
-__all__ = ["SPECS", "Engine", "Wait", "load_options"]
 
 RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR", "CANCELLED"})
 FOLLOW_SECONDS = 0.2
@@ -44,23 +43,13 @@ HAND_OVERS = 3
 """Workers that `run` starts for the tasks before its own; if they all die, it does their work itself."""
 
 
-def load_options(repo: Path, options: Options, environ: Mapping[str, str]) -> Loaded:
-    """The configuration for a task: what was asked for with it, over what this process finds."""
-    file = Path(options.config) if options.config else None
-    return load_config(repo, config_file=file, environ=environ, flags=_flags(options))
-
-
-def _flags(options: Options) -> dict[str, str | None]:
-    return options.model_dump(include={"model", "base_url", "flow", "package"})
-
-
 @dataclass
 class Engine:
     """One repository's engine. Models, clock and sleep can be handed in; by default they are real."""
 
     repo: Path
     loaded: Loaded | None
-    """The configuration for every task; None loads it for each when it is submitted."""
+    """The configuration for every task; None reads it for each when it is submitted."""
     store: Store
     folder: Folder
     bus: Bus = field(default_factory=Bus)
@@ -77,7 +66,11 @@ class Engine:
     """Hears what the person who submits a task should know before the task is taken in, a line at a time."""
     notes: tuple[str, ...] = ()
     """What people have to be told about the opening: what was lost or damaged, and what came of it."""
+    read_config: Callable[[Options], Loaded] | None = None
+    """Reads the configuration for a task with these options; None reads the files each time."""
     _execution: Execution | None = field(default=None, init=False)
+    _latest: tuple[str, str, ResolvedConfig] | None = field(default=None, init=False)
+    """What the task that was submitted last is carried out with, and its id and pin."""
 
     @classmethod
     def open(
@@ -87,6 +80,7 @@ class Engine:
         bus: Bus | None = None,
         models: Mapping[str | None, Model] | None = None,
         start_worker: Callable[[FileLock], None] | None = None,
+        read_config: Callable[[Options], Loaded] | None = None,
     ) -> "Engine":
         repo = repo.resolve()
         folder = Folder(repo)
@@ -96,13 +90,10 @@ class Engine:
         engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
         if engine.store.notes:
             lost += restore_lost(folder, new_store=True)
+        engine.read_config = read_config
         engine.notes = (*engine.store.notes, *lost)
         engine._write_missing_reports()
         return engine
-
-    def configure(self, options: Options) -> Loaded:
-        """The configuration for a task with these options."""
-        return self.loaded or load_options(self.repo, options, os.environ)
 
     def submit(self, text: str, constraints: Constraints, options: Options | None = None) -> Task:
         """Takes a task in, with its configuration and its flow as they are now: later changes to files have
@@ -120,28 +111,28 @@ class Engine:
                 " It has only sections; put the task above them." if stated.constraints.render() else ""
             )
             raise ConfigError(f"The task is empty: say in plain words what to do.{sections}")
-        found, stored = self._pin_now(options, stated.request)
-        fields = {**options.model_dump(), **found, "added": added}
-        return self.store.add_task(
+        resolved, stored = self._pin_now(options, stated.request)
+        fields = {**options.model_dump(), **resolved.task_fields(self.repo, options), "added": added}
+        task = self.store.add_task(
             lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=constraints, **fields),
             self.now(),
             stored,
         )
+        self._latest = (task.id, stored, resolved)
+        return task
 
-    def _pin_now(self, options: Options, request: str) -> tuple[dict[str, Any], str]:
-        """What the configuration says now: the fields of a task that depend on it, and the task's pin."""
-        loaded = self.configure(options)
-        package = check_monorepo(self.repo, loaded.config, "--package" if options.package else "")
-        flow = choose_flow(loaded, options, self.folder, request)
-        found = {
-            "package": package,
-            "config_files": config_files(self.repo, loaded, config=options.config, flow=options.flow),
-            "models": check_models(loaded, flow, self.models, self.repo),
-            "steps": steps_run(loaded, flow),
-        }
-        for line in describe_servers(loaded, flow, options, self.repo) if not self.models else ():
+    def _pin_now(self, options: Options, request: str) -> tuple[ResolvedConfig, str]:
+        """What a task is carried out with that is submitted now, and its pin."""
+        resolved = resolve(self._present(options), options, request, self.folder, self.models)
+        for line in describe_servers(resolved.models, resolved.loaded, options, self.repo):
             self.tell(line)
-        return found, pin(loaded, flow, os.environ)
+        return resolved, pin(resolved.loaded, resolved.flow, os.environ)
+
+    def _present(self, options: Options) -> Loaded:
+        """The configuration as it is now, for a task with these options."""
+        if self.loaded:
+            return self.loaded
+        return self.read_config(options) if self.read_config else load_options(self.repo, options, os.environ)
 
     def pin_again(self, task_id: str) -> Task:
         """Gives a queued task the configuration as it is now, as if it were submitted now.
@@ -154,14 +145,15 @@ class Engine:
         task = row.task
         if row.state != "QUEUED" or row.applying:
             return task
-        found, stored = self._pin_now(task.options, parse_task_text(task.text).request)
-        task = task.model_copy(update=found)
+        resolved, stored = self._pin_now(task.options, parse_task_text(task.text).request)
+        task = task.model_copy(update=resolved.task_fields(self.repo, task.options))
         self.store.pin_again(task, stored)
+        self._latest = (task.id, stored, resolved)
         return task
 
     def describe_boundaries(self, task: Task) -> tuple[str, ...]:
         """What the person who submitted a task should know about its boundaries: a line each."""
-        return task_boundaries(self.repo, self.configure(task).config, task).describe()
+        return task_boundaries(self.repo, self._resolve(task, State()).config, task).describe()
 
     def retry(self, task_id: str, constraints: Constraints, options: Options, further: str = "") -> Task:
         """Takes in a new task that tries an ended one again and knows nothing of it but its report.
@@ -373,19 +365,13 @@ class Engine:
             state = recall(self.store, last)
             self.folder.write_report(build_report(state), state)
 
-    def _settle(self, task: Task) -> Settled:
-        """What a task was submitted with, and this process's keys.
-
-        Versions before this one stored no configuration: their tasks use the present one.
-        """
+    def _resolve(self, task: Task, state: State) -> ResolvedConfig:
+        """What a task is carried out with: what this process submitted it with, or else what is stored."""
         stored = self.store.pin(task.id)
-        if not stored:
-            loaded = self.configure(task)
-            begun = fold(self.store.events(task.id)).flow
-            request = parse_task_text(task.text).request
-            return Settled(loaded, begun or choose_flow(loaded, task, self.folder, request))
-        settled = unpin(stored, os.environ, _flags(task))
-        return replace(settled, loaded=self.loaded) if self.loaded else settled
+        if self._latest and stored and self._latest[:2] == (task.id, stored):
+            return self._latest[2]
+        present = self.loaded if stored else self._present(task)
+        return resolve_stored(task, stored, state, present, self.folder, self.models)
 
     async def _execute(self, task: Task, bus: Bus) -> Exception | None:
         """Carries a claimed task out; returns the bug that ended it, if one did."""
@@ -402,8 +388,7 @@ class Engine:
             self.folder,
             self.store,
             bus,
-            self._settle,
-            self.models,
+            self._resolve,
             self.now,
             self.sleep,
             self.keep_last_words,

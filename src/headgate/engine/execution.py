@@ -4,16 +4,16 @@ import asyncio
 import faulthandler
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from headgate.config import Config, Settled, is_on_this_machine
+from headgate.config import Config, is_on_this_machine
 from headgate.core import (
     Decision,
-    Model,
     Report,
+    State,
     Task,
     TaskResumed,
     TaskStarted,
@@ -25,7 +25,6 @@ from headgate.core import (
 from headgate.engine.assembly import (
     build_context,
     build_verifier,
-    pinned,
     secret_patterns,
     task_boundaries,
     tools_for,
@@ -36,6 +35,7 @@ from headgate.engine.flow_models import open_models
 from headgate.engine.interrupted import Leftovers, TellingProtection
 from headgate.engine.keeping import Keeper, KeepingProtection, commit_events
 from headgate.engine.proposals import apply_proposal
+from headgate.engine.resolved import ResolvedConfig, resolve_package
 from headgate.engine.tree import TaskTree
 from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
@@ -98,10 +98,8 @@ class Execution:
     folder: Folder
     store: Store
     bus: Bus
-    settle: Callable[[Task], Settled]
-    """Finds what the task was submitted with."""
-    models: Mapping[str | None, Model]
-    """Models to use instead of those that the configuration names."""
+    resolve: Callable[[Task, State], ResolvedConfig]
+    """Finds what the task is carried out with, once; the state is what earlier processes recorded."""
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     keep_last_words: bool = False
@@ -232,15 +230,14 @@ class Execution:
         if ended := await self._put_in_order(words):
             return ended
         task, log, repo = self.task, self.log, self.folder.repo
-        settled = self.settle(task)
-        loaded = settled.loaded
-        config = pinned(loaded.config, log.state.config)
+        resolved = self.resolve(task, log.state)
+        # Tasks that came before this one may have moved or removed the package since it was submitted.
+        config, flow = resolve_package(repo, resolved.config), resolved.flow
         self._keep_conversation = config.keep_conversations
-        flow = log.state.flow or settled.flow
         if config.phase_log in ("log", "both"):
             self.bus.on_event.append(PhaseFile(self.folder).hear)
         async with AsyncExitStack() as stack:
-            models, settings = await open_models(stack, loaded, flow, self.models, repo, self._past)
+            models, settings = await open_models(stack, resolved.models, flow, repo, self._past)
             bounds = await asyncio.to_thread(self._boundaries, config)
             redact = redactor(repo, secret_patterns(config))
             context = build_context(

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from headgate.config import Config
 from headgate.core import ApplyStarted, FileHashes, State, Task
-from headgate.engine.assembly import check_monorepo, protected_tests, protection_for
+from headgate.engine.assembly import protected_tests, protection_for
 from headgate.engine.proposals import begun_changes, is_written, take_back
 from headgate.engine.tree import TaskTree
-from headgate.errors import ConfigError, StoreError, ToolError
+from headgate.errors import StoreError, ToolError
 from headgate.process import kill_leftovers
 from headgate.protect import Protected, Resolved, Restored
 from headgate.store import Folder, Store
@@ -119,9 +119,7 @@ def _protection(folder: Folder, task: Task, state: State) -> Protected:
         config = Config.model_validate(state.config)
     except ValidationError as error:
         raise StoreError(f"The configuration that task {task.id} started with cannot be read.") from error
-    try:
-        package = check_monorepo(folder.repo, config)
-    except ConfigError:  # a command may have removed it
-        package = posixpath.normpath(config.monorepo.package) if config.monorepo else None
-    tests = protected_tests(folder.repo, config, task, lambda: state.baseline, package)
-    return protection_for(folder, task, Resolved(state.boundaries), package, tests)
+    if config.package is not None:  # an earlier version recorded it as agent.yaml has it
+        config = config.with_package(posixpath.normpath(config.package))
+    tests = protected_tests(folder.repo, config, task, lambda: state.baseline)
+    return protection_for(folder, task, Resolved(state.boundaries), config.package, tests)

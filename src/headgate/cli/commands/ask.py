@@ -11,7 +11,7 @@ from headgate.cli.options import config_option, find_repo, model_options, repo_o
 from headgate.cli.show.follow import EXIT_CODES, follow_task
 from headgate.cli.submission import read_text
 from headgate.core import Constraints, Options, Task
-from headgate.engine import Engine, load_options
+from headgate.engine import ConfigReader, Engine
 
 FLOW = "ask"
 
@@ -53,10 +53,11 @@ def command(
         base_url=base_url,
         config=str(config.absolute()) if config else None,
     )
-    notes = load_options(root, options, os.environ).notes
+    read_config = ConfigReader(root, os.environ)
+    notes = read_config(options).notes
 
     async def begin(engine: Engine) -> Task:
         return engine.submit(question, Constraints(), options)
 
-    followed = asyncio.run(follow_task(root, begin, as_json, notes, answer_alone=True))
+    followed = asyncio.run(follow_task(root, begin, as_json, notes, read_config, answer_alone=True))
     sys.exit(EXIT_CODES[followed.report.state])

@@ -30,7 +30,7 @@ from headgate.cli.show.wrapping import fold_lines, terminal_width
 from headgate.cli.step_runs import run_steps, say_result
 from headgate.config import Config, load_config
 from headgate.core import Broken, Pass
-from headgate.engine import check_monorepo, known_tests
+from headgate.engine import known_tests, resolve_package
 from headgate.errors import ConfigError
 from headgate.protect import Boundaries, StartFiles
 from headgate.workspace import Tree, walk_files
@@ -73,11 +73,11 @@ def check_tests(config: Config, repo: Path) -> Finding:
     """What is protected when tests are: by `protect_tests`, and in benchmark mode."""
     files = tuple(walk_files(Tree(repo), "", lambda path: True))
     try:
-        package = check_monorepo(repo, config)
-    except ConfigError:
-        package = None  # another check says what is wrong with it
+        config = resolve_package(repo, config)
+    except ConfigError:  # another check says what is wrong with it
+        config = config.model_copy(update={"monorepo": None})
     mode = "existing" if config.protect_tests == "off" else config.protect_tests
-    tests = known_tests(repo, config, mode, lambda: StartFiles(files), package).tests()
+    tests = known_tests(repo, config, mode, lambda: StartFiles(files)).tests()
     idle = [glob for glob in config.test_paths if not any(map(Boundaries([glob]).covers, files))]
     if idle:
         detail = f"test_paths: {', '.join(idle)} matches no file"

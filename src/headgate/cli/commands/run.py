@@ -68,6 +68,7 @@ def command(
         is_try_of = None if as_json else task.benchmark
         return task
 
-    report = asyncio.run(follow_task(submission.root, begin, as_json, submission.notes)).report
+    following = follow_task(submission.root, begin, as_json, submission.notes, submission.read_config)
+    report = asyncio.run(following).report
     code = EXIT_CODES[report.state] if is_try_of is None else benchmark.exit_code(report.state)
     sys.exit(code)

@@ -29,7 +29,7 @@ from headgate.core import (
     phase_line,
     plain,
 )
-from headgate.engine import Engine, Wait
+from headgate.engine import ConfigReader, Engine, Wait
 from headgate.process import FileLock
 from headgate.store import Bus, Store
 
@@ -59,6 +59,7 @@ async def follow_task(
     begin: Callable[[Engine], Awaitable[Task]],
     as_json: bool,
     notes: tuple[str, ...] = (),
+    read_config: ConfigReader | None = None,
     *,
     answer_alone: bool = False,
 ) -> Followed:
@@ -71,7 +72,7 @@ async def follow_task(
     phases = PhaseLines(progress)
     as_lines = [partial(print_event, progress=progress)] if as_json else []
     bus = Bus([progress.hear, phases.hear, *as_lines], [progress.feel])
-    engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root))
+    engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root), read_config=read_config)
     engine.keep_last_words = True
     engine.tell = lambda line: progress.print_line(line, 0)
     try:
