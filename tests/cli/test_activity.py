@@ -16,6 +16,7 @@ from headgate.core.messages import Delta, Pulse, ToolSpec
 from headgate.core.state import State, fold
 from headgate.models.profile import Profile
 from headgate.models.transports.replies import watch
+from headgate.store.log import Bus
 
 
 class Clock:
@@ -161,8 +162,7 @@ def test_the_footer_takes_off_what_it_drew_also_in_a_narrower_window() -> None:
 async def test_without_a_terminal_a_line_says_now_and_then_what_is_being_done(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    progress = Progress(silence=0.0)
-    progress.state = started()
+    progress = Progress(Bus(state=started()), silence=0.0)
     progress.feel(Pulse("reading", total=4100))
     said = ""
     with progress:

@@ -3,8 +3,8 @@
 from headgate.engine.assembly import build_verifier, known_tests
 from headgate.engine.engine import RETRIED_STATES, Engine
 from headgate.engine.flow_models import SPECS, check_price
-from headgate.engine.following import Wait
 from headgate.engine.resolved import ConfigReader, resolve_package
+from headgate.engine.task_follower import Wait
 from headgate.engine.tree import diff_of
 
 __all__ = [

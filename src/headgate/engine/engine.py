@@ -28,13 +28,24 @@ from headgate.core import (
 from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
-from headgate.engine.following import Telling, Wait, removed
 from headgate.engine.lost_copies import restore_lost
 from headgate.engine.resolved import ResolvedConfig, load_options, resolve, resolve_stored
+from headgate.engine.task_follower import TaskFollower, Wait, removed
 from headgate.engine.tree import diff_of
 from headgate.errors import ConfigError
 from headgate.process import FileLock
-from headgate.store import REPORTED, Bus, CancelOutcome, Draft, Folder, Pause, Store, find_pause, recall
+from headgate.store import (
+    REPORTED,
+    Bus,
+    CancelOutcome,
+    Draft,
+    Folder,
+    Pause,
+    Store,
+    complete_state,
+    find_pause,
+    recall,
+)
 
 RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR", "CANCELLED"})
 FOLLOW_SECONDS = 0.2
@@ -186,9 +197,12 @@ class Engine:
         self.folder.forget_outputs(task.id)
         return task
 
-    def diff(self, task_id: str, *, after_review: bool = False) -> bytes:
+    def diff(self, task_id: str) -> bytes:
         """What a task proposes, or has changed (since it was applied), as a diff that `git apply` takes."""
-        return diff_of(self.store, self.repo, task_id, after_review=after_review)
+        row = self.store.task(task_id)
+        if row is None:
+            raise ConfigError(f"Task {task_id} is gone.")
+        return diff_of(self.repo, row, recall(self.store, row))
 
     async def _settle_proposal(self, task_id: str, state: TaskState, drafts: list[Draft]) -> Task:
         row = self.store.task(task_id)
@@ -201,32 +215,36 @@ class Engine:
         return row.task
 
     async def run(
-        self, task: Task, on_wait: Callable[[Wait], None] = lambda wait: None, after: int = 0
+        self,
+        task: Task,
+        on_wait: Callable[[Wait], None] = lambda wait: None,
+        after: int = 0,
+        known: State | None = None,
     ) -> Report:
         """Waits for a task's end, in whichever process it runs, and returns its report.
 
         While the lock is free, this process takes it and carries the task out. The bus hears of this task
         alone, from event number `after` on; `on_wait` is told, again and again, why it has not started. A
         call that is cancelled cancels the task. If the queue is paused before it is the task's turn, the task
-        stays QUEUED and its report says so; a pause of before is an occasion to try again.
+        stays QUEUED and its report says so; a pause of before is an occasion to try again. `known` is what
+        the caller has folded of the task's events so far; later events are folded into it.
         """
-        telling = Telling(self.bus, after)
+        follower = TaskFollower(self.store, self.bus, task, after, known or State())
         paused = self._pausing_event()
         lock = FileLock(self.folder.lock)
         hand_overs = HAND_OVERS if self.start_worker else 0
         try:
             while True:
                 row = self.store.task(task.id)
-                for event in self.store.events(task.id, telling.seen):
-                    telling.tell(event)
+                follower.catch_up()
                 if row is None or row.state in SETTLED_STATES:
                     break
                 if row.state == "QUEUED" and self._pausing_event() > paused and not lock.is_held():
                     break
                 if lock.try_acquire():
-                    hand_overs -= await self._work_towards(task, lock, telling, hand_overs > 0, on_wait)
+                    hand_overs -= await self._work_towards(task, lock, follower, hand_overs > 0, on_wait)
                 else:
-                    if telling.seen == after:  # once it is heard of, it has started
+                    if not follower.has_started:
                         on_wait(Wait(self.store.count_ahead(task.id), lock.holder()))
                     await asyncio.sleep(FOLLOW_SECONDS)
         except asyncio.CancelledError:
@@ -234,15 +252,15 @@ class Engine:
             raise
         if not find_pause(self.store):
             self._pass_on(lock)
-        if telling.crash:
-            raise telling.crash
-        return build_report(recall(self.store, row)) if row else removed(task)
+        if follower.crash:
+            raise follower.crash
+        return build_report(complete_state(follower.state, row)) if row else removed(task)
 
     async def _work_towards(
         self,
         task: Task,
         lock: FileLock,
-        telling: Telling,
+        follower: TaskFollower,
         may_hand_over: bool,
         on_wait: Callable[[Wait], None],
     ) -> bool:
@@ -260,9 +278,11 @@ class Engine:
                 if following is None:
                     break
                 own = following.id == task.id
-                crash = await self._execute(following, telling.bus if own else Bus())
                 if own:
-                    telling.crash = crash
+                    follower.catch_up()
+                    follower.crash = await self._execute(following, follower.execution_bus, follower.state)
+                else:
+                    await self._execute(following, Bus())
                 if own or find_pause(self.store):
                     break
             if self.start_worker and self.store.head() and not find_pause(self.store):
@@ -302,9 +322,7 @@ class Engine:
         while lock.held or (self._is_work_left() and lock.try_acquire()):
             try:
                 while task := self._take_next():
-                    # A task may add listeners of its own.
-                    bus = Bus([*self.bus.on_event], [*self.bus.on_pulse])
-                    if crash := await self._execute(task, bus):
+                    if crash := await self._execute(task, self.bus):
                         on_crash(crash)
                     if find_pause(self.store):
                         return
@@ -373,22 +391,23 @@ class Engine:
         present = self.loaded if stored else self._present(task)
         return resolve_stored(task, stored, state, present, self.folder, self.models)
 
-    async def _execute(self, task: Task, bus: Bus) -> Exception | None:
+    async def _execute(self, task: Task, bus: Bus, known: State | None = None) -> Exception | None:
         """Carries a claimed task out; returns the bug that ended it, if one did."""
-        self._execution = self._prepare(task, bus)
+        self._execution = self._prepare(task, bus, known or State())
         try:
             await self._execution.run()
             return self._execution.crash
         finally:
             self._execution = None
 
-    def _prepare(self, task: Task, bus: Bus) -> Execution:
+    def _prepare(self, task: Task, bus: Bus, known: State) -> Execution:
         return Execution(
             task,
             self.folder,
             self.store,
             bus,
             self._resolve,
+            known,
             self.now,
             self.sleep,
             self.keep_last_words,

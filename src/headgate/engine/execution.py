@@ -100,6 +100,8 @@ class Execution:
     bus: Bus
     resolve: Callable[[Task, State], ResolvedConfig]
     """Finds what the task is carried out with, once; the state is what earlier processes recorded."""
+    known: State
+    """What was folded of the task's events so far; it is used if no event is missing."""
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     keep_last_words: bool = False
@@ -119,7 +121,7 @@ class Execution:
         self._attempts = self.store.attempts(self.task.id)
         if self._past:
             # A process that is gone left it RUNNING; this one goes on from there.
-            self.log.state = fold(self._past)
+            self.log.state = self.known if self.known.last_seq == self._past[-1].seq else fold(self._past)
             self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
         phase = self.log.state.phase
@@ -234,9 +236,9 @@ class Execution:
         # Tasks that came before this one may have moved or removed the package since it was submitted.
         config, flow = resolve_package(repo, resolved.config), resolved.flow
         self._keep_conversation = config.keep_conversations
-        if config.phase_log in ("log", "both"):
-            self.bus.on_event.append(PhaseFile(self.folder).hear)
         async with AsyncExitStack() as stack:
+            if config.phase_log in ("log", "both"):
+                stack.enter_context(self.bus.listening(PhaseFile(self.folder).hear))
             models, settings = await open_models(stack, resolved.models, flow, repo, self._past)
             bounds = await asyncio.to_thread(self._boundaries, config)
             redact = redactor(repo, secret_patterns(config))

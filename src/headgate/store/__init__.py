@@ -1,7 +1,7 @@
 """What outlives a run: the database with tasks, events and the queue, and the folder that it is in."""
 
 from headgate.store.folder import REPORTED, Folder
-from headgate.store.log import Bus, TaskLog, recall
+from headgate.store.log import Bus, TaskLog, complete_state, recall
 from headgate.store.pause import Pause, find_pause
 from headgate.store.queue import CancelOutcome
 from headgate.store.store import Draft, Store, TaskRow
@@ -16,6 +16,7 @@ __all__ = [
     "Store",
     "TaskLog",
     "TaskRow",
+    "complete_state",
     "find_pause",
     "recall",
 ]

@@ -126,7 +126,10 @@ def _make_repository(source: Path, target: Path) -> None:
 
 
 async def _run(repo: Path, script: Path, server: LocalServer | None) -> Report:
-    progress = Progress()
+    bus = Bus()
+    progress = Progress(bus)
+    bus.on_event.append(progress.hear)
+    bus.on_pulse.append(progress.feel)
     environ = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
     loaded = load_config(repo, environ=environ, flags={})
     if server is not None:
@@ -138,7 +141,7 @@ async def _run(repo: Path, script: Path, server: LocalServer | None) -> Report:
         else:
             settings = server.settings(tool_transport="schema", **LOCAL_SAMPLING)
             model = await stack.enter_async_context(open_model(settings))
-        engine = Engine.open(repo, loaded, Bus([progress.hear], [progress.feel]), {None: model})
+        engine = Engine.open(repo, loaded, bus, {None: model})
         stack.callback(engine.store.close)
         with progress:
             return await engine.run(engine.submit(TASK, Constraints(), Options(flow=FLOW)))

@@ -16,7 +16,7 @@ from headgate.cli.show.live import Progress, say
 from headgate.cli.stored_tasks import find_current, find_task, interrupted_hint, open_store, pause_sentence
 from headgate.core import SETTLED_STATES, Event, build_report
 from headgate.process import FileLock
-from headgate.store import Folder, Store
+from headgate.store import Bus, Folder, Store
 
 
 @click.command("watch")
@@ -37,7 +37,7 @@ def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: 
     root = find_repo(repo)
     with open_store(root) as store:
         task = (find_task(store, task_id) if task_id else find_current(store)).task
-        progress = Progress(to_stdout=not as_json)
+        progress = Progress(Bus(), to_stdout=not as_json)
         progress.tries_again = task.resumes
         phases = PhaseLines(progress)
         phases.to_stdout = not as_json
@@ -76,10 +76,9 @@ class Watcher:
     async def watch(self, store: Store, task_id: str) -> None:
         """Shows a task's events, the past ones first, until it is settled."""
         async for event in store.follow(task_id):
+            self.progress.state.apply(event)  # it comes from another process, and nobody here has folded it
             if event.seq > self.after:
                 self._show(event)
-            else:
-                self.progress.state.apply(event)
             if self.progress.state.status in SETTLED_STATES and _is_over(store, task_id, event.seq):
                 return
 

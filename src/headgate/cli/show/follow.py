@@ -17,7 +17,7 @@ from headgate.cli.interrupts import on_interrupt
 from headgate.cli.show.endings import last_lines
 from headgate.cli.show.live import Progress, say
 from headgate.cli.show.wrapping import fold_lines, terminal_width
-from headgate.cli.stored_tasks import pause_sentence, tasks_ahead
+from headgate.cli.stored_tasks import find_task, pause_sentence, tasks_ahead
 from headgate.core import (
     SETTLED_STATES,
     Event,
@@ -29,7 +29,7 @@ from headgate.core import (
     phase_line,
     plain,
 )
-from headgate.engine import ConfigReader, Engine, Wait
+from headgate.engine import ConfigReader, Engine, Wait, diff_of
 from headgate.process import FileLock
 from headgate.store import Bus, Store
 
@@ -68,10 +68,12 @@ async def follow_task(
     With `answer_alone`, nothing but the model's answer is on standard output. A benchmark's try has one line
     there, however it ends.
     """
-    progress = Progress()
+    bus = Bus()
+    progress = Progress(bus)
     phases = PhaseLines(progress)
-    as_lines = [partial(print_event, progress=progress)] if as_json else []
-    bus = Bus([progress.hear, phases.hear, *as_lines], [progress.feel])
+    bus.on_event += [progress.hear, phases.hear]
+    bus.on_event += [partial(print_event, progress=progress)] if as_json else []
+    bus.on_pulse.append(progress.feel)
     engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root), read_config=read_config)
     engine.keep_last_words = True
     engine.tell = lambda line: progress.print_line(line, 0)
@@ -79,9 +81,9 @@ async def follow_task(
         for note in (*notes, *engine.notes):
             progress.print_line(note, 0)
         task = await begin(engine)
-        progress.state = fold(engine.store.events(task.id))
+        known = fold(engine.store.events(task.id))
+        bus.state, began = known, known.last_seq
         progress.tries_again, progress.idle_until = task.resumes, time.time()
-        began = progress.state.last_seq
         phases.to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
         waiting = Waiting(progress, engine.store, task.id)
         bus.on_event.insert(0, waiting.hear)
@@ -91,7 +93,7 @@ async def follow_task(
         report: Report | None = None
         try:
             with progress:
-                report = await engine.run(task, waiting.tell, began)
+                report = await engine.run(task, waiting.tell, began, known)
                 waiting.tell_ending()
         finally:
             if number is not None:
@@ -109,7 +111,7 @@ async def follow_task(
         elif returned:
             say(f"Task {task.id} left the queue and is a proposal again.")
         elif report.state == "PROPOSED" and report.reason == "done":
-            print_diff(engine.diff(task.id))
+            print_diff(diff_of(root, find_task(engine.store, task.id), bus.state))
             print_summary(report, to_stderr=True)
         else:
             print_summary(report)

@@ -16,6 +16,7 @@ from rich.text import Text
 from headgate.cli.show.activity import Activity, count_tokens
 from headgate.cli.show.wrapping import fold_lines, terminal_width
 from headgate.core import Event, Pulse, State, milestone
+from headgate.store import Bus
 
 # A few lines at the bottom of a terminal that are drawn again and again, below what is printed for good.
 
@@ -109,17 +110,18 @@ def printable(text: str) -> str:
 
 
 class Progress:
-    """Listens to events and pulses, and shows them: milestones as lines, the rest in a footer.
+    """Shows the events and pulses of a bus, and its state: milestones as lines, the rest in a footer.
 
-    The footer is shown on a terminal only, and both are on standard error; `to_stdout` has the lines on
-    standard output. Where there is no terminal, a line says every 30 seconds what is being done.
+    Whoever makes one has the bus call `hear` and `feel`. The footer is shown on a terminal only, and both are
+    on standard error; `to_stdout` has the lines on standard output. Where there is no terminal, a line says
+    every 30 seconds what is being done.
     """
 
-    def __init__(self, *, to_stdout: bool = False, silence: float = SILENCE) -> None:
+    def __init__(self, bus: Bus, *, to_stdout: bool = False, silence: float = SILENCE) -> None:
+        self._bus = bus
         errors = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
         self._lines = QuietConsole(highlight=False, soft_wrap=True) if to_stdout else errors
         self.console = self._lines if self._lines.is_terminal else errors
-        self.state = State()
         self.tries_again = ""
         """The stuck task that this one takes up."""
         self.idle_until = 0.0
@@ -147,9 +149,13 @@ class Progress:
             self._footer.wipe()
             self._footer = None
 
+    @property
+    def state(self) -> State:
+        """The task after the latest event."""
+        return self._bus.state
+
     def hear(self, event: Event) -> None:
-        """Takes an event in and prints its milestone, if it is one."""
-        self.state.apply(event)
+        """Prints an event's milestone, if it is one."""
         self.activity.hear(event)
         self.waiting = ""
         line = milestone(event, self.state, self.tries_again)
