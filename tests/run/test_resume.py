@@ -24,8 +24,8 @@ from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.resume import restore
+from headgate.store import Draft, Store
 from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Draft, Store
 from headgate.tools.base import ToolContext
 from headgate.tools.commands import shell
 from headgate.tools.control import plan_tasks

@@ -19,7 +19,7 @@ NO_STEPS = "No verification steps are configured: {advice}."
 
 
 @dataclass
-class StepsRun:
+class StepsOutcome:
     """What came of the steps on the tree as it is."""
 
     run_id: str
@@ -50,7 +50,7 @@ async def run_steps(
     config: Config,
     begin: Callable[[VerifyStep], None] = lambda step: None,
     end: Callable[[StepRun], None] = lambda ran: None,
-) -> StepsRun:
+) -> StepsOutcome:
     """Runs every step, also after one that fails; ConfigError if there are none, or while a task runs."""
     if not config.verification.steps:
         raise ConfigError(NO_STEPS.format(advice=advise_steps(repo)))
@@ -61,7 +61,7 @@ async def run_steps(
     assert verifier is not None
     steps = list(verifier.steps)
     run_id = new_run_id(time.time())
-    found = StepsRun(run_id, f".headgate/runs/{run_id}/{COMBINED}")
+    found = StepsOutcome(run_id, f".headgate/runs/{run_id}/{COMBINED}")
 
     async def hear(ran: StepRun) -> Literal["stop", "go_on"]:
         found.ran.append(ran)

@@ -41,11 +41,11 @@ class Submission:
     """What the user should know about the configuration."""
 
     def check_text(self, command: str, resume: str | None) -> None:
-        """Whether there is anything to do; nothing has been created yet."""
+        """ConfigError if there is neither a text nor a task to resume. Nothing has been created by then."""
         if resume is not None:
             find_store(self.root)
         elif self.text is None:
-            raise ConfigError(say_once(command))
+            raise ConfigError(explain_text_options(command))
 
     def submit_to(self, engine: Engine, resume: str | None = None) -> Task:
         """The task to carry out: a new one, or the one to resume.
@@ -113,7 +113,7 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError(f'Put the task\'s text in quotes: {ctx.command_path} "..."', ctx)
         absent = not text and file is None
         given = text[0] if text else None
-        task_text = None if absent else read_text(given, file, sys.stdin, str(ctx.info_name))
+        task_text = None if absent else read_task_text(given, file, sys.stdin, str(ctx.info_name))
         root = find_repo(repo)
         options = Options(
             flow=flow_argument(flow),
@@ -170,15 +170,15 @@ def _notes(read_config: ConfigReader, options: Options, *, resuming: bool) -> tu
         return ()  # a task that goes on has its own; for one that is retried, the engine says what is wrong
 
 
-def say_once(command: str) -> str:
+def explain_text_options(command: str) -> str:
     """What is wrong with a command line that has no task, or two."""
     return f'Give the text in one way: headgate {command} "...", {command} - (standard input) or --file F.'
 
 
-def read_text(text: str | None, file: Path | None, stdin: IO[str], command: str) -> str:
+def read_task_text(text: str | None, file: Path | None, stdin: IO[str], command: str) -> str:
     """The task's text, from wherever it is."""
     if (text is None) == (file is None):
-        raise ConfigError(say_once(command))
+        raise ConfigError(explain_text_options(command))
     try:
         if file is not None:
             return file.read_text(encoding="utf-8")

@@ -148,7 +148,7 @@ from headgate.core.settings import (
 )
 from headgate.core.stage_choice import fit_stage
 from headgate.core.state import State, fold
-from headgate.core.summary import WHY_NOT_IN_DIFF, last_words, write_summary
+from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, write_summary
 from headgate.core.task import (
     FINAL_STATES,
     SETTLED_STATES,
@@ -158,6 +158,7 @@ from headgate.core.task import (
     Standing,
     Task,
     TaskState,
+    check_task_text,
     check_transition,
     holds_up,
     parse_task_text,
@@ -177,10 +178,12 @@ from headgate.core.text import (
     unknown_name,
     without_politeness,
 )
-from headgate.core.view import LEAST_MESSAGES, build_view, size_of
+from headgate.core.view import CHARS_PER_CODE_TOKEN, CHARS_PER_TOKEN, LEAST_MESSAGES, build_view, size_of
 
 __all__ = [
     "BODY",
+    "CHARS_PER_CODE_TOKEN",
+    "CHARS_PER_TOKEN",
     "CONTEXT",
     "DONE_TOOL",
     "FINAL_STATES",
@@ -305,6 +308,7 @@ __all__ = [
     "boundary_problems",
     "build_report",
     "build_view",
+    "check_task_text",
     "check_transition",
     "clean_text",
     "compare",
@@ -324,7 +328,7 @@ __all__ = [
     "is_open",
     "is_openai_name",
     "is_question",
-    "last_words",
+    "last_summary",
     "lies_below",
     "line_marks",
     "list_names",

@@ -4,7 +4,7 @@ from headgate.engine.assembly import build_verifier, known_tests
 from headgate.engine.engine import RETRIED_STATES, Engine
 from headgate.engine.flow_models import SPECS, check_price
 from headgate.engine.resolved import ConfigReader, resolve_package
-from headgate.engine.task_follower import Wait
+from headgate.engine.task_follower import QueueWait
 from headgate.engine.tree import diff_of
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "SPECS",
     "ConfigReader",
     "Engine",
-    "Wait",
+    "QueueWait",
     "build_verifier",
     "check_price",
     "diff_of",

@@ -1,4 +1,4 @@
-"""Fitting a task out: the workspace with its guards, the tools, the verifier.
+"""Building what a task works with: the workspace with its guards, the tools, the verifier.
 
 A monorepo's package is taken as the configuration has it: `resolve_package` has checked it.
 """

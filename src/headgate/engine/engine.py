@@ -1,4 +1,4 @@
-"""The engine: takes tasks in, carries them out one at a time in the order they came, and cancels them."""
+"""The engine: accepts tasks, runs them one at a time in the order of submission, and cancels them."""
 
 import asyncio
 import os
@@ -11,7 +11,6 @@ from headgate.config import Loaded, pin
 from headgate.core import (
     SETTLED_STATES,
     Constraints,
-    ImpossibleTransition,
     Model,
     Options,
     Report,
@@ -20,7 +19,7 @@ from headgate.core import (
     TaskEnded,
     TaskState,
     build_report,
-    clean_text,
+    check_task_text,
     fold,
     parse_task_text,
     report_events,
@@ -28,9 +27,10 @@ from headgate.core import (
 from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
-from headgate.engine.lost_copies import restore_lost
+from headgate.engine.orphaned_copies import restore_orphaned_copies
+from headgate.engine.proposals import settle_proposal
 from headgate.engine.resolved import ResolvedConfig, load_options, resolve, resolve_stored
-from headgate.engine.task_follower import TaskFollower, Wait, removed
+from headgate.engine.task_follower import QueueWait, TaskFollower, removed
 from headgate.engine.tree import diff_of
 from headgate.errors import ConfigError
 from headgate.process import FileLock
@@ -44,7 +44,7 @@ from headgate.store import (
     Store,
     complete_state,
     find_pause,
-    recall,
+    load_state,
 )
 
 RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR", "CANCELLED"})
@@ -71,12 +71,12 @@ class Engine:
     its own task by itself, and what comes after it stays queued."""
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    keep_last_words: bool = False
+    keep_crash_trace: bool = False
     """See `Execution`."""
-    tell: Callable[[str], None] = lambda line: None
-    """Hears what the person who submits a task should know before the task is taken in, a line at a time."""
+    on_notice: Callable[[str], None] = lambda line: None
+    """Called with each line that the person who submits a task should read before it is stored."""
     notes: tuple[str, ...] = ()
-    """What people have to be told about the opening: what was lost or damaged, and what came of it."""
+    """What people should know about the opening: what was lost or damaged, and what was restored."""
     read_config: Callable[[Options], Loaded] | None = None
     """Reads the configuration for a task with these options; None reads the files each time."""
     _execution: Execution | None = field(default=None, init=False)
@@ -95,33 +95,26 @@ class Engine:
     ) -> "Engine":
         repo = repo.resolve()
         folder = Folder(repo)
-        folder.check_lost()
-        lost = restore_lost(folder)
+        folder.check_deleted()
+        lost = restore_orphaned_copies(folder)
         folder.create()
         engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
         if engine.store.notes:
-            lost += restore_lost(folder, new_store=True)
+            lost += restore_orphaned_copies(folder, new_store=True)
         engine.read_config = read_config
         engine.notes = (*engine.store.notes, *lost)
         engine._write_missing_reports()
         return engine
 
     def submit(self, text: str, constraints: Constraints, options: Options | None = None) -> Task:
-        """Takes a task in, with its configuration and its flow as they are now: later changes to files have
-        no effect on it. What is wrong with them is said now, not later.
-        """
-        return self._take_in(text, parse_task_text(text).constraints + constraints, options or Options())
+        """Stores a task as QUEUED, with its configuration and its flow as they are now.
 
-    def _take_in(self, text: str, constraints: Constraints, options: Options, added: str = "") -> Task:
-        given = (text, *constraints.keep, *constraints.non_goals, *constraints.boundaries)
-        if any(clean_text(part) != part for part in given):
-            raise ConfigError("The task is not UTF-8 text.")
-        stated = parse_task_text(text)
-        if not stated.request:
-            sections = (
-                " It has only sections; put the task above them." if stated.constraints.render() else ""
-            )
-            raise ConfigError(f"The task is empty: say in plain words what to do.{sections}")
+        Later changes to files have no effect on it. ConfigError if something is wrong with them.
+        """
+        return self._add_task(text, parse_task_text(text).constraints + constraints, options or Options())
+
+    def _add_task(self, text: str, constraints: Constraints, options: Options, added: str = "") -> Task:
+        stated = check_task_text(text, constraints)
         resolved, stored = self._pin_now(options, stated.request)
         fields = {**options.model_dump(), **resolved.task_fields(self.repo, options), "added": added}
         task = self.store.add_task(
@@ -133,10 +126,10 @@ class Engine:
         return task
 
     def _pin_now(self, options: Options, request: str) -> tuple[ResolvedConfig, str]:
-        """What a task is carried out with that is submitted now, and its pin."""
+        """Resolves the configuration of a task that is submitted now; returns it and the pin to store."""
         resolved = resolve(self._present(options), options, request, self.folder, self.models)
         for line in describe_servers(resolved.models, resolved.loaded, options, self.repo):
-            self.tell(line)
+            self.on_notice(line)
         return resolved, pin(resolved.loaded, resolved.flow, os.environ)
 
     def _present(self, options: Options) -> Loaded:
@@ -167,7 +160,7 @@ class Engine:
         return task_boundaries(self.repo, self._resolve(task, State()).config, task).describe()
 
     def retry(self, task_id: str, constraints: Constraints, options: Options, further: str = "") -> Task:
-        """Takes in a new task that tries an ended one again and knows nothing of it but its report.
+        """Stores a new task that tries an ended one again. It knows only the report of that one.
 
         It has the text, the constraints and the options of that one. What is given now is added, and an
         option that is given now replaces the earlier one.
@@ -179,21 +172,21 @@ class Engine:
         both = row.task.options.model_copy(update={**given, "resumes": row.task.id})
         words = parse_task_text(further)
         added = "\n".join(filter(None, (row.task.added, words.request)))
-        return self._take_in(
+        return self._add_task(
             row.task.text, row.task.constraints + words.constraints + constraints, both, added
         )
 
     async def apply(self, task_id: str) -> Task:
         """Puts a proposal at the queue's end, to be written and verified; `run` then follows it."""
-        return await self._settle_proposal(task_id, "QUEUED", [])
+        return await settle_proposal(self.store, task_id, "QUEUED", [])
 
     async def abort(self, task_id: str) -> Task:
-        """Gives a proposal up."""
+        """Discards a proposal."""
         ended = TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=())
         now = self.now()
         told = report_events(fold(self.store.events(task_id)), ended, now)
         drafts = [Draft("", 0, now, body) for body in (*told, ended)]
-        task = await self._settle_proposal(task_id, "CANCELLED", drafts)
+        task = await settle_proposal(self.store, task_id, "CANCELLED", drafts)
         self.folder.forget_outputs(task.id)
         return task
 
@@ -202,22 +195,12 @@ class Engine:
         row = self.store.task(task_id)
         if row is None:
             raise ConfigError(f"Task {task_id} is gone.")
-        return diff_of(self.repo, row, recall(self.store, row))
-
-    async def _settle_proposal(self, task_id: str, state: TaskState, drafts: list[Draft]) -> Task:
-        row = self.store.task(task_id)
-        if row is None or row.state != "PROPOSED":
-            raise ConfigError(f"Task {task_id} is not a proposal: it is {row.state if row else 'gone'}.")
-        try:
-            await self.store.append(row.task.id, drafts, state, keep_bodies=False)
-        except ImpossibleTransition:
-            raise ConfigError(f"Task {task_id} was just applied or aborted elsewhere.") from None
-        return row.task
+        return diff_of(self.repo, row, load_state(self.store, row))
 
     async def run(
         self,
         task: Task,
-        on_wait: Callable[[Wait], None] = lambda wait: None,
+        on_wait: Callable[[QueueWait], None] = lambda wait: None,
         after: int = 0,
         known: State | None = None,
     ) -> Report:
@@ -245,13 +228,13 @@ class Engine:
                     hand_overs -= await self._work_towards(task, lock, follower, hand_overs > 0, on_wait)
                 else:
                     if not follower.has_started:
-                        on_wait(Wait(self.store.count_ahead(task.id), lock.holder()))
+                        on_wait(QueueWait(self.store.count_ahead(task.id), lock.holder()))
                     await asyncio.sleep(FOLLOW_SECONDS)
         except asyncio.CancelledError:
             self.cancel(task.id)
             raise
         if not find_pause(self.store):
-            self._pass_on(lock)
+            self._start_worker_if_needed(lock)
         if follower.crash:
             raise follower.crash
         return build_report(complete_state(follower.state, row)) if row else removed(task)
@@ -262,14 +245,17 @@ class Engine:
         lock: FileLock,
         follower: TaskFollower,
         may_hand_over: bool,
-        on_wait: Callable[[Wait], None],
+        on_wait: Callable[[QueueWait], None],
     ) -> bool:
-        """Does, with the lock, what is before a task and then the task itself; True if a worker does it."""
+        """Runs the tasks before a task, and then the task itself; True if a worker was started to do it.
+
+        This process holds the lock.
+        """
         try:
             while (first := self.store.running() or self.store.head()) is not None:
                 if first.task.id != task.id:
                     interrupted = first.task.id if first.state == "RUNNING" else ""
-                    on_wait(Wait(self.store.count_ahead(task.id), lock.holder(), interrupted))
+                    on_wait(QueueWait(self.store.count_ahead(task.id), lock.holder(), interrupted))
                     if may_hand_over and self.start_worker:
                         # What others submitted must outlive this process, which its user may end any time.
                         self.start_worker(lock)
@@ -291,8 +277,8 @@ class Engine:
             lock.release()
         return False
 
-    def _pass_on(self, lock: FileLock) -> None:
-        """Sees to it that what was queued just before the lock was free again is not left lying."""
+    def _start_worker_if_needed(self, lock: FileLock) -> None:
+        """Starts a worker if tasks are left and no process works on them."""
         if self.start_worker and self._is_work_left() and lock.try_acquire():
             try:
                 self.start_worker(lock)
@@ -300,13 +286,13 @@ class Engine:
                 lock.release()
 
     def wake_worker(self, *, try_again: bool = False) -> Pause | None:
-        """Starts a worker unless some process is at work; that one sees what was queued.
+        """Starts a worker, unless a process is at work: that process finds the queued tasks.
 
         A paused queue stays paused, and the pause is returned, unless somebody asks to try again.
         """
         if not try_again and (pause := find_pause(self.store)):
             return pause
-        self._pass_on(FileLock(self.folder.lock))
+        self._start_worker_if_needed(FileLock(self.folder.lock))
         return None
 
     async def drain(
@@ -348,12 +334,12 @@ class Engine:
         try:
             row = self.store.running()
             if row and self.store.is_cancelled(row.task.id):
-                self.store.take_up(row.task.id)
+                self.store.count_attempt(row.task.id)
                 await self._execute(row.task, Bus())
         finally:
             lock.release()
         if not find_pause(self.store):
-            self._pass_on(lock)
+            self._start_worker_if_needed(lock)
 
     def _pausing_event(self) -> int:
         """The number of the event that paused the queue; 0 if it is not paused."""
@@ -372,15 +358,15 @@ class Engine:
         row = self.store.running()
         if row is None:
             return self.store.claim()
-        self.store.take_up(row.task.id)
+        self.store.count_attempt(row.task.id)
         return row.task
 
     def _write_missing_reports(self) -> None:
-        """Writes what a process that died between a task's end and its report left out."""
+        """Writes the report of the last task, if its process died before it could do so."""
         end = self.store.last_event("task_ended")
         last = self.store.task(end.task) if end else None
         if last and last.state in REPORTED and not self.folder.has_report(last.task.id):
-            state = recall(self.store, last)
+            state = load_state(self.store, last)
             self.folder.write_report(build_report(state), state)
 
     def _resolve(self, task: Task, state: State) -> ResolvedConfig:
@@ -393,22 +379,19 @@ class Engine:
 
     async def _execute(self, task: Task, bus: Bus, known: State | None = None) -> Exception | None:
         """Carries a claimed task out; returns the bug that ended it, if one did."""
-        self._execution = self._prepare(task, bus, known or State())
-        try:
-            await self._execution.run()
-            return self._execution.crash
-        finally:
-            self._execution = None
-
-    def _prepare(self, task: Task, bus: Bus, known: State) -> Execution:
-        return Execution(
+        self._execution = Execution(
             task,
             self.folder,
             self.store,
             bus,
             self._resolve,
-            known,
+            known or State(),
             self.now,
             self.sleep,
-            self.keep_last_words,
+            self.keep_crash_trace,
         )
+        try:
+            await self._execution.run()
+            return self._execution.crash
+        finally:
+            self._execution = None

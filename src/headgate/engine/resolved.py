@@ -112,7 +112,7 @@ def resolve_stored(
 
 
 def as_recorded(config: Config, recorded: Mapping[str, Any]) -> Config:
-    """The configuration of a task that is taken up again: its own, but for how models are reached."""
+    """The configuration of a resumed task: the recorded one, except for how models are reached."""
     if not recorded:
         return config
     begun = Config.model_validate(recorded)

@@ -7,7 +7,7 @@ from headgate.store import Bus, Store
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class QueueWait:
     """Why a task has not started yet."""
 
     ahead: int
@@ -15,7 +15,7 @@ class Wait:
     holder: str
     """The id of the process that works, where it is known."""
     interrupted: str = ""
-    """The first of those tasks, if a crash cut it short and it is taken up now."""
+    """The first of those tasks, if a crash interrupted it and it is resumed now."""
 
 
 class TaskFollower:
@@ -53,7 +53,7 @@ class TaskFollower:
 
 
 def removed(task: Task) -> Report:
-    """What there is to say of a task that was cancelled in the queue: nothing of it is stored."""
+    """The report of a task that was cancelled in the queue, of which nothing is stored."""
     state = State(task=task.id, text=task.text, goal=task.goal, constraints=task.constraints)
     state.status, state.reason = "CANCELLED", "cancelled"
     return build_report(state)

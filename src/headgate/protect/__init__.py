@@ -6,7 +6,7 @@ from headgate.protect.files import Protected, ProtectedFiles, Protection, Restor
 from headgate.protect.git_settings import protect_git
 from headgate.protect.guards import Boundaries, ConfigFiles, OnlyInside, Present, spellings_of
 from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
-from headgate.protect.records import Store
+from headgate.protect.records import RecordStore
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles, redactor
 
 __all__ = [
@@ -22,12 +22,12 @@ __all__ = [
     "ProtectedFiles",
     "ProtectedTests",
     "Protection",
+    "RecordStore",
     "Resolved",
     "Restored",
     "Rule",
     "SecretFiles",
     "StartFiles",
-    "Store",
     "protect_git",
     "protected_while",
     "redactor",

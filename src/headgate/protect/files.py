@@ -25,8 +25,8 @@ from headgate.protect.records import (
     DEFAULT_LIMITS,
     Limits,
     Record,
+    RecordStore,
     Scanner,
-    Store,
     digest_of,
     kind_of,
     stamp_of,
@@ -108,7 +108,7 @@ class ProtectedFiles:
     ) -> None:
         self._tree = Tree(root)
         self._scanner = Scanner(self._tree.root, covers, enters, now)
-        self._store = Store(folder, limits)
+        self._store = RecordStore(folder, limits)
         self._restorer = Restorer(self._tree, self._store, folder / "aside")
         self._reason = reason
         self._label = label

@@ -45,7 +45,7 @@ class Record(NamedTuple):
     """Whether the stamp can be trusted: it is older than the file system's clock is coarse."""
 
 
-class Store:
+class RecordStore:
     """Records and contents. OSError where the disk does not take them."""
 
     def __init__(self, folder: Path, limits: Limits = DEFAULT_LIMITS) -> None:

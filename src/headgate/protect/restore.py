@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from headgate.protect.records import Record, Store, kind_of
+from headgate.protect.records import Record, RecordStore, kind_of
 from headgate.workspace import TEMPORARY, Tree
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -25,7 +25,7 @@ class Restorer:
     than removed, as long as it is not too much.
     """
 
-    def __init__(self, tree: Tree, store: Store, aside: Path) -> None:
+    def __init__(self, tree: Tree, store: RecordStore, aside: Path) -> None:
         self._tree = tree
         self._store = store
         self._aside = aside

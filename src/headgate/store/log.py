@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from headgate.core import AnyBody, Event, Pulse, State, Task, TaskState, fold
-from headgate.store.store import Draft, Store, TaskRow
+from headgate.store.store import Store, TaskRow
+from headgate.store.writer import Draft
 
 # Who hears of what happens in this process. Other processes follow the store.
 
@@ -28,7 +29,7 @@ class Bus:
 
     @contextmanager
     def listening(self, listener: Callable[[Event], None]) -> Iterator[None]:
-        """Has a listener hear events for a while."""
+        """Adds a listener for the duration of the block."""
         self.on_event.append(listener)
         try:
             yield
@@ -40,7 +41,7 @@ class Bus:
             listener(Pulse(source, text, done, total))
 
 
-def recall(store: Store, row: TaskRow) -> State:
+def load_state(store: Store, row: TaskRow) -> State:
     """A task's state from its events; a task that has not started is known by its row."""
     return complete_state(fold(store.events(row.task.id)), row)
 

@@ -34,7 +34,7 @@ def command(submission: Submission, resume: str | None, no_start: bool) -> None:
         start_worker=partial(start_worker, submission.root),
         read_config=submission.read_config,
     )
-    engine.tell = lambda line: click.echo(printable(line), err=True)
+    engine.on_notice = lambda line: click.echo(printable(line), err=True)
     try:
         for note in (*submission.notes, *engine.notes):
             click.echo(note, err=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from headgate.cli.commands.show import detail_lines
-from headgate.cli.interrupts import EXIT_CANCELLED
+from headgate.cli.exit_codes import EXIT_CANCELLED, EXIT_CODES, EXIT_ENVIRONMENT, EXIT_FAILED
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.endings import last_lines
-from headgate.cli.show.follow import EXIT_CODES, PhaseLines, print_event
+from headgate.cli.show.follow import PhaseLines, print_event
 from headgate.cli.show.live import Progress, say
 from headgate.cli.stored_tasks import find_current, find_task, interrupted_hint, open_store, pause_sentence
 from headgate.core import SETTLED_STATES, Event, build_report
@@ -111,7 +111,7 @@ async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -
     if watching.done():
         watching.result()
         report = build_report(watcher.progress.state)
-        return ["", *last_lines(report)], 1 if report.conflicts else EXIT_CODES[report.state]
+        return ["", *last_lines(report)], EXIT_FAILED if report.conflicts else EXIT_CODES[report.state]
     watching.cancel()
     row = store.task(task_id)
     if row is None:
@@ -124,4 +124,4 @@ async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -
         f"Task {task_id} was interrupted: no process is working on it.",
         interrupted_hint(store, task_id),
     ]
-    return interrupted, EXIT_CODES["INFRA_ERROR"]
+    return interrupted, EXIT_ENVIRONMENT

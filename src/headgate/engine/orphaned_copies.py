@@ -1,4 +1,4 @@
-"""Protected files of a task whose log is gone: its command deleted `.headgate`, and then it was killed.
+"""Copies of protected files whose task has no log: a command deleted `.headgate`, and Headgate was killed.
 
 Without the log nobody knows what was protected, but the copies in git's own folder say what was there when
 the command began. That is restored before task ids start over, because another task would take the
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headgate.errors import HeadgateError, StoreError
 from headgate.process import FileLock, kill_leftovers
-from headgate.protect import Protected, ProtectedFiles, Restored, Store, protect_git
+from headgate.protect import Protected, ProtectedFiles, RecordStore, Restored, protect_git
 from headgate.store import Folder
 from headgate.workspace import git, internal_name
 
@@ -21,8 +21,8 @@ _GIT = "git"
 _MOST_NAMED = 10
 
 
-def restore_lost(folder: Folder, *, new_store: bool = False) -> tuple[str, ...]:
-    """Restores what copies without a store say was there; returns what people have to know. Blocks.
+def restore_orphaned_copies(folder: Folder, *, new_store: bool = False) -> tuple[str, ...]:
+    """Restores protected files from copies that no store knows; returns notes for people. Blocks.
 
     A store that was just started, because the old one was damaged, knows of no copies either.
     """
@@ -31,7 +31,7 @@ def restore_lost(folder: Folder, *, new_store: bool = False) -> tuple[str, ...]:
         return ()
     lock = FileLock(folder.lock)
     if not lock.try_acquire():
-        folder.check_lost()
+        folder.check_deleted()
         return ()  # another process has just restored it
     try:
         return _restore(folder, copies)
@@ -43,7 +43,9 @@ def _restore(folder: Folder, copies: Path) -> tuple[str, ...]:
     kill_leftovers(folder.repo)
     restored: list[Restored] = []
     trouble = ""
-    running = any(Store(path.parent).load()[1] for path in copies.rglob("records.jsonl") if path.is_file())
+    running = any(
+        RecordStore(path.parent).load()[1] for path in copies.rglob("records.jsonl") if path.is_file()
+    )
     for part in sorted(copies.glob("*/*/")):
         try:
             protected = _protection(folder.repo, part)
@@ -64,7 +66,7 @@ def _protection(repo: Path, part: Path) -> Protected:
     if part.name == _GIT:
         common = repo / os.fsdecode(git(repo, "rev-parse", "--git-common-dir")).rstrip("\n")
         return protect_git(repo, common, part)
-    records, _ = Store(part).load()
+    records, _ = RecordStore(part).load()
     if not all(map(_is_plain, records)):
         raise StoreError(f"{part / 'records.jsonl'} names files outside the repository.")
     folders = {above for path in records for above in _above(path)}
@@ -82,7 +84,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _move_aside(copies: Path) -> Path | None:
-    """Where what is still among the copies is now; None if nothing is."""
+    """Renames the folder of copies if files are left in it; returns the new place, or None."""
     if not any(path.is_symlink() or not path.is_dir() for path in copies.rglob("*")):
         shutil.rmtree(copies)
         return None
