@@ -16,6 +16,7 @@ from headgate.core.messages import Delta, Pulse, ToolSpec
 from headgate.core.state import State, fold
 from headgate.models.profile import Profile
 from headgate.models.transports.replies import watch
+from headgate.store.log import Bus
 
 
 class Clock:
@@ -45,7 +46,7 @@ def test_a_turn_from_its_prompt_to_its_call() -> None:
     said = []
 
     def say(pulse: Pulse, seconds: float = 0.0) -> None:
-        activity.feel(pulse)
+        activity.hear_pulse(pulse)
         clock.at += seconds
         said.append(activity.describe(state))
 
@@ -77,8 +78,8 @@ def test_verification_step_by_step() -> None:
     activity, state = Activity(clock), started()
     activity.hear(at(ev.VerifyStarted(run_id="run_1", steps=("tests", "lint"))))
     assert activity.describe(state) == "Verifying: tests, lint"
-    activity.feel(Pulse("step", "lint (2 of 2)"))
-    activity.feel(Pulse("command", "checking a.py"))
+    activity.hear_pulse(Pulse("step", "lint (2 of 2)"))
+    activity.hear_pulse(Pulse("command", "checking a.py"))
     clock.at = 12
     assert activity.describe(state) == "Verifying: lint (2 of 2), 12 s"
     assert activity.lines == ["checking a.py"]
@@ -87,9 +88,9 @@ def test_verification_step_by_step() -> None:
 def test_verification_of_the_tree_before_the_task_is_told_apart() -> None:
     clock = Clock()
     activity, state = Activity(clock), started()
-    activity.feel(Pulse("start"))
+    activity.hear_pulse(Pulse("start"))
     assert activity.describe(state) == "Checking whether verification failed before the task"
-    activity.feel(Pulse("start", "tests (1 of 2)"))
+    activity.hear_pulse(Pulse("start", "tests (1 of 2)"))
     clock.at = 12
     said = "Checking whether verification failed before the task: tests (1 of 2), 12 s"
     assert (activity.describe(state), activity.lines) == (said, [])
@@ -161,9 +162,8 @@ def test_the_footer_takes_off_what_it_drew_also_in_a_narrower_window() -> None:
 async def test_without_a_terminal_a_line_says_now_and_then_what_is_being_done(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    progress = Progress(silence=0.0)
-    progress.state = started()
-    progress.feel(Pulse("reading", total=4100))
+    progress = Progress(Bus(state=started()), silence=0.0)
+    progress.hear_pulse(Pulse("reading", total=4100))
     said = ""
     with progress:
         while said.count("\n") < 2:

@@ -8,7 +8,7 @@ import pytest
 from command import headgate
 from processes import GATED, call, ended, start, until
 
-from headgate.cli.benchmark import as_try
+from headgate.cli.benchmark import benchmark_options
 from headgate.core.task import Options
 
 TRY = ("run", "--benchmark", "--try")
@@ -163,12 +163,12 @@ def test_what_does_not_go_together(repo: Path, args: tuple[str, ...], sentence: 
 
 @pytest.mark.parametrize("no", ["0", "false", "No", " off "])
 def test_the_ways_to_say_no(no: str) -> None:
-    options = as_try(Options(flow="flat"), 1, {"HEADGATE_BLOCK_TEST_EDITS": no})
+    options = benchmark_options(Options(flow="flat"), 1, {"HEADGATE_BLOCK_TEST_EDITS": no})
     assert options == Options(flow="flat", benchmark=1, protect_tests="off")
     hidden = {"HEADGATE_BLOCK_TEST_EDITS": " ", "LOCALCODE_BLOCK_TEST_EDITS": no}
-    assert as_try(Options(), 1, hidden).protect_tests == "off"
-    assert as_try(Options(), 1, {"HEADGATE_BLOCK_TEST_EDITS": ""}).protect_tests == "all"
-    assert as_try(Options(), 4, {}) == Options(benchmark=4, protect_tests="all")
+    assert benchmark_options(Options(), 1, hidden).protect_tests == "off"
+    assert benchmark_options(Options(), 1, {"HEADGATE_BLOCK_TEST_EDITS": ""}).protect_tests == "all"
+    assert benchmark_options(Options(), 4, {}) == Options(benchmark=4, protect_tests="all")
 
 
 @pytest.mark.parametrize("again", [(), ("--benchmark", "--try", "1")])

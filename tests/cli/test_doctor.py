@@ -16,9 +16,9 @@ import pytest
 import yaml
 from aiohttp import web
 
-from headgate.cli.commands.doctor import check_tests, examine
+from headgate.cli.commands.doctor import check_protected_tests, examine
 from headgate.cli.doctor.model_checks import PATIENCE, Patience, check_transport
-from headgate.cli.doctor.setup_checks import Finding, check_disk, check_repository, missing_program
+from headgate.cli.doctor.setup_checks import DoctorFinding, check_disk, check_repository, missing_program
 from headgate.config.schema import Config
 from headgate.core.messages import Message, Reply
 from headgate.core.settings import ModelSettings
@@ -114,7 +114,7 @@ async def findings(
     patience: Patience = PATIENCE,
     fresh: bool = False,
     **flags: str,
-) -> dict[str, Finding]:
+) -> dict[str, DoctorFinding]:
     path = {"PATH": os.environ["PATH"]} | (environ or {})
     said: list[str] = []
     checks = examine(repo, None, flags, path, said.append, patience, fresh)
@@ -123,12 +123,12 @@ async def findings(
     return found
 
 
-async def ask(repo: Path, server: Server, model: str = "m", **more: Any) -> dict[str, Finding]:
+async def ask(repo: Path, server: Server, model: str = "m", **more: Any) -> dict[str, DoctorFinding]:
     async with server.running() as address:
         return await findings(repo, model=f"openai/{model}", base_url=address, **more)
 
 
-def outline(found: dict[str, Finding], *checks: str) -> list[tuple[str, str]]:
+def outline(found: dict[str, DoctorFinding], *checks: str) -> list[tuple[str, str]]:
     return [(found[check].status, found[check].fault) for check in checks]
 
 
@@ -139,21 +139,21 @@ async def test_all_is_well(repo: Path) -> None:
         found = await findings(repo, model="openai/m", base_url=address)
     del found["git"], found["ripgrep"], found["disk"]
     assert list(found.values()) == [
-        Finding("repository", "ok", f"{repo}, on main, no commits yet, 1 uncommitted change"),
-        Finding("configuration", "ok", "agent.yaml, --model, --base-url"),
-        Finding("flow", "ok", "staged: explore, plan, implement"),
-        Finding("verification: tests", "ok", "git --version"),
-        Finding(
+        DoctorFinding("repository", "ok", f"{repo}, on main, no commits yet, 1 uncommitted change"),
+        DoctorFinding("configuration", "ok", "agent.yaml, --model, --base-url"),
+        DoctorFinding("flow", "ok", "staged: explore, plan, implement"),
+        DoctorFinding("verification: tests", "ok", "git --version"),
+        DoctorFinding(
             "protected tests",
             "note",
             "none: no file looks like a test, and no step names one",
             "Name them in agent.yaml, such as `test_paths: [checks/**]`.",
         ),
-        Finding("model", "ok", f"openai/m at {address}"),
-        Finding("server", "ok", "reachable, 2 models"),
-        Finding("streaming", "ok", "a reply arrived in 2 pieces"),
-        Finding("tool calls", "ok", "the model called the tool as asked"),
-        Finding("tool transport", "ok", "native: native tool calls work"),
+        DoctorFinding("model", "ok", f"openai/m at {address}"),
+        DoctorFinding("server", "ok", "reachable, 2 models"),
+        DoctorFinding("streaming", "ok", "a reply arrived in 2 pieces"),
+        DoctorFinding("tool calls", "ok", "the model called the tool as asked"),
+        DoctorFinding("tool transport", "ok", "native: native tool calls work"),
     ]
     (question,) = server.asked
     assert question["max_tokens"] == 1024
@@ -251,7 +251,7 @@ async def test_a_transport_that_is_named_is_used(repo: Path) -> None:
 async def test_a_schema_that_the_server_ignores_is_told(repo: Path) -> None:
     (repo / "agent.yaml").write_text("tool_transport: schema\n")
     found = await ask(repo, Server(events=(delta(content="I am"), delta(content=" ready."), last())))
-    assert found["tool transport"] == Finding(
+    assert found["tool transport"] == DoctorFinding(
         "tool transport",
         "warn",
         "schema, as configured, but this server does not enforce a schema",
@@ -262,7 +262,7 @@ async def test_a_schema_that_the_server_ignores_is_told(repo: Path) -> None:
 async def test_a_schema_for_a_server_that_is_not_asked_is_taken_as_it_is() -> None:
     settings = ModelSettings(model="openai/gpt-5-mini", tool_transport="schema")
     told = await check_transport(settings, Reply(Message("assistant")), fresh=True, total=1)
-    assert told == Finding("tool transport", "ok", "schema, as configured")
+    assert told == DoctorFinding("tool transport", "ok", "schema, as configured")
 
 
 async def test_a_model_that_answers_in_words_is_no_reason_to_change_the_server(repo: Path) -> None:
@@ -417,11 +417,11 @@ async def test_a_script_is_only_loaded(repo: Path) -> None:
     (repo / "script.yaml").write_text("- text: hello\n")
     (repo / "broken.yaml").write_text("5\n")
     found = await findings(repo, model="script:script.yaml")
-    assert found["model"] == Finding("model", "ok", "script:script.yaml")
+    assert found["model"] == DoctorFinding("model", "ok", "script:script.yaml")
     assert outline(await findings(repo, model="script:broken.yaml"), "model") == [("fail", "configuration")]
     found = await findings(repo, model="script:absent.yaml")
     missing = f"The script {repo / 'absent.yaml'} does not exist."
-    assert found["model"] == Finding("model", "fail", missing, fault="configuration")
+    assert found["model"] == DoctorFinding("model", "fail", missing, fault="configuration")
 
 
 def test_without_git_it_is_said_once(repo: Path) -> None:
@@ -566,13 +566,13 @@ def test_which_tests_are_protected(repo: Path, settings: str, status: str, detai
         (repo / path).write_text("")
     steps = {"steps": [{"name": "tests", "command": "pytest checks"}]}
     config = Config.model_validate({**(yaml.safe_load(settings) or {}), "verification": steps})
-    found = check_tests(config, repo)
+    found = check_protected_tests(config, repo)
     assert (found.check, found.status, found.detail) == ("protected tests", status, detail)
     assert bool(found.fix) == (status == "warn")
 
 
 def test_protection_without_a_test_is_a_warning(repo: Path) -> None:
     (repo / "calc.py").write_text("")
-    found = check_tests(Config(protect_tests="existing"), repo)
+    found = check_protected_tests(Config(protect_tests="existing"), repo)
     assert found.status == "warn"
     assert found.detail == "protect_tests is existing, but no file looks like a test, and no step names one"

@@ -14,7 +14,7 @@ from loopback import listing
 
 from headgate.cli.commands.doctor import examine
 from headgate.cli.doctor.model_checks import judge_speed, other_places
-from headgate.cli.doctor.setup_checks import Finding
+from headgate.cli.doctor.setup_checks import DoctorFinding
 from headgate.core.messages import Message, Reply, Timing, Usage
 from headgate.core.settings import ModelSettings
 from headgate.models.endpoint import Endpoint
@@ -38,7 +38,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-async def findings(repo: Path, environ: dict[str, str] | None = None, **flags: str) -> list[Finding]:
+async def findings(repo: Path, environ: dict[str, str] | None = None, **flags: str) -> list[DoctorFinding]:
     """What is said about the model."""
     own = {"PATH": os.environ["PATH"], "HEADGATE_SERVERS": ""} | (environ or {})
     found = [finding async for finding in examine(repo, None, flags, own)]
@@ -54,12 +54,12 @@ async def test_ollama_s_own_api(repo: Path) -> None:
     async with ollama(say=say) as (server, habits):
         found = await findings(repo, model="ollama/qwen3:8b", base_url=server.url)
     assert found == [
-        Finding("model", "ok", f"ollama/qwen3:8b at {server.url}"),
-        Finding("server", "ok", "reachable, 1 model"),
-        Finding("tool calls", "ok", "the model called the tool as asked"),
-        Finding("tool transport", "ok", "native: native tool calls work"),
-        Finding("speed", "ok", "the model writes 6 tokens per second; the server loaded it in 3 s"),
-        Finding("context window", "ok", "16,384 tokens"),
+        DoctorFinding("model", "ok", f"ollama/qwen3:8b at {server.url}"),
+        DoctorFinding("server", "ok", "reachable, 1 model"),
+        DoctorFinding("tool calls", "ok", "the model called the tool as asked"),
+        DoctorFinding("tool transport", "ok", "native: native tool calls work"),
+        DoctorFinding("speed", "ok", "the model writes 6 tokens per second; the server loaded it in 3 s"),
+        DoctorFinding("context window", "ok", "16,384 tokens"),
     ]
     assert {body["options"]["num_ctx"] for body in habits.chats} == {16_384}
 
@@ -67,7 +67,7 @@ async def test_ollama_s_own_api(repo: Path) -> None:
 async def test_a_model_of_ollama_s_that_has_a_small_window(repo: Path) -> None:
     async with ollama(say=say, models={"qwen3:8b": {"context_length": 8192}}) as (server, _):
         found = await findings(repo, model="ollama/qwen3:8b", base_url=server.url)
-    assert found[-1] == Finding(
+    assert found[-1] == DoctorFinding(
         "context window", "warn", "8,192 tokens", "Set a larger num_ctx for this model in `models`."
     )
 
@@ -76,10 +76,10 @@ async def test_ollama_s_other_api_has_its_default_window(repo: Path) -> None:
     async with ollama(say=say) as (server, _):
         found = await findings(repo, model="openai/qwen3:8b", base_url=server.url)
     detail = "4,096 tokens, and Ollama silently cuts off what does not fit"
-    assert found[-1] == Finding("context window", "warn", detail, REMEDY)
+    assert found[-1] == DoctorFinding("context window", "warn", detail, REMEDY)
     async with ollama(say=say, default_window=32_768) as (server, _):
         found = await findings(repo, model="openai/qwen3:8b", base_url=server.url)
-    assert found[-1] == Finding("context window", "ok", "32,768 tokens")
+    assert found[-1] == DoctorFinding("context window", "ok", "32,768 tokens")
 
 
 async def test_a_model_that_ollama_does_not_have(repo: Path) -> None:
@@ -107,7 +107,7 @@ async def test_a_local_name_without_a_server(repo: Path) -> None:
     assert (found[0].check, found[0].fault) == ("model", "configuration")
     assert found[0].detail.startswith('OpenAI has no model "qwen3-coder", and no other server is named.')
     assert found[1:] == [
-        Finding(
+        DoctorFinding(
             "server",
             "note",
             f"Found Ollama at {url} with 1 model: qwen3-coder:30b.",
@@ -167,7 +167,7 @@ def test_speed_is_told_where_the_server_tells() -> None:
     assert judge_speed(Reply(said, Usage(10, 20))) is None
     assert judge_speed(Reply(said, Usage(10, 20), timing=Timing())) is None
     finding = judge_speed(Reply(said, Usage(10, 20), timing=Timing(0.1, 0.5, 2.0)))
-    assert finding == Finding("speed", "ok", "the model writes 10 tokens per second")
+    assert finding == DoctorFinding("speed", "ok", "the model writes 10 tokens per second")
 
 
 def test_the_address_that_has_just_failed_is_not_advised() -> None:

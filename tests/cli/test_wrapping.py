@@ -10,7 +10,7 @@ from command import environment
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.cli.show.wrapping import fold_lines, shorten
+from headgate.cli.show.wrapping import fold_lines, shorten_line
 
 WORDS = st.lists(st.text("abc-/", min_size=1, max_size=30), max_size=30).map(" ".join)
 
@@ -27,7 +27,7 @@ def test_folding_keeps_the_words_and_the_width(text: str, width: int, hanging: i
 def test_what_follows_is_indented() -> None:
     assert fold_lines("  | one two three", 12, 4) == "  | one two\n    three"
     assert fold_lines("  one two three", 12) == "  one two\n  three"
-    assert (shorten("one two three", 10), shorten("one", 10), shorten("x" * 99, None)) == (
+    assert (shorten_line("one two three", 10), shorten_line("one", 10), shorten_line("x" * 99, None)) == (
         "one two...",
         "one",
         "x" * 99,

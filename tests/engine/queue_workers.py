@@ -27,8 +27,8 @@ from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.task import Constraints, ImpossibleTransition, Task, TaskState
 from headgate.engine.engine import Engine
 from headgate.process.lock import FileLock
+from headgate.store import Draft, Store
 from headgate.store.folder import Folder
-from headgate.store.store import Draft, Store
 
 AUDIT = """
 CREATE TABLE audit (step INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER, old TEXT, new TEXT);

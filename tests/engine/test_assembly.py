@@ -15,10 +15,10 @@ from headgate.engine.assembly import (
     TOOLS,
     build_context,
     build_verifier,
-    check_monorepo,
     task_boundaries,
     tools_for,
 )
+from headgate.engine.resolved import resolve_package
 from headgate.errors import ConfigError, ToolDenied
 from headgate.protect.boundaries import ResolvedBoundaries
 from headgate.store.folder import Folder
@@ -47,6 +47,7 @@ def context(
     task = Task(id="t1", text="x", goal="x", constraints=Constraints(boundaries=boundaries))
     bounds = resolved or task_boundaries(repo, config, task)
     start = Snapshots(repo).take
+    config = resolve_package(repo, config)
     return build_context(Folder(repo), config, task, Bus(), lambda text: text, bounds, baseline=start)
 
 
@@ -64,10 +65,10 @@ class TestMonorepo:
     @pytest.mark.parametrize("named", ["packages/api", "packages/api/", "./packages/../packages/api", "link"])
     def test_a_package(self, repo: Path, named: str) -> None:
         (repo / "link").symlink_to("packages/api")
-        assert check_monorepo(repo, in_package(named)) == "packages/api"
+        assert resolve_package(repo, in_package(named)).package == "packages/api"
 
     def test_none(self, repo: Path) -> None:
-        assert check_monorepo(repo, Config()) is None
+        assert resolve_package(repo, Config()) == Config()
         assert tools_for(Config()) == tuple(tool for tool in TOOLS if tool.name != "run_tests")
 
     @pytest.mark.parametrize(
@@ -87,9 +88,7 @@ class TestMonorepo:
     def test_what_is_no_package(self, repo: Path, named: str, said: str) -> None:
         (repo / "out").symlink_to("..")
         with pytest.raises(ConfigError, match=re.escape(said)):
-            check_monorepo(repo, in_package(named))
-        with pytest.raises(ConfigError):
-            context(repo, in_package(named))
+            resolve_package(repo, in_package(named))
 
     async def test_tools_write_inside_and_read_anywhere(self, repo: Path) -> None:
         workspace = context(repo, in_package("packages/api")).workspace

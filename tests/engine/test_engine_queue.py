@@ -10,10 +10,12 @@ import pytest
 from headgate.config.load import load_config
 from headgate.core.events import Event
 from headgate.core.messages import Message, Reply, Request, Usage
+from headgate.core.state import fold
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
 from headgate.process.lock import FileLock
 from headgate.store.folder import Folder
+from headgate.store.log import Bus
 
 
 class Model:
@@ -89,6 +91,27 @@ async def test_nobody_is_told_to_wait_for_a_task_that_another_process_has_starte
     started = told.index("task_started")
     assert set(told[:started]) <= {0, 1}
     assert not {0, 1} & set(told[started:])
+    for engine in (worker, follower):
+        engine.store.close()
+
+
+def note_states(bus: Bus) -> list[int]:
+    """A list that gets, with each event, the number of the last event in the bus's state."""
+    seen: list[int] = []
+    bus.on_event.append(lambda event: seen.append(bus.state.last_seq))
+    return seen
+
+
+async def test_listeners_see_one_state_with_each_event_folded_once(repo: Path) -> None:
+    worker, follower = open_engine(repo, Model()), open_engine(repo, Model())
+    task = follower.submit("task-0", Constraints())
+    seen = [note_states(engine.bus) for engine in (worker, follower)]
+    await worker.drain()  # here the log has folded them
+    await follower.run(task)  # and here they come out of the store
+    events = worker.store.events(task.id)
+    assert seen == [[event.seq for event in events]] * 2
+    # An event that is folded twice would be counted twice.
+    assert worker.bus.state == follower.bus.state == fold(events)
     for engine in (worker, follower):
         engine.store.close()
 

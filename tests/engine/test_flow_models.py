@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from headgate.config.load import Loaded, load_config
-from headgate.core.flow import Flow
+from headgate.config.load import load_config
+from headgate.core.messages import Model
 from headgate.core.task import Options
-from headgate.engine.flow_models import check_models, choose_flow, steps_run
+from headgate.engine.resolved import ResolvedConfig, resolve
 from headgate.models.scripted import ScriptedModel
 from headgate.store.folder import Folder
 
@@ -16,10 +16,10 @@ STEPS = "verification: {steps: [{name: a, command: make a}, {name: b, command: m
 LOCAL = "http://localhost:11434"
 
 
-def load(repo: Path, text: str, **flags: Any) -> tuple[Loaded, Flow]:
+def load(repo: Path, text: str, given: dict[str | None, Model] | None = None, **flags: Any) -> ResolvedConfig:
     (repo / "agent.yaml").write_text(text)
     loaded = load_config(repo, environ={}, flags=flags, user_file=repo / "none.yaml")
-    return loaded, choose_flow(loaded, Options(), Folder(repo))
+    return resolve(loaded, Options(), "", Folder(repo), given or {})
 
 
 @pytest.mark.parametrize(
@@ -32,18 +32,17 @@ def load(repo: Path, text: str, **flags: Any) -> tuple[Loaded, Flow]:
     ],
 )
 def test_one_model_is_the_same_wherever_it_is_named(tmp_path: Path, text: str, flags: dict[str, str]) -> None:
-    loaded, flow = load(tmp_path, text, **flags)
-    assert check_models(loaded, flow, {}, tmp_path) == (("ollama/a", LOCAL),)
+    assert load(tmp_path, text, **flags).servers == (("ollama/a", LOCAL),)
 
 
 def test_every_model_of_a_flow_is_named_once(tmp_path: Path) -> None:
     stages = "flow: [{id: a, prompt: A., model: ollama/b}, {id: b, prompt: B., model: ollama/a}]\n"
-    loaded, flow = load(tmp_path, f"model: ollama/a\n{stages}")
-    assert check_models(loaded, flow, {}, tmp_path) == (("ollama/a", LOCAL), ("ollama/b", LOCAL))
-    handed_in = {None: ScriptedModel([], name="script:x")}
-    assert check_models(loaded, flow, handed_in, tmp_path)[0] == ("script:x", "")
+    text = f"model: ollama/a\n{stages}"
+    assert load(tmp_path, text).servers == (("ollama/a", LOCAL), ("ollama/b", LOCAL))
+    assert load(tmp_path, text, {None: ScriptedModel([], name="script:x")}).servers[0] == ("script:x", "")
 
 
 @pytest.mark.parametrize(("flow", "steps"), [("flat", ("make a", "make b")), ("ask", ())])
 def test_only_a_flow_that_verifies_has_steps(tmp_path: Path, flow: str, steps: tuple[str, ...]) -> None:
-    assert steps_run(*load(tmp_path, f"model: ollama/a\nflow: {flow}\n{STEPS}")) == steps
+    resolved = load(tmp_path, f"model: ollama/a\nflow: {flow}\n{STEPS}")
+    assert resolved.task_fields(tmp_path, Options())["steps"] == steps

@@ -180,7 +180,7 @@ async def test_a_crash_loop_before_anything_is_written_leaves_the_proposal(tmp_p
     task = await engine.apply("t1")
     assert engine.store.claim() == task
     for _ in range(2):
-        engine.store.take_up("t1")
+        engine.store.count_attempt("t1")
     report = await engine.run(task)
     assert (report.state, report.reason, report.conflicts) == ("PROPOSED", "crash_loop", ())
     assert (await engine.run(await engine.apply("t1"))).state == "SUCCESS"

@@ -35,10 +35,9 @@ from headgate.core.task import (
     Task,
     TaskState,
 )
-from headgate.store import queue
+from headgate.store import Draft, Store, queue
 from headgate.store.database import MIGRATIONS
 from headgate.store.folder import Folder
-from headgate.store.store import Draft, Store
 
 STATES: tuple[TaskState, ...] = get_args(TaskState)
 STORES = 3
@@ -307,7 +306,7 @@ def act(db: sqlite3.Connection, model: Model, chance: random.Random, operation: 
             queue.move(db, model.running, state)
             model.move(model.running, state)
         case "crash and resume" if model.running is not None:
-            queue.take_up(db, model.running)
+            queue.count_attempt(db, model.running)
             queue.move(db, model.running, "RUNNING")
         case "apply or abort" if model.standing(some) == "PROPOSED":
             new = chance.choice(("QUEUED", "CANCELLED"))

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.config.load import load_config
 from headgate.core.task import Options
-from headgate.engine.flow_models import choose_flow, describe_servers
+from headgate.engine.flow_models import choose_flow, describe_servers, find_models
 from headgate.store.folder import Folder
 
 AWAY = "http://192.0.2.2:18999"
@@ -30,7 +30,8 @@ def told(
     flags = flags or {}
     loaded = load_config(repo, environ=environ, flags=flags, user_file=tmp_path / "user.yaml")
     options = Options(**flags)
-    return describe_servers(loaded, choose_flow(loaded, options, Folder(repo)), options, repo)
+    flow = choose_flow(loaded, options, Folder(repo))
+    return describe_servers(find_models(loaded.config, flow, {}), loaded, options, repo)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.engine.proposals import is_written, take_back
+from headgate.engine.proposals import is_written, undo_changes
 from headgate.engine.tree import TaskTree
 from headgate.reading.diffs import read_git_diff
 from headgate.workspace.disk import DiskWorkspace
@@ -55,7 +55,7 @@ def test_what_is_taken_back_has_its_mode_again(repo: Path) -> None:
     assert [is_written(tree, change) for change in changes] == [True, True, False, False]
     disk.apply(changes[2:])
     assert [is_written(tree, change) for change in changes] == [True] * 4
-    take_back(disk, tree, changes)
+    undo_changes(disk, tree, changes)
     modes = {path.name: path.stat().st_mode & 0o777 for path in repo.iterdir() if path.is_file()}
     assert modes == {"file": 0o640, "link": 0o644, "pipe": 0o750}
 

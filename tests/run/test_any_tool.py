@@ -18,12 +18,14 @@ from headgate.core.flow import Flow, Stage
 from headgate.core.messages import Message, Reply, Request, ToolCall
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings
+from headgate.core.short_form import expand_flow
 from headgate.core.state import fold
 from headgate.core.task import Task
 from headgate.engine.tree import TaskTree
 from headgate.errors import ToolFailed
 from headgate.run.flow import run_flow
 from headgate.run.job import Job, Tree
+from headgate.run.kinds import KINDS
 from headgate.run.resume import restore
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
@@ -89,7 +91,8 @@ def make_job(
 
     return Job(
         task=TASK,
-        flow=FLOW,
+        flow=expand_flow(FLOW, [tool.spec for tool in tools]),
+        kinds=KINDS,
         log=log,
         models={None: model},
         model_settings={None: ModelSettings(model="openai/calls-once")},

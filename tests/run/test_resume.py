@@ -26,8 +26,8 @@ from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.kinds import KINDS
 from headgate.run.resume import restore
+from headgate.store import Store
 from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Store
 from headgate.tools.base import ToolContext
 from headgate.tools.commands import shell
 from headgate.tools.control import plan_tasks

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from headgate.core.events import MessageAdded
 from headgate.core.task import Task
 from headgate.errors import StoreError
-from headgate.store.store import Draft, Store
+from headgate.store import Draft, Store
 
 PAGE = 8192
 TASKS = [f"t{number}" for number in range(1, 31)]

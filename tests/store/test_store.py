@@ -10,9 +10,9 @@ import pytest
 from headgate.core.events import Event, MessageAdded, PlanItem, PlanWritten, ToolFinished, VerifyStarted
 from headgate.core.task import Task, TaskState
 from headgate.errors import StoreError
+from headgate.store import Draft, Store
 from headgate.store.database import MIGRATIONS
 from headgate.store.log import Bus, TaskLog
-from headgate.store.store import Draft, Store
 
 
 def queue(store: Store, text: str = "do it") -> Task:
@@ -83,7 +83,7 @@ async def test_another_process_s_events_can_be_followed(tmp_path: Path) -> None:
 import asyncio
 from pathlib import Path
 from headgate.core.events import MessageAdded
-from headgate.store.store import Draft, Store
+from headgate.store import Draft, Store
 store = Store(Path({str(path)!r}))
 for slug in "abc":
     asyncio.run(store.append({task.id!r}, [Draft("", 0, 1.0, MessageAdded(role="user", slug=slug))]))

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.core.events import MessageAdded
 from headgate.core.task import Task
-from headgate.store.store import Draft, Store
+from headgate.store import Draft, Store
 
 DRAFT = Draft("", 0, 1.0, MessageAdded(role="user", slug="x"), "content")
 
@@ -42,7 +42,7 @@ async def test_who_has_it_open_puts_it_back_and_others_follow(tmp_path: Path, wh
     assert add(follower, "three") == "t3"  # into what both have open
     await owner.append("t1", [DRAFT])
     path.parent.mkdir(exist_ok=True)
-    owner.put_back()
+    owner.recreate()
     assert not owner.is_lost()
     assert texts(owner) == texts(follower) == ["one", "three"]
     assert add(follower, "four") == "t4"
@@ -64,6 +64,6 @@ async def test_an_owner_never_takes_another_store_for_its_own(tmp_path: Path) ->
     alien.close()
     other.replace(path)
     assert texts(owner) == ["mine"]
-    owner.put_back()
+    owner.recreate()
     assert texts(owner) == ["mine"]
     owner.close()

@@ -13,7 +13,7 @@ import pytest
 from headgate.core.events import MessageAdded
 from headgate.core.task import Task
 from headgate.errors import StoreError
-from headgate.store.store import Draft, Store
+from headgate.store import Draft, Store
 
 SCRIPT = """
 - calls: [{read_file: {path: big.txt}}]

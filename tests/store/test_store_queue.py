@@ -19,8 +19,8 @@ from headgate.core.task import (
     TaskState,
     check_transition,
 )
+from headgate.store import Draft, Store
 from headgate.store.database import MIGRATIONS
-from headgate.store.store import Draft, Store
 
 STATES: tuple[TaskState, ...] = get_args(TaskState)
 DRAFT = Draft("", 0, 1.0, MessageAdded(role="user", slug="x"), "content")

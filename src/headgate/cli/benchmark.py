@@ -4,18 +4,17 @@ from collections.abc import Mapping
 
 import click
 
-from headgate.cli.interrupts import EXIT_CANCELLED
+from headgate.cli.exit_codes import EXIT_CANCELLED, EXIT_FAILED, EXIT_SUCCESS
 from headgate.cli.show.live import printable
-from headgate.core import Options, Report, State, TaskState, last_words
+from headgate.core import Options, Report, State, TaskState, last_summary
 
 BLOCK_TEST_EDITS = ("HEADGATE_BLOCK_TEST_EDITS", "LOCALCODE_BLOCK_TEST_EDITS")
 """The first of these that says anything decides; tests are protected unless it says no."""
-EXIT_FAILED = 1
 _NO = frozenset({"0", "false", "no", "off"})
 _REASON_CHARS = 300
 
 
-def as_try(options: Options, number: int, environ: Mapping[str, str]) -> Options:
+def benchmark_options(options: Options, number: int, environ: Mapping[str, str]) -> Options:
     """The options of a task that is a try: tests are protected, unless the environment says no."""
     said = next((value for name in BLOCK_TEST_EDITS if (value := environ.get(name, "").strip())), "")
     protect = "off" if said.lower() in _NO else "all"
@@ -36,7 +35,7 @@ def result_line(number: int, report: Report | None, state: State) -> str:
 
     Without a report Headgate itself has failed.
     """
-    if state.config.get("benchmark_output_mode") == "model" and (said := last_words(state)):
+    if state.config.get("benchmark_output_mode") == "model" and (said := last_summary(state)):
         return _one_line(said)
     if report is not None and report.state == "SUCCESS":
         return f"Finished Try{number}"
@@ -48,9 +47,9 @@ def result_line(number: int, report: Report | None, state: State) -> str:
     return f"Failed Try{number}: {_one_line(_reason(report))[:_REASON_CHARS].rstrip()}{forced}"
 
 
-def exit_code(state: TaskState) -> int:
-    """A try that failed is a failed try, whatever the reason; only one that was cancelled is none."""
-    return {"SUCCESS": 0, "CANCELLED": EXIT_CANCELLED}.get(state, EXIT_FAILED)
+def try_exit_code(state: TaskState) -> int:
+    """The exit code of a try: 1 for every failure, whatever the reason, and 130 if it was cancelled."""
+    return {"SUCCESS": EXIT_SUCCESS, "CANCELLED": EXIT_CANCELLED}.get(state, EXIT_FAILED)
 
 
 def _reason(report: Report | None) -> str:

@@ -104,8 +104,8 @@ def local_server(
         try:
             address = _first_line(process, time.monotonic() + patience)
             if not address.startswith("http://127.0.0.1:"):
-                _end(process)  # its last words may come after its silence
-                raise ModelUnavailable(f"The local model server did not start{_last_words(log)}.")
+                _end(process)  # it may have written more to its log
+                raise ModelUnavailable(f"The local model server did not start{_end_of_log(log)}.")
             yield LocalServer(f"{address}/v1", key, file.stem)
         finally:
             _end(process)
@@ -127,7 +127,7 @@ def _first_line(process: subprocess.Popen[bytes], deadline: float) -> str:
     return said.decode("utf-8", "replace").strip()
 
 
-def _last_words(log: IO[bytes]) -> str:
+def _end_of_log(log: IO[bytes]) -> str:
     log.seek(0)
     lines = log.read().decode("utf-8", "replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -14,10 +14,16 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import click
 
 from headgate import __version__
+from headgate.cli.exit_codes import (
+    EXIT_BROKEN_PIPE,
+    EXIT_CANCELLED,
+    EXIT_CODE_MEANINGS,
+    EXIT_ENVIRONMENT,
+    EXIT_USAGE,
+)
 from headgate.cli.streams import outlive_terminal
 from headgate.errors import ConfigError, HeadgateError
 
-EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 2, 3, 130, 141
 PROGRAM = "headgate"
 _ENVIRONMENT_ERRNOS = frozenset(
     {
@@ -33,7 +39,7 @@ _ENVIRONMENT_ERRNOS = frozenset(
 )
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A subcommand: where it is, and its line in the list of commands."""
 
     section: str
@@ -42,42 +48,42 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "init": Entry("Set up", "headgate.cli.commands.init", "Write agent.yaml for this repository."),
-    "doctor": Entry("Set up", "headgate.cli.commands.doctor", "Check git, the configuration and the model."),
-    "demo": Entry(
+    "init": CommandEntry("Set up", "headgate.cli.commands.init", "Write agent.yaml for this repository."),
+    "doctor": CommandEntry(
+        "Set up", "headgate.cli.commands.doctor", "Check git, the configuration and the model."
+    ),
+    "demo": CommandEntry(
         "Set up", "headgate.cli.commands.demo", "Watch a task run without a model, in a throwaway repository."
     ),
-    "flows": Entry("Set up", "headgate.cli.commands.flows", "List, show, check and draw flows."),
-    "run": Entry("Work", "headgate.cli.commands.run", "Run a task and wait for it to end."),
-    "ask": Entry("Work", "headgate.cli.commands.ask", "Ask a question about the code and print the answer."),
-    "submit": Entry("Work", "headgate.cli.commands.submit", "Queue a task and return at once."),
-    "watch": Entry("Work", "headgate.cli.commands.watch", "Follow a task while it runs."),
-    "cancel": Entry("Work", "headgate.cli.commands.cancel", "Cancel a queued or running task."),
-    "apply": Entry("Work", "headgate.cli.commands.apply", "Write a dry run's proposal and verify it."),
-    "abort": Entry("Work", "headgate.cli.commands.abort", "Discard a dry run's proposal."),
-    "verify": Entry(
+    "flows": CommandEntry("Set up", "headgate.cli.commands.flows", "List, show, check and draw flows."),
+    "run": CommandEntry("Work", "headgate.cli.commands.run", "Run a task and wait for it to end."),
+    "ask": CommandEntry(
+        "Work", "headgate.cli.commands.ask", "Ask a question about the code and print the answer."
+    ),
+    "submit": CommandEntry("Work", "headgate.cli.commands.submit", "Queue a task and return at once."),
+    "watch": CommandEntry("Work", "headgate.cli.commands.watch", "Follow a task while it runs."),
+    "cancel": CommandEntry("Work", "headgate.cli.commands.cancel", "Cancel a queued or running task."),
+    "apply": CommandEntry("Work", "headgate.cli.commands.apply", "Write a dry run's proposal and verify it."),
+    "abort": CommandEntry("Work", "headgate.cli.commands.abort", "Discard a dry run's proposal."),
+    "verify": CommandEntry(
         "Work", "headgate.cli.commands.verify", "Run the verification steps now, without a task."
     ),
-    "tasks": Entry(
+    "tasks": CommandEntry(
         "Look back",
         "headgate.cli.commands.tasks",
         "List the tasks with their states, queue positions and ages.",
     ),
-    "show": Entry("Look back", "headgate.cli.commands.show", "Show a task: its state, stages and changes."),
-    "diff": Entry("Look back", "headgate.cli.commands.diff", "Print what a task proposes or has changed."),
-    "report": Entry("Look back", "headgate.cli.commands.report", "Print a task's report."),
+    "show": CommandEntry(
+        "Look back", "headgate.cli.commands.show", "Show a task: its state, stages and changes."
+    ),
+    "diff": CommandEntry(
+        "Look back", "headgate.cli.commands.diff", "Print what a task proposes or has changed."
+    ),
+    "report": CommandEntry("Look back", "headgate.cli.commands.report", "Print a task's report."),
 }
 
-HIDDEN = {"work": Entry("", "headgate.cli.commands.work", "Run the queued tasks, then exit.")}
+HIDDEN = {"work": CommandEntry("", "headgate.cli.commands.work", "Run the queued tasks, then exit.")}
 """Commands that Headgate gives itself; no list shows them."""
-
-EXIT_CODES = {
-    0: "success, or a proposal",
-    1: "stuck, a proposal that no longer applies, or a failed verification step",
-    2: "usage or configuration",
-    3: "environment",
-    130: "cancelled",
-}
 
 ENVIRONMENT = {
     "HEADGATE_MODEL": "The model, in the same form as for `--model`.",
@@ -94,7 +100,7 @@ ENVIRONMENT = {
     "HEADGATE_DEBUG": "`1` shows the traceback of an error.",
 }
 
-_EXIT_CODE_LINES = "\n".join(f"  {code:<4}{meaning}" for code, meaning in EXIT_CODES.items())
+_EXIT_CODE_LINES = "\n".join(f"  {code:<4}{meaning}" for code, meaning in EXIT_CODE_MEANINGS.items())
 
 EPILOG = f"""\b
 Examples:
@@ -257,7 +263,7 @@ def _describe(error: BaseException) -> tuple[str, int]:
         case click.ClickException():
             return f"{PROGRAM}: {error.format_message()}", error.exit_code
         case KeyboardInterrupt() | click.exceptions.Abort():
-            return f"{PROGRAM}: interrupted", EXIT_INTERRUPTED
+            return f"{PROGRAM}: interrupted", EXIT_CANCELLED
         case OSError() if error.errno in _ENVIRONMENT_ERRNOS:
             where = f": {error.filename}" if error.filename else ""
             return f"{PROGRAM}: {error.strerror}{where}", EXIT_ENVIRONMENT

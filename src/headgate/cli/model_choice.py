@@ -29,7 +29,7 @@ _MOST_LISTED = 12
 
 
 @dataclass(frozen=True)
-class Choice:
+class ModelChoice:
     """What agent.yaml gets, and what to say about it."""
 
     model: str | None = None
@@ -51,12 +51,12 @@ def places_to_look(environ: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def choose_model(
     named: str | None, base_url: str | None, environ: Mapping[str, str], look: Look, ask: Ask | None
-) -> Choice:
+) -> ModelChoice:
     """The model that was named, or one that is there; `ask` lets a person choose, where one can be asked."""
     if named is not None:
         return _take_named(named, base_url, environ, look)
     if base_url is None and (elsewhere := _named_elsewhere(environ)):
-        return Choice(said=(elsewhere,))
+        return ModelChoice(said=(elsewhere,))
     servers = look([("The model server", base_url)] if base_url else places_to_look(environ))
     said = tuple(describe_server(server) for server in servers)
     models = best_first(servers)
@@ -83,29 +83,29 @@ def describe_server(server: FoundServer) -> str:
     return f"Found {server.name} at {server.address} with {count}{listed}."
 
 
-def _take(model: FoundModel, said: tuple[str, ...]) -> Choice:
-    return Choice(model.spec, model.base_url, said)
+def _take(model: FoundModel, said: tuple[str, ...]) -> ModelChoice:
+    return ModelChoice(model.spec, model.base_url, said)
 
 
-def _take_named(named: str, base_url: str | None, environ: Mapping[str, str], look: Look) -> Choice:
+def _take_named(named: str, base_url: str | None, environ: Mapping[str, str], look: Look) -> ModelChoice:
     provider = provider_of(named)
     if not provider and "/" in named:
         raise unknown_model(named)
     if provider == "script":
-        return Choice(named)
+        return ModelChoice(named)
     if provider and base_url:
         find_endpoint(ModelSettings(model=named, base_url=base_url))
-        return Choice(named, base_url)
+        return ModelChoice(named, base_url)
     if provider == "ollama":
         return _take_of_ollama(named, environ, look)
     for variable in ("HEADGATE_BASE_URL", "OPENAI_BASE_URL"):
         address = env_value(environ, variable)
         if provider == "openai" and address:
-            return Choice(named, said=(f"Its server is {show_address(address)} (from {variable}).",))
+            return ModelChoice(named, said=(f"Its server is {show_address(address)} (from {variable}).",))
     name = named.partition("/")[2] if provider else named
     if provider == "anthropic" or (provider and is_openai_name(name)):
         root = DEFAULT_URLS["anthropic" if provider == "anthropic" else "openai"]
-        return Choice(named, said=(f"Tasks will send the code that they read to {root}.",))
+        return ModelChoice(named, said=(f"Tasks will send the code that they read to {root}.",))
     servers = look([("The model server", base_url)] if base_url else places_to_look(environ))
     for model in (model for server in servers for model in server.models):
         if name in (model.name, model.name.removesuffix(":latest")):
@@ -113,20 +113,20 @@ def _take_named(named: str, base_url: str | None, environ: Mapping[str, str], lo
     raise ConfigError(explain_local_name(name)) if provider else unknown_model(named)
 
 
-def _take_of_ollama(named: str, environ: Mapping[str, str], look: Look) -> Choice:
+def _take_of_ollama(named: str, environ: Mapping[str, str], look: Look) -> ModelChoice:
     name = named.partition("/")[2]
     servers = [server for server in look(places_to_look(environ)) if server.name == "Ollama"]
     if not servers:
-        return Choice(
+        return ModelChoice(
             named, todo=f"Start Ollama with `ollama serve`, and get the model with `ollama pull {name}`."
         )
     for model in servers[0].models:
         if name in (model.name, model.name.removesuffix(":latest")):
             hosted = ("Ollama passes requests for this model on to a hosted service.",)
-            return Choice(named, model.base_url, hosted if model.is_remote else ())
+            return ModelChoice(named, model.base_url, hosted if model.is_remote else ())
     address = servers[0].models[0].base_url if servers[0].models else None
     said = (describe_server(servers[0]),)
-    return Choice(named, address, said, f"Get the model with `ollama pull {name}`.")
+    return ModelChoice(named, address, said, f"Get the model with `ollama pull {name}`.")
 
 
 def _named_elsewhere(environ: Mapping[str, str]) -> str:
@@ -140,20 +140,20 @@ def _named_elsewhere(environ: Mapping[str, str]) -> str:
 
 def _without_server(
     servers: Sequence[FoundServer], said: tuple[str, ...], environ: Mapping[str, str]
-) -> Choice:
+) -> ModelChoice:
     if servers:
         get = "Get a model, for example with `ollama pull qwen3:8b`"
         give = get if servers[0].name == "Ollama" else "Give the server a model"
-        return Choice(said=said, todo=f"{give}, and run headgate init again.")
+        return ModelChoice(said=said, todo=f"{give}, and run headgate init again.")
     nothing = (
         "No model server answered on this machine. Headgate looked for Ollama, llama.cpp, vLLM and LM Studio."
     )
     keys, todo = describe_keys(environ)
     if keys:
-        return Choice(said=(nothing, keys), todo=todo)
+        return ModelChoice(said=(nothing, keys), todo=todo)
     todo = (
         "Start a model server, for example Ollama with `ollama serve`. Get a model, for example with "
         "`ollama pull qwen3:8b`. Then run headgate init again, or name a model in agent.yaml. "
         "headgate demo shows a task without a model."
     )
-    return Choice(said=(nothing,), todo=todo)
+    return ModelChoice(said=(nothing,), todo=todo)

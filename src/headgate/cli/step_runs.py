@@ -10,7 +10,7 @@ from headgate.checks import COMBINED, StepRun, new_run_id
 from headgate.cli.doctor.setup_checks import advise_steps
 from headgate.config import Config
 from headgate.core import Broken, Pass, VerifyStep
-from headgate.engine import build_verifier
+from headgate.engine import build_verifier, resolve_package
 from headgate.errors import ConfigError
 from headgate.process import FileLock
 from headgate.store import Bus, Folder
@@ -19,7 +19,7 @@ NO_STEPS = "No verification steps are configured: {advice}."
 
 
 @dataclass
-class StepsRun:
+class StepsOutcome:
     """What came of the steps on the tree as it is."""
 
     run_id: str
@@ -50,18 +50,18 @@ async def run_steps(
     config: Config,
     begin: Callable[[VerifyStep], None] = lambda step: None,
     end: Callable[[StepRun], None] = lambda ran: None,
-) -> StepsRun:
+) -> StepsOutcome:
     """Runs every step, also after one that fails; ConfigError if there are none, or while a task runs."""
     if not config.verification.steps:
         raise ConfigError(NO_STEPS.format(advice=advise_steps(repo)))
     check_idle(repo)
     folder = Folder(repo)
     folder.create()
-    verifier = build_verifier(folder, config, Bus())
+    verifier = build_verifier(folder, resolve_package(repo, config), Bus())
     assert verifier is not None
     steps = list(verifier.steps)
     run_id = new_run_id(time.time())
-    found = StepsRun(run_id, f".headgate/runs/{run_id}/{COMBINED}")
+    found = StepsOutcome(run_id, f".headgate/runs/{run_id}/{COMBINED}")
 
     async def hear(ran: StepRun) -> Literal["stop", "go_on"]:
         found.ran.append(ran)

@@ -17,7 +17,7 @@ NO_TASK_YET = 'This repository has no tasks yet: start one with "headgate run".'
 def find_store(repo: Path) -> Folder:
     """The folder of a repository that has had a task. ConfigError otherwise, and nothing is created."""
     folder = Folder(repo)
-    folder.check_lost()
+    folder.check_deleted()
     if not folder.database.exists():
         raise ConfigError(NO_TASK_YET)
     return folder

@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 
-class Terminal(io.FileIO):
-    """A terminal. Once it is closed, what is written to it goes nowhere, and nobody fails because of that."""
+class ClosableTerminal(io.FileIO):
+    """A terminal that may be closed: what is written to it then is discarded, without an error."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -16,28 +16,28 @@ class Terminal(io.FileIO):
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
-            leave(self.fileno())
+            redirect_to_null(self.fileno())
             return memoryview(data).nbytes
 
 
 def outlive_terminal() -> None:
-    """Has standard output and standard error go on when the terminal that they lead to is closed."""
+    """Makes standard output and standard error usable after their terminal is closed."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream.isatty():
             stream.flush()
-            raw = io.BufferedWriter(Terminal(stream.fileno(), "w", closefd=False))
+            raw = io.BufferedWriter(ClosableTerminal(stream.fileno(), "w", closefd=False))
             text = io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True)
             setattr(sys, name, text)
 
 
-def terminals() -> tuple[int, ...]:
+def terminal_descriptors() -> tuple[int, ...]:
     """The standard descriptors that lead to a terminal."""
     return tuple(number for number in (0, 1, 2) if os.isatty(number))
 
 
-def leave(descriptor: int) -> None:
-    """Has a descriptor lead nowhere."""
+def redirect_to_null(descriptor: int) -> None:
+    """Makes a descriptor refer to the null device."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

@@ -22,7 +22,7 @@ from headgate.cli.options import (
 from headgate.cli.show.live import printable
 from headgate.cli.stored_tasks import find_store, find_task
 from headgate.core import Constraints, Options, Task
-from headgate.engine import RETRIED_STATES, Engine, load_options
+from headgate.engine import RETRIED_STATES, ConfigReader, Engine
 from headgate.errors import ConfigError
 
 
@@ -35,15 +35,17 @@ class Submission:
     """None where there is no text but that of the task to resume."""
     constraints: Constraints
     options: Options
+    read_config: ConfigReader
+    """For the engine, so that it does not read again what was read for the notes."""
     notes: tuple[str, ...]
     """What the user should know about the configuration."""
 
     def check_text(self, command: str, resume: str | None) -> None:
-        """Whether there is anything to do; nothing has been created yet."""
+        """ConfigError if there is neither a text nor a task to resume. Nothing has been created by then."""
         if resume is not None:
             find_store(self.root)
         elif self.text is None:
-            raise ConfigError(say_once(command))
+            raise ConfigError(explain_text_options(command))
 
     def submit_to(self, engine: Engine, resume: str | None = None) -> Task:
         """The task to carry out: a new one, or the one to resume.
@@ -111,7 +113,7 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError(f'Put the task\'s text in quotes: {ctx.command_path} "..."', ctx)
         absent = not text and file is None
         given = text[0] if text else None
-        task_text = None if absent else read_text(given, file, sys.stdin, str(ctx.info_name))
+        task_text = None if absent else read_task_text(given, file, sys.stdin, str(ctx.info_name))
         root = find_repo(repo)
         options = Options(
             flow=flow_argument(flow),
@@ -121,9 +123,10 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
             config=str(config.absolute()) if config else None,
             dry_run=dry_run,
         )
-        notes = _notes(root, options, resuming=task_text is None)
+        read_config = ConfigReader(root, os.environ)
+        notes = _notes(read_config, options, resuming=task_text is None)
         constraints = Constraints(keep=keep, non_goals=non_goal, boundaries=boundary)
-        return function(Submission(root, task_text, constraints, options, notes), **others)
+        return function(Submission(root, task_text, constraints, options, read_config, notes), **others)
 
     for add in reversed(_OPTIONS):
         command = add(command)
@@ -158,24 +161,24 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
 )
 
 
-def _notes(root: Path, options: Options, *, resuming: bool) -> tuple[str, ...]:
+def _notes(read_config: ConfigReader, options: Options, *, resuming: bool) -> tuple[str, ...]:
     try:
-        return load_options(root, options, os.environ).notes
+        return read_config(options).notes
     except ConfigError:
         if not resuming:
             raise
         return ()  # a task that goes on has its own; for one that is retried, the engine says what is wrong
 
 
-def say_once(command: str) -> str:
+def explain_text_options(command: str) -> str:
     """What is wrong with a command line that has no task, or two."""
     return f'Give the text in one way: headgate {command} "...", {command} - (standard input) or --file F.'
 
 
-def read_text(text: str | None, file: Path | None, stdin: IO[str], command: str) -> str:
+def read_task_text(text: str | None, file: Path | None, stdin: IO[str], command: str) -> str:
     """The task's text, from wherever it is."""
     if (text is None) == (file is None):
-        raise ConfigError(say_once(command))
+        raise ConfigError(explain_text_options(command))
     try:
         if file is not None:
             return file.read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from headgate.config.endpoint import (
 from headgate.config.flows import builtin_flows, depends_on_goal, flow_from_config, load_flow
 from headgate.config.knobs import FLOW_SUFFIXES
 from headgate.config.load import CONFIG_NAME, Loaded, find_configs, load_config, user_config_path
-from headgate.config.pinning import Settled, config_files, pin, repository_source, unpin
+from headgate.config.pinning import config_files, pin, repository_source, unpin
 from headgate.config.prompts import fill, fill_text, prompt
 from headgate.config.schema import Config, provider_of, unknown_model
 from headgate.config.yaml_files import parse_yaml, read_yaml
@@ -24,7 +24,6 @@ __all__ = [
     "Config",
     "Detection",
     "Loaded",
-    "Settled",
     "builtin_flows",
     "config_files",
     "depends_on_goal",

@@ -55,8 +55,8 @@ class Pin(_Stored):
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What a task runs with."""
+class Unpinned:
+    """The configuration and the flow of a pin."""
 
     loaded: Loaded
     flow: Flow
@@ -75,8 +75,11 @@ def pin(loaded: Loaded, flow: Flow, environ: Mapping[str, str]) -> str:
     return stored.model_dump_json(exclude_defaults=True)
 
 
-def unpin(text: str, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settled:
-    """What a task runs with, with the keys that this process has. ConfigError where that is not possible."""
+def unpin(text: str, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Unpinned:
+    """What a task was submitted with, and the keys that this process has for it.
+
+    ConfigError where that is not possible.
+    """
     try:
         stored = Pin.model_validate_json(text)
     except ValidationError:
@@ -85,7 +88,7 @@ def unpin(text: str, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Se
             "submit the task again."
         ) from None
     layers = [_unpin_file(file) for file in stored.files]
-    return Settled(_with_own_keys(stored, layers, environ, flags), stored.flow)
+    return Unpinned(_with_own_keys(stored, layers, environ, flags), stored.flow)
 
 
 def _with_own_keys(

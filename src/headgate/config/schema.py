@@ -113,6 +113,15 @@ class Config(FlowKnobs):
         copy._no_model = no_model
         return copy
 
+    @property
+    def package(self) -> str | None:
+        """The monorepo's package that tasks work on; None where the repository is one project."""
+        return self.monorepo.package if self.monorepo else None
+
+    def with_package(self, package: str) -> Self:
+        """A copy in which tasks work on this package."""
+        return self.model_copy(update={"monorepo": Monorepo(package=package)})
+
     def model_settings(self, name: str | None = None) -> ModelSettings:
         """The default model (None), one from `models`, or one named by its spec.
 

@@ -154,7 +154,7 @@ from headgate.core.settings import (
 )
 from headgate.core.short_form import REST, expand_flow, fix_stage, flow_as_written, run_order
 from headgate.core.state import State, fold
-from headgate.core.summary import WHY_NOT_IN_DIFF, last_words, write_summary
+from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, write_summary
 from headgate.core.task import (
     FINAL_STATES,
     SETTLED_STATES,
@@ -164,6 +164,7 @@ from headgate.core.task import (
     Standing,
     Task,
     TaskState,
+    check_task_text,
     check_transition,
     holds_up,
     parse_task_text,
@@ -184,10 +185,12 @@ from headgate.core.text import (
     without_politeness,
 )
 from headgate.core.tree import join_path, stage_ids
-from headgate.core.view import LEAST_MESSAGES, build_view, size_of
+from headgate.core.view import CHARS_PER_CODE_TOKEN, CHARS_PER_TOKEN, LEAST_MESSAGES, build_view, size_of
 
 __all__ = [
     "BODY",
+    "CHARS_PER_CODE_TOKEN",
+    "CHARS_PER_TOKEN",
     "CONTEXT",
     "DONE_TOOL",
     "FINAL_STATES",
@@ -316,6 +319,7 @@ __all__ = [
     "boundary_problems",
     "build_report",
     "build_view",
+    "check_task_text",
     "check_transition",
     "clean_text",
     "compare",
@@ -341,7 +345,7 @@ __all__ = [
     "is_question",
     "join_path",
     "judge_work",
-    "last_words",
+    "last_summary",
     "lies_below",
     "line_marks",
     "list_names",

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from headgate.core import events as ev
 from headgate.core.settings import package_of
 from headgate.core.state import State
-from headgate.core.summary import all_warnings, last_note, last_words, say_final_turns
+from headgate.core.summary import all_warnings, last_note, last_summary, say_final_turns
 from headgate.core.task import Constraints, TaskState, parse_task_text
 from headgate.core.text import shorten
 
@@ -179,7 +179,7 @@ def build_report(state: State) -> Report:
         verified=state.verified,
         reason=state.reason,
         summary=_summary(state) if told else "",
-        model_says=last_words(state) if told else "",
+        model_says=last_summary(state) if told else "",
         model_says_accepted=last_note(state).accepted,
         answer=state.answer if state.status == "SUCCESS" and not state.files_changed else "",
         error=error,

@@ -34,7 +34,7 @@ def write_summary(
     if ending == "CANCELLED":
         return ""  # what was attempted in a cancelled task is not documented
     answered = ending == "SUCCESS" and not files and bool(state.answer)
-    said = "" if answered else last_words(state)  # the answer is shown by itself
+    said = "" if answered else last_summary(state)  # the answer is shown by itself
     headline = _headline(state, ending, reason, detail, answered)
     lines = [headline]
     mute = state.feedback["text_only"] + state.feedback["bad_reply"]
@@ -132,7 +132,7 @@ def claims_passing(text: str) -> bool:
     return bool(_CLAIM.search(text))
 
 
-def last_words(state: State) -> str:
+def last_summary(state: State) -> str:
     """What the model itself said at the end of the last stage: what it said earlier is no result."""
     return " ".join(last_note(state).summary.split())
 

@@ -5,8 +5,10 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from headgate.core.messages import clean_text
 from headgate.core.task_text import split_sections
 from headgate.core.text import is_question
+from headgate.errors import ConfigError
 
 TaskState = Literal["QUEUED", "RUNNING", "PROPOSED", "SUCCESS", "STUCK", "CANCELLED", "INFRA_ERROR"]
 FINAL_STATES: frozenset[TaskState] = frozenset({"SUCCESS", "STUCK", "CANCELLED", "INFRA_ERROR"})
@@ -161,6 +163,18 @@ def parse_task_text(text: str) -> TaskText:
     goal = "\n".join(found.pop("goal"))
     constraints = Constraints.model_validate(found)
     return TaskText(request, constraints, goal or request)
+
+
+def check_task_text(text: str, constraints: Constraints) -> TaskText:
+    """The parts of a task's text. ConfigError if it asks for nothing, or it or a constraint is not text."""
+    given = (text, *constraints.keep, *constraints.non_goals, *constraints.boundaries)
+    if any(clean_text(part) != part for part in given):
+        raise ConfigError("The task is not UTF-8 text.")
+    stated = parse_task_text(text)
+    if not stated.request:
+        sections = " It has only sections; put the task above them." if stated.constraints.render() else ""
+        raise ConfigError(f"The task is empty: say in plain words what to do.{sections}")
+    return stated
 
 
 def _merge(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:

@@ -85,6 +85,12 @@ def split_blocks(transcript: Iterable[Message]) -> Iterator[Block]:
         yield _closed(block, waiting)
 
 
+CHARS_PER_TOKEN = 4
+"""About how many characters a token has, for counts that no server has made."""
+CHARS_PER_CODE_TOKEN = 3.5
+"""The same for what has to fit into a context window: a cautious guess, since most of it is code."""
+
+
 def size_of(messages: Iterable[Message]) -> int:
     """The characters that these messages put into a prompt, roughly."""
     return sum(

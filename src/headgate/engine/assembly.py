@@ -1,4 +1,7 @@
-"""Fitting a task out: the workspace with its guards, the tools, the verifier."""
+"""Building what a task works with: the workspace with its guards, the tools, the verifier.
+
+A monorepo's package is taken as the configuration has it: `resolve_package` has checked it.
+"""
 
 import os
 import shutil
@@ -8,15 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headgate.checks import Verifier
-from headgate.config import (
-    Config,
-)
-from headgate.core import (
-    Guard,
-    Task,
-    show_path,
-)
-from headgate.errors import ConfigError
+from headgate.config import Config
+from headgate.core import Guard, Task, show_path
 from headgate.process import filtered_environment
 from headgate.protect import (
     DEFAULT_SECRETS,
@@ -64,7 +60,6 @@ from headgate.workspace import (
     OverlayWorkspace,
     Snapshots,
     git,
-    internal_name,
     walk_files,
 )
 
@@ -101,43 +96,8 @@ def without_secrets(config: Config) -> dict[str, Any]:
     return shown
 
 
-def pinned(config: Config, recorded: Mapping[str, Any]) -> Config:
-    """The configuration of a task that is taken up again: its own, but for how models are reached."""
-    if not recorded:
-        return config
-    begun = Config.model_validate(recorded)
-    kept = set(Config.model_fields) - {"model", "base_url", "api_key", "models"}
-    return config.model_copy(update={name: getattr(begun, name) for name in kept})
-
-
 def secret_patterns(config: Config) -> tuple[str, ...]:
     return (*DEFAULT_SECRETS, *config.secret_files)
-
-
-def check_monorepo(repo: Path, config: Config, source: str = "") -> str | None:
-    """The package that tasks write in, as a canonical path; None where the repository is one project.
-
-    ConfigError if the configuration, or the option `source`, names something that is no directory of this
-    repository.
-    """
-    if config.monorepo is None:
-        return None
-    named, said = config.monorepo.package, source or "agent.yaml: monorepo.package"
-    root = Path(os.path.realpath(repo))
-    try:
-        place = Path(os.path.realpath(root / named))
-        package = place.relative_to(root).as_posix()
-        if not place.exists():
-            raise ConfigError(f"{said}: there is no directory {named}.")
-        if not place.is_dir():
-            raise ConfigError(f"{said}: {named} is a file; name the package's directory.")
-    except ValueError:
-        raise ConfigError(f"{said}: {show_path(named)} points outside the repository.") from None
-    if package == ".":
-        raise ConfigError(f"{said} is the repository itself: name a directory in it, or leave it out.")
-    if internal_name(package):
-        raise ConfigError(f"{said}: {named} is not a package.")
-    return package
 
 
 def task_boundaries(repo: Path, config: Config, task: Task) -> ResolvedBoundaries:
@@ -150,40 +110,35 @@ def task_boundaries(repo: Path, config: Config, task: Task) -> ResolvedBoundarie
 
 
 def protected_tests(
-    repo: Path, config: Config, task: Task, baseline: Callable[[], str], package: str | None = None
+    repo: Path, config: Config, task: Task, baseline: Callable[[], str]
 ) -> ProtectedTests | None:
     """The tests that a task may not change, if it may not; `baseline` names the git tree of its start."""
     mode = task.protect_tests or config.protect_tests
     if mode == "off":
         return None
-    return known_tests(repo, config, mode, lambda: StartFiles(*Snapshots(repo).files(baseline())), package)
+    return known_tests(repo, config, mode, lambda: StartFiles(*Snapshots(repo).files(baseline())))
 
 
 def known_tests(
-    repo: Path,
-    config: Config,
-    mode: Literal["existing", "all"],
-    begun: Callable[[], StartFiles],
-    package: str | None = None,
+    repo: Path, config: Config, mode: Literal["existing", "all"], begun: Callable[[], StartFiles]
 ) -> ProtectedTests:
     """The tests of a repository, by its configuration and the files that there were at the start."""
     commands = [step.command for step in config.verification.steps]
     search = command_environment(config, os.environ).get("PATH", "")
-    return ProtectedTests(mode, begun, commands, package or "", repo, search, config.test_paths)
+    return ProtectedTests(mode, begun, commands, config.package or "", repo, search, config.test_paths)
 
 
 def guards_for(
     root: Path,
     config: Config,
     boundaries: ResolvedBoundaries,
-    package: str | None = None,
     tests: ProtectedTests | None = None,
     config_files: Sequence[str] = (),
 ) -> tuple[Guard, ...]:
     """What tools may touch. Commands name files from where they run, which is the package if there is one."""
-    guards: list[Guard] = [SecretFiles(secret_patterns(config), root / (package or ""))]
-    if package is not None:
-        guards.append(OnlyInside(package))
+    guards: list[Guard] = [SecretFiles(secret_patterns(config), root / (config.package or ""))]
+    if config.package is not None:
+        guards.append(OnlyInside(config.package))
     if tests is not None:
         guards.append(tests)
     return (*guards, Boundaries(boundaries.globs), ConfigFiles(config_files))
@@ -242,9 +197,9 @@ def tools_for(config: Config, *, proposing: bool = False) -> tuple[Tool, ...]:
         tools = [tool for tool in tools if tool is not task_status]
     if not config.verification.steps:
         tools = [tool for tool in tools if tool is not run_tests]
-    if config.monorepo is None:
+    if config.package is None:
         return tuple(tools)
-    return tuple(shell_in(config.monorepo.package) if tool is shell else tool for tool in tools)
+    return tuple(shell_in(config.package) if tool is shell else tool for tool in tools)
 
 
 def build_context(
@@ -262,11 +217,9 @@ def build_context(
 
     `baseline` is asked for the git tree of the task's start when something is first written or run.
     """
-    package = check_monorepo(folder.repo, config)
-    tests = protected_tests(folder.repo, config, task, baseline, package)
-    disk = DiskWorkspace(
-        folder.repo, guards_for(folder.repo, config, boundaries, package, tests, task.config_files)
-    )
+    package = config.package
+    tests = protected_tests(folder.repo, config, task, baseline)
+    disk = DiskWorkspace(folder.repo, guards_for(folder.repo, config, boundaries, tests, task.config_files))
     return ToolContext(
         workspace=OverlayWorkspace(disk) if proposing else disk,
         save_output=lambda text: folder.save_output(task.id, redact(text)),
@@ -287,7 +240,7 @@ def build_verifier(folder: Folder, config: Config, bus: Bus) -> Verifier | None:
         return None
     return Verifier(
         steps=config.verification.steps,
-        directory=folder.repo / (check_monorepo(folder.repo, config) or ""),
+        directory=folder.repo / (config.package or ""),
         runs=folder.runs,
         environment=command_environment(config, os.environ),
         on_line=lambda line: bus.pulse("command", line),

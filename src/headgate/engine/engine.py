@@ -1,41 +1,51 @@
-"""The engine: takes tasks in, carries them out one at a time in the order they came, and cancels them."""
+"""The engine: accepts tasks, runs them one at a time in the order of submission, and cancels them."""
 
 import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from headgate.config import Loaded, Settled, config_files, load_config, pin, unpin
+from headgate.config import Loaded, pin
 from headgate.core import (
     SETTLED_STATES,
     Constraints,
-    ImpossibleTransition,
     Model,
     Options,
     Report,
+    State,
     Task,
     TaskEnded,
     TaskState,
     build_report,
-    clean_text,
+    check_task_text,
     fold,
     parse_task_text,
     report_events,
 )
-from headgate.engine.assembly import check_monorepo, task_boundaries
+from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
-from headgate.engine.flow_models import SPECS, check_models, choose_flow, describe_servers, steps_run
-from headgate.engine.following import Telling, Wait, removed
-from headgate.engine.lost_copies import restore_lost
+from headgate.engine.flow_models import describe_servers
+from headgate.engine.orphaned_copies import restore_orphaned_copies
+from headgate.engine.proposals import settle_proposal
+from headgate.engine.resolved import ResolvedConfig, load_options, resolve, resolve_stored
+from headgate.engine.task_follower import QueueWait, TaskFollower, removed
 from headgate.engine.tree import diff_of
 from headgate.errors import ConfigError
 from headgate.process import FileLock
-from headgate.store import REPORTED, Bus, CancelOutcome, Draft, Folder, Pause, Store, find_pause, recall
-
-__all__ = ["SPECS", "Engine", "Wait", "load_options"]
+from headgate.store import (
+    REPORTED,
+    Bus,
+    CancelOutcome,
+    Draft,
+    Folder,
+    Pause,
+    Store,
+    complete_state,
+    find_pause,
+    load_state,
+)
 
 RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR", "CANCELLED"})
 FOLLOW_SECONDS = 0.2
@@ -44,23 +54,13 @@ HAND_OVERS = 3
 """Workers that `run` starts for the tasks before its own; if they all die, it does their work itself."""
 
 
-def load_options(repo: Path, options: Options, environ: Mapping[str, str]) -> Loaded:
-    """The configuration for a task: what was asked for with it, over what this process finds."""
-    file = Path(options.config) if options.config else None
-    return load_config(repo, config_file=file, environ=environ, flags=_flags(options))
-
-
-def _flags(options: Options) -> dict[str, str | None]:
-    return options.model_dump(include={"model", "base_url", "flow", "package"})
-
-
 @dataclass
 class Engine:
     """One repository's engine. Models, clock and sleep can be handed in; by default they are real."""
 
     repo: Path
     loaded: Loaded | None
-    """The configuration for every task; None loads it for each when it is submitted."""
+    """The configuration for every task; None reads it for each when it is submitted."""
     store: Store
     folder: Folder
     bus: Bus = field(default_factory=Bus)
@@ -71,13 +71,17 @@ class Engine:
     its own task by itself, and what comes after it stays queued."""
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    keep_last_words: bool = False
+    keep_crash_trace: bool = False
     """See `Execution`."""
-    tell: Callable[[str], None] = lambda line: None
-    """Hears what the person who submits a task should know before the task is taken in, a line at a time."""
+    on_notice: Callable[[str], None] = lambda line: None
+    """Called with each line that the person who submits a task should read before it is stored."""
     notes: tuple[str, ...] = ()
-    """What people have to be told about the opening: what was lost or damaged, and what came of it."""
+    """What people should know about the opening: what was lost or damaged, and what was restored."""
+    read_config: Callable[[Options], Loaded] | None = None
+    """Reads the configuration for a task with these options; None reads the files each time."""
     _execution: Execution | None = field(default=None, init=False)
+    _latest: tuple[str, str, ResolvedConfig] | None = field(default=None, init=False)
+    """What the task that was submitted last is carried out with, and its id and pin."""
 
     @classmethod
     def open(
@@ -87,61 +91,52 @@ class Engine:
         bus: Bus | None = None,
         models: Mapping[str | None, Model] | None = None,
         start_worker: Callable[[FileLock], None] | None = None,
+        read_config: Callable[[Options], Loaded] | None = None,
     ) -> "Engine":
         repo = repo.resolve()
         folder = Folder(repo)
-        folder.check_lost()
-        lost = restore_lost(folder)
+        folder.check_deleted()
+        lost = restore_orphaned_copies(folder)
         folder.create()
         engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
         if engine.store.notes:
-            lost += restore_lost(folder, new_store=True)
+            lost += restore_orphaned_copies(folder, new_store=True)
+        engine.read_config = read_config
         engine.notes = (*engine.store.notes, *lost)
         engine._write_missing_reports()
         return engine
 
-    def configure(self, options: Options) -> Loaded:
-        """The configuration for a task with these options."""
-        return self.loaded or load_options(self.repo, options, os.environ)
-
     def submit(self, text: str, constraints: Constraints, options: Options | None = None) -> Task:
-        """Takes a task in, with its configuration and its flow as they are now: later changes to files have
-        no effect on it. What is wrong with them is said now, not later.
-        """
-        return self._take_in(text, parse_task_text(text).constraints + constraints, options or Options())
+        """Stores a task as QUEUED, with its configuration and its flow as they are now.
 
-    def _take_in(self, text: str, constraints: Constraints, options: Options, added: str = "") -> Task:
-        given = (text, *constraints.keep, *constraints.non_goals, *constraints.boundaries)
-        if any(clean_text(part) != part for part in given):
-            raise ConfigError("The task is not UTF-8 text.")
-        stated = parse_task_text(text)
-        if not stated.request:
-            sections = (
-                " It has only sections; put the task above them." if stated.constraints.render() else ""
-            )
-            raise ConfigError(f"The task is empty: say in plain words what to do.{sections}")
-        found, stored = self._pin_now(options, stated.request)
-        fields = {**options.model_dump(), **found, "added": added}
-        return self.store.add_task(
+        Later changes to files have no effect on it. ConfigError if something is wrong with them.
+        """
+        return self._add_task(text, parse_task_text(text).constraints + constraints, options or Options())
+
+    def _add_task(self, text: str, constraints: Constraints, options: Options, added: str = "") -> Task:
+        stated = check_task_text(text, constraints)
+        resolved, stored = self._pin_now(options, stated.request)
+        fields = {**options.model_dump(), **resolved.task_fields(self.repo, options), "added": added}
+        task = self.store.add_task(
             lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=constraints, **fields),
             self.now(),
             stored,
         )
+        self._latest = (task.id, stored, resolved)
+        return task
 
-    def _pin_now(self, options: Options, request: str) -> tuple[dict[str, Any], str]:
-        """What the configuration says now: the fields of a task that depend on it, and the task's pin."""
-        loaded = self.configure(options)
-        package = check_monorepo(self.repo, loaded.config, "--package" if options.package else "")
-        flow = choose_flow(loaded, options, self.folder, request)
-        found = {
-            "package": package,
-            "config_files": config_files(self.repo, loaded, config=options.config, flow=options.flow),
-            "models": check_models(loaded, flow, self.models, self.repo),
-            "steps": steps_run(loaded, flow),
-        }
-        for line in describe_servers(loaded, flow, options, self.repo) if not self.models else ():
-            self.tell(line)
-        return found, pin(loaded, flow, os.environ)
+    def _pin_now(self, options: Options, request: str) -> tuple[ResolvedConfig, str]:
+        """Resolves the configuration of a task that is submitted now; returns it and the pin to store."""
+        resolved = resolve(self._present(options), options, request, self.folder, self.models)
+        for line in describe_servers(resolved.models, resolved.loaded, options, self.repo):
+            self.on_notice(line)
+        return resolved, pin(resolved.loaded, resolved.flow, os.environ)
+
+    def _present(self, options: Options) -> Loaded:
+        """The configuration as it is now, for a task with these options."""
+        if self.loaded:
+            return self.loaded
+        return self.read_config(options) if self.read_config else load_options(self.repo, options, os.environ)
 
     def pin_again(self, task_id: str) -> Task:
         """Gives a queued task the configuration as it is now, as if it were submitted now.
@@ -154,17 +149,18 @@ class Engine:
         task = row.task
         if row.state != "QUEUED" or row.applying:
             return task
-        found, stored = self._pin_now(task.options, parse_task_text(task.text).request)
-        task = task.model_copy(update=found)
+        resolved, stored = self._pin_now(task.options, parse_task_text(task.text).request)
+        task = task.model_copy(update=resolved.task_fields(self.repo, task.options))
         self.store.pin_again(task, stored)
+        self._latest = (task.id, stored, resolved)
         return task
 
     def describe_boundaries(self, task: Task) -> tuple[str, ...]:
         """What the person who submitted a task should know about its boundaries: a line each."""
-        return task_boundaries(self.repo, self.configure(task).config, task).describe()
+        return task_boundaries(self.repo, self._resolve(task, State()).config, task).describe()
 
     def retry(self, task_id: str, constraints: Constraints, options: Options, further: str = "") -> Task:
-        """Takes in a new task that tries an ended one again and knows nothing of it but its report.
+        """Stores a new task that tries an ended one again. It knows only the report of that one.
 
         It has the text, the constraints and the options of that one. What is given now is added, and an
         option that is given now replaces the earlier one.
@@ -176,90 +172,90 @@ class Engine:
         both = row.task.options.model_copy(update={**given, "resumes": row.task.id})
         words = parse_task_text(further)
         added = "\n".join(filter(None, (row.task.added, words.request)))
-        return self._take_in(
+        return self._add_task(
             row.task.text, row.task.constraints + words.constraints + constraints, both, added
         )
 
     async def apply(self, task_id: str) -> Task:
         """Puts a proposal at the queue's end, to be written and verified; `run` then follows it."""
-        return await self._settle_proposal(task_id, "QUEUED", [])
+        return await settle_proposal(self.store, task_id, "QUEUED", [])
 
     async def abort(self, task_id: str) -> Task:
-        """Gives a proposal up."""
+        """Discards a proposal."""
         ended = TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=())
         now = self.now()
         told = report_events(fold(self.store.events(task_id)), ended, now)
         drafts = [Draft("", 0, now, body) for body in (*told, ended)]
-        task = await self._settle_proposal(task_id, "CANCELLED", drafts)
+        task = await settle_proposal(self.store, task_id, "CANCELLED", drafts)
         self.folder.forget_outputs(task.id)
         return task
 
-    def diff(self, task_id: str, *, after_review: bool = False) -> bytes:
+    def diff(self, task_id: str) -> bytes:
         """What a task proposes, or has changed (since it was applied), as a diff that `git apply` takes."""
-        return diff_of(self.store, self.repo, task_id, after_review=after_review)
-
-    async def _settle_proposal(self, task_id: str, state: TaskState, drafts: list[Draft]) -> Task:
         row = self.store.task(task_id)
-        if row is None or row.state != "PROPOSED":
-            raise ConfigError(f"Task {task_id} is not a proposal: it is {row.state if row else 'gone'}.")
-        try:
-            await self.store.append(row.task.id, drafts, state, keep_bodies=False)
-        except ImpossibleTransition:
-            raise ConfigError(f"Task {task_id} was just applied or aborted elsewhere.") from None
-        return row.task
+        if row is None:
+            raise ConfigError(f"Task {task_id} is gone.")
+        return diff_of(self.repo, row, load_state(self.store, row))
 
     async def run(
-        self, task: Task, on_wait: Callable[[Wait], None] = lambda wait: None, after: int = 0
+        self,
+        task: Task,
+        on_wait: Callable[[QueueWait], None] = lambda wait: None,
+        after: int = 0,
+        known: State | None = None,
     ) -> Report:
         """Waits for a task's end, in whichever process it runs, and returns its report.
 
         While the lock is free, this process takes it and carries the task out. The bus hears of this task
         alone, from event number `after` on; `on_wait` is told, again and again, why it has not started. A
         call that is cancelled cancels the task. If the queue is paused before it is the task's turn, the task
-        stays QUEUED and its report says so; a pause of before is an occasion to try again.
+        stays QUEUED and its report says so; a pause of before is an occasion to try again. `known` is what
+        the caller has folded of the task's events so far; later events are folded into it.
         """
-        telling = Telling(self.bus, after)
+        follower = TaskFollower(self.store, self.bus, task, after, known or State())
         paused = self._pausing_event()
         lock = FileLock(self.folder.lock)
         hand_overs = HAND_OVERS if self.start_worker else 0
         try:
             while True:
                 row = self.store.task(task.id)
-                for event in self.store.events(task.id, telling.seen):
-                    telling.tell(event)
+                follower.catch_up()
                 if row is None or row.state in SETTLED_STATES:
                     break
                 if row.state == "QUEUED" and self._pausing_event() > paused and not lock.is_held():
                     break
                 if lock.try_acquire():
-                    hand_overs -= await self._work_towards(task, lock, telling, hand_overs > 0, on_wait)
+                    hand_overs -= await self._work_towards(task, lock, follower, hand_overs > 0, on_wait)
                 else:
-                    if telling.seen == after:  # once it is heard of, it has started
-                        on_wait(Wait(self.store.count_ahead(task.id), lock.holder()))
+                    if not follower.has_started:
+                        on_wait(QueueWait(self.store.count_ahead(task.id), lock.holder()))
                     await asyncio.sleep(FOLLOW_SECONDS)
         except asyncio.CancelledError:
             self.cancel(task.id)
             raise
         if not find_pause(self.store):
-            self._pass_on(lock)
-        if telling.crash:
-            raise telling.crash
-        return build_report(recall(self.store, row)) if row else removed(task)
+            self._start_worker_if_needed(lock)
+        if follower.crash:
+            raise follower.crash
+        return build_report(complete_state(follower.state, row)) if row else removed(task)
 
     async def _work_towards(
         self,
         task: Task,
         lock: FileLock,
-        telling: Telling,
+        follower: TaskFollower,
         may_hand_over: bool,
-        on_wait: Callable[[Wait], None],
+        on_wait: Callable[[QueueWait], None],
     ) -> bool:
-        """Does, with the lock, what is before a task and then the task itself; True if a worker does it."""
+        """Runs the tasks before a task, and then the task itself; True if a worker was started to do it.
+
+        This process holds the lock.
+        """
         try:
             while (first := self.store.running() or self.store.head()) is not None:
                 if first.task.id != task.id:
                     interrupted = first.task.id if first.state == "RUNNING" else ""
-                    on_wait(Wait(self.store.count_ahead(task.id), lock.holder(), interrupted))
+                    on_wait(QueueWait(self.store.count_ahead(task.id), lock.holder(), interrupted))
                     if may_hand_over and self.start_worker:
                         # What others submitted must outlive this process, which its user may end any time.
                         self.start_worker(lock)
@@ -268,9 +264,11 @@ class Engine:
                 if following is None:
                     break
                 own = following.id == task.id
-                crash = await self._execute(following, telling.bus if own else Bus())
                 if own:
-                    telling.crash = crash
+                    follower.catch_up()
+                    follower.crash = await self._execute(following, follower.execution_bus, follower.state)
+                else:
+                    await self._execute(following, Bus())
                 if own or find_pause(self.store):
                     break
             if self.start_worker and self.store.head() and not find_pause(self.store):
@@ -279,8 +277,8 @@ class Engine:
             lock.release()
         return False
 
-    def _pass_on(self, lock: FileLock) -> None:
-        """Sees to it that what was queued just before the lock was free again is not left lying."""
+    def _start_worker_if_needed(self, lock: FileLock) -> None:
+        """Starts a worker if tasks are left and no process works on them."""
         if self.start_worker and self._is_work_left() and lock.try_acquire():
             try:
                 self.start_worker(lock)
@@ -288,13 +286,13 @@ class Engine:
                 lock.release()
 
     def wake_worker(self, *, try_again: bool = False) -> Pause | None:
-        """Starts a worker unless some process is at work; that one sees what was queued.
+        """Starts a worker, unless a process is at work: that process finds the queued tasks.
 
         A paused queue stays paused, and the pause is returned, unless somebody asks to try again.
         """
         if not try_again and (pause := find_pause(self.store)):
             return pause
-        self._pass_on(FileLock(self.folder.lock))
+        self._start_worker_if_needed(FileLock(self.folder.lock))
         return None
 
     async def drain(
@@ -310,9 +308,7 @@ class Engine:
         while lock.held or (self._is_work_left() and lock.try_acquire()):
             try:
                 while task := self._take_next():
-                    # A task may add listeners of its own.
-                    bus = Bus([*self.bus.on_event], [*self.bus.on_pulse])
-                    if crash := await self._execute(task, bus):
+                    if crash := await self._execute(task, self.bus):
                         on_crash(crash)
                     if find_pause(self.store):
                         return
@@ -338,12 +334,12 @@ class Engine:
         try:
             row = self.store.running()
             if row and self.store.is_cancelled(row.task.id):
-                self.store.take_up(row.task.id)
+                self.store.count_attempt(row.task.id)
                 await self._execute(row.task, Bus())
         finally:
             lock.release()
         if not find_pause(self.store):
-            self._pass_on(lock)
+            self._start_worker_if_needed(lock)
 
     def _pausing_event(self) -> int:
         """The number of the event that paused the queue; 0 if it is not paused."""
@@ -362,49 +358,40 @@ class Engine:
         row = self.store.running()
         if row is None:
             return self.store.claim()
-        self.store.take_up(row.task.id)
+        self.store.count_attempt(row.task.id)
         return row.task
 
     def _write_missing_reports(self) -> None:
-        """Writes what a process that died between a task's end and its report left out."""
+        """Writes the report of the last task, if its process died before it could do so."""
         end = self.store.last_event("task_ended")
         last = self.store.task(end.task) if end else None
         if last and last.state in REPORTED and not self.folder.has_report(last.task.id):
-            state = recall(self.store, last)
+            state = load_state(self.store, last)
             self.folder.write_report(build_report(state), state)
 
-    def _settle(self, task: Task) -> Settled:
-        """What a task was submitted with, and this process's keys.
-
-        Versions before this one stored no configuration: their tasks use the present one.
-        """
+    def _resolve(self, task: Task, state: State) -> ResolvedConfig:
+        """What a task is carried out with: what this process submitted it with, or else what is stored."""
         stored = self.store.pin(task.id)
-        if not stored:
-            loaded = self.configure(task)
-            begun = fold(self.store.events(task.id)).flow
-            request = parse_task_text(task.text).request
-            return Settled(loaded, begun or choose_flow(loaded, task, self.folder, request))
-        settled = unpin(stored, os.environ, _flags(task))
-        return replace(settled, loaded=self.loaded) if self.loaded else settled
+        if self._latest and stored and self._latest[:2] == (task.id, stored):
+            return self._latest[2]
+        present = self.loaded if stored else self._present(task)
+        return resolve_stored(task, stored, state, present, self.folder, self.models)
 
-    async def _execute(self, task: Task, bus: Bus) -> Exception | None:
+    async def _execute(self, task: Task, bus: Bus, known: State | None = None) -> Exception | None:
         """Carries a claimed task out; returns the bug that ended it, if one did."""
-        self._execution = self._prepare(task, bus)
+        self._execution = Execution(
+            task,
+            self.folder,
+            self.store,
+            bus,
+            self._resolve,
+            known or State(),
+            self.now,
+            self.sleep,
+            self.keep_crash_trace,
+        )
         try:
             await self._execution.run()
             return self._execution.crash
         finally:
             self._execution = None
-
-    def _prepare(self, task: Task, bus: Bus) -> Execution:
-        return Execution(
-            task,
-            self.folder,
-            self.store,
-            bus,
-            self._settle,
-            self.models,
-            self.now,
-            self.sleep,
-            self.keep_last_words,
-        )

@@ -1,19 +1,20 @@
 """One task being carried out: from the moment it is RUNNING to its report."""
 
 import asyncio
-import faulthandler
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from datetime import UTC, datetime
 
-from headgate.config import Config, Settled, is_on_this_machine
+from headgate.config import Config, is_on_this_machine
 from headgate.core import (
     Decision,
-    Model,
+    Event,
+    PhaseChanged,
     Report,
+    State,
     Task,
     TaskResumed,
     TaskStarted,
@@ -21,56 +22,31 @@ from headgate.core import (
     build_report,
     expand_flow,
     fold,
+    phase_line,
     render_markdown,
 )
 from headgate.engine.assembly import (
     build_context,
     build_verifier,
-    pinned,
     secret_patterns,
     task_boundaries,
     tools_for,
     without_secrets,
 )
-from headgate.engine.ending import PhaseFile, Rest
 from headgate.engine.flow_models import KINDS, open_models
-from headgate.engine.interrupted import Leftovers, TellingProtection
-from headgate.engine.keeping import Keeper, KeepingProtection, commit_events
+from headgate.engine.interrupted import InterruptedTask, ProtectionAfterCrash
+from headgate.engine.outcome import OutcomeRecorder
+from headgate.engine.own_files import OwnFiles, OwnFilesProtection, commit_events
 from headgate.engine.proposals import apply_proposal
+from headgate.engine.resolved import ResolvedConfig, resolve_package
 from headgate.engine.tree import TaskTree
 from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
 from headgate.process import uninterrupted
 from headgate.protect import ResolvedBoundaries, Restored, redactor
 from headgate.run import Job, restore, restore_overlay, run_flow
-from headgate.store import Bus, Folder, Store, TaskLog, recall
+from headgate.store import Bus, Folder, Store, TaskLog, load_state
 from headgate.workspace import OverlayWorkspace, Snapshots
-
-# What a process whose interpreter crashes can still say: where it was.
-
-
-_LONGEST = 20_000
-
-
-def read_last_words(path: Path) -> str:
-    """What the process before this one left there, if it died."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")[:_LONGEST].strip()
-    except OSError:
-        return ""
-
-
-@contextmanager
-def last_words(path: Path) -> Iterator[None]:
-    """Has the interpreter write a traceback there if it crashes; the file is gone when all went well."""
-    with path.open("w", encoding="utf-8") as file:
-        faulthandler.enable(file)
-        try:
-            yield
-        finally:
-            faulthandler.disable()
-    path.unlink(missing_ok=True)
-
 
 ENDINGS: dict[str, TaskState] = {
     "advance": "SUCCESS",
@@ -93,20 +69,20 @@ def _stays_here(address: str) -> bool:
 
 @dataclass
 class Execution:
-    """Carries a task out, hears when it is to be cancelled, and ends it with a record whatever happens."""
+    """Carries a task out, watches for requests to cancel it, and always records how it ended."""
 
     task: Task
     folder: Folder
     store: Store
     bus: Bus
-    settle: Callable[[Task], Settled]
-    """Finds what the task was submitted with."""
-    models: Mapping[str | None, Model]
-    """Models to use instead of those that the configuration names."""
+    resolve: Callable[[Task, State], ResolvedConfig]
+    """Finds what the task is carried out with, once; the state is what earlier processes recorded."""
+    known: State
+    """What was folded of the task's events so far; it is used if no event is missing."""
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    keep_last_words: bool = False
-    """Have the interpreter write down where it was, should it crash: for processes that do nothing else."""
+    keep_crash_trace: bool = False
+    """Let the interpreter write a traceback to a file if it crashes: for processes that do nothing else."""
     crash: Exception | None = None
     """A bug in Headgate that ended the task, once it has ended."""
     _work: "asyncio.Task[Decision] | None" = field(default=None, init=False)
@@ -122,17 +98,17 @@ class Execution:
         self._attempts = self.store.attempts(self.task.id)
         if self._past:
             # A process that is gone left it RUNNING; this one goes on from there.
-            self.log.state = fold(self._past)
+            self.log.state = self.known if self.known.last_seq == self._past[-1].seq else fold(self._past)
             self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
         self._proposing = self.task.dry_run and self.log.state.proposal is None
         self._interrupted = bool(self._past) and self.log.state.proposal_step != "proposed"
-        self._left = Leftovers(self.task, self.folder, self.store, self.log.state)
-        self._keeper = Keeper(self.folder, self.store, lambda event: self.log.record("", 0, event))
-        self._rest = Rest(self.task, self.folder, self.store, self.log, self.tree, self.now)
+        self._interrupted_task = InterruptedTask(self.task, self.folder, self.store, self.log.state)
+        self._own_files = OwnFiles(self.folder, self.store, lambda event: self.log.record("", 0, event))
+        self._outcome = OutcomeRecorder(self.task, self.folder, self.store, self.log, self.tree, self.now)
 
     def cancel(self) -> None:
-        """Wakes the task up to be cancelled, once: what it has to clean up is not to be cancelled as well."""
+        """Cancels the task. Only the first call counts, because the cleanup must not be cancelled as well."""
         if self._work and not self._cancel_sent:
             self._cancel_sent = True
             self._work.cancel()
@@ -140,16 +116,16 @@ class Execution:
     async def run(self) -> Report:
         """The task's report. If this call is cancelled, so is the task, and only then does the call end."""
         self.folder.keep_ballast()
-        words = read_last_words(self.folder.last_words)
+        earlier_trace = self.folder.read_crash_trace()
         self.store.owned = True
         try:
-            with last_words(self.folder.last_words) if self.keep_last_words else nullcontext():
-                return await self._run(words)
+            with self.folder.writing_crash_trace() if self.keep_crash_trace else nullcontext():
+                return await self._run(earlier_trace)
         finally:
             self.store.owned = False
 
-    async def _run(self, words: str) -> Report:
-        self._work = asyncio.create_task(self._carry_out(words))
+    async def _run(self, earlier_trace: str) -> Report:
+        self._work = asyncio.create_task(self._carry_out(earlier_trace))
         watch = asyncio.create_task(self._watch_control())
         stopped: asyncio.CancelledError | None = None
         while not self._work.done():
@@ -174,31 +150,33 @@ class Execution:
         self.cancel()
 
     async def _conclude(self, work: "asyncio.Task[Decision]") -> Report:
-        await asyncio.to_thread(self._keeper.put_back)
+        await asyncio.to_thread(self._own_files.restore)
         if work.cancelled():
-            return await self._come_to_rest(CANCELLED)
+            return await self._record_outcome(CANCELLED)
         match work.exception():
             case None:
-                return await self._come_to_rest(work.result())
+                return await self._record_outcome(work.result())
             case HeadgateError() | OSError() as error:
-                return await self._come_to_rest(Decision("infra", "environment", str(error)))
+                return await self._record_outcome(Decision("infra", "environment", str(error)))
             case Exception() as bug:
                 self.crash = bug
                 detail = f"Headgate itself failed: {type(bug).__name__}: {bug}"
                 trace = "".join(traceback.format_exception(bug))
-                return await self._come_to_rest(Decision("infra", "crash", detail), trace)
+                return await self._record_outcome(Decision("infra", "crash", detail), trace)
             case other:
                 raise other
 
-    async def _come_to_rest(self, why: Decision, trace: str = "") -> Report:
-        """A proposal of which nothing is written is not lost, whatever went wrong."""
+    async def _record_outcome(self, why: Decision, trace: str = "") -> Report:
+        """Records what came of the task. A proposal of which nothing is written stays one in any case."""
         step = self.log.state.proposal_step
-        unwritten = step == "applying" and await asyncio.to_thread(self._left.abandon_apply, self.tree)
+        unwritten = step == "applying" and await asyncio.to_thread(
+            self._interrupted_task.abandon_apply, self.tree
+        )
         if step == "proposed" or (unwritten and why is not CANCELLED):
-            return await self._rest.give_back(why)
+            return await self._outcome.keep_proposal(why)
         if why.action == "propose":
-            return await self._rest.propose(why)
-        return await self._rest.end(
+            return await self._outcome.propose(why)
+        return await self._outcome.end(
             ENDINGS[why.action],
             why,
             trace,
@@ -206,11 +184,11 @@ class Execution:
             keep_conversation=self._keep_conversation,
         )
 
-    async def _put_in_order(self, words: str) -> Decision | None:
-        """Cleans up after a process that is gone; returns what ends the task at once, if it does."""
+    async def _clean_up(self, earlier_trace: str) -> Decision | None:
+        """Cleans up after a process that is gone; returns a decision if the task ends at once."""
         if self._interrupted or self._attempts > 1:
             try:
-                self._restored = await uninterrupted(asyncio.to_thread(self._left.clean_up))
+                self._restored = await uninterrupted(asyncio.to_thread(self._interrupted_task.clean_up))
             except (HeadgateError, OSError):
                 if not self.store.is_cancelled(self.task.id):
                     raise  # otherwise the end, which looks at protected files again, tells of it
@@ -221,27 +199,27 @@ class Execution:
             return CANCELLED
         if self._interrupted:
             told = tuple(one.sentence() for one in self._restored)
-            self.log.record("", 0, TaskResumed(traceback=words, restored=told))
+            self.log.record("", 0, TaskResumed(traceback=earlier_trace, restored=told))
             await self.log.commit()
         if self._attempts > MAX_CRASHES:
-            said = "" if words or self.log.state.traceback else " Nothing shows why."
+            said = "" if earlier_trace or self.log.state.traceback else " Nothing shows why."
             return Decision("infra", "crash_loop", f"It was interrupted {MAX_CRASHES} times in a row.{said}")
         return None
 
-    async def _carry_out(self, words: str) -> Decision:
-        if ended := await self._put_in_order(words):
+    async def _carry_out(self, earlier_trace: str) -> Decision:
+        if ended := await self._clean_up(earlier_trace):
             return ended
         task, log, repo = self.task, self.log, self.folder.repo
-        settled = self.settle(task)
-        loaded = settled.loaded
-        config = pinned(loaded.config, log.state.config)
+        resolved = self.resolve(task, log.state)
+        # Tasks that came before this one may have moved or removed the package since it was submitted.
+        config = resolve_package(repo, resolved.config)
         self._keep_conversation = config.keep_conversations
         tools = {tool.name: tool for tool in tools_for(config, proposing=self._proposing)}
-        flow = expand_flow(log.state.flow or settled.flow, [tool.spec for tool in tools.values()])
-        if config.phase_log in ("log", "both"):
-            self.bus.on_event.append(PhaseFile(self.folder).hear)
+        flow = expand_flow(resolved.flow, [tool.spec for tool in tools.values()])
         async with AsyncExitStack() as stack:
-            models, settings = await open_models(stack, loaded, flow, self.models, repo, self._past)
+            if config.phase_log in ("log", "both"):
+                stack.enter_context(self.bus.listening(self._log_phase))
+            models, settings = await open_models(stack, resolved.models, flow, repo, self._past)
             bounds = await asyncio.to_thread(self._boundaries, config)
             redact = redactor(repo, secret_patterns(config))
             context = build_context(
@@ -257,8 +235,8 @@ class Execution:
             if isinstance(context.workspace, OverlayWorkspace):
                 self.tree.overlay = context.workspace
             if context.protected:
-                kept = KeepingProtection(context.protected, self._keeper)
-                context = replace(context, protected=TellingProtection(kept, self._restored))
+                kept = OwnFilesProtection(context.protected, self._own_files)
+                context = replace(context, protected=ProtectionAfterCrash(kept, self._restored))
             job = Job(
                 task=task,
                 flow=flow,
@@ -285,7 +263,7 @@ class Execution:
                 proposing=self._proposing,
                 earlier_report=self._earlier_report(),
             )
-            refused = await self._take_up(job) if self._past else None
+            refused = await self._resume(job) if self._past else None
             if not self._past:
                 await self._record_start(job, config, bounds)
             decision = refused or await run_flow(job)
@@ -294,8 +272,16 @@ class Execution:
                     model.check_finished()
             return decision
 
-    async def _take_up(self, job: Job) -> Decision | None:
-        """Goes on with what an earlier process recorded; returns what ends the task at once, if it does."""
+    def _log_phase(self, event: Event) -> None:
+        """Writes each change of phase to a file."""
+        if isinstance(event.body, PhaseChanged):
+            body = event.body
+            at = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")
+            change = phase_line(body.before, body.phase, body.by, body.reason)
+            self.folder.log_phase(event.task, f"{at} {event.path} turn {event.turn} {change}")
+
+    async def _resume(self, job: Job) -> Decision | None:
+        """Restores what an earlier process recorded; returns a decision if that ends the task at once."""
         contents = self.store.contents(self.task.id)
         if self.tree.overlay:
             restore_overlay(self.tree.overlay, self._past, contents)
@@ -305,11 +291,11 @@ class Execution:
         return None
 
     def _earlier_report(self) -> str:
-        """What is left of the task that this one takes up: its report, and nothing else."""
+        """The report of the task that this one tries again."""
         row = self.store.task(self.task.resumes) if self.task.resumes else None
         if row is None:
             return ""
-        state = recall(self.store, row)
+        state = load_state(self.store, row)
         return render_markdown(build_report(state), state).strip()
 
     async def _record_start(self, job: Job, config: Config, bounds: ResolvedBoundaries) -> None:
@@ -331,7 +317,7 @@ class Execution:
         await self.log.commit()
 
     def _boundaries(self, config: Config) -> ResolvedBoundaries:
-        """What is out of bounds: as resolved when the task began, not anew against a tree that it changed."""
+        """What is out of bounds. A resumed task keeps what was resolved when the tree was unchanged."""
         if self._past:
             return ResolvedBoundaries(self.log.state.boundaries)
         return task_boundaries(self.folder.repo, config, self.task)

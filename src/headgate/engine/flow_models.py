@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from headgate import repair, run
 from headgate.config import (
+    Config,
     Loaded,
     flow_from_config,
     is_on_this_machine,
@@ -81,40 +83,54 @@ def model_names(flow: Flow) -> tuple[str | None, ...]:
     return tuple(dict.fromkeys((None, *(stage.model for stage in (*flow.leaves(), flow.replan)))))
 
 
-def check_models(
-    loaded: Loaded, flow: Flow, given: Mapping[str | None, Model], repo: Path
-) -> tuple[tuple[str, str], ...]:
-    """The models that a flow's stages ask, each with its server's address; a script has none.
+@dataclass(frozen=True, slots=True)
+class FlowModel:
+    """A model that a flow's stages ask."""
 
-    ConfigError if one cannot be used.
-    """
-    places: list[tuple[str, str]] = []
+    name: str | None
+    """What the stages call it; None is the default."""
+    settings: ModelSettings
+    address: str
+    """The address of its server; empty for a script and for a model that was handed in."""
+    handed_in: Model | None = None
+    """The model itself, where it need not be opened."""
+
+
+def find_models(config: Config, flow: Flow, given: Mapping[str | None, Model]) -> tuple[FlowModel, ...]:
+    """The models that a flow's stages name: those that were handed in, else those of the configuration."""
+    found: list[FlowModel] = []
     for name in model_names(flow):
-        handed_in = given.get(name)
-        if handed_in is not None:
-            places.append((handed_in.name, ""))
-            continue
-        settings = loaded.config.model_settings(name)
-        check_model(settings, repo)
-        check_price(loaded, settings)
-        is_script = provider_of(settings.model) == "script"
-        places.append((settings.model, "" if is_script else find_endpoint(settings).root))
-    return tuple(dict.fromkeys(places))
+        model = given.get(name)
+        if model is not None:
+            price = model.price if isinstance(model, ScriptedModel) else Price()
+            found.append(FlowModel(name, ModelSettings(model=model.name, price=price), "", model))
+        else:
+            settings = config.model_settings(name)
+            is_script = provider_of(settings.model) == "script"
+            found.append(FlowModel(name, settings, "" if is_script else find_endpoint(settings).root))
+    return tuple(found)
 
 
-def describe_servers(loaded: Loaded, flow: Flow, options: Options, repo: Path) -> tuple[str, ...]:
+def check_models(models: Iterable[FlowModel], loaded: Loaded, repo: Path) -> None:
+    """ConfigError if one of the configuration's models cannot be used."""
+    for model in models:
+        if model.handed_in is None:
+            check_model(model.settings, repo)
+            check_price(loaded, model.settings)
+
+
+def describe_servers(
+    models: Iterable[FlowModel], loaded: Loaded, options: Options, repo: Path
+) -> tuple[str, ...]:
     """A line for each server on another machine that only a file of the repository sends code to."""
     lines: list[str] = []
-    for name in model_names(flow):
-        settings = loaded.config.model_settings(name)
-        if provider_of(settings.model) == "script":
-            continue
-        root = find_endpoint(settings).root
-        if is_on_this_machine(root) or same_server(root) in loaded.chosen:
+    for model in models:
+        root = model.address
+        if not root or is_on_this_machine(root) or same_server(root) in loaded.chosen:
             continue
         # Only a configuration file can name an address; a flow file can name a model of a hosted service.
-        said_by = repository_source(repo, loaded, options.flow, None if settings.base_url else name)
-        if said_by:
+        named = None if model.settings.base_url else model.name
+        if said_by := repository_source(repo, loaded, options.flow, named):
             lines.append(f"{said_by} in this repository sends the code that tasks read to {root}.")
     return tuple(dict.fromkeys(lines))
 
@@ -126,28 +142,20 @@ def steps_run(loaded: Loaded, flow: Flow) -> tuple[str, ...]:
 
 
 async def open_models(
-    stack: AsyncExitStack,
-    loaded: Loaded,
-    flow: Flow,
-    given: Mapping[str | None, Model],
-    repo: Path,
-    past: Sequence[Event],
+    stack: AsyncExitStack, found: Iterable[FlowModel], flow: Flow, repo: Path, past: Sequence[Event]
 ) -> tuple[dict[str | None, Model], dict[str | None, ModelSettings]]:
     """The models that a flow's stages name, open while the stack is, and their settings.
 
-    Those that were handed in come first. A script goes on where an earlier process was in it.
+    A script goes on where an earlier process was in it.
     """
     models: dict[str | None, Model] = {}
     settings: dict[str | None, ModelSettings] = {}
-    for name in model_names(flow):
-        handed_in = given.get(name)
-        if handed_in is not None:
-            price = handed_in.price if isinstance(handed_in, ScriptedModel) else Price()
-            models[name], settings[name] = handed_in, ModelSettings(model=handed_in.name, price=price)
-        else:
-            wanted = loaded.config.model_settings(name)
-            opened, settings[name] = await stack.enter_async_context(open_fitted(wanted, repo))
-            if isinstance(opened, ScriptedModel):
-                opened.skip(requests_made(past, flow, name))
-            models[name] = opened
+    for model in found:
+        if model.handed_in is not None:
+            models[model.name], settings[model.name] = model.handed_in, model.settings
+            continue
+        opened, fitted = await stack.enter_async_context(open_fitted(model.settings, repo))
+        if isinstance(opened, ScriptedModel):
+            opened.skip(requests_made(past, flow, model.name))
+        models[model.name], settings[model.name] = opened, fitted
     return models, settings

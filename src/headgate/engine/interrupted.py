@@ -1,4 +1,4 @@
-"""Putting in order what an interrupted task left behind, before anything else is done for it.
+"""Cleaning up after a task whose process died, before anything else is done for the task.
 
 It needs neither the configuration nor a model: what counts is pinned in the task's log.
 """
@@ -12,10 +12,10 @@ from pydantic import ValidationError
 
 from headgate.config import Config
 from headgate.core import ApplyStarted, FileHashes, State, Task
-from headgate.engine.assembly import check_monorepo, protected_tests, protection_for
-from headgate.engine.proposals import begun_changes, is_written, take_back
+from headgate.engine.assembly import protected_tests, protection_for
+from headgate.engine.proposals import begun_changes, is_written, undo_changes
 from headgate.engine.tree import TaskTree
-from headgate.errors import ConfigError, StoreError, ToolError
+from headgate.errors import StoreError, ToolError
 from headgate.process import kill_leftovers
 from headgate.protect import Protected, ResolvedBoundaries, Restored
 from headgate.store import Folder, Store
@@ -23,8 +23,8 @@ from headgate.workspace import DiskWorkspace, remove_copies, settle_writes
 
 
 @dataclass(frozen=True, slots=True)
-class Leftovers:
-    """What a process that is gone may have left of a task."""
+class InterruptedTask:
+    """A task whose process may have died, and what that process left behind."""
 
     task: Task
     folder: Folder
@@ -32,19 +32,19 @@ class Leftovers:
     state: State
 
     def clean_up(self) -> tuple[Restored, ...]:
-        """Ends commands, settles writes and puts protected files back; returns which. Blocks.
+        """Ends commands, completes or undoes writes and restores protected files; returns those. Blocks.
 
-        Of a proposal that was half written, the rest is still to be written: see `abandon_apply`.
+        A proposal of which a part is written is left alone: its rest is written later. See `abandon_apply`.
         """
         kill_leftovers(self.folder.repo)
         remove_copies(self.folder.repo)
         unwritten = self.state.proposal is None or self.state.proposal_step == "proposed"
         if not (self.task.dry_run and unwritten):
             settle_writes(self.folder.repo, self._begun_writes())
-        return settle_protected(self.folder, self.task, self.state)
+        return restore_protected(self.folder, self.task, self.state)
 
     def abandon_apply(self, tree: TaskTree) -> bool:
-        """Takes a proposal back of which only a part is in the tree, since nobody is to write the rest.
+        """Undoes a proposal of which only a part is in the tree, when the rest will not be written.
 
         True if nothing of it is there any more. Blocks.
         """
@@ -53,7 +53,7 @@ class Leftovers:
         if all(is_written(tree, change) for change in changes):
             return False
         try:
-            take_back(DiskWorkspace(self.folder.repo), tree, changes)
+            undo_changes(DiskWorkspace(self.folder.repo), tree, changes)
         except ToolError:
             return False  # somebody has changed a file since: it stays as it is, and the report names it
         return True
@@ -67,15 +67,15 @@ class Leftovers:
         return begun
 
 
-def settle_protected(folder: Folder, task: Task, state: State) -> tuple[Restored, ...]:
-    """Undoes what a command that nobody has looked after did to protected files."""
+def restore_protected(folder: Folder, task: Task, state: State) -> tuple[Restored, ...]:
+    """Undoes what a command did to protected files, if the process that ran it died before it could."""
     if not folder.protected(task.id).is_dir():
         return ()
     return _protection(folder, task, state).check_and_restore()
 
 
 def release_protected(folder: Folder, task: Task, state: State) -> tuple[Restored, ...]:
-    """Settles protected files at a task's end; what was kept of them is given up once they are in order."""
+    """Restores protected files at a task's end, and deletes their copies if that worked."""
     kept = folder.protected(task.id)
     if not kept.is_dir():
         return ()
@@ -89,8 +89,8 @@ def release_protected(folder: Folder, task: Task, state: State) -> tuple[Restore
     return restored
 
 
-class TellingProtection:
-    """A protection that also tells, once, what was put back before this process began with it."""
+class ProtectionAfterCrash:
+    """A protection that first reports, once, what was restored after the crash of an earlier process."""
 
     def __init__(self, inner: Protected, earlier: Sequence[Restored]) -> None:
         self._inner = inner
@@ -119,9 +119,7 @@ def _protection(folder: Folder, task: Task, state: State) -> Protected:
         config = Config.model_validate(state.config)
     except ValidationError as error:
         raise StoreError(f"The configuration that task {task.id} started with cannot be read.") from error
-    try:
-        package = check_monorepo(folder.repo, config)
-    except ConfigError:  # a command may have removed it
-        package = posixpath.normpath(config.monorepo.package) if config.monorepo else None
-    tests = protected_tests(folder.repo, config, task, lambda: state.baseline, package)
-    return protection_for(folder, task, ResolvedBoundaries(state.boundaries), package, tests)
+    if config.package is not None:  # an earlier version recorded it as agent.yaml has it
+        config = config.with_package(posixpath.normpath(config.package))
+    tests = protected_tests(folder.repo, config, task, lambda: state.baseline)
+    return protection_for(folder, task, ResolvedBoundaries(state.boundaries), config.package, tests)

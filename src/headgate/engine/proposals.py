@@ -3,11 +3,22 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from headgate.core import ApplyFinished, ApplyRefused, ApplyStarted, Decision, Event, show_path
+from headgate.core import (
+    ApplyFinished,
+    ApplyRefused,
+    ApplyStarted,
+    Decision,
+    Event,
+    ImpossibleTransition,
+    Task,
+    TaskState,
+    show_path,
+)
 from headgate.engine.tree import TaskTree
-from headgate.errors import ToolError
+from headgate.errors import ConfigError, ToolError
 from headgate.process import uninterrupted
 from headgate.run import Job, hashes_of
+from headgate.store import Draft, Store
 from headgate.workspace import (
     FileChange,
     ProposalConflicts,
@@ -18,6 +29,21 @@ from headgate.workspace import (
 )
 
 REFUSED = Decision("propose", "conflict")
+
+
+async def settle_proposal(store: Store, task_id: str, state: TaskState, drafts: list[Draft]) -> Task:
+    """Moves a task that is PROPOSED to another state, with the events that go with it.
+
+    ConfigError if it is not, or no longer, a proposal.
+    """
+    row = store.task(task_id)
+    if row is None or row.state != "PROPOSED":
+        raise ConfigError(f"Task {task_id} is not a proposal: it is {row.state if row else 'gone'}.")
+    try:
+        await store.append(row.task.id, drafts, state, keep_bodies=False)
+    except ImpossibleTransition:
+        raise ConfigError(f"Task {task_id} was just applied or aborted elsewhere.") from None
+    return row.task
 
 
 async def apply_proposal(
@@ -46,7 +72,7 @@ async def apply_proposal(
     try:
         await uninterrupted(asyncio.to_thread(workspace.apply, todo))
     except ToolError as error:
-        await asyncio.to_thread(take_back, workspace, tree, changes)
+        await asyncio.to_thread(undo_changes, workspace, tree, changes)
         return await _refuse(job, (str(error),))
     job.log.record("", 0, ApplyFinished(tree=(await tree.final_changes()).tree))
     await job.log.commit()
@@ -65,8 +91,8 @@ def is_written(tree: TaskTree, change: FileChange) -> bool:
     return right and _has_content(tree, change)
 
 
-def take_back(workspace: Workspace, tree: TaskTree, changes: Iterable[FileChange]) -> None:
-    """Undoes what a crash left half done, when the rest cannot or must not be written any more."""
+def undo_changes(workspace: Workspace, tree: TaskTree, changes: Iterable[FileChange]) -> None:
+    """Undoes the changes that are in the tree, when the others cannot or must not be written."""
     written = [change for change in changes if _has_content(tree, change)]
     workspace.apply(
         [

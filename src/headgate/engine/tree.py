@@ -8,7 +8,7 @@ from pathlib import Path
 from headgate.core import State, parse_path, show_path
 from headgate.errors import ConfigError, HeadgateError
 from headgate.reading import MOST_CHARS, TaskDiff
-from headgate.store import Store, recall
+from headgate.store import TaskRow
 from headgate.workspace import (
     LARGE,
     ConfinedTree,
@@ -233,26 +233,25 @@ def _text(data: bytes) -> str | None:
 # What a task proposes, or has changed, for who wants to see it while others work.
 
 
-def diff_of(store: Store, repo: Path, task_id: str, *, after_review: bool = False) -> bytes:
+def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = False) -> bytes:
     """A task's diff, such as `git apply` takes. ConfigError if there is none, or none yet.
 
     With `after_review`, only what was changed after a proposal was applied.
     """
-    row = store.task(task_id)
-    state = recall(store, row) if row else State()
+    task_id = row.task.id
     if after_review and not (state.applied_tree and state.end_tree):
         raise ConfigError(f"Task {task_id} is not an applied proposal that has ended.")
     with Snapshots.apart(repo) as snapshots:
-        if row and row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.proposal_step == "proposed":
+        if row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.proposal_step == "proposed":
             assert state.proposal is not None
             return patch_between(snapshots, *state.proposal)
         if not state.baseline:
             raise ConfigError(f"Task {task_id} has not started: there is no diff yet.")
-        if row and row.state == "RUNNING" and row.task.dry_run and state.proposal is None:
+        if row.state == "RUNNING" and row.task.dry_run and state.proposal is None:
             raise ConfigError(f"Task {task_id} has not proposed anything yet: there is no diff yet.")
         if state.end_tree:
             start = state.applied_tree if after_review else state.baseline
             return patch_between(snapshots, start, state.end_tree)
-        if row and row.state == "RUNNING":
+        if row.state == "RUNNING":
             return patch_between(snapshots, state.baseline, snapshots.take())
     raise ConfigError(f"Task {task_id} left no diff.")

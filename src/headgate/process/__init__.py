@@ -9,7 +9,7 @@ from headgate.process.commands import (
 )
 from headgate.process.lock import FileLock
 from headgate.process.reaper import kill_leftovers, kill_own_commands
-from headgate.process.uninterrupted import uninterrupted
+from headgate.process.cancel_shield import uninterrupted
 
 __all__ = [
     "MAX_LOG",

@@ -4,11 +4,19 @@ from collections import Counter
 from pathlib import PurePosixPath
 
 from headgate.config import fill, prompt
-from headgate.core import Stage, clean_text, cut_text, list_names, render_notes, show_path
+from headgate.core import (
+    CHARS_PER_CODE_TOKEN,
+    Stage,
+    clean_text,
+    cut_text,
+    list_names,
+    render_notes,
+    show_path,
+)
 from headgate.errors import ToolError
 from headgate.models import find_window
 from headgate.run.job import Job
-from headgate.run.transcript import CHARS_PER_TOKEN, Transcript
+from headgate.run.transcript import Transcript
 from headgate.tools import listing, render_plan
 from headgate.workspace import Workspace
 
@@ -104,7 +112,7 @@ def stage_message(stage: Stage) -> str:
 def plan_room(job: Job, stage: Stage) -> int:
     """The characters that the plan may take in one message, and the notes of earlier stages as well."""
     window = find_window(job.models[stage.model], job.model_settings[stage.model])
-    return min(int((window or UNKNOWN_WINDOW) * CHARS_PER_TOKEN * SHARE), MOST_CHARS)
+    return min(int((window or UNKNOWN_WINDOW) * CHARS_PER_CODE_TOKEN * SHARE), MOST_CHARS)
 
 
 def plan_message(job: Job, stage: Stage) -> str:

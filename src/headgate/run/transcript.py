@@ -4,10 +4,16 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from headgate.core import LEAST_MESSAGES, Message, ToolCall, ViewPolicy, build_view, size_of
+from headgate.core import (
+    CHARS_PER_CODE_TOKEN,
+    LEAST_MESSAGES,
+    Message,
+    ToolCall,
+    ViewPolicy,
+    build_view,
+    size_of,
+)
 
-CHARS_PER_TOKEN = 3.5
-"""A cautious guess for code, used for what no server has counted yet."""
 TAIL_KEPT = 0.5
 """How much of `max_messages` a cut leaves: the rest is room to grow in, during which the prefix stays."""
 LEAST_TAIL = 8
@@ -95,7 +101,7 @@ class Transcript:
 
     def tokens(self) -> float:
         """About how many tokens the next request has: the server's last count and an estimate of the rest."""
-        return self.known_tokens + max(self.view_chars - self.known_chars, 0) / CHARS_PER_TOKEN
+        return self.known_tokens + max(self.view_chars - self.known_chars, 0) / CHARS_PER_CODE_TOKEN
 
     def due_cut(self, policy: ViewPolicy) -> Cut | None:
         """The cut that the policy asks for before the next request, to be passed to `rebuild`.

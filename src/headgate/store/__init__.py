@@ -1,10 +1,11 @@
 """What outlives a run: the database with tasks, events and the queue, and the folder that it is in."""
 
 from headgate.store.folder import REPORTED, Folder
-from headgate.store.log import Bus, TaskLog, recall
+from headgate.store.log import Bus, TaskLog, complete_state, load_state
 from headgate.store.pause import Pause, find_pause
 from headgate.store.queue import CancelOutcome
-from headgate.store.store import Draft, Store, TaskRow
+from headgate.store.store import Store, TaskRow
+from headgate.store.writer import Draft
 
 __all__ = [
     "REPORTED",
@@ -16,6 +17,7 @@ __all__ = [
     "Store",
     "TaskLog",
     "TaskRow",
+    "complete_state",
     "find_pause",
-    "recall",
+    "load_state",
 ]

@@ -63,7 +63,7 @@ def _queue_and_control(db: sqlite3.Connection) -> None:
 
 
 def _attempts(db: sqlite3.Connection) -> None:
-    """`attempts` counts how often a task was taken up since it last got anywhere: a crash is one more."""
+    """`attempts` counts the attempts at a task since its last progress: a crash leads to one more."""
     db.execute("ALTER TABLE tasks ADD COLUMN attempts INTEGER NOT NULL DEFAULT 1")
 
 
@@ -123,15 +123,15 @@ def store_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError, RowDamaged, RowUnknown) as error:
-        raise explain(path, error) from error
+        raise explain_store_error(path, error) from error
 
 
-def suspicion(path: Path) -> Path:
-    """The file whose presence says that a damaged store is to be looked at before it is opened again."""
+def damage_marker(path: Path) -> Path:
+    """The file whose presence says that the store must be checked before it is opened again."""
     return path.with_name(path.name + ".check")
 
 
-def explain(path: Path, error: Exception) -> StoreError:
+def explain_store_error(path: Path, error: Exception) -> StoreError:
     """What is wrong with the file, in a sentence; damage is remembered for the next start."""
     text = str(error)
     if isinstance(error, RowUnknown):
@@ -141,7 +141,7 @@ def explain(path: Path, error: Exception) -> StoreError:
     if _is_damage(error):
         text = text.partition(" with text ")[0]  # what could not be decoded is for nobody
         with suppress(OSError):  # then the next start meets the same damage and says the same
-            suspicion(path).touch()
+            damage_marker(path).touch()
         return StoreDamaged(f"{path} is damaged ({text}): run again to move it aside and start a new one")
     if "disk is full" in text or "disk I/O" in text:
         return StoreError(f"cannot write {path}: {text}; free some space and run again")

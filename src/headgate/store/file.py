@@ -1,4 +1,4 @@
-"""The store's file: opened, set aside if it is damaged, put back if it is deleted while it is open.
+"""The store's file: opened, moved aside if it is damaged, written again if it is deleted while it is open.
 
 Opening costs the same whatever the file holds. Only where there is a reason (its first bytes are odd, SQLite
 refuses it, or some process met damage and left a note) is the whole of it checked, on a copy. A damaged file
@@ -24,11 +24,11 @@ from headgate.store.database import (
     RowUnknown,
     StoreDamaged,
     connect,
+    damage_marker,
     decode_event,
     decode_task,
     migrate,
     store_errors,
-    suspicion,
 )
 
 WAIT_SECONDS = 1.0
@@ -40,8 +40,8 @@ _PARTS = ("", "-wal", "-shm")
 """The files of a database, by what is added to its name."""
 
 
-class Share:
-    """A share in a store: many processes may have one; who sets the file aside must be alone."""
+class StoreUse:
+    """One use of the store's file. Many processes may use it; one that moves it aside must be alone."""
 
     _here: ClassVar[Counter[Path]] = Counter()
     """How many there are in this process."""
@@ -78,30 +78,30 @@ class Share:
             self._here[self._path] -= 1
 
 
-def open_store(path: Path) -> tuple[sqlite3.Connection, Share, str]:
+def open_database(path: Path) -> tuple[sqlite3.Connection, StoreUse, str]:
     """A connection to a sound store with its tables up to date, and a note if a damaged one was set aside."""
     with ExitStack() as stack:
-        share = Share(path)
-        stack.callback(share.leave)
-        db, note = _open_shared(path, share)
+        use = StoreUse(path)
+        stack.callback(use.leave)
+        db, note = _open_shared(path, use)
         stack.pop_all()
-    return db, share, note
+    return db, use, note
 
 
-def _open_shared(path: Path, share: Share) -> tuple[sqlite3.Connection, str]:
+def _open_shared(path: Path, use: StoreUse) -> tuple[sqlite3.Connection, str]:
     note, checked = "", False
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
-        share.join()
+        use.join()
         damage = StoreDamaged(f"{path} is damaged")
-        if checked or not _is_suspect(path, share.only_one_here):
+        if checked or not _is_suspect(path, use.only_one_here):
             try:
                 return _open(path), note
             except StoreDamaged as error:
                 damage = error
         if checked:
             raise damage
-        if share.try_alone():
+        if use.try_alone():
             note, checked = _set_aside_if_damaged(path), True
         elif time.monotonic() > deadline:
             raise StoreDamaged(
@@ -131,7 +131,7 @@ def _is_suspect(path: Path, may_read: bool) -> bool:
     A process that has the database open must not open and close the file by itself: on POSIX systems that
     drops the locks that SQLite holds on it.
     """
-    if suspicion(path).exists():
+    if damage_marker(path).exists():
         return True
     if not may_read or path.is_dir():
         return False
@@ -171,7 +171,7 @@ def _set_aside_if_damaged(path: Path) -> str:
     try:
         there = any(_part(path, part).exists() for part in _PARTS)
         note = "" if not there or _is_sound(path) else _set_aside(path)
-        suspicion(path).unlink(missing_ok=True)
+        damage_marker(path).unlink(missing_ok=True)
         if note:
             _open(path).close()  # whoever comes next finds a whole one
     except OSError as error:
@@ -249,7 +249,7 @@ def _sync(folder: Path) -> None:
 
 
 class StoreFile:
-    """One connection, and the share in the file that goes with it."""
+    """One connection to the file, and the lock that says that the file is in use."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -269,13 +269,13 @@ class StoreFile:
         return _identity(self._path) not in (None, self._opened) and _is_database(self._path)
 
     def reopen(self) -> None:
-        """Goes on with the file that is in its place now."""
-        self._share.leave()
+        """Opens the file that is in its place now."""
+        self._use.leave()
         self._old.append(self.db)  # another thread may be reading from it just now
         self._open()
 
-    def put_back(self) -> None:
-        """Writes the file again as it is open here. Blocks."""
+    def recreate(self) -> None:
+        """Writes the file again from the open connection. Blocks."""
         copy = self._part(".back")
         try:
             copy.unlink(missing_ok=True)
@@ -291,10 +291,10 @@ class StoreFile:
     def close(self) -> None:
         for connection in (self.db, *self._old):
             connection.close()
-        self._share.leave()
+        self._use.leave()
 
     def _open(self) -> None:
-        self.db, self._share, note = open_store(self._path)
+        self.db, self._use, note = open_database(self._path)
         self.note = self.note or note
         self._opened = _identity(self._path)
         self.openings += 1

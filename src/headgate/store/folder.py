@@ -1,5 +1,6 @@
 """`.headgate/` in a repository: what is kept there and under which names."""
 
+import faulthandler
 import fcntl
 import os
 import re
@@ -16,6 +17,8 @@ from headgate.workspace import exclude_internal, git, safe_folder
 
 WORKER_LOG_BYTES = 1_000_000
 BALLAST_BYTES = 262_144
+TRACE_CHARS = 20_000
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 REPORTED: frozenset[TaskState] = frozenset({"SUCCESS", "STUCK", "INFRA_ERROR"})
 """States that have a line in task_reports.jsonl."""
 
@@ -30,7 +33,8 @@ class Folder:
         self.outputs = self.path / "outputs"
         self.reports = self.path / "task_reports.jsonl"
         self.worker_log = self.path / "worker.log"
-        self.last_words = self.path / "last-words.txt"
+        self.crash_trace = self.path / "last-words.txt"
+        self.phase_logs = self.path / "logs"
         self.ballast = self.path / "ballast"
         self.repo = repo
         self.safe = safe_folder(repo)
@@ -40,7 +44,7 @@ class Folder:
         self._saved = 0
 
     def protected(self, task: str) -> Path:
-        """Where what a task's commands may not change is kept while it runs."""
+        """The folder for copies of the files that a task's commands may not change, while the task runs."""
         return self.safe / "protected" / task
 
     def create(self) -> None:
@@ -63,18 +67,18 @@ class Folder:
                     f"{entry} is a symbolic link, which Headgate never creates there: remove it."
                 )
         self.safe.mkdir(exist_ok=True)
-        files = (self.reports, self._reports_lock, self.last_words, self.worker_log, self.ballast)
+        files = (self.reports, self._reports_lock, self.crash_trace, self.worker_log, self.ballast)
         if any(path.is_dir() for path in files):
             raise ConfigError(f"{self.path} has folders where Headgate keeps files: move it away.")
         exclude_internal(self.repo)
 
-    def make_again(self) -> None:
+    def recreate(self) -> None:
         """Makes the folder itself after a command removed it, or put something else in its place."""
         if self.path.is_symlink() or not self.path.is_dir():
             self.path.unlink(missing_ok=True)
         self.path.mkdir(exist_ok=True)
 
-    def check_lost(self) -> None:
+    def check_deleted(self) -> None:
         """HeadgateError if a command has just deleted the store of the process that works here."""
         if not self.database.exists() and FileLock(self.lock).is_held():
             raise HeadgateError(
@@ -83,12 +87,35 @@ class Folder:
             )
 
     def open_worker_log(self) -> IO[bytes]:
-        """Where a detached worker writes what it has to say; begun anew when it has grown large."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        log = os.fdopen(os.open(self.worker_log, flags, 0o600), "ab")
+        """The log of detached workers, for appending; it is emptied when it has grown large."""
+        log = os.fdopen(os.open(self.worker_log, _APPEND, 0o600), "ab")
         if log.tell() > WORKER_LOG_BYTES:
             log.truncate(0)
         return log
+
+    @contextmanager
+    def writing_crash_trace(self) -> Iterator[None]:
+        """Lets the interpreter write a traceback to a file if it crashes; otherwise the file is removed."""
+        with self.crash_trace.open("w", encoding="utf-8") as file:
+            faulthandler.enable(file)
+            try:
+                yield
+            finally:
+                faulthandler.disable()
+        self.crash_trace.unlink(missing_ok=True)
+
+    def read_crash_trace(self) -> str:
+        """The traceback that an earlier process has left, if its interpreter crashed."""
+        try:
+            return self.crash_trace.read_text(encoding="utf-8", errors="replace")[:TRACE_CHARS].strip()
+        except OSError:
+            return ""
+
+    def log_phase(self, task: str, line: str) -> None:
+        """Appends a line to the task's `.log` file, for people who tune phase control."""
+        self.phase_logs.mkdir(exist_ok=True)
+        with os.fdopen(os.open(self.phase_logs / f"{task}.log", _APPEND, 0o600), "ab") as log:
+            log.write(f"{line}\n".encode())
 
     def save_output(self, task: str, text: str) -> str:
         """Keeps a text that was too long for the model; returns its path for `read_file`."""
@@ -136,7 +163,7 @@ class Folder:
             os.close(descriptor)
 
     def keep_ballast(self) -> None:
-        """Keeps some space, so that on a disk that is full by then a task's end can still be recorded."""
+        """Keeps a file that can be deleted, so that a task's end can be recorded on a full disk."""
         try:
             if not self.ballast.exists() or self.ballast.stat().st_size < BALLAST_BYTES:
                 self.ballast.write_bytes(os.urandom(BALLAST_BYTES))
@@ -144,7 +171,7 @@ class Folder:
             self.drop_ballast()  # there is none to keep: a part of it helps nobody
 
     def drop_ballast(self) -> bool:
-        """Gives that space back; False if there was none."""
+        """Deletes that file; False if there was none."""
         try:
             self.ballast.unlink()
         except OSError:

@@ -1,11 +1,13 @@
 """The log of one task: what the loop records goes to the store, into the state, and to whoever listens."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from headgate.core import AnyBody, Event, Pulse, State, Task, TaskState, fold
-from headgate.store.store import Draft, Store, TaskRow
+from headgate.store.store import Store, TaskRow
+from headgate.store.writer import Draft
 
 # Who hears of what happens in this process. Other processes follow the store.
 
@@ -16,24 +18,49 @@ class Bus:
 
     on_event: list[Callable[[Event], None]] = field(default_factory=list)
     on_pulse: list[Callable[[Pulse], None]] = field(default_factory=list)
+    state: State = field(default_factory=State)
+    """The task after the latest event. Whoever tells of an event has folded it; listeners only read this."""
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: Event, state: State) -> None:
+        """Passes on an event and the state after it."""
+        self.state = state
         for listener in self.on_event:
             listener(event)
+
+    @contextmanager
+    def listening(self, listener: Callable[[Event], None]) -> Iterator[None]:
+        """Adds a listener for the duration of the block."""
+        self.on_event.append(listener)
+        try:
+            yield
+        finally:
+            self.on_event.remove(listener)
 
     def pulse(self, source: str, text: str = "", done: int = 0, total: int = 0) -> None:
         for listener in self.on_pulse:
             listener(Pulse(source, text, done, total))
 
 
-def recall(store: Store, row: TaskRow) -> State:
-    """A task's state from its events; a task that has none yet is known by its row alone."""
-    state = fold(store.events(row.task.id))
-    if not state.text:
-        state.task, state.text, state.goal = row.task.id, row.task.text, row.task.goal
-        state.constraints, state.status = row.task.constraints, row.state
-        state.config = {"monorepo": {"package": row.task.package}} if row.task.package else {}
-    return state
+def load_state(store: Store, row: TaskRow) -> State:
+    """A task's state from its events; a task that has not started is known by its row."""
+    return complete_state(fold(store.events(row.task.id)), row)
+
+
+def complete_state(state: State, row: TaskRow) -> State:
+    """A state with what only the row says of a task that has not started."""
+    if state.flow is not None:
+        return state
+    task = row.task
+    config = {"monorepo": {"package": task.package}} if task.package else {}
+    return replace(
+        state,
+        task=task.id,
+        text=task.text,
+        goal=task.goal,
+        constraints=task.constraints,
+        status=row.state,
+        config=config,
+    )
 
 
 class TaskLog:
@@ -67,4 +94,4 @@ class TaskLog:
     def _hear(self, events: list[Event]) -> None:
         for event in events:
             self.state.apply(event)
-            self._bus.tell(event)
+            self._bus.tell(event, self.state)

@@ -1,12 +1,12 @@
-"""Whether the queue is paused. Nothing stores that: it follows from how the last task came to rest."""
+"""Whether the queue is paused. Nothing stores that: it follows from the event that stopped the last task."""
 
 from dataclasses import dataclass
 
 from headgate.core import ApplyRefused, TaskEnded, holds_up
 from headgate.store.store import Store
 
-RESTS = ("task_ended", "proposal_made", "apply_refused")
-"""The events by which a task comes to rest."""
+STOPPING_EVENTS = ("task_ended", "proposal_made", "apply_refused")
+"""The events after which a task no longer runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Pause:
 
 
 def find_pause(store: Store) -> Pause | None:
-    """The pause, if the last task that came to rest failed for a reason that holds up the next in the queue.
+    """The pause, if the last task that ran failed for a reason that holds up the next in the queue.
 
     A task that was queued after that is no reason to call the queue paused: it asked for another try.
     """
-    head, rest = store.head(), store.last_event(*RESTS)
+    head, rest = store.head(), store.last_event(*STOPPING_EVENTS)
     if head is None or rest is None or head.created > rest.at or store.running():
         return None
     failed = store.task(rest.task)

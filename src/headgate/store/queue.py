@@ -47,13 +47,13 @@ def cancel(db: sqlite3.Connection, number: int, at: float) -> CancelOutcome:
             return "settled"
 
 
-def take_up(db: sqlite3.Connection, number: int) -> None:
-    """Counts that the running task is taken up once more."""
+def count_attempt(db: sqlite3.Connection, number: int) -> None:
+    """Counts one more attempt at the running task."""
     db.execute("UPDATE tasks SET attempts = attempts + 1 WHERE n = ?", (number,))
 
 
 def note_progress(db: sqlite3.Connection, number: int) -> None:
-    """The task has got somewhere: crashes are counted anew."""
+    """The task has made progress: attempts are counted from 1 again."""
     db.execute("UPDATE tasks SET attempts = 1 WHERE n = ? AND attempts > 1", (number,))
 
 
@@ -88,3 +88,8 @@ def move(db: sqlite3.Connection, number: int, new: Standing) -> None:
             " pin = CASE WHEN ? THEN '' ELSE pin END WHERE n = ?",
             (new, new, new in FINAL_STATES, number),
         )
+
+
+def number_of(task_id: str) -> int:
+    """The number of a task, which its id ends with."""
+    return int(task_id.removeprefix("t"))

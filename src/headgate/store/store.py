@@ -1,48 +1,33 @@
 """The store: tasks, events and their contents in one SQLite file that any number of processes may open.
 
-An event is committed before anyone is told of it. One thread writes; what concurrent runs hand it meanwhile
-goes into one transaction. A turn costs the bytes that are new: nothing is ever rewritten.
+An event is committed before anyone is told of it. A turn costs the bytes that are new: nothing is ever
+rewritten.
 """
 
 import asyncio
 import sqlite3
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import orjson
 
-from headgate.core import FINAL_STATES, AnyBody, Event, ImpossibleTransition, ReplyReceived, Task, TaskState
-from headgate.errors import StoreError
+from headgate.core import Event, ImpossibleTransition, Task, TaskState
 from headgate.store import queue
 from headgate.store.database import (
     BUSY_MILLISECONDS,
     RowDamaged,
-    connect,
     decode_event,
     decode_task,
-    explain,
     store_errors,
 )
 from headgate.store.file import StoreFile
+from headgate.store.writer import Draft, EventWriter
 
 VACUUM_MILLISECONDS = 500
 """How long the clearing up after a cancelled task waits for others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """An event that is not in the log yet, and what a model wrote or read with it."""
-
-    path: str
-    turn: int
-    at: float
-    body: AnyBody
-    content: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +43,15 @@ class TaskRow:
     """It was a proposal and is queued, or runs, to be applied."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Write:
-    task: str
-    entries: Sequence[tuple[Draft, str]]
-    """Each with its body as JSON, encoded by whoever hands it in."""
-    state: TaskState | None
-    keep_bodies: bool
-    loop: asyncio.AbstractEventLoop
-    done: "asyncio.Future[list[Event]]"
-
-
 class Store:
-    """One connection for reading, and a thread with one for writing."""
+    """One connection for reading, tasks and the queue, and a thread with one for writing events."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = StoreFile(path)
         self.owned = False
         """This process runs a task: its connection counts, whatever a command puts in the file's place."""
-        self._queue: SimpleQueue[_Write | None] = SimpleQueue()
-        self._writer: threading.Thread | None = None
+        self._writer = EventWriter(path)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -86,31 +59,25 @@ class Store:
         return (self._file.note,) if self._file.note else ()
 
     def close(self) -> None:
-        self._stop_writer()
+        self._writer.stop()
         self._file.close()
 
     def is_lost(self) -> bool:
         """Whether the file was deleted, or another is in its place."""
         return self._file.is_lost()
 
-    def put_back(self) -> None:
-        """Writes the file again as this process has it open. Blocks."""
-        self._stop_writer()
-        self._file.put_back()
+    def recreate(self) -> None:
+        """Writes the deleted file again from the open connection. Blocks."""
+        self._writer.stop()
+        self._file.recreate()
 
     @property
     def _db(self) -> sqlite3.Connection:
-        """The connection: to the file that is there now, if another process has put it back."""
+        """The connection, to the new file if another process has written the file again."""
         if not self.owned and self._file.is_replaced():
-            self._stop_writer()
+            self._writer.stop()
             self._file.reopen()
         return self._file.db
-
-    def _stop_writer(self) -> None:
-        if self._writer:
-            self._queue.put(None)
-            self._writer.join()
-            self._writer = None
 
     def add_task(self, make: Callable[[str], Task], created: float, pin: str = "") -> Task:
         """Stores a new task as QUEUED, behind all others, with its pin. `make` is given the id."""
@@ -123,14 +90,16 @@ class Store:
 
     def pin_again(self, task: Task, pin: str) -> None:
         """Replaces a queued task's pin, and its fields; nothing changes if it has started since."""
-        values = (task.model_dump_json(), pin, _number(task.id))
+        values = (task.model_dump_json(), pin, queue.number_of(task.id))
         with self._transaction() as db:
             db.execute("UPDATE tasks SET spec = ?, pin = ? WHERE n = ? AND state = 'QUEUED'", values)
 
     def pin(self, task_id: str) -> str:
         """What a task was submitted with, as `config.pinning` wrote it; empty once the task has ended."""
         with store_errors(self.path):
-            row = self._db.execute("SELECT pin FROM tasks WHERE n = ?", (_number(task_id),)).fetchone()
+            row = self._db.execute(
+                "SELECT pin FROM tasks WHERE n = ?", (queue.number_of(task_id),)
+            ).fetchone()
         return str(row[0] or "") if row else ""
 
     def claim(self) -> Task | None:
@@ -151,15 +120,17 @@ class Store:
             queue.move(db, head[0], "RUNNING")
         return task
 
-    def take_up(self, task_id: str) -> None:
-        """Counts that a task which a crashed process left RUNNING is gone on with."""
+    def count_attempt(self, task_id: str) -> None:
+        """Counts one more attempt at a task that a crashed process left RUNNING."""
         with self._transaction() as db:
-            queue.take_up(db, _number(task_id))
+            queue.count_attempt(db, queue.number_of(task_id))
 
     def attempts(self, task_id: str) -> int:
-        """How often the running task was taken up since it last got anywhere: 1 if no crash came between."""
+        """Attempts at the running task since its last progress: 1 if there was no crash in between."""
         with store_errors(self.path):
-            row = self._db.execute("SELECT attempts FROM tasks WHERE n = ?", (_number(task_id),)).fetchone()
+            row = self._db.execute(
+                "SELECT attempts FROM tasks WHERE n = ?", (queue.number_of(task_id),)
+            ).fetchone()
         return int(row[0]) if row else 1
 
     def failed_runs(self) -> set[str]:
@@ -187,7 +158,7 @@ class Store:
             row = self._db.execute(
                 "SELECT COUNT(*) FROM tasks WHERE n != :n AND (state = 'RUNNING'"
                 " OR (state = 'QUEUED' AND place < (SELECT place FROM tasks WHERE n = :n)))",
-                {"n": _number(task_id)},
+                {"n": queue.number_of(task_id)},
             ).fetchone()
         return int(row[0])
 
@@ -196,17 +167,17 @@ class Store:
         row = self.task(task_id)
         if row is None:
             return "unknown"
-        number = _number(row.task.id)
+        number = queue.number_of(row.task.id)
         with self._transaction() as db:
             outcome = queue.cancel(db, number, at)
         if outcome == "removed":
-            self._leave_no_trace()
+            self._erase_freed_pages()
         return outcome
 
-    def _leave_no_trace(self) -> None:
-        """Writes every page anew: when SQLite moves a row to another page, a copy stays in the old one.
+    def _erase_freed_pages(self) -> None:
+        """Writes every page again, because SQLite leaves a copy of a row that it moved in the old page.
 
-        Only if nobody is in the way: the row itself is gone, and that is what was asked for.
+        If other processes are in the way, this is left out: the row itself is deleted.
         """
         with store_errors(self.path):
             db = self._db
@@ -225,7 +196,9 @@ class Store:
     def control(self, task_id: str) -> str:
         """What somebody asked of the running task: `cancel`, `conclude`, or nothing."""
         with store_errors(self.path):
-            row = self._db.execute("SELECT action FROM control WHERE n = ?", (_number(task_id),)).fetchone()
+            row = self._db.execute(
+                "SELECT action FROM control WHERE n = ?", (queue.number_of(task_id),)
+            ).fetchone()
         return str(row[0]) if row else ""
 
     def conclude(self, task_id: str, at: float) -> bool:
@@ -234,7 +207,9 @@ class Store:
         if row is None or row.state != "RUNNING":
             return False
         with self._transaction() as db:
-            db.execute("INSERT OR IGNORE INTO control VALUES (?, 'conclude', ?)", (_number(row.task.id), at))
+            db.execute(
+                "INSERT OR IGNORE INTO control VALUES (?, 'conclude', ?)", (queue.number_of(row.task.id), at)
+            )
         return True
 
     def task(self, task_id: str) -> TaskRow | None:
@@ -326,90 +301,4 @@ class Store:
         A state that ends the task deletes its conversation unless it is to be kept. A state that the task
         cannot take raises ImpossibleTransition, and nothing is committed.
         """
-        if self._writer is None:
-            self._writer = threading.Thread(target=self._write_all, name="headgate-store", daemon=True)
-            self._writer.start()
-        encoded = [
-            (draft, draft.body.model_dump_json(exclude_defaults=True, exclude={"kind"})) for draft in drafts
-        ]
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[list[Event]] = loop.create_future()
-        self._queue.put(_Write(task, encoded, state, keep_bodies, loop, done))
-        return done
-
-    def _write_all(self) -> None:
-        try:
-            db = connect(self.path)
-        except StoreError as error:
-            self._refuse_all(error)
-            return
-        with closing(db):
-            while (first := self._queue.get()) is not None:
-                batch, stop = [first], False
-                while not self._queue.empty() and not stop:
-                    following = self._queue.get()
-                    stop = following is None
-                    if following is not None:
-                        batch.append(following)
-                self._commit(db, batch)
-                if stop:
-                    return
-
-    def _refuse_all(self, error: StoreError) -> None:
-        while (write := self._queue.get()) is not None:
-            write.loop.call_soon_threadsafe(_fail, write.done, error)
-
-    def _commit(self, db: sqlite3.Connection, batch: list[_Write]) -> None:
-        results: list[list[Event] | ImpossibleTransition] = []
-        try:
-            with db:
-                db.execute("BEGIN IMMEDIATE")
-                for write in batch:
-                    try:
-                        results.append(_insert(db, write))
-                    except ImpossibleTransition as bug:  # raised before anything of this write was inserted
-                        results.append(bug)
-        except (sqlite3.Error, UnicodeError) as error:
-            failure = explain(self.path, error)
-            for write in batch:
-                write.loop.call_soon_threadsafe(_fail, write.done, failure)
-            return
-        for write, result in zip(batch, results, strict=True):
-            if isinstance(result, ImpossibleTransition):
-                write.loop.call_soon_threadsafe(_fail, write.done, result)
-            else:
-                write.loop.call_soon_threadsafe(_succeed, write.done, result)
-
-
-def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
-    if write.state:
-        queue.move(db, _number(write.task), write.state)
-    events = []
-    for entry, body in write.entries:
-        row = (write.task, entry.path, entry.turn, entry.at, entry.body.kind, body)
-        seq = db.execute(
-            "INSERT INTO events (task, path, turn, at, kind, body) VALUES (?, ?, ?, ?, ?, ?)", row
-        ).lastrowid
-        assert seq is not None
-        if entry.content is not None:
-            db.execute("INSERT INTO bodies VALUES (?, ?)", (seq, entry.content))
-        events.append(Event(seq, write.task, entry.path, entry.turn, entry.at, entry.body))
-    if any(isinstance(entry.body, ReplyReceived) for entry, _ in write.entries):
-        queue.note_progress(db, _number(write.task))
-    if write.state in FINAL_STATES and not write.keep_bodies:
-        db.execute(f"DELETE FROM bodies WHERE seq IN {queue.OF_TASK}", (write.task,))
-    return events
-
-
-def _number(task_id: str) -> int:
-    return int(task_id.removeprefix("t"))
-
-
-def _succeed(future: "asyncio.Future[list[Event]]", events: list[Event]) -> None:
-    if not future.done():
-        future.set_result(events)
-
-
-def _fail(future: "asyncio.Future[list[Event]]", error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)
+        return self._writer.enqueue(task, drafts, state, keep_bodies=keep_bodies)

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.interrupts import EXIT_CANCELLED
+from headgate.cli.exit_codes import EXIT_CANCELLED, EXIT_CODES, EXIT_ENVIRONMENT, EXIT_FAILED
 from headgate.cli.options import find_repo, repo_option
-from headgate.cli.show.follow import EXIT_CODES, follow_task
+from headgate.cli.show.follow import follow_task
 from headgate.cli.stored_tasks import find_only, find_store
 from headgate.core import Report, Task
 from headgate.engine import Engine
-
-EXIT_REFUSED = 1
 
 
 @click.command("apply")
@@ -34,13 +32,13 @@ def command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
         return await engine.apply(find_only(engine.store, task_id, ("PROPOSED",), "proposal").task.id)
 
     followed = asyncio.run(follow_task(find_store(find_repo(repo)).repo, begin, as_json))
-    sys.exit(EXIT_CANCELLED if followed.returned else exit_code(followed.report))
+    sys.exit(EXIT_CANCELLED if followed.returned else apply_exit_code(followed.report))
 
 
-def exit_code(report: Report) -> int:
-    """What an attempt to apply came to: that the task is a proposal still is no success."""
+def apply_exit_code(report: Report) -> int:
+    """The exit code of an attempt to apply: a task that is still a proposal is no success."""
     if report.state != "PROPOSED":
         return EXIT_CODES[report.state]
     if report.conflicts:
-        return EXIT_REFUSED
-    return EXIT_CANCELLED if report.reason == "cancelled" else EXIT_CODES["INFRA_ERROR"]
+        return EXIT_FAILED
+    return EXIT_CANCELLED if report.reason == "cancelled" else EXIT_ENVIRONMENT

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
+from headgate.cli.exit_codes import EXIT_CODES
 from headgate.cli.options import config_option, find_repo, model_options, repo_option
-from headgate.cli.show.follow import EXIT_CODES, follow_task
-from headgate.cli.submission import read_text
+from headgate.cli.show.follow import follow_task
+from headgate.cli.submission import read_task_text
 from headgate.core import Constraints, Options, Task
-from headgate.engine import Engine, load_options
+from headgate.engine import ConfigReader, Engine
 
 FLOW = "ask"
 
@@ -45,7 +46,7 @@ def command(
     ctx = click.get_current_context()
     if len(text) > 1:
         raise click.UsageError(f'Put the question in quotes: {ctx.command_path} "..."', ctx)
-    question = read_text(text[0] if text else None, file, sys.stdin, str(ctx.info_name))
+    question = read_task_text(text[0] if text else None, file, sys.stdin, str(ctx.info_name))
     root = find_repo(repo)
     options = Options(
         flow=FLOW,
@@ -53,10 +54,11 @@ def command(
         base_url=base_url,
         config=str(config.absolute()) if config else None,
     )
-    notes = load_options(root, options, os.environ).notes
+    read_config = ConfigReader(root, os.environ)
+    notes = read_config(options).notes
 
     async def begin(engine: Engine) -> Task:
         return engine.submit(question, Constraints(), options)
 
-    followed = asyncio.run(follow_task(root, begin, as_json, notes, answer_alone=True))
+    followed = asyncio.run(follow_task(root, begin, as_json, notes, read_config, answer_alone=True))
     sys.exit(EXIT_CODES[followed.report.state])

@@ -41,12 +41,12 @@ def command(task_id: str | None, conclude: bool, repo: Path | None) -> None:
         if conclude and not engine.conclude(found):
             raise ConfigError(f"Task {found} is not running: there is nothing to conclude.")
         asked = f"Task {found} was asked to conclude. headgate watch {found} follows it."
-        say(asked if conclude else asyncio.run(cancel(engine, found)))
+        say(asked if conclude else asyncio.run(cancel_and_wait(engine, found)))
     finally:
         engine.store.close()
 
 
-async def cancel(engine: Engine, task_id: str) -> str:
+async def cancel_and_wait(engine: Engine, task_id: str) -> str:
     """Cancels a task and waits until it is over; returns what there is to say."""
     match engine.cancel(task_id):
         case "removed":

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import click
 
+from headgate.cli.exit_codes import EXIT_CODES
 from headgate.cli.local_server import LocalServer, find_model, local_server
-from headgate.cli.show.follow import EXIT_CODES, print_diff, print_summary
+from headgate.cli.show.follow import print_diff, print_summary
 from headgate.cli.show.live import Progress, say
 from headgate.config import load_config
 from headgate.core import Constraints, Limits, Model, Options, Report, times
@@ -126,7 +127,10 @@ def _make_repository(source: Path, target: Path) -> None:
 
 
 async def _run(repo: Path, script: Path, server: LocalServer | None) -> Report:
-    progress = Progress()
+    bus = Bus()
+    progress = Progress(bus)
+    bus.on_event.append(progress.hear)
+    bus.on_pulse.append(progress.hear_pulse)
     environ = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
     loaded = load_config(repo, environ=environ, flags={})
     if server is not None:
@@ -138,7 +142,7 @@ async def _run(repo: Path, script: Path, server: LocalServer | None) -> Report:
         else:
             settings = server.settings(tool_transport="schema", **LOCAL_SAMPLING)
             model = await stack.enter_async_context(open_model(settings))
-        engine = Engine.open(repo, loaded, Bus([progress.hear], [progress.feel]), {None: model})
+        engine = Engine.open(repo, loaded, bus, {None: model})
         stack.callback(engine.store.close)
         with progress:
             return await engine.run(engine.submit(TASK, Constraints(), Options(flow=FLOW)))

@@ -9,7 +9,7 @@ from headgate.cli.show.follow import print_diff
 from headgate.cli.stored_tasks import find_task, open_store
 from headgate.core import WHY_NOT_IN_DIFF, build_report
 from headgate.engine import diff_of
-from headgate.store import recall
+from headgate.store import load_state
 
 
 @click.command("diff")
@@ -26,9 +26,10 @@ def command(task_id: str | None, after_review: bool, repo: Path | None) -> None:
     root = find_repo(repo)
     with open_store(root) as store:
         row = find_task(store, task_id)
-        diff = diff_of(store, root, row.task.id, after_review=after_review)
+        state = load_state(store, row)
+        diff = diff_of(root, row, state, after_review=after_review)
         print_diff(diff)
-        report = build_report(recall(store, row))
+        report = build_report(state)
     if not diff:
         click.echo(f"Task {row.task.id} changes nothing.", err=True)
     if report.changed_after_review and not after_review:

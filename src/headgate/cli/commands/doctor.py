@@ -11,9 +11,9 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.doctor.model_checks import PATIENCE, Patience, Say, check_model
+from headgate.cli.doctor.model_checks import PATIENCE, Patience, Say, examine_model
 from headgate.cli.doctor.setup_checks import (
-    Finding,
+    DoctorFinding,
     check_config,
     check_disk,
     check_flow,
@@ -25,12 +25,13 @@ from headgate.cli.doctor.setup_checks import (
     configuration_fault,
     environment_fault,
 )
+from headgate.cli.exit_codes import EXIT_ENVIRONMENT, EXIT_SUCCESS, EXIT_USAGE
 from headgate.cli.options import config_option, find_repo, model_options, repo_option
 from headgate.cli.show.wrapping import fold_lines, terminal_width
 from headgate.cli.step_runs import run_steps, say_result
 from headgate.config import Config, load_config
 from headgate.core import Broken, Pass
-from headgate.engine import check_monorepo, known_tests
+from headgate.engine import known_tests, resolve_package
 from headgate.errors import ConfigError
 from headgate.protect import Boundaries, StartFiles
 from headgate.workspace import ConfinedTree, walk_files
@@ -41,22 +42,22 @@ from headgate.workspace import ConfinedTree, walk_files
 _RED = "Tasks that start now will know that this step failed before they began. See {log}."
 
 
-async def check_steps(config: Config, repo: Path, say: Say) -> list[Finding]:
+async def check_steps(config: Config, repo: Path, say: Say) -> list[DoctorFinding]:
     """Runs the steps. One that fails is a warning: the work is red, not the installation."""
     try:
         found = await run_steps(repo, config, lambda step: say(f"Running {step.name}: {step.command}"))
     except ConfigError as error:
-        return [Finding("checks", "note", str(error))]
+        return [DoctorFinding("checks", "note", str(error))]
     findings = []
     for ran in found.ran:
         name, result = f"check: {ran.step.name}", say_result(ran)
         match ran.verdict:
             case Pass():
-                findings.append(Finding(name, "ok", result))
+                findings.append(DoctorFinding(name, "ok", result))
             case Broken(reason):
                 findings.append(environment_fault(name, reason, f"See {found.log}."))
             case _:
-                findings.append(Finding(name, "warn", result, _RED.format(log=found.log)))
+                findings.append(DoctorFinding(name, "warn", result, _RED.format(log=found.log)))
     if found.broken and not any(finding.fault for finding in findings):
         findings.append(environment_fault("checks", found.broken))
     return findings
@@ -69,30 +70,30 @@ CHECK = "protected tests"
 SHOWN = 6
 
 
-def check_tests(config: Config, repo: Path) -> Finding:
+def check_protected_tests(config: Config, repo: Path) -> DoctorFinding:
     """What is protected when tests are: by `protect_tests`, and in benchmark mode."""
     files = tuple(walk_files(ConfinedTree(repo), "", lambda path: True))
     try:
-        package = check_monorepo(repo, config)
-    except ConfigError:
-        package = None  # another check says what is wrong with it
+        config = resolve_package(repo, config)
+    except ConfigError:  # another check says what is wrong with it
+        config = config.model_copy(update={"monorepo": None})
     mode = "existing" if config.protect_tests == "off" else config.protect_tests
-    tests = known_tests(repo, config, mode, lambda: StartFiles(files), package).tests()
+    tests = known_tests(repo, config, mode, lambda: StartFiles(files)).tests()
     idle = [glob for glob in config.test_paths if not any(map(Boundaries([glob]).covers, files))]
     if idle:
         detail = f"test_paths: {', '.join(idle)} matches no file"
-        return Finding(CHECK, "warn", detail, "Correct `test_paths` in agent.yaml.")
+        return DoctorFinding(CHECK, "warn", detail, "Correct `test_paths` in agent.yaml.")
     if not tests:
         fix = "Name them in agent.yaml, such as `test_paths: [checks/**]`."
         if config.protect_tests == "off":
-            return Finding(CHECK, "note", "none: no file looks like a test, and no step names one", fix)
+            return DoctorFinding(CHECK, "note", "none: no file looks like a test, and no step names one", fix)
         detail = f"protect_tests is {mode}, but no file looks like a test, and no step names one"
-        return Finding(CHECK, "warn", detail, fix)
+        return DoctorFinding(CHECK, "warn", detail, fix)
     count = f"{len(tests)} file{'s' * (len(tests) != 1)}"
     detail = f"{count}: {describe_files(tests)}"
     if config.protect_tests == "off":
-        return Finding(CHECK, "note", f"protect_tests is off; --benchmark protects {detail}")
-    return Finding(CHECK, "ok", detail)
+        return DoctorFinding(CHECK, "note", f"protect_tests is off; --benchmark protects {detail}")
+    return DoctorFinding(CHECK, "ok", detail)
 
 
 def describe_files(paths: Iterable[str]) -> str:
@@ -144,7 +145,7 @@ async def _report(
     fresh: bool,
     checks: bool,
 ) -> int:
-    findings: list[Finding] = []
+    findings: list[DoctorFinding] = []
     marks = _MARKS if _can_print(_MARKS) else _PLAIN_MARKS
     say = _say_on_terminal if sys.stderr.isatty() and not as_json else _say_nothing
     async for finding in examine(repo, config, flags, os.environ, say, fresh=fresh, checks=checks):
@@ -159,7 +160,9 @@ async def _report(
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
     faults = {finding.fault for finding in findings}
-    return 2 if "configuration" in faults else 3 if "environment" in faults else 0
+    if "configuration" in faults:
+        return EXIT_USAGE
+    return EXIT_ENVIRONMENT if "environment" in faults else EXIT_SUCCESS
 
 
 def _say_on_terminal(text: str) -> None:
@@ -179,7 +182,7 @@ async def examine(
     patience: Patience = PATIENCE,
     fresh: bool = False,
     checks: bool = False,
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[DoctorFinding]:
     """Every check, in an order in which each makes sense of the next; what cannot be checked is left out.
 
     `say` is told what is being waited for; `fresh` asks the model also what is remembered of it; `checks`
@@ -208,11 +211,11 @@ async def examine(
     yield check_flow(loaded, root)
     for finding in check_verification(loaded.config, root, environ):
         yield finding
-    yield check_tests(loaded.config, root)
+    yield check_protected_tests(loaded.config, root)
     if checks and loaded.config.verification.steps:
         for finding in await check_steps(loaded.config, root, say):
             yield finding
-    async for finding in check_model(loaded.config, root, say, patience, fresh, environ):
+    async for finding in examine_model(loaded.config, root, say, patience, fresh, environ):
         yield finding
 
 

@@ -135,7 +135,7 @@ def draw(ctx: click.Context, name: str | None, form: str | None, repo: Path | No
         say(line, hanging=row.end() if row else 2)
 
 
-class Source(NamedTuple):
+class FlowSource(NamedTuple):
     """A flow file: as messages name it, and where that name starts."""
 
     name: str
@@ -146,7 +146,7 @@ class Source(NamedTuple):
         return self.base / self.name
 
 
-class Choice(NamedTuple):
+class FlowChoice(NamedTuple):
     """The flow that tasks use, what it is called, and who says so."""
 
     flow: Flow
@@ -156,12 +156,12 @@ class Choice(NamedTuple):
     """A task that does not ask for something new gets `repair` instead."""
 
 
-def locate(file: str, root: Path | None) -> Source:
+def locate(file: str, root: Path | None) -> FlowSource:
     """Where a flow file is: in the working directory, as for `run --flow`, or else in the repository."""
     if Path(file).exists():
         named = "/" in file or file.endswith(FLOW_SUFFIXES)
-        return Source(file if named else f"./{file}", Path())
-    return Source(file, root or Path())
+        return FlowSource(file if named else f"./{file}", Path())
+    return FlowSource(file, root or Path())
 
 
 def read_flow(name: str, root: Path | None) -> Flow:
@@ -190,13 +190,13 @@ def list_flows(root: Path | None) -> None:
         say(f"{BUGS_ARE_REPAIRED}: {outline(flows['repair'])}", hanging=2)
 
 
-def in_use(root: Path) -> Choice:
+def in_use(root: Path) -> FlowChoice:
     """The flow of a task for which none is named."""
     loaded = load_config(root, environ=os.environ, flags={})
     flow = flow_from_config(loaded.config, None, root, SPECS, loaded.documents)
     chosen = loaded.config.flow
     name = chosen if isinstance(chosen, str) else flow.name if chosen is None else "an inline flow"
-    return Choice(flow, name, _chosen_by(loaded), depends_on_goal(loaded.config))
+    return FlowChoice(flow, name, _chosen_by(loaded), depends_on_goal(loaded.config))
 
 
 def _chosen_by(loaded: Loaded) -> str:

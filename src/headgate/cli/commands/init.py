@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from headgate.cli.model_choice import Ask, Choice, choose_model
-from headgate.cli.model_lines import PLACEHOLDER, quote, set_model
+from headgate.cli.model_choice import Ask, ModelChoice, choose_model
+from headgate.cli.model_setting import PLACEHOLDER, quote, set_model
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.live import say
 from headgate.config import (
@@ -99,7 +99,7 @@ def command(repo: Path | None, force: bool, model: str | None, base_url: str | N
     _say_next(choice)
 
 
-def _say_next(choice: Choice) -> None:
+def _say_next(choice: ModelChoice) -> None:
     todo = f"{choice.todo} " if choice.todo else ""
     say(f'Next: {todo}Run "headgate doctor" to check, then headgate run "what to do".', hanging=2)
 
@@ -143,11 +143,11 @@ def change_model(root: Path, model: str | None, base_url: str | None, ask: Ask |
 
 def _choose_other(
     data: Mapping[str, Any], model: str | None, base_url: str | None, ask: Ask | None
-) -> Choice:
+) -> ModelChoice:
     """The model to write over the one that the file has; a model of the same provider stays on its server."""
     own = data.get("base_url")
     if model is not None and model in data.get("models", {}) and base_url is None:
-        return Choice(model, own)
+        return ModelChoice(model, own)
     if model is not None and base_url is None and provider_of(model) == _provider(data, data.get("model")):
         base_url = own
     return choose_model(model, base_url, os.environ, _look_for_servers, ask)

@@ -10,7 +10,7 @@ from headgate.cli.show.endings import next_steps
 from headgate.cli.show.live import say
 from headgate.cli.stored_tasks import find_interruption, find_task, open_store
 from headgate.core import SETTLED_STATES, Report, State, build_report, render_markdown
-from headgate.store import Folder, recall
+from headgate.store import Folder, load_state
 
 
 @click.command("report")
@@ -22,7 +22,7 @@ def command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
     root = find_repo(repo)
     with open_store(root) as store:
         row = find_task(store, task_id)
-        state = recall(store, row)
+        state = load_state(store, row)
         interrupted = find_interruption(store, Folder(root), row)
     report = build_report(state)
     if as_json:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import click
 
 from headgate.cli import benchmark
-from headgate.cli.show.follow import EXIT_CODES, follow_task
+from headgate.cli.exit_codes import EXIT_CODES
+from headgate.cli.show.follow import follow_task
 from headgate.cli.submission import Submission, resume_option, submission_options
 from headgate.core import Task
 from headgate.engine import Engine
@@ -58,7 +59,7 @@ def command(
     benchmark.check_options(is_try, number, as_json, submission.options.dry_run)
     submission.check_text("run", resume)
     if number is not None:
-        options = benchmark.as_try(submission.options, number, os.environ)
+        options = benchmark.benchmark_options(submission.options, number, os.environ)
         submission = replace(submission, options=options)
     is_try_of = number
 
@@ -68,6 +69,7 @@ def command(
         is_try_of = None if as_json else task.benchmark
         return task
 
-    report = asyncio.run(follow_task(submission.root, begin, as_json, submission.notes)).report
-    code = EXIT_CODES[report.state] if is_try_of is None else benchmark.exit_code(report.state)
+    following = follow_task(submission.root, begin, as_json, submission.notes, submission.read_config)
+    report = asyncio.run(following).report
+    code = EXIT_CODES[report.state] if is_try_of is None else benchmark.try_exit_code(report.state)
     sys.exit(code)

@@ -22,10 +22,11 @@ from headgate.core import (
     ToolStarted,
     VerifyFinished,
     build_report,
+    fold,
     milestone,
     plain,
 )
-from headgate.store import Folder, recall
+from headgate.store import Folder, complete_state
 
 LOG_LINES = 40
 
@@ -45,10 +46,10 @@ def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None)
     folder = Folder(root)
     with open_store(root) as store:
         row = find_task(store, task_id)
-        state, events = recall(store, row), store.events(row.task.id)
+        events = store.events(row.task.id)
         interrupted = find_interruption(store, folder, row)
-    report = build_report(state)
     if as_json:
+        report = build_report(complete_state(fold(events), row))
         shown: dict[str, Any] = {"id": row.task.id, "state": row.state, "text": row.task.text}
         shown |= {"interrupted": True} if interrupted else {}
         shown |= {"resumes": row.task.resumes} if row.task.resumes else {}
@@ -65,18 +66,18 @@ def command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None)
         say(f"Added for this attempt: {printable(row.task.added)}", hanging=2)
     if constraints := row.task.constraints.render():
         say(constraints)
-    replay = State()
+    state = State()
     for event in events:
-        replay.apply(event)
-        line = milestone(event, replay, row.task.resumes)
+        state.apply(event)
+        line = milestone(event, state, row.task.resumes)
         if line:
-            stamp = f"[{clock(replay.seconds)}] "
+            stamp = f"[{clock(state.seconds)}] "
             say(f"{stamp}{printable(line)}", hanging=len(stamp))
         for more in detail_lines(event, folder) if detail else ():
             say(f"        {printable(more)}", hanging=12)
     say()
     if row.state in SETTLED_STATES:
-        lines = last_lines(report, detailed=detail)
+        lines = last_lines(build_report(complete_state(state, row)), detailed=detail)
     else:
         lines = next_steps(row.task.id, row.state, interrupted=interrupted)
     for last in lines:

@@ -29,8 +29,12 @@ def command(submission: Submission, resume: str | None, no_start: bool) -> None:
     queued task that you name takes the configuration as it is now.
     """
     submission.check_text("submit", resume)
-    engine = Engine.open(submission.root, start_worker=partial(start_worker, submission.root))
-    engine.tell = lambda line: click.echo(printable(line), err=True)
+    engine = Engine.open(
+        submission.root,
+        start_worker=partial(start_worker, submission.root),
+        read_config=submission.read_config,
+    )
+    engine.on_notice = lambda line: click.echo(printable(line), err=True)
     try:
         for note in (*submission.notes, *engine.notes):
             click.echo(note, err=True)

@@ -10,7 +10,7 @@ import orjson
 
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.live import printable, say
-from headgate.cli.show.wrapping import shorten, terminal_width
+from headgate.cli.show.wrapping import shorten_line, terminal_width
 from headgate.cli.stored_tasks import NO_TASK_YET, find_interruption, open_store, pause_sentence
 from headgate.store import Folder, TaskRow
 
@@ -45,7 +45,7 @@ def command(as_json: bool, repo: Path | None) -> None:
     left = None if total is None else max(total - sum(widths) - 2 * len(widths), MIN_TEXT_CHARS)
     for head, row in zip(heads, rows, strict=True):
         cells = [cell.ljust(width) for cell, width in zip(head, widths, strict=True)]
-        say("  ".join([*cells, shorten(_title(row), left)]).rstrip())
+        say("  ".join([*cells, shorten_line(_title(row), left)]).rstrip())
     for name, hint in interrupted.items():
         say(f"{name} was interrupted: {hint}", hanging=2)
     if paused:
@@ -55,7 +55,7 @@ def command(as_json: bool, repo: Path | None) -> None:
 def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str], str]:
     """Every task; what can be done about those whose process is gone, by id; why the queue is paused."""
     folder = Folder(root)
-    folder.check_lost()
+    folder.check_deleted()
     if not folder.database.exists():
         return [], {}, ""
     with open_store(root) as store:

@@ -9,14 +9,14 @@ import click
 import orjson
 
 from headgate.checks import StepRun
+from headgate.cli.exit_codes import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_SUCCESS
 from headgate.cli.options import config_option, find_repo, repo_option
 from headgate.cli.show.live import printable, say
-from headgate.cli.step_runs import StepsRun, run_steps, say_result
+from headgate.cli.step_runs import StepsOutcome, run_steps, say_result
 from headgate.config import load_config
 from headgate.core import VerifyStep
 
 TAIL_LINES = 20
-EXIT_FAILED, EXIT_BROKEN = 1, 3
 
 
 @click.command("verify")
@@ -32,17 +32,17 @@ def command(as_json: bool, repo: Path | None, config: Path | None) -> None:
     """
     root = find_repo(repo)
     loaded = load_config(root, config_file=config, environ=os.environ, flags={})
-    show = Lines() if not as_json else None
+    show = StepLines() if not as_json else None
     begin, end = (show.begin, show.end) if show else (lambda step: None, lambda ran: None)
     found = asyncio.run(run_steps(root, loaded.config, begin, end))
     if as_json:
         say(orjson.dumps(_as_json(found), option=orjson.OPT_INDENT_2).decode())
     else:
         _conclude(found, len(loaded.config.verification.steps))
-    sys.exit(EXIT_BROKEN if found.broken else EXIT_FAILED if found.failed else 0)
+    sys.exit(EXIT_ENVIRONMENT if found.broken else EXIT_FAILED if found.failed else EXIT_SUCCESS)
 
 
-class Lines:
+class StepLines:
     """Says on a terminal which step runs, and then for each what came of it."""
 
     def begin(self, step: VerifyStep) -> None:
@@ -55,7 +55,7 @@ class Lines:
             say(f"  | {printable(line)}", hanging=4)
 
 
-def _conclude(found: StepsRun, steps: int) -> None:
+def _conclude(found: StepsOutcome, steps: int) -> None:
     if found.broken:
         say(f"{found.broken[:1].upper()}{found.broken[1:]}.")
     elif found.failed:
@@ -65,7 +65,7 @@ def _conclude(found: StepsRun, steps: int) -> None:
     say(f"Log: {found.log}")
 
 
-def _as_json(found: StepsRun) -> dict[str, object]:
+def _as_json(found: StepsOutcome) -> dict[str, object]:
     return {
         "run_id": found.run_id,
         "passed": not found.failed and not found.broken,

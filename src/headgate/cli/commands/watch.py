@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 
 from headgate.cli.commands.show import detail_lines
-from headgate.cli.interrupts import EXIT_CANCELLED
+from headgate.cli.exit_codes import EXIT_CANCELLED, EXIT_CODES, EXIT_ENVIRONMENT, EXIT_FAILED
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.endings import last_lines
-from headgate.cli.show.follow import EXIT_CODES, PhaseLines, print_event
+from headgate.cli.show.follow import PhaseLines, print_event
 from headgate.cli.show.live import Progress, say
 from headgate.cli.stored_tasks import find_current, find_task, interrupted_hint, open_store, pause_sentence
 from headgate.core import SETTLED_STATES, Event, build_report
 from headgate.process import FileLock
-from headgate.store import Folder, Store
+from headgate.store import Bus, Folder, Store
 
 
 @click.command("watch")
@@ -37,7 +37,7 @@ def command(task_id: str | None, detail: bool, as_json: bool, after: int, repo: 
     root = find_repo(repo)
     with open_store(root) as store:
         task = (find_task(store, task_id) if task_id else find_current(store)).task
-        progress = Progress(to_stdout=not as_json)
+        progress = Progress(Bus(), to_stdout=not as_json)
         progress.tries_again = task.resumes
         phases = PhaseLines(progress)
         phases.to_stdout = not as_json
@@ -76,10 +76,9 @@ class Watcher:
     async def watch(self, store: Store, task_id: str) -> None:
         """Shows a task's events, the past ones first, until it is settled."""
         async for event in store.follow(task_id):
+            self.progress.state.apply(event)  # it comes from another process, and nobody here has folded it
             if event.seq > self.after:
                 self._show(event)
-            else:
-                self.progress.state.apply(event)
             if self.progress.state.status in SETTLED_STATES and _is_over(store, task_id, event.seq):
                 return
 
@@ -112,7 +111,7 @@ async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -
     if watching.done():
         watching.result()
         report = build_report(watcher.progress.state)
-        return ["", *last_lines(report)], 1 if report.conflicts else EXIT_CODES[report.state]
+        return ["", *last_lines(report)], EXIT_FAILED if report.conflicts else EXIT_CODES[report.state]
     watching.cancel()
     row = store.task(task_id)
     if row is None:
@@ -125,4 +124,4 @@ async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -
         f"Task {task_id} was interrupted: no process is working on it.",
         interrupted_hint(store, task_id),
     ]
-    return interrupted, EXIT_CODES["INFRA_ERROR"]
+    return interrupted, EXIT_ENVIRONMENT

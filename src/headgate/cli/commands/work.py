@@ -9,7 +9,7 @@ from traceback import print_exception
 
 import click
 
-from headgate.cli.interrupts import work_on
+from headgate.cli.interrupts import use_worker_signals
 from headgate.cli.options import find_repo, repo_option
 from headgate.engine import Engine
 from headgate.process import FileLock
@@ -26,12 +26,12 @@ def command(lock: int | None, repo: Path | None) -> None:
 
 async def work(root: Path, descriptor: int | None) -> None:
     """Drains the queue."""
-    work_on()
+    use_worker_signals()
     lock = FileLock(Folder(root).lock)
     if descriptor is not None and not lock.adopt(descriptor):
         raise click.UsageError("--lock does not name the repository's lock.")
     engine = Engine.open(root)
-    engine.keep_last_words = True
+    engine.keep_crash_trace = True
     try:
         for note in engine.notes:
             click.echo(note, err=True)

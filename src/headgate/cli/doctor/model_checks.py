@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headgate import models
-from headgate.cli.doctor.setup_checks import Finding, configuration_fault, environment_fault
+from headgate.cli.doctor.setup_checks import DoctorFinding, configuration_fault, environment_fault
 from headgate.config import Config, provider_of, same_server, show_address
 from headgate.core import Delta, Message, ModelSettings, Reply, Request, ToolSpec, nearest
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
@@ -34,7 +34,7 @@ _IGNORED = "this server does not enforce a schema"
 
 async def check_transport(
     settings: ModelSettings, answer: Reply | ToolsUnsupported, fresh: bool, total: float
-) -> Finding | None:
+) -> DoctorFinding | None:
     """The transport that a task would begin with, and why; None where there is nothing to choose.
 
     `answer` is what the question with a tool brought: with `fresh`, or where nothing is remembered, the probe
@@ -45,7 +45,7 @@ async def check_transport(
     from headgate.models.network import find_out, is_asked
 
     named = settings.tool_transport if settings.tool_transport != "auto" else None
-    configured = Finding(CHECK, "ok", f"{named}, as configured")
+    configured = DoctorFinding(CHECK, "ok", f"{named}, as configured")
     if named in ("native", "text"):
         return configured
     if not is_asked(settings):
@@ -56,16 +56,18 @@ async def check_transport(
     except TimeoutError:
         found = None
     if named and found and found.constrains is False:
-        return Finding(CHECK, "warn", f"{configured.detail}, but {_IGNORED}", "Leave tool_transport out.")
+        return DoctorFinding(
+            CHECK, "warn", f"{configured.detail}, but {_IGNORED}", "Leave tool_transport out."
+        )
     if named:
         return configured
     if found is None:
-        return Finding(CHECK, "note", "native: the server did not answer the probe")
+        return DoctorFinding(CHECK, "note", "native: the server did not answer the probe")
     chosen = found.choose(find_profile(settings.model.partition("/")[2]))
-    return Finding(CHECK, "ok", f"{chosen}: {found.describe()}")
+    return DoctorFinding(CHECK, "ok", f"{chosen}: {found.describe()}")
 
 
-def ease(finding: Finding, transport: Finding | None) -> Finding:
+def ease(finding: DoctorFinding, transport: DoctorFinding | None) -> DoctorFinding:
     """A failure of the server's own calls, where tools are called in another way."""
     if transport is None or transport.detail.startswith("native") or finding.status == "ok":
         return finding
@@ -83,7 +85,7 @@ SMALL_WINDOW = 16_384
 """A task's prompt outgrows less than this within a few turns."""
 
 
-async def check_window(settings: ModelSettings) -> Finding | None:
+async def check_window(settings: ModelSettings) -> DoctorFinding | None:
     """The window that Ollama has loaded the model with; None where another server is asked, or it is fine.
 
     To be called after a reply: only then is the model loaded.
@@ -105,11 +107,11 @@ async def check_window(settings: ModelSettings) -> Finding | None:
     if kind == "ollama":
         detail += ", and Ollama silently cuts off what does not fit"
     if window >= SMALL_WINDOW:
-        return Finding("context window", "ok", f"{window:,} tokens")
-    return Finding("context window", "warn", detail, f"{explain_remedy(kind, endpoint.model)}.")
+        return DoctorFinding("context window", "ok", f"{window:,} tokens")
+    return DoctorFinding("context window", "warn", detail, f"{explain_remedy(kind, endpoint.model)}.")
 
 
-def judge_speed(reply: Reply) -> Finding | None:
+def judge_speed(reply: Reply) -> DoctorFinding | None:
     """How fast the model writes and how long it took to load, where its server tells.
 
     How fast it reads is not told: the question is too short for that.
@@ -118,22 +120,22 @@ def judge_speed(reply: Reply) -> Finding | None:
     if timing is None or not timing.completion or not written:
         return None
     loaded = f"; the server loaded it in {timing.load:.0f} s" if timing.load >= 1 else ""
-    return Finding(
+    return DoctorFinding(
         "speed", "ok", f"the model writes {written / timing.completion:.0f} tokens per second{loaded}"
     )
 
 
-async def list_servers(environ: Mapping[str, str]) -> list[Finding]:
+async def list_servers(environ: Mapping[str, str]) -> list[DoctorFinding]:
     """The model servers on this machine, for somebody who has yet to name a model."""
     from headgate.cli.model_choice import describe_server, places_to_look
     from headgate.models.network import best_first, find_servers
 
     servers = await find_servers(places_to_look(environ))
     best = best_first(servers)
-    found = [Finding("server", "note", describe_server(server)) for server in servers]
+    found = [DoctorFinding("server", "note", describe_server(server)) for server in servers]
     if best:
         where = f" and base_url: {best[0].base_url}" if best[0].base_url else ""
-        found[-1] = Finding("server", "note", found[-1].detail, f"Write model: {best[0].spec}{where}.")
+        found[-1] = DoctorFinding("server", "note", found[-1].detail, f"Write model: {best[0].spec}{where}.")
     return found
 
 
@@ -194,14 +196,14 @@ class Patience:
 PATIENCE = Patience()
 
 
-async def check_model(
+async def examine_model(
     config: Config,
     repo: Path,
     say: Say,
     patience: Patience,
     fresh: bool = False,
     environ: Mapping[str, str] | None = None,
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[DoctorFinding]:
     """Whether the default model is configured, reachable, streaming and able to call tools.
 
     Where none is configured that can be asked, the servers that `environ` leads to are listed.
@@ -218,7 +220,7 @@ async def check_model(
             yield finding
         return
     where = f" at {show_address(settings.base_url)}" if settings.base_url else ""
-    yield Finding("model", "ok", f"{settings.model}{where}")
+    yield DoctorFinding("model", "ok", f"{settings.model}{where}")
     limit = min(settings.timeouts.first_token, patience.first_token)
     waits = settings.timeouts.model_copy(update={"first_token": limit})
     settings = settings.model_copy(update={"timeouts": waits})
@@ -229,17 +231,17 @@ async def check_model(
         yield configuration_fault("model", str(error))
 
 
-def _check_script(settings: ModelSettings, repo: Path) -> Finding:
+def _check_script(settings: ModelSettings, repo: Path) -> DoctorFinding:
     try:
         models.check_model(settings, repo)
     except HeadgateError as error:
         return configuration_fault("model", str(error))
-    return Finding("model", "ok", settings.model)
+    return DoctorFinding("model", "ok", settings.model)
 
 
 async def _check_server(
     settings: ModelSettings, say: Say, total: float, fresh: bool
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[DoctorFinding]:
     # The HTTP client is slow to import, and most checks do without.
     from headgate.models.network import list_models, with_num_ctx
 
@@ -260,7 +262,7 @@ async def _check_server(
     except ModelError as error:
         yield _model_fault("server", error, settings)
         return
-    reached = Finding("server", "ok", f"reachable, {told}")
+    reached = DoctorFinding("server", "ok", f"reachable, {told}")
     if told != _NO_LIST:
         yield reached
     async for finding in _check_reply(settings, offered, say, total, fresh):
@@ -273,7 +275,7 @@ async def _check_server(
 
 async def _check_reply(
     settings: ModelSettings, offered: list[str] | None, say: Say, total: float, fresh: bool
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[DoctorFinding]:
     name = settings.model.partition("/")[2]
     listed = offered is None or name in offered or f"{name}:latest" in offered
     pieces: list[Delta] = []
@@ -303,12 +305,12 @@ async def _check_reply(
         yield _model_fault("reply", error, settings)
         return
     if not listed:
-        yield Finding("model name", "note", f'the server accepts "{name}" but does not list it')
+        yield DoctorFinding("model name", "note", f'the server accepts "{name}" but does not list it')
     count = sum(bool(piece.text or piece.reasoning or piece.arguments) for piece in pieces)
     if count > 1:
-        yield Finding("streaming", "ok", f"a reply arrived in {count} pieces")
+        yield DoctorFinding("streaming", "ok", f"a reply arrived in {count} pieces")
     elif provider_of(settings.model) != "ollama":  # it sends every call in one piece, as it should
-        yield Finding(
+        yield DoctorFinding(
             "streaming", "note", "a reply arrived in one piece: a task's progress will be less visible"
         )
     transport = await check_transport(settings, reply, fresh, total)
@@ -320,19 +322,19 @@ async def _check_reply(
             yield finding
 
 
-def judge_tool_call(reply: Reply) -> Finding:
+def judge_tool_call(reply: Reply) -> DoctorFinding:
     """What a reply to the question says about the model and its server."""
     message = reply.message
     if any(
         call.name == TOOL.name and UNPARSED not in parse_arguments(call.arguments) for call in message.calls
     ):
-        return Finding("tool calls", "ok", "the model called the tool as asked")
+        return DoctorFinding("tool calls", "ok", "the model called the tool as asked")
     if message.calls:
         call = message.calls[0]
         detail = (
             f'the model did not call {TOOL.name} as asked: it called "{call.name[:60]}" with other arguments'
         )
-        return Finding("tool calls", "warn", detail, "It may work badly: choose another model.")
+        return DoctorFinding("tool calls", "warn", detail, "It may work badly: choose another model.")
     if _LOOKS_LIKE_A_CALL.search(message.content):
         detail = "the server does not turn the model's calls into tool calls: they arrived as text"
         return environment_fault("tool calls", detail, _SWITCH_ON)
@@ -342,10 +344,10 @@ def judge_tool_call(reply: Reply) -> Finding:
         detail = "the model answered in words instead of calling the tool"
     else:
         detail = "the model answered nothing instead of calling the tool"
-    return Finding("tool calls", "warn", detail, f"It may still work. If not: {_SWITCH_ON}")
+    return DoctorFinding("tool calls", "warn", detail, f"It may still work. If not: {_SWITCH_ON}")
 
 
-def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> Finding:
+def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> DoctorFinding:
     if (
         isinstance(error, ServerTrouble)
         and error.cause == "unreachable"

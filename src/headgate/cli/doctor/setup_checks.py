@@ -14,7 +14,7 @@ from typing import Literal
 from headgate.checks import INSTALLED_RUNNERS
 from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config
 from headgate.core import OWN_FOLDER, VerifyStep
-from headgate.engine import SPECS, check_monorepo, check_price
+from headgate.engine import SPECS, check_price, resolve_package
 from headgate.errors import ConfigError
 from headgate.models import profile_for
 from headgate.reading import split_commands
@@ -31,7 +31,7 @@ _PYTHON = re.compile(r"python(\d(\.\d+)?)?")
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """What one check found."""
 
     check: str
@@ -43,17 +43,17 @@ class Finding:
     """Whose a failure is."""
 
 
-def configuration_fault(check: str, detail: str, fix: str = "") -> Finding:
+def configuration_fault(check: str, detail: str, fix: str = "") -> DoctorFinding:
     """A failure that the user's files or flags cause."""
-    return Finding(check, "fail", detail, fix, "configuration")
+    return DoctorFinding(check, "fail", detail, fix, "configuration")
 
 
-def environment_fault(check: str, detail: str, fix: str = "") -> Finding:
+def environment_fault(check: str, detail: str, fix: str = "") -> DoctorFinding:
     """A failure of something around Headgate."""
-    return Finding(check, "fail", detail, fix, "environment")
+    return DoctorFinding(check, "fail", detail, fix, "environment")
 
 
-def check_git(directory: Path) -> Finding:
+def check_git(directory: Path) -> DoctorFinding:
     """Whether git is there, and which."""
     if not shutil.which("git"):
         return environment_fault("git", "not found", "Install git and put it on PATH.")
@@ -61,10 +61,10 @@ def check_git(directory: Path) -> Finding:
         version = git(directory, "version").decode("utf-8", "replace").strip()
     except GitFailed as error:
         return environment_fault("git", str(error), "Make `git version` work.")
-    return Finding("git", "ok", version.removeprefix("git version "))
+    return DoctorFinding("git", "ok", version.removeprefix("git version "))
 
 
-def check_repository(repo: Path) -> Finding:
+def check_repository(repo: Path) -> DoctorFinding:
     """The repository and its state."""
     try:
         out = git(repo, "status", "--porcelain=v2", "--branch", "-z").decode("utf-8", "replace")
@@ -77,10 +77,10 @@ def check_repository(repo: Path) -> Finding:
     if heads.get("oid") == "(initial)":
         state += ", no commits yet"
     state += f", {changes} uncommitted change{'s' * (changes != 1)}" if changes else ", clean"
-    return Finding("repository", "ok", f"{repo}, {state}")
+    return DoctorFinding("repository", "ok", f"{repo}, {state}")
 
 
-def check_disk(repo: Path) -> Finding:
+def check_disk(repo: Path) -> DoctorFinding:
     """Whether Headgate can store its data."""
     folder = repo / OWN_FOLDER if (repo / OWN_FOLDER).is_dir() else repo
     try:
@@ -93,30 +93,30 @@ def check_disk(repo: Path) -> Finding:
         return environment_fault("disk", f"{folder} cannot be written: {error.strerror}", "Make it writable.")
     if free < MIN_FREE_MEGABYTES:
         return environment_fault("disk", f"only {free} MB free in {folder}", "Free some space.")
-    return Finding("disk", "ok", f"{folder} is writable")
+    return DoctorFinding("disk", "ok", f"{folder} is writable")
 
 
-def check_store(repo: Path) -> Iterator[Finding]:
+def check_store(repo: Path) -> Iterator[DoctorFinding]:
     """Damaged stores that were set aside."""
     for path in sorted((repo / OWN_FOLDER).glob("headgate.db.damaged-*")):
         if not path.name.endswith(("-wal", "-shm")):
             detail = f"a damaged store was moved aside: {path.relative_to(repo)}"
-            yield Finding("store", "note", f"{detail}; delete it if you do not need its tasks")
+            yield DoctorFinding("store", "note", f"{detail}; delete it if you do not need its tasks")
 
 
-def check_config(loaded: Loaded) -> Iterator[Finding]:
+def check_config(loaded: Loaded) -> Iterator[DoctorFinding]:
     """What the configuration was made of."""
     used = ", ".join(loaded.sources) or "no file, environment variable or flag: defaults only"
-    yield Finding("configuration", "ok", used)
+    yield DoctorFinding("configuration", "ok", used)
     for note in loaded.notes:
-        yield Finding("API key", "warn", note)
+        yield DoctorFinding("API key", "warn", note)
 
 
-def check_flow(loaded: Loaded, repo: Path) -> Finding:
+def check_flow(loaded: Loaded, repo: Path) -> DoctorFinding:
     """Whether the flow can be read, and its stages' tools and models are known."""
     try:
         flow = flow_from_config(loaded.config, None, repo, SPECS, loaded.documents)
-        check_monorepo(repo, loaded.config)
+        resolve_package(repo, loaded.config)
         if loaded.config.model:
             named = [loaded.config.model_settings(stage.model) for stage in flow.stages if stage.model]
             with contextlib.suppress(ConfigError):  # what is wrong with the model itself is another check's
@@ -128,7 +128,9 @@ def check_flow(loaded: Loaded, repo: Path) -> Finding:
     except ConfigError as error:
         return configuration_fault("flow", str(error))
     besides = "; tasks that do not ask for something new use repair" if depends_on_goal(loaded.config) else ""
-    return Finding("flow", "ok", f"{flow.name}: {', '.join(stage.id for stage in flow.stages)}{besides}")
+    return DoctorFinding(
+        "flow", "ok", f"{flow.name}: {', '.join(stage.id for stage in flow.stages)}{besides}"
+    )
 
 
 def advise_steps(repo: Path) -> str:
@@ -139,10 +141,10 @@ def advise_steps(repo: Path) -> str:
     return "headgate init looks for them and writes agent.yaml"
 
 
-def check_verification(config: Config, repo: Path, environ: Mapping[str, str]) -> Iterator[Finding]:
+def check_verification(config: Config, repo: Path, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Whether the programs that the verification needs are there. Nothing of the repository is run."""
     if not config.verification.steps:
-        yield Finding(
+        yield DoctorFinding(
             "verification",
             "note",
             f"no steps: results are reported as unverified; {advise_steps(repo)}",
@@ -151,11 +153,11 @@ def check_verification(config: Config, repo: Path, environ: Mapping[str, str]) -
         yield _check_step(step, repo, environ.get("PATH", os.defpath))
 
 
-def _check_step(step: VerifyStep, repo: Path, path: str) -> Finding:
+def _check_step(step: VerifyStep, repo: Path, path: str) -> DoctorFinding:
     check = f"verification: {step.name}"
     missing = missing_program(step.command, repo, path)
     if missing is None:
-        return Finding(check, "ok", step.command)
+        return DoctorFinding(check, "ok", step.command)
     fix = f'Install it, or correct the command of the step "{step.name}".'
     return configuration_fault(check, f"`{step.command}` needs `{missing}`, which was not found", fix)
 
@@ -204,9 +206,11 @@ def _lacks_runner(program: str, arguments: Sequence[str], folder: Path, path: st
     return False
 
 
-def check_ripgrep(environ: Mapping[str, str]) -> Finding:
+def check_ripgrep(environ: Mapping[str, str]) -> DoctorFinding:
     """ripgrep makes searching faster; it is not needed."""
     found = shutil.which("rg", path=environ.get("PATH", os.defpath))
     if found:
-        return Finding("ripgrep", "ok", found)
-    return Finding("ripgrep", "note", "not found: searching works without it, but is slower in large trees")
+        return DoctorFinding("ripgrep", "ok", found)
+    return DoctorFinding(
+        "ripgrep", "note", "not found: searching works without it, but is slower in large trees"
+    )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from headgate.core import (
+    CHARS_PER_TOKEN,
     BaselineVerified,
     CheckFinished,
     Event,
@@ -20,8 +21,6 @@ from headgate.core import (
 )
 
 LINES = 4
-CHARS_PER_TOKEN = 4
-"""For counting what streams in: servers count it exactly only at the end."""
 Doing = Literal["idle", "reading", "thinking", "writing", "calling", "tool", "verifying", "looking_back"]
 _WRITING: dict[str, Doing] = {"text": "writing", "thinking": "thinking", "written": "calling"}
 
@@ -60,7 +59,7 @@ class Activity:
         return self._chars // CHARS_PER_TOKEN
 
     def hear(self, event: Event) -> None:
-        """Takes an event in."""
+        """Takes an event."""
         match event.body:
             case ToolStarted() as body:
                 self._begin("tool", f"{body.name} {body.target}".strip())
@@ -73,8 +72,8 @@ class Activity:
             case _:
                 pass
 
-    def feel(self, pulse: Pulse) -> None:
-        """Takes a sign of life in."""
+    def hear_pulse(self, pulse: Pulse) -> None:
+        """Takes a sign of life from a model or a command."""
         match pulse.source:
             case "reading":
                 if self._doing != "reading":

@@ -17,36 +17,26 @@ from headgate.cli.interrupts import on_interrupt
 from headgate.cli.show.endings import last_lines
 from headgate.cli.show.live import Progress, say
 from headgate.cli.show.wrapping import fold_lines, terminal_width
-from headgate.cli.stored_tasks import pause_sentence, tasks_ahead
+from headgate.cli.stored_tasks import find_task, pause_sentence, tasks_ahead
 from headgate.core import (
     SETTLED_STATES,
     Event,
     PhaseChanged,
     Report,
     Task,
-    TaskState,
     fold,
     phase_line,
     plain,
 )
-from headgate.engine import Engine, Wait
+from headgate.engine import ConfigReader, Engine, QueueWait, diff_of
 from headgate.process import FileLock
 from headgate.store import Bus, Store
 
-EXIT_CODES: dict[TaskState, int] = {
-    "SUCCESS": 0,
-    "PROPOSED": 0,
-    "STUCK": 1,
-    "INFRA_ERROR": 3,
-    "CANCELLED": 130,
-    "QUEUED": 3,
-}
-"""A task that is still QUEUED when nobody works any more is behind one that the environment failed."""
 IDS_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedTask:
     """What came of a task that was followed."""
 
     report: Report
@@ -59,38 +49,41 @@ async def follow_task(
     begin: Callable[[Engine], Awaitable[Task]],
     as_json: bool,
     notes: tuple[str, ...] = (),
+    read_config: ConfigReader | None = None,
     *,
     answer_alone: bool = False,
-) -> Followed:
+) -> FollowedTask:
     """Begins a task, follows it to its end and shows it. What it did before is not shown again.
 
     With `answer_alone`, nothing but the model's answer is on standard output. A benchmark's try has one line
     there, however it ends.
     """
-    progress = Progress()
+    bus = Bus()
+    progress = Progress(bus)
     phases = PhaseLines(progress)
-    as_lines = [partial(print_event, progress=progress)] if as_json else []
-    bus = Bus([progress.hear, phases.hear, *as_lines], [progress.feel])
-    engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root))
-    engine.keep_last_words = True
-    engine.tell = lambda line: progress.print_line(line, 0)
+    bus.on_event += [progress.hear, phases.hear]
+    bus.on_event += [partial(print_event, progress=progress)] if as_json else []
+    bus.on_pulse.append(progress.hear_pulse)
+    engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root), read_config=read_config)
+    engine.keep_crash_trace = True
+    engine.on_notice = lambda line: progress.print_line(line, 0)
     try:
         for note in (*notes, *engine.notes):
             progress.print_line(note, 0)
         task = await begin(engine)
-        progress.state = fold(engine.store.events(task.id))
+        known = fold(engine.store.events(task.id))
+        bus.state, began = known, known.last_seq
         progress.tries_again, progress.idle_until = task.resumes, time.time()
-        began = progress.state.last_seq
         phases.to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
-        waiting = Waiting(progress, engine.store, task.id)
+        waiting = QueueLines(progress, engine.store, task.id)
         bus.on_event.insert(0, waiting.hear)
-        interrupts = Interrupts(engine, task, progress)
-        on_interrupt(interrupts.cancel, interrupts.last_words, interrupts.hang_up)
+        interrupts = InterruptActions(engine, task, progress)
+        on_interrupt(interrupts.cancel, interrupts.quit_message, interrupts.hang_up)
         number = None if as_json else task.benchmark
         report: Report | None = None
         try:
             with progress:
-                report = await engine.run(task, waiting.tell, began)
+                report = await engine.run(task, waiting.tell, began, known)
                 waiting.tell_ending()
         finally:
             if number is not None:
@@ -108,7 +101,7 @@ async def follow_task(
         elif returned:
             say(f"Task {task.id} left the queue and is a proposal again.")
         elif report.state == "PROPOSED" and report.reason == "done":
-            print_diff(engine.diff(task.id))
+            print_diff(diff_of(root, find_task(engine.store, task.id), bus.state))
             print_summary(report, to_stderr=True)
         else:
             print_summary(report)
@@ -116,10 +109,10 @@ async def follow_task(
             click.echo(fold_lines(paused, terminal_width(sys.stderr), 2), err=True)
     finally:
         engine.store.close()
-    return Followed(report, returned)
+    return FollowedTask(report, returned)
 
 
-class Interrupts:
+class InterruptActions:
     """What Ctrl-C and a closed terminal do, wherever the task runs or waits."""
 
     def __init__(self, engine: Engine, task: Task, progress: Progress) -> None:
@@ -145,22 +138,22 @@ class Interrupts:
         """The terminal is closed: nobody watches, and the task goes on."""
         self._progress.__exit__()
 
-    def last_words(self) -> str:
-        """The second one: what is true when this process is gone."""
+    def quit_message(self) -> str:
+        """The second one: what to print before this process quits."""
         return f"{self._progress.wipe()}{self._last}\n"
 
 
-class Waiting:
-    """Says which tasks are before one, each time their number changes, and what came of one resumed."""
+class QueueLines:
+    """Prints which tasks are before a task, each time their number changes, and how a resumed one ended."""
 
     def __init__(self, progress: Progress, store: Store, task: str) -> None:
         self._progress, self._store, self._task = progress, store, task
         self._ahead: int | None = None
         self._resumed = ""
-        """The interrupted task that was taken up, until it is told how it ended."""
+        """The interrupted task that was resumed, until its end was printed."""
 
     def hear(self, event: Event) -> None:
-        """Takes an event of the task itself in: whatever was before it is over."""
+        """Takes an event of the task itself: the tasks before it have ended."""
         self.tell_ending()
 
     def tell_ending(self) -> None:
@@ -170,7 +163,7 @@ class Waiting:
             self._progress.print_line(f"Task {self._resumed} ended: {row.state}.", 0)
             self._resumed = ""
 
-    def tell(self, wait: Wait) -> None:
+    def tell(self, wait: QueueWait) -> None:
         first = self._ahead is None
         self.tell_ending()
         self._resumed = wait.interrupted or self._resumed
@@ -182,7 +175,7 @@ class Waiting:
             self._progress.print_line(self._queued(), 0)
         elif first:
             who = f"process {wait.holder}" if wait.holder else "another process"
-            self._progress.print_line(f"Waiting: {who} is working in this repository", 0)
+            self._progress.print_line(f"QueueLines: {who} is working in this repository", 0)
         self._ahead = wait.ahead
         self._progress.waiting = f"Queued: {wait.ahead} before this one" if wait.ahead else ""
 
@@ -210,12 +203,12 @@ class PhaseLines:
             if not self.to_stdout:
                 self._progress.print_more(line)
                 return
-            with self._progress.footer_away():
+            with self._progress.footer_hidden():
                 say(line)
 
 
 def print_event(event: Event, progress: Progress) -> None:
-    with progress.footer_away():
+    with progress.footer_hidden():
         say(orjson.dumps(event.as_json()).decode())
 
 

@@ -16,6 +16,7 @@ from rich.text import Text
 from headgate.cli.show.activity import Activity, count_tokens
 from headgate.cli.show.wrapping import fold_lines, terminal_width
 from headgate.core import Event, Pulse, State, milestone
+from headgate.store import Bus
 
 # A few lines at the bottom of a terminal that are drawn again and again, below what is printed for good.
 
@@ -25,7 +26,7 @@ USUAL_WIDTH = 80
 
 
 class Footer:
-    """Knows what it has drawn, and so how to take it off, also after the window became narrower."""
+    """Remembers what it has drawn, so that it can erase it even after the window became narrower."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -55,7 +56,7 @@ class Footer:
         self._drawn = []
 
     def wiping(self) -> str:
-        """What takes the lines off, for a process that is about to end."""
+        """The escape sequence that erases the lines, for a process that is about to end."""
         return f"{self._wipe()}{_SHOW_CURSOR}" if self._drawn else ""
 
     def _wipe(self) -> str:
@@ -109,23 +110,24 @@ def printable(text: str) -> str:
 
 
 class Progress:
-    """Listens to events and pulses, and shows them: milestones as lines, the rest in a footer.
+    """Shows the events and pulses of a bus, and its state: milestones as lines, the rest in a footer.
 
-    The footer is shown on a terminal only, and both are on standard error; `to_stdout` has the lines on
-    standard output. Where there is no terminal, a line says every 30 seconds what is being done.
+    Whoever makes one has the bus call `hear` and `hear_pulse`. The footer is shown on a terminal only. Both
+    are on standard error; with `to_stdout` the lines are on standard output. Where there is no terminal, a
+    line says every 30 seconds what is being done.
     """
 
-    def __init__(self, *, to_stdout: bool = False, silence: float = SILENCE) -> None:
+    def __init__(self, bus: Bus, *, to_stdout: bool = False, silence: float = SILENCE) -> None:
+        self._bus = bus
         errors = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
         self._lines = QuietConsole(highlight=False, soft_wrap=True) if to_stdout else errors
         self.console = self._lines if self._lines.is_terminal else errors
-        self.state = State()
         self.tries_again = ""
-        """The stuck task that this one takes up."""
+        """The ended task that this one tries again."""
         self.idle_until = 0.0
         """Nobody worked on the task between its last event and this moment."""
         self.waiting = ""
-        """Why the task has not started, or not gone on."""
+        """Why the task does not run now."""
         self.activity = Activity()
         self._silence = silence
         self._said_at = time.monotonic()
@@ -147,18 +149,22 @@ class Progress:
             self._footer.wipe()
             self._footer = None
 
+    @property
+    def state(self) -> State:
+        """The task after the latest event."""
+        return self._bus.state
+
     def hear(self, event: Event) -> None:
-        """Takes an event in and prints its milestone, if it is one."""
-        self.state.apply(event)
+        """Prints an event's milestone, if it is one."""
         self.activity.hear(event)
         self.waiting = ""
         line = milestone(event, self.state, self.tries_again)
         if line:
             self.print_line(line, self.state.seconds)
 
-    def feel(self, pulse: Pulse) -> None:
+    def hear_pulse(self, pulse: Pulse) -> None:
         """Takes a sign of life in; only the footer shows it."""
-        self.activity.feel(pulse)
+        self.activity.hear_pulse(pulse)
 
     def print_line(self, line: str, at: float) -> None:
         style = next((style for start, style in STYLES if line.startswith(start)), "")
@@ -177,12 +183,12 @@ class Progress:
         self._print(Text(fold_lines(text, self._width, hanging), style="dim"))
 
     def _print(self, text: Text) -> None:
-        with self.footer_away():
+        with self.footer_hidden():
             self._lines.print(text)
 
     @contextmanager
-    def footer_away(self) -> Iterator[None]:
-        """For as long as something else is printed."""
+    def footer_hidden(self) -> Iterator[None]:
+        """Hides the footer while something else is printed."""
         self._said_at = time.monotonic()
         if self._footer:
             self._footer.wipe()
@@ -191,7 +197,7 @@ class Progress:
             self._draw(self._footer)
 
     def wipe(self) -> str:
-        """What takes the footer off a terminal when there is no time to ask the display to."""
+        """The escape sequence that erases the footer, for a process that is about to end."""
         return self._footer.wiping() if self._footer else ""
 
     @property

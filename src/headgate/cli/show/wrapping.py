@@ -36,6 +36,6 @@ def _fold(line: str, width: int, hanging: int | None) -> str:
     )
 
 
-def shorten(text: str, width: int | None) -> str:
+def shorten_line(text: str, width: int | None) -> str:
     """The beginning of a line, where it is not wanted longer."""
     return text if width is None or len(text) <= width else f"{text[: max(width - 3, 1)].rstrip()}..."

@@ -8,11 +8,10 @@ first request of a conversation counts, and only a count that is large enough to
 
 from dataclasses import replace
 
-from headgate.core import Cut, Model, ModelSettings, OnDelta, Reply, Request
+from headgate.core import CHARS_PER_TOKEN, Cut, Model, ModelSettings, OnDelta, Reply, Request
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint
 from headgate.models.transports.servers import Kind, ask_loaded_window, ask_window, identify
 from headgate.models.wire.encoding import EncodedTools
-from headgate.models.wire.endless import CHARACTERS_PER_TOKEN
 from headgate.models.wire.openai import encode_tools
 
 LOW = 0.7
@@ -42,8 +41,8 @@ class CutWatch:
             return reply
         # What was sent has just been encoded; only its size is looked at.
         talk = sum(len(message.wire.get(self._endpoint.provider, b"")) for message in request.messages)
-        talk //= CHARACTERS_PER_TOKEN
-        sent = talk + len(self._tools.get(request.tools)) // CHARACTERS_PER_TOKEN
+        talk //= CHARS_PER_TOKEN
+        sent = talk + len(self._tools.get(request.tools)) // CHARS_PER_TOKEN
         if sent < LEAST_WINDOW or read >= LOW * sent:
             return reply
         kind, window = await self._ask()

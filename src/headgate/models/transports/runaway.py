@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.core import Model, OnDelta, Reply, Request, ToolSpec, Usage, size_of
+from headgate.core import CHARS_PER_TOKEN, Model, OnDelta, Reply, Request, ToolSpec, Usage, size_of
 from headgate.models.profile import Profile
 from headgate.models.textcalls.json_families import attempts_in
 from headgate.models.textcalls.result import PAIRS, ToolBook
 from headgate.models.wire.encoding import encode_json
-from headgate.models.wire.endless import CHARACTERS_PER_TOKEN
 
 MOST_CALLS = 32
 """In a row of one reply."""
@@ -168,9 +167,9 @@ def _charge(reply: Reply, request: Request) -> Reply:
     What is estimated stands aside: the size of the next request is reckoned from counts alone.
     """
     told = reply.usage
-    completion = told.completion or size_of([reply.message]) // CHARACTERS_PER_TOKEN
+    completion = told.completion or size_of([reply.message]) // CHARS_PER_TOKEN
     if told.prompt:
         return replace(reply, usage=replace(told, completion=completion))
     size = size_of(request.messages)
     size += sum(len(tool.description) + len(encode_json(tool.parameters)) for tool in request.tools)
-    return replace(reply, aside=reply.aside + Usage(size // CHARACTERS_PER_TOKEN, completion))
+    return replace(reply, aside=reply.aside + Usage(size // CHARS_PER_TOKEN, completion))

@@ -1,5 +1,6 @@
 """Telling a reply that will not end from one that is merely long, while it arrives."""
 
+from headgate.core import CHARS_PER_TOKEN
 from headgate.errors import ReplyInvalid
 
 MAX_CHARACTERS = 400_000
@@ -8,8 +9,6 @@ WINDOW = 6_000
 """How much of a reply must be nothing but one piece repeated."""
 LONGEST_PIECE = 400
 _CHECK_EVERY = 2_000
-CHARACTERS_PER_TOKEN = 4
-"""About, where a server did not come to counting."""
 
 
 class EndlessWatch:
@@ -41,7 +40,7 @@ class EndlessWatch:
 
     def _cut_off(self, reason: str) -> ReplyInvalid:
         error = ReplyInvalid(reason)
-        error.tokens = (0, self._total // CHARACTERS_PER_TOKEN, 0)
+        error.tokens = (0, self._total // CHARS_PER_TOKEN, 0)
         return error
 
 

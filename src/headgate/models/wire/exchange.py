@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headgate.core import CHARS_PER_TOKEN
 from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.wire.assembly import Assembly
 from headgate.models.wire.encoding import decode_json
-from headgate.models.wire.endless import CHARACTERS_PER_TOKEN
 from headgate.models.wire.failures import ServerTrouble, explain_event, show_address
 from headgate.models.wire.http import Answer, HttpClient
 
@@ -129,7 +129,7 @@ async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembl
     except ReplyInvalid as error:
         # The server did not come to counting, but it has read all of it.
         prompt, completion, cached = error.tokens
-        error.tokens = (prompt or len(body) // CHARACTERS_PER_TOKEN, completion, cached)
+        error.tokens = (prompt or len(body) // CHARS_PER_TOKEN, completion, cached)
         raise
 
 

@@ -1,4 +1,4 @@
-"""Headgate's own files in a repository: found out and put back when a command has deleted them.
+"""Headgate's own files in a repository: restored when a command has deleted them.
 
 `git clean -fdx` does that, and so does a script that removes what git ignores. SQLite can still read a file
 that is deleted while it is open, so the process that runs the task has everything that is in the store. What
@@ -10,25 +10,25 @@ from dataclasses import dataclass
 
 from headgate.core import OWN_FOLDER, ProtectedCommits, StoreRestored, build_report
 from headgate.protect import CommitsFound, Protected, Restored
-from headgate.store import REPORTED, Folder, Store, recall
+from headgate.store import REPORTED, Folder, Store, load_state
 
 _REASON = "Headgate keeps its own files there; the logs of earlier runs and saved outputs are lost"
 
 
 @dataclass(frozen=True)
-class Keeper:
-    """Looks after the store of the task that this process runs."""
+class OwnFiles:
+    """The store and the reports of the process that runs a task."""
 
     folder: Folder
     store: Store
     record: Callable[[StoreRestored | ProtectedCommits], None]
 
-    def put_back(self) -> tuple[Restored, ...]:
-        """Puts the store and the reports back if they are gone; returns what there is to say. Blocks."""
+    def restore(self) -> tuple[Restored, ...]:
+        """Writes the store and the reports again if they are gone; returns what was restored. Blocks."""
         if not self.store.is_lost():
             return ()
-        self.folder.make_again()
-        self.store.put_back()
+        self.folder.recreate()
+        self.store.recreate()
         if not self.folder.reports.exists():
             self._write_reports()
         restored = Restored(OWN_FOLDER, "deleted", _REASON)
@@ -37,27 +37,27 @@ class Keeper:
 
     def _write_reports(self) -> None:
         """Every report again, in the order in which the tasks ended."""
-        ended = [recall(self.store, row) for row in self.store.tasks() if row.state in REPORTED]
+        ended = [load_state(self.store, row) for row in self.store.tasks() if row.state in REPORTED]
         for state in sorted(ended, key=lambda state: state.last_seq):
             self.folder.write_report(build_report(state), state)
 
 
-class KeepingProtection:
-    """A protection that first looks after Headgate's own files, which the other one writes to.
+class OwnFilesProtection:
+    """A protection that first restores Headgate's own files, because the inner protection writes there.
 
-    What the other one found in commits goes into the log.
+    What the inner protection finds in commits is recorded in the log.
     """
 
-    def __init__(self, inner: Protected, keeper: Keeper) -> None:
-        self._inner, self._keeper = inner, keeper
+    def __init__(self, inner: Protected, own_files: OwnFiles) -> None:
+        self._inner, self._own_files = inner, own_files
 
     def begin(self) -> tuple[Restored, ...]:
         """See Protected."""
-        return (*self._keeper.put_back(), *self._recorded(self._inner.begin()))
+        return (*self._own_files.restore(), *self._recorded(self._inner.begin()))
 
     def check_and_restore(self) -> tuple[Restored, ...]:
         """See Protected."""
-        return (*self._keeper.put_back(), *self._recorded(self._inner.check_and_restore()))
+        return (*self._own_files.restore(), *self._recorded(self._inner.check_and_restore()))
 
     def forget(self) -> None:
         """See Protected."""
@@ -65,7 +65,7 @@ class KeepingProtection:
 
     def _recorded(self, restored: tuple[Restored, ...]) -> tuple[Restored, ...]:
         for event in commit_events(restored):
-            self._keeper.record(event)
+            self._own_files.record(event)
         return restored
 
 

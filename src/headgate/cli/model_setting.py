@@ -1,4 +1,4 @@
-"""Changing the model in an agent.yaml that is there already, and not a byte besides."""
+"""Changing the model in an existing agent.yaml without changing anything else."""
 
 import json
 import re

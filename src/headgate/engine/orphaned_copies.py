@@ -1,4 +1,4 @@
-"""Protected files of a task whose log is gone: its command deleted `.headgate`, and then it was killed.
+"""Copies of protected files whose task has no log: a command deleted `.headgate`, and Headgate was killed.
 
 Without the log nobody knows what was protected, but the copies in git's own folder say what was there when
 the command began. That is restored before task ids start over, because another task would take the
@@ -21,8 +21,8 @@ _GIT = "git"
 _MOST_NAMED = 10
 
 
-def restore_lost(folder: Folder, *, new_store: bool = False) -> tuple[str, ...]:
-    """Restores what copies without a store say was there; returns what people have to know. Blocks.
+def restore_orphaned_copies(folder: Folder, *, new_store: bool = False) -> tuple[str, ...]:
+    """Restores protected files from copies that no store knows; returns notes for people. Blocks.
 
     A store that was just started, because the old one was damaged, knows of no copies either.
     """
@@ -31,7 +31,7 @@ def restore_lost(folder: Folder, *, new_store: bool = False) -> tuple[str, ...]:
         return ()
     lock = FileLock(folder.lock)
     if not lock.try_acquire():
-        folder.check_lost()
+        folder.check_deleted()
         return ()  # another process has just restored it
     try:
         return _restore(folder, copies)
@@ -84,7 +84,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _move_aside(copies: Path) -> Path | None:
-    """Where what is still among the copies is now; None if nothing is."""
+    """Renames the folder of copies if files are left in it; returns the new place, or None."""
     if not any(path.is_symlink() or not path.is_dir() for path in copies.rglob("*")):
         shutil.rmtree(copies)
         return None

@@ -1,38 +1,33 @@
-"""How a task comes to rest: as a proposal, as a proposal again, or at its end with a report."""
+"""Recording what came of a task: it is a proposal, or still one, or it has ended with a report."""
 
 import asyncio
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from headgate.checks import prune_runs
 from headgate.core import (
     AnyBody,
     ApplyRefused,
     Decision,
-    Event,
-    PhaseChanged,
     ProposalMade,
     Report,
     Task,
     TaskEnded,
     TaskState,
     build_report,
-    phase_line,
     report_events,
     write_summary,
 )
 from headgate.engine.interrupted import release_protected
-from headgate.engine.keeping import commit_events
+from headgate.engine.own_files import commit_events
 from headgate.engine.tree import Changes, TaskTree
 from headgate.errors import HeadgateError, StoreError
 from headgate.store import Folder, Store, TaskLog
 
 
 @dataclass
-class Rest:
-    """Records how a task came to rest, whatever state the disk is in."""
+class OutcomeRecorder:
+    """Records what came of a task, even on a full disk."""
 
     task: Task
     folder: Folder
@@ -52,8 +47,8 @@ class Rest:
         await self._commit([proposal], "PROPOSED")
         return build_report(self.log.state)
 
-    async def give_back(self, why: Decision) -> Report:
-        """What was to be applied, and was not, waits as before. A conflict is recorded where it is found."""
+    async def keep_proposal(self, why: Decision) -> Report:
+        """A proposal that could not be applied stays one. A conflict has been recorded where it was found."""
         refusal: list[AnyBody] = []
         if why.reason != "conflict":
             refusal.append(ApplyRefused(reason=why.reason, detail=why.detail))
@@ -108,7 +103,7 @@ class Rest:
         return await self.tree.final_changes(state.applied_tree)
 
     async def _release(self) -> list[str]:
-        """Gives up what was kept of protected files; says which of those could not be put back."""
+        """Deletes the copies of protected files; returns sentences about files that could not be restored."""
         kept = f"their original content is kept in {self.folder.protected(self.task.id)}"
         try:
             restored = await asyncio.to_thread(release_protected, self.folder, self.task, self.log.state)
@@ -139,27 +134,3 @@ class Rest:
             if not self.folder.drop_ballast():
                 raise
             self.folder.write_report(report, self.log.state)
-
-
-# The `.log` file of a task's changes of phase, for those who tune phase control.
-
-
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class PhaseFile:
-    """Hears events and appends each change of phase to `.headgate/logs/TASK.log`."""
-
-    def __init__(self, folder: Folder) -> None:
-        self._logs = folder.path / "logs"
-
-    def hear(self, event: Event) -> None:
-        if not isinstance(event.body, PhaseChanged):
-            return
-        body = event.body
-        at = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="seconds")
-        change = phase_line(body.before, body.phase, body.by, body.reason)
-        self._logs.mkdir(exist_ok=True)
-        descriptor = os.open(self._logs / f"{event.task}.log", _FLAGS, 0o600)
-        with os.fdopen(descriptor, "a", encoding="utf-8") as log:
-            log.write(f"{at} {event.path} turn {event.turn} {change}\n")
