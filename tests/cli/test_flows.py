@@ -13,6 +13,7 @@ from command import environment, headgate
 from headgate.cli.main import main
 from headgate.config.drawing import draw_mermaid, draw_text
 from headgate.config.flows import builtin_flows, load_flow
+from headgate.core.short_form import expand_flow
 from headgate.engine.flow_models import SPECS
 
 TWO = """\
@@ -110,7 +111,7 @@ def test_outside_a_repository(tmp_path: Path, person: Person) -> None:
 def test_a_built_in_flow_is_shown_as_it_is_and_is_a_file_to_change(
     name: str, repo: Path, person: Person
 ) -> None:
-    code, out, err = person.types(repo, "show", name)
+    code, out, err = person.types(repo, "show", name, "--as-written")
     assert (code, out, err) == (0, builtin_flows()[name].read_text("utf-8"), "")
     (repo / "mine.yaml").write_text(out)
     count = len(load_flow(name, repo).stages)
@@ -118,10 +119,111 @@ def test_a_built_in_flow_is_shown_as_it_is_and_is_a_file_to_change(
     assert person.types(repo, "check", "mine.yaml") == (0, ok, "")
 
 
+@pytest.mark.parametrize("name", builtin_flows())
+def test_what_is_shown_is_the_tree_that_runs_and_a_flow_file(name: str, repo: Path, person: Person) -> None:
+    code, out, err = person.types(repo, "show", name)
+    assert (code, err) == (0, "")
+    (repo / "tree.yaml").write_text(out)
+    count = len(list(expand_flow(load_flow(name, repo), SPECS).leaves()))
+    ok = f"tree.yaml: ok, {count} {'stage' if count == 1 else 'stages'}\n"
+    assert person.types(repo, "check", "tree.yaml") == (0, ok, "")
+    assert person.types(repo, "show", "tree.yaml") == (0, out, "")
+    for form in ("--text", "--mermaid"):
+        assert person.types(repo, "draw", form, "tree.yaml")[0] == 0
+
+
+def test_the_tree_of_a_short_file(repo: Path) -> None:
+    (repo / "mine.yaml").write_text(
+        "stages:\n- id: look\n  tools: {allow: [read]}\n- id: work\n  needs: [look]\n"
+        "checks: [diff_scope, tests_touched, verify]\n"
+    )
+    assert outcome(repo, "show", "mine.yaml") == (
+        0,
+        """\
+name: mine
+stages:
+- id: look
+  tools:
+    allow: [read]
+- id: rounds
+  needs: [look, '*']
+  repeat: {until: verify.passed, replan_every: 3, no_progress: 2, idle_attempts: 2, max: 12}
+  stages:
+  - id: replan
+    label: REPLAN
+    tools:
+      allow: [read, reasoning, plan_tasks]
+    view: {transcript: work}
+    checks: {plan_written: true}
+    budget: {turns: 10, retries: 0, exhausted: advance}
+    advance: rules
+    when: replan
+  - {id: work, delivers: true}
+  - id: review
+    kind: review
+    review:
+      checks: [diff_scope]
+  - id: verify
+    kind: verify
+    needs: [review]
+  - id: tests
+    kind: review
+    required: false
+    needs: [verify]
+    review:
+      checks: [tests_touched]
+""",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("stages", "said"),
+    [
+        ("- {id: a, kind: tlak}", 'line 2: unknown kind "tlak": did you mean "talk"?'),
+        (
+            "- {id: a, kind: verify, verify: {strit: true}}",
+            'line 2: unknown key "strit": did you mean "strict"?',
+        ),
+        (
+            "- {id: a, kind: verify, verify: {strict: 3}}",
+            'line 2: "stages[0].verify.strict" must be true or false.',
+        ),
+        ("- {id: a, verify: {strict: true}}", 'line 2: unknown key "verify"'),
+        ("- {id: a, join: any}", "line 2: join needs `stages`: only a group can have it."),
+        ("- {id: a, repeat: {until: a.passed}}", "line 2: repeat needs `stages`: only a group can have it."),
+        (
+            "- {id: g, prompt: Go., stages: [{id: a}]}",
+            "line 2: prompt has no effect in a group: leave it out.",
+        ),
+        ("- {id: g, stages: [{id: a}, {id: a}]}", 'line 2: there are two stages with the id "a".'),
+        ("- {id: g, stages: [{id: a, needs: [b]}]}", 'line 2: unknown stage "b": known are a.'),
+        (
+            "- {id: g, repeat: {until: b.passed}, stages: [{id: a}]}",
+            'line 2: unknown stage "b": known are a.',
+        ),
+        (
+            "- {id: g, repeat: {until: a.passed}, stages: [{id: a}, {id: v, kind: verify}]}",
+            'line 2: the group repeats until "a" passes and would ignore "v": name that one.',
+        ),
+        ("- {id: a, when: b.passed}\n- {id: c}", 'line 2: unknown stage "b": known are c.'),
+        (
+            "- {id: a, when: sometimes}",
+            'line 2: "stages[0].when" must be again, replan, or a stage and how it ended',
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_tree(stages: str, said: str, repo: Path) -> None:
+    (repo / "mine.yaml").write_text(f"stages:\n{stages}\n")
+    code, out, err = outcome(repo, "check", "mine.yaml")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"headgate: mine.yaml, {said}")
+
+
 def test_a_file_is_shown_as_it_is(repo: Path) -> None:
     text = "stages: [Größe prüfen.]  # no newline at the end"
     (repo / "mine.yaml").write_text(text, encoding="utf-8")
-    assert outcome(repo, "show", "mine.yaml") == (0, text, "")
+    assert outcome(repo, "show", "mine.yaml", "--as-written") == (0, text, "")
 
 
 def test_files_are_found_from_the_working_directory_and_from_the_repository(
@@ -158,7 +260,7 @@ def test_files_are_found_from_the_working_directory_and_from_the_repository(
         (["check", "bad.yaml"], 'headgate: bad.yaml, line 4: unknown tool or category "edit_fil": did you '),
         (["draw", "bad.yaml"], 'headgate: bad.yaml, line 4: unknown tool or category "edit_fil": did you '),
         (["show", "escape.yaml"], "headgate: escape.yaml, line 2: there is a character that YAML does not"),
-        (["show", "."], "headgate: . is a directory, but a file was expected."),
+        (["show", "."], "headgate: ./. is a directory, but a file was expected."),
         (["check", "staged", "--repo", "nowhere.yaml"], "headgate: nowhere.yaml does not exist."),
         (["--repo", "nowhere"], "headgate: nowhere does not exist."),
         (["shwo"], 'headgate flows: No such command "shwo": did you mean "show"?'),

@@ -10,7 +10,7 @@ from headgate.config.endpoint import (
     same_server,
     show_address,
 )
-from headgate.config.flows import builtin_flows, depends_on_goal, flow_from_config, load_flow
+from headgate.config.flows import builtin_flows, depends_on_goal, flow_from_config, load_flow, write_flow
 from headgate.config.knobs import FLOW_SUFFIXES
 from headgate.config.load import CONFIG_NAME, Loaded, find_configs, load_config, user_config_path
 from headgate.config.pinning import config_files, pin, repository_source, unpin
@@ -52,4 +52,5 @@ __all__ = [
     "unknown_model",
     "unpin",
     "user_config_path",
+    "write_flow",
 ]

@@ -12,6 +12,7 @@ from headgate.core import (
     ToolSpec,
     ViewPolicy,
     fix_stage,
+    join_path,
     run_order,
     times,
 )
@@ -27,6 +28,8 @@ _WITHOUT_LAST_TURN = {"final_turn": _EXHAUSTED["fail"], "advance": "then the flo
 _WHEN = {
     "suspects": "the first check fails and shows where to look",
     "no_suspects": "the first check passes, or does not show where to look",
+    "again": "in every round but the first",
+    "replan": "the plan is due to be rewritten",
 }
 _CHECKS = {
     "named_files": "every file named in the task read",
@@ -37,7 +40,15 @@ _LABEL_WIDTH = 7
 
 def outline(flow: Flow) -> str:
     """`explore -> plan -> implement`; a stage that runs once for each step of the plan ends in `*`."""
-    return " -> ".join(f"{stage.id}{'*' if stage.foreach else ''}" for stage in run_order(flow.stages))
+    return _outline(flow.stages)
+
+
+def _outline(stages: Iterable[Stage]) -> str:
+    names = []
+    for stage in run_order(stages):
+        inner = f"{stage.id}({_outline(stage.stages)})" if stage.stages else stage.id
+        names.append(f"{inner}{'*' if stage.foreach else ''}")
+    return " -> ".join(names)
 
 
 def draw_text(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
@@ -45,31 +56,80 @@ def draw_text(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
     lines = [f"{_line(flow.name)}: {_line(flow.description)}" if flow.description else _line(flow.name)]
     if flow.begin:
         lines += ["", "Before the first stage", *_rows([("checks", flow.begin)])]
-    for number, stage in enumerate(run_order(flow.stages), 1):
+    for number, stage in _numbered(flow.stages):
         title = f"{_line(stage.title)} ({stage.id})" if stage.label else stage.id
         lines += ["", f"{number}. {title}", *_rows(_stage_rows(flow, stage))]
     lines += ["", "After the last stage", *_rows(_closing_rows(flow, fix_stage(flow, tools)))]
     return "\n".join(lines) + "\n"
 
 
+def _numbered(stages: Iterable[Stage], above: str = "") -> Iterator[tuple[str, Stage]]:
+    """Every stage with its number: that of the group around it first."""
+    for number, stage in enumerate(run_order(stages), 1):
+        yield f"{above}{number}", stage
+        yield from _numbered(stage.stages, f"{above}{number}.")
+
+
 def draw_mermaid(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
     """The flow as a Mermaid flowchart. Thick arrows are needs; thin ones only say what comes next."""
-    stages = run_order(flow.stages)
-    nodes = {stage.id: f"stage{number}" for number, stage in enumerate(stages, 1)}
+    leaves = _leaves_in_order(flow.stages)
+    nodes = {path: f"stage{number}" for number, path in enumerate(leaves, 1)}
     lines = ["flowchart TD", '    task(["Task"])']
-    for stage in stages:
+    for path, stage in leaves.items():
         left, right = ("[[", "]]") if stage.foreach else ("[", "]")
         facts = [f"{name}: {_escape(text)}" for name, text in _gates(stage)]
         label = "<br/>".join([_escape(stage.title), *facts])
-        lines.append(f'    {nodes[stage.id]}{left}"{label}"{right}')
-    lines.append(f"    task --> {nodes[stages[0].id]}")
-    for before, stage in pairwise(stages):
-        arrow = "==>" if before.id in stage.needs else "-->"
-        lines.append(f"    {nodes[before.id]} {arrow} {nodes[stage.id]}")
-        lines += [f"    {nodes[need]} ==> {nodes[stage.id]}" for need in stage.needs if need != before.id]
-    closing = _closing_lines(flow, nodes[stages[-1].id], fix_stage(flow, tools), nodes)
+        lines.append(f'    {nodes[path]}{left}"{label}"{right}')
+    paths = list(nodes)
+    lines.append(f"    task --> {nodes[paths[0]]}")
+    for before, path in pairwise(paths):
+        parent = path.rpartition("/")[0]
+        needs = [join_path(parent, need) for need in leaves[path].needs]
+        lines.append(f"    {nodes[before]} {'==>' if before in needs else '-->'} {nodes[path]}")
+        lines += [
+            f"    {nodes[need]} ==> {nodes[path]}" for need in needs if need in nodes and need != before
+        ]
+    lines += [f"    {line}" for line in _ways_back(flow.stages, nodes, "")]
+    closing = _closing_lines(flow, nodes[paths[-1]], fix_stage(flow, tools), nodes)
     lines += [f"    {line}" for line in closing]
     return "\n".join(lines) + "\n"
+
+
+def _leaves_in_order(stages: Iterable[Stage], parent: str = "") -> dict[str, Stage]:
+    """The stages that are not groups, by path, in the order in which they run."""
+    leaves: dict[str, Stage] = {}
+    for stage in run_order(stages):
+        path = join_path(parent, stage.id)
+        leaves |= _leaves_in_order(stage.stages, path) if stage.stages else {path: stage}
+    return leaves
+
+
+def _ways_back(stages: Iterable[Stage], nodes: Mapping[str, str], parent: str) -> Iterator[str]:
+    """From the stage that a group repeats for back to the first stage of the group."""
+    for group in stages:
+        path = join_path(parent, group.id)
+        yield from _ways_back(group.stages, nodes, path)
+        awaited = join_path(path, group.repeat.until.partition(".")[0]) if group.repeat else ""
+        if group.repeat and awaited in nodes:
+            first = next(iter(_leaves_in_order(group.stages, path)))
+            most = _count(group.repeat.max, "failure")
+            yield f'{nodes[awaited]} -.->|"fails - again, until {most}"| {nodes[first]}'
+
+
+def _repeat(group: Stage) -> Iterator[tuple[str, str]]:
+    """How a group goes on."""
+    repeat = group.repeat
+    if group.join == "any":
+        yield "ends", "when one of its stages has completed"
+    if repeat is None:
+        return
+    yield "repeats", f"until {repeat.until.partition('.')[0]} passes"
+    idle = (
+        f", or {_count(repeat.no_progress, 'round')} in a row without a change" if repeat.no_progress else ""
+    )
+    yield "stuck", f"after {_count(repeat.max, 'failed round')}{idle}"
+    if repeat.replan_every:
+        yield "replan", f"after {_count(repeat.replan_every, 'failed round')} in a row"
 
 
 def _gates(stage: Stage) -> Iterator[tuple[str, str]]:
@@ -77,7 +137,15 @@ def _gates(stage: Stage) -> Iterator[tuple[str, str]]:
     if stage.foreach:
         yield "each", "step of the plan"
     if stage.when:
-        yield "when", _WHEN[stage.when]
+        yield "when", _WHEN.get(stage.when, stage.when)
+    if stage.stages:
+        yield from _repeat(stage)
+        return
+    if stage.kind != "talk":
+        yield "kind", stage.kind
+        for name, value in stage.settings.items():
+            yield name, _line(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+        return
     if asked := stage.candidates:
         what = {"line": "one line", "missing": "a missing line"}.get(asked.ask, f"a whole {asked.ask}")
         yield "asks", f"for {what}, about {_count(asked.suspects, 'place')}"
@@ -96,7 +164,7 @@ def _stage_rows(flow: Flow, stage: Stage) -> Iterator[tuple[str, str]]:
         yield "needs", ", ".join(stage.needs)
     for name, text in _gates(stage):
         yield name, f"{text}; {_steps(flow)}" if name == "each" else text
-    if not stage.candidates:
+    if not stage.candidates and not stage.stages and stage.kind == "talk":
         yield "view", _view(stage.view)
     if stage.model:
         yield "model", _line(stage.model)
@@ -160,7 +228,7 @@ def _view(view: ViewPolicy) -> str:
 
 def _closing_rows(flow: Flow, fix: Stage | None) -> Iterator[tuple[str, str]]:
     held = ", ".join(_flow_checks(flow.checks))
-    yield "checks", held or "none: the work counts as done"
+    yield "checks", held or ("none" if flow.verifies else "none: the work counts as done")
     if not held:
         return
     if fix is None:
@@ -192,12 +260,12 @@ def _closing_lines(flow: Flow, last: str, fix: Stage | None, nodes: dict[str, st
             yield 'stuck(["STUCK"])'
             yield 'checks -->|"fail"| stuck'
         return
-    if held:
+    if held and fix.id in nodes:
         yield f'checks -.->|"fail"| {nodes[fix.id]}'
     if flow.checks.verify:
         yield 'stuck(["STUCK"])'
         yield f'checks -->|"{_count(fix.budget.verify_loops, "failed verification")}"| stuck'
-    mends = flow.checks.verify and fix.budget.replan_every
+    mends = flow.checks.verify and fix.budget.replan_every and fix.id in nodes
     steps = [nodes[stage.id] for stage in flow.stages if stage.foreach and flow.replan_max]
     if mends or steps:
         yield f'replan["{_escape(flow.replan.title)}<br/>tools: {_escape(_tools(flow.replan.tools))}"]'

@@ -1,25 +1,28 @@
 """Finding and reading flows: built in, in a file, or written into agent.yaml."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
 
-from pydantic import ValidationError
+import yaml
+from pydantic import BaseModel, ValidationError
 
 from headgate.config.knobs import FLOW_SUFFIXES, FlowFile, expand_stages, tune, with_plan_mode
 from headgate.config.schema import Config
-from headgate.config.yaml_files import Document, explain, parse_yaml, read_yaml
+from headgate.config.yaml_files import Document, Place, explain, parse_yaml, read_yaml
 from headgate.core import (
     Checks,
     Flow,
     Stage,
     ToolSpec,
+    flow_as_written,
     flow_problems,
     is_question,
     nearest,
     tool_problems,
+    unknown_name,
     without_politeness,
 )
 from headgate.errors import ConfigError
@@ -99,27 +102,63 @@ def builtin_flows() -> dict[str, Traversable]:
     return {item.name.removesuffix(".yaml"): item for item in sorted(files, key=lambda item: item.name)}
 
 
+KindSettings = Mapping[str, type[BaseModel]]
+"""The kinds of stages there are, each with the type of its settings."""
+
+
 def load_flow(
-    name_or_file: str, repo: Path, tools: Iterable[ToolSpec] | None = None, *, whole: bool = True
+    name_or_file: str,
+    repo: Path,
+    tools: Iterable[ToolSpec] | None = None,
+    kinds: KindSettings | None = None,
+    *,
+    whole: bool = True,
 ) -> Flow:
     """A built-in flow by name, or one in a file; a relative path starts at the repository.
 
-    With `tools`, the tools that stages name must be among them. A part of a flow is not `whole`.
+    With `tools` and `kinds`, what stages name must be among them. A part of a flow is not `whole`.
     """
     builtin = builtin_flows()
     if name_or_file in builtin:
         text = builtin[name_or_file].read_text("utf-8")
-        return _read_flow(parse_yaml(text, f"The built-in flow {name_or_file}"), name_or_file, tools, whole)
+        return _read_flow(
+            parse_yaml(text, f"The built-in flow {name_or_file}"), name_or_file, tools, kinds, whole
+        )
     path = repo / name_or_file
     if "/" in name_or_file or name_or_file.endswith(FLOW_SUFFIXES):
         if not path.exists():
             raise ConfigError(f"There is no flow file {name_or_file}.")
-        return _read_flow(read_yaml(path, name_or_file), PurePosixPath(name_or_file).stem, tools, whole)
+        return _read_flow(
+            read_yaml(path, name_or_file), PurePosixPath(name_or_file).stem, tools, kinds, whole
+        )
     close = nearest(name_or_file, builtin)
     hint = f': did you mean "{close}"?' if close else "."
     raise ConfigError(
         f'There is no flow "{name_or_file}"{hint} The built-in flows are {", ".join(builtin) or "none"}; '
         "to use your own flow, name its .yaml file."
+    )
+
+
+class _FlowDumper(yaml.SafeDumper):
+    """Writes prompts as blocks, and short lists and mappings on one line."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_FlowDumper.add_representer(str, _represent_text)
+
+
+def write_flow(flow: Flow) -> str:
+    """The text of a flow file with this flow."""
+    return yaml.dump(
+        flow_as_written(flow),
+        Dumper=_FlowDumper,
+        sort_keys=False,
+        default_flow_style=None,
+        allow_unicode=True,
+        width=110,
     )
 
 
@@ -130,6 +169,7 @@ def flow_from_config(
     tools: Iterable[ToolSpec] | None = None,
     documents: Sequence[Document] = (),
     goal: str = "",
+    kinds: KindSettings | None = None,
 ) -> Flow:
     """The flow of a task with this goal: its own choice, else `flow`, else `task_flow_mode`.
 
@@ -144,18 +184,20 @@ def flow_from_config(
         chosen = chosen[0].file  # the whole flow, with its checks
     if isinstance(chosen, str):
         builtin = chosen in builtin_flows()
-        flow = load_flow(chosen, repo, tools)
+        flow = load_flow(chosen, repo, tools, kinds)
         flow = with_plan_mode(flow, config.task_plan_mode) if builtin else flow
-        return _checked(tune(flow, config, builtin=builtin), Document(f"The flow {flow.name}", {}), tools)
+        return _checked(
+            tune(flow, config, builtin=builtin), Document(f"The flow {flow.name}", {}), tools, kinds
+        )
     written = _document_with("flow", documents)
     inner = Document(
         written.name,
         {"stages": written.data.get("flow", [])},
         {("stages", *place[1:]): line for place, line in written.lines.items() if place[:1] == ("flow",)},
     )
-    stages = [stage for entry in chosen for stage in _stages_of(entry, repo, tools)]
+    stages = [stage for entry in chosen for stage in _stages_of(entry, repo, tools, kinds)]
     flow = Flow(name="custom", stages=tuple(stages), checks=Checks(verify=True))
-    return _checked(tune(_checked(flow, inner, tools), config), inner, tools)
+    return _checked(tune(_checked(flow, inner, tools, kinds), config), inner, tools, kinds)
 
 
 def _document_with(key: str, documents: Sequence[Document]) -> Document:
@@ -172,12 +214,18 @@ def _check_tool_lists(
         raise _document_with(str(problem.where[0]), documents).error(problem.where, problem.message)
 
 
-def _stages_of(entry: Stage | FlowFile, repo: Path, tools: Iterable[ToolSpec] | None) -> tuple[Stage, ...]:
+def _stages_of(
+    entry: Stage | FlowFile, repo: Path, tools: Iterable[ToolSpec] | None, kinds: KindSettings | None
+) -> tuple[Stage, ...]:
     """A stage, or those of the file that is named in its place."""
-    return load_flow(entry.file, repo, tools, whole=False).stages if isinstance(entry, FlowFile) else (entry,)
+    if not isinstance(entry, FlowFile):
+        return (entry,)
+    return load_flow(entry.file, repo, tools, kinds, whole=False).stages
 
 
-def _read_flow(document: Document, name: str, tools: Iterable[ToolSpec] | None, whole: bool) -> Flow:
+def _read_flow(
+    document: Document, name: str, tools: Iterable[ToolSpec] | None, kinds: KindSettings | None, whole: bool
+) -> Flow:
     data = {"name": name, **document.data}
     if "stages" in data:
         data["stages"] = expand_stages(data["stages"])
@@ -185,11 +233,32 @@ def _read_flow(document: Document, name: str, tools: Iterable[ToolSpec] | None, 
         flow = Flow.model_validate(data)
     except ValidationError as error:
         raise explain(error, Document(document.name, data, document.lines), Flow) from None
-    return _checked(flow, document, tools, whole)
+    return _checked(flow, document, tools, kinds, whole)
 
 
-def _checked(flow: Flow, document: Document, tools: Iterable[ToolSpec] | None, whole: bool = True) -> Flow:
+def _checked(
+    flow: Flow,
+    document: Document,
+    tools: Iterable[ToolSpec] | None,
+    kinds: KindSettings | None = None,
+    whole: bool = True,
+) -> Flow:
+    if kinds is not None:
+        _check_kinds(flow.stages, document, kinds, ("stages",))
     problem = next(flow_problems(flow, tools, whole=whole), None)
     if problem is not None:
         raise document.error(problem.where, problem.message)
     return flow
+
+
+def _check_kinds(stages: Sequence[Stage], document: Document, kinds: KindSettings, where: Place) -> None:
+    """ConfigError for a stage of a kind that does not exist, or with settings that its kind does not have."""
+    for index, stage in enumerate(stages):
+        here: Place = (*where, index)
+        if stage.kind not in kinds:
+            raise document.error((*here, "kind"), unknown_name("kind", stage.kind, kinds))
+        try:
+            kinds[stage.kind].model_validate(stage.settings)
+        except ValidationError as error:
+            raise explain(error, document, kinds[stage.kind], (*here, stage.kind)) from None
+        _check_kinds(stage.stages, document, kinds, (*here, "stages"))

@@ -191,6 +191,9 @@ def tune(flow: Flow, knobs: FlowKnobs, *, builtin: bool = False) -> Flow:
 
 
 def _tune_stage(stage: Stage, knobs: FlowKnobs, builtin: bool) -> Stage:
+    if stage.stages:
+        inner = tuple(_tune_stage(child, knobs, builtin) for child in stage.stages)
+        return stage.model_copy(update={"stages": inner})
     view: dict[str, Any] = {
         "history": knobs.flow_history_mode,
         "max_messages": knobs.flow_history_max_messages,
@@ -209,7 +212,7 @@ def _tune_stage(stage: Stage, knobs: FlowKnobs, builtin: bool) -> Stage:
     }
     own = {"required": knobs.flow_stage_required, "retry_hints": knobs.flow_retry_hints}
     update |= _left_open(stage, own, False)
-    if stage.candidates:  # it calls no tools, and has no conversation
+    if stage.candidates or stage.kind != "talk":  # it calls no tools, and has no conversation
         update = {name: update[name] for name in ("budget", "required") if name in update}
     return stage.model_copy(update=update)
 

@@ -71,6 +71,7 @@ from headgate.core.flow import (
     DONE_TOOL,
     FINAL_TOOLS,
     FLAT_NAMES,
+    REST,
     TOOL_ALIASES,
     Budget,
     Candidates,
@@ -152,7 +153,7 @@ from headgate.core.settings import (
     VerifyStep,
     over_limit,
 )
-from headgate.core.short_form import REST, expand_flow, fix_stage, flow_as_written, run_order
+from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, run_order
 from headgate.core.state import State, fold
 from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, write_summary
 from headgate.core.task import (

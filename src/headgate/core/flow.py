@@ -1,5 +1,6 @@
 """A flow: stages, and the five knobs of each. Everything here is data that a YAML file can hold."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -56,6 +57,8 @@ def _from_list(items: list[Any] | tuple[Any, ...]) -> dict[str, Any]:
 
 CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
 DONE_TOOL = "stage_done"
+REST = "*"
+"""In `needs`: every other stage of the group has ended, or cannot run."""
 Priority = Literal["low", "normal", "high", "critical"]
 _RANK: dict[Priority, int] = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
@@ -73,9 +76,8 @@ TOOL_ALIASES = {
 
 
 _ID = r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"
-_CONDITION = (
-    r"^(?:again|replan|suspects|no_suspects|(?:not )?[A-Za-z][A-Za-z0-9_-]{0,39}\.(?:passed|failed|skipped))$"
-)
+_CONDITION = r"again|replan|suspects|no_suspects|(?:not )?[A-Za-z][\w-]{0,39}\.(?:passed|failed|skipped)"
+_UNTIL = r"[A-Za-z][\w-]{0,39}\.passed"
 
 
 class Data(BaseModel):
@@ -243,7 +245,7 @@ def checks_from_list(value: Any) -> Any:
 class Repeat(Data):
     """A group that repeats: its stages run again, told what failed, until one of them passes."""
 
-    until: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}\.passed$")
+    until: str
     """The stage of the group that must pass, such as `verify.passed`."""
     max: int = Field(12, ge=1)
     """The rounds in which it may fail. After the last one, the task ends STUCK."""
@@ -253,6 +255,13 @@ class Repeat(Data):
     """Failed rounds in a row that change nothing before the task ends STUCK; 0: never."""
     idle_attempts: int = Field(0, ge=0)
     """More attempts at stages in a row without a successful call end the task as STUCK; 0: never."""
+
+    @field_validator("until")
+    @classmethod
+    def _check_until(cls, until: str) -> str:
+        if not re.fullmatch(_UNTIL, until):
+            raise ValueError("must name a stage of the group, such as `verify.passed`")
+        return until
 
 
 class Stage(Data):
@@ -289,7 +298,7 @@ class Stage(Data):
     required: bool = True
     """The flow fails if this stage fails; otherwise the flow continues."""
     needs: tuple[str, ...] = ()
-    """Stages that must complete before this one starts."""
+    """Stages that must complete before this one starts; `"*"`: every other one has ended, or cannot run."""
     priority: Priority = "normal"
     """Which of several ready stages runs first; equal ones run in file order."""
     retry_hints: bool = True
@@ -302,7 +311,7 @@ class Stage(Data):
     candidates: Candidates | None = None
     """Ask for whole answers instead of tool calls, and keep the first one that passes; see below. Short
     for `kind: answer` with these settings."""
-    when: str | None = Field(None, pattern=_CONDITION)
+    when: str | None = None
     """Run the stage only if this holds: `STAGE.passed`, `STAGE.failed` or `STAGE.skipped`, also with `not`
     before it, for an earlier stage of the same group; `again`, in every round of a group but the first;
     `replan`, in a round in which the plan is due to be rewritten. In a flow with `begin: verify`,
@@ -327,6 +336,13 @@ class Stage(Data):
     @classmethod
     def _checks_from_list(cls, value: Any) -> Any:
         return checks_from_list(value)
+
+    @field_validator("when")
+    @classmethod
+    def _check_condition(cls, when: str | None) -> str | None:
+        if when is not None and not re.fullmatch(_CONDITION, when):
+            raise ValueError("must be again, replan, or a stage and how it ended, such as `plan.failed`")
+        return when
 
     @property
     def title(self) -> str:

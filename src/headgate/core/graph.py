@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from hashlib import sha256
 
 from headgate.core.events import PlanItem, Status
-from headgate.core.flow import CATEGORIES, DONE_TOOL, REPLAN, TOOL_ALIASES, Flow, Stage
+from headgate.core.flow import CATEGORIES, DONE_TOOL, REPLAN, REST, TOOL_ALIASES, Flow, Stage
 from headgate.core.messages import ToolSpec
 from headgate.core.text import unknown_name
 
@@ -132,6 +132,22 @@ _NOT_FOR_ANSWERS = (
     "foreach",
 )
 """What a stage with `candidates` has no use for: it calls no tools, and has no conversation."""
+_NOT_FOR_GROUPS = (
+    "prompt",
+    "system",
+    "model",
+    "tools",
+    "view",
+    "checks",
+    "budget",
+    "advance",
+    "allow_missing_done",
+    "candidates",
+    "foreach",
+    "delivers",
+    "kind",
+    "settings",
+)
 _PLACEHOLDER = re.compile(r"(?<![$\"'{])\{([a-z_.]+)\}")
 """Not in quotes, or behind a `$`: there it may be code."""
 _IN_QUESTIONS = ("path", "language", "function", "number", "line")
@@ -139,11 +155,14 @@ _READING = ("read_file", "read_files")
 _IN_STEPS = ("item.id", "item.description", "item.goal")
 
 
+Where = tuple[str | int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something wrong in a flow, and where: the path of keys and indexes to it."""
 
-    where: tuple[str | int, ...]
+    where: Where
     message: str
 
 
@@ -154,29 +173,7 @@ def flow_problems(
     ids = [stage.id for stage in flow.stages]
     specs = None if tools is None else list(tools)
     known_tools = None if specs is None else known_names(specs)
-    for index, stage in enumerate(flow.stages):
-        if stage.id in ids[:index]:
-            yield Problem(("stages", index, "id"), f'there are two stages with the id "{stage.id}"')
-        for position, need in enumerate(stage.needs):
-            if need not in ids:
-                yield Problem(("stages", index, "needs", position), unknown_name("stage", need, ids))
-        for name in ("diff_scope", "tests_touched", "tests_weakened", "verify"):
-            if getattr(stage.checks, name):
-                message = f"{name} belongs in the flow's own checks, not in a stage's"
-                yield Problem(("stages", index, "checks"), message)
-        yield from _unknown_tools(stage, known_tools, ("stages", index))
-        yield from _unmeetable(stage, specs, ("stages", index))
-        yield from _misspelt(stage, ("stages", index))
-        for name in ("candidates", "when"):
-            if getattr(stage, name) is not None and flow.begin != "verify":
-                message = f"{name} needs a check that runs first: add `begin: verify` to the flow"
-                yield Problem(("stages", index, name), message)
-        for name in _NOT_FOR_ANSWERS if stage.candidates else ():
-            if name in stage.model_fields_set:
-                message = f"{name} has no effect in a stage with candidates: leave it out"
-                yield Problem(("stages", index, name), message)
-        if any(stage.id.startswith(f"{other.id}-") for other in flow.stages if other.foreach):
-            yield Problem(("stages", index, "id"), f'"{stage.id}" could be the id of a plan step')
+    yield from _level_problems(flow, flow.stages, specs, ("stages",))
     if whole and all(stage.foreach for stage in flow.stages):
         yield Problem(("stages", 0, "foreach"), "nothing writes the plan: put a stage before this one")
     if flow.replan.id in ids:
@@ -185,27 +182,101 @@ def flow_problems(
         yield from _unknown_tools(flow.replan, known_tools, ("replan",))
     if flow.fix is not None and flow.fix not in ids:
         yield Problem(("fix",), unknown_name("stage", flow.fix, ids))
+    elif any(stage.id == flow.fix and stage.stages for stage in flow.stages):
+        yield Problem(("fix",), f'"{flow.fix}" is a group: `fix` must name a stage with a prompt')
     yield from _nobody_mends(flow)
-    cycle = find_cycle({stage.id: stage.needs for stage in flow.stages})
+
+
+def _level_problems(
+    flow: Flow, stages: Sequence[Stage], specs: list[ToolSpec] | None, where: Where
+) -> Iterator[Problem]:
+    """The problems of stages that stand side by side, and of those in their groups."""
+    ids = [stage.id for stage in stages]
+    for index, stage in enumerate(stages):
+        here = (*where, index)
+        if stage.id in ids[:index]:
+            yield Problem((*here, "id"), f'there are two stages with the id "{stage.id}"')
+        for position, need in enumerate(stage.needs):
+            if need not in (*ids, REST):
+                yield Problem((*here, "needs", position), unknown_name("stage", need, ids))
+        if any(stage.id.startswith(f"{other.id}-") for other in stages if other.foreach):
+            yield Problem((*here, "id"), f'"{stage.id}" could be the id of a plan step')
+        yield from _condition_problems(flow, stage, ids, here)
+        yield from _group_problems(stage, here) if stage.stages else _leaf_problems(flow, stage, specs, here)
+        yield from _level_problems(flow, stage.stages, specs, (*here, "stages"))
+    cycle = find_cycle({stage.id: stage.needs for stage in stages})
     if cycle:
-        where = ("stages", ids.index(cycle[0]), "needs")
-        yield Problem(where, f"`needs` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
+        place = (*where, ids.index(cycle[0]), "needs")
+        yield Problem(place, f"`needs` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
+
+
+def _leaf_problems(flow: Flow, stage: Stage, specs: list[ToolSpec] | None, where: Where) -> Iterator[Problem]:
+    for name in ("diff_scope", "tests_touched", "tests_weakened", "verify"):
+        if getattr(stage.checks, name):
+            yield Problem((*where, "checks"), f"{name} belongs in the flow's own checks, not in a stage's")
+    yield from _unknown_tools(stage, None if specs is None else known_names(specs), where)
+    yield from _unmeetable(stage, specs, where)
+    yield from _misspelt(stage, where)
+    begins = flow.begin == "verify" or any(leaf.kind == "suspects" for leaf in flow.leaves())
+    if stage.candidates and not begins:
+        message = "candidates needs a check that runs first: add `begin: verify` to the flow"
+        yield Problem((*where, "candidates"), message)
+    for name in _NOT_FOR_ANSWERS if stage.candidates else ():
+        if name in stage.model_fields_set:
+            message = f"{name} has no effect in a stage with candidates: leave it out"
+            yield Problem((*where, name), message)
+    for name in ("repeat", "join"):
+        if name in stage.model_fields_set and getattr(stage, name) not in (None, "all"):
+            yield Problem((*where, name), f"{name} needs `stages`: only a group can have it")
+
+
+def _group_problems(group: Stage, where: Where) -> Iterator[Problem]:
+    """What a group cannot have, and what its `until` names."""
+    ids = [stage.id for stage in group.stages]
+    for name in _NOT_FOR_GROUPS:
+        if name in group.model_fields_set and getattr(group, name) != Stage.model_fields[name].get_default():
+            yield Problem((*where, name), f"{name} has no effect in a group: leave it out")
+    if group.repeat is None:
+        return
+    awaited = group.repeat.until.partition(".")[0]
+    if awaited not in ids:
+        yield Problem((*where, "repeat", "until"), unknown_name("stage", awaited, ids))
+    for stage in group.stages:
+        if stage.kind == "verify" and stage.id != awaited and stage.required:
+            message = (
+                f'the group repeats until "{awaited}" passes and would ignore "{stage.id}": name that one'
+            )
+            yield Problem((*where, "repeat", "until"), message)
+
+
+def _condition_problems(flow: Flow, stage: Stage, ids: list[str], where: Where) -> Iterator[Problem]:
+    """A condition that names no stage of the same group, or that only a check at the start can meet."""
+    if stage.when in (None, "again", "replan"):
+        return
+    if stage.when in ("suspects", "no_suspects"):
+        if flow.begin != "verify":
+            message = "when needs a check that runs first: add `begin: verify` to the flow"
+            yield Problem((*where, "when"), message)
+        return
+    name = (stage.when or "").removeprefix("not ").partition(".")[0]
+    if name not in ids or name == stage.id:
+        others = [other for other in ids if other != stage.id]
+        yield Problem((*where, "when"), unknown_name("stage", name, others))
 
 
 def _nobody_mends(flow: Flow) -> Iterator[Problem]:
     """A stage of whole answers mends nothing afterwards, and cannot be told what is wrong with a diff."""
-    answers = [stage.id for stage in flow.stages if stage.candidates]
+    leaves = list(flow.leaves())
+    answers = [leaf.id for leaf in leaves if leaf.candidates or leaf.kind == "answer"]
     if flow.fix in answers:
         yield Problem(("fix",), f'"{flow.fix}" has candidates: `fix` must name a stage without candidates')
     for name in ("diff_scope", "tests_touched", "tests_weakened"):
-        if len(answers) == len(flow.stages) and getattr(flow.checks, name):
+        if len(answers) == len(leaves) and getattr(flow.checks, name):
             message = f"{name} needs a stage without candidates, and there is none: leave it out"
             yield Problem(("checks",), message)
 
 
-def _unmeetable(
-    stage: Stage, specs: list[ToolSpec] | None, where: tuple[str | int, ...]
-) -> Iterator[Problem]:
+def _unmeetable(stage: Stage, specs: list[ToolSpec] | None, where: Where) -> Iterator[Problem]:
     """A check that the stage's tools can never satisfy."""
     if specs is None:
         return
@@ -219,7 +290,7 @@ def _unmeetable(
             yield Problem((*where, "checks"), f"{name} needs a tool that reads, and the stage has none")
 
 
-def _misspelt(stage: Stage, where: tuple[str | int, ...]) -> Iterator[Problem]:
+def _misspelt(stage: Stage, where: Where) -> Iterator[Problem]:
     """A placeholder in a prompt that is close to one that is filled in; other braces are text."""
     known = _IN_QUESTIONS if stage.candidates else _IN_STEPS if stage.foreach else ()
     for name in _PLACEHOLDER.findall(stage.prompt):
@@ -245,9 +316,7 @@ def tool_problems(knobs: Mapping[str, Iterable[str]], tools: Iterable[ToolSpec])
                 yield Problem((key, position), unknown_name("tool or category", name, known))
 
 
-def _unknown_tools(
-    stage: Stage, known: frozenset[str] | set[str] | None, where: tuple[str | int, ...]
-) -> Iterator[Problem]:
+def _unknown_tools(stage: Stage, known: frozenset[str] | set[str] | None, where: Where) -> Iterator[Problem]:
     for key, names in (("allow", stage.tools.allow or ()), ("block", stage.tools.block)):
         for position, name in enumerate(names):
             if known is not None and name not in known:

@@ -7,11 +7,9 @@ that repeat, and leaves of several kinds. A flow is expanded once, when a task s
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headgate.core.flow import Flow, Repeat, Stage, next_stage
+from headgate.core.flow import REST, Ending, Flow, Repeat, Stage, next_stage
 from headgate.core.messages import ToolSpec
 
-REST = "*"
-"""In `needs`: every other stage of the group has ended, in whatever way."""
 _BEFORE_VERIFICATION = ("diff_scope", "tests_weakened")
 _AFTER_VERIFICATION = ("tests_touched",)
 
@@ -57,8 +55,10 @@ def run_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
     """Stages of one level in the order in which they run when each ends well."""
     ordered: dict[str, Stage] = {}
     known = list(stages)
-    while following := next_stage(known, dict.fromkeys(ordered, "completed")):
+    ended: dict[str, Ending] = {}
+    while following := next_stage(known, ended) or next_stage(known, {**ended, REST: "completed"}):
         ordered[following.id] = following
+        ended[following.id] = "completed"
     return tuple(ordered.values())
 
 
@@ -72,6 +72,8 @@ def _stage_as_written(stage: Stage) -> dict[str, Any]:
     written = stage.model_dump(mode="json", exclude_defaults=True, exclude={"settings", "stages"})
     if stage.settings:
         written[stage.kind] = stage.settings
+    if stage.repeat:
+        written["repeat"]["max"] = stage.repeat.max
     if stage.stages:
         written["stages"] = [_stage_as_written(child) for child in stage.stages]
     return written

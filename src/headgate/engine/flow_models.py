@@ -35,13 +35,16 @@ from headgate.store import Folder
 SPECS = tuple(tool.spec for tool in TOOLS)
 KINDS = {**run.KINDS, **repair.KINDS}
 """What a stage of a flow can be."""
+KIND_SETTINGS = {name: kind.settings for name, kind in KINDS.items()}
 
 
 def choose_flow(loaded: Loaded, options: Options, folder: Folder, goal: str = "") -> Flow:
     """The flow that a task is carried out with; ConfigError where there is none such."""
     if options.dry_run:
         goal = ""  # a flow that suits the goal may run the check first, which a dry run does not
-    flow = flow_from_config(loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal)
+    flow = flow_from_config(
+        loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal, KIND_SETTINGS
+    )
     if options.dry_run and all(
         leaf.candidates or leaf.kind in ("answer", "suspects") for leaf in flow.leaves()
     ):

@@ -22,9 +22,10 @@ from headgate.config import (
     load_flow,
     outline,
     read_yaml,
+    write_flow,
 )
-from headgate.core import Flow, nearest
-from headgate.engine import SPECS
+from headgate.core import Flow, expand_flow, nearest
+from headgate.engine import KIND_SETTINGS, SPECS
 from headgate.errors import ConfigError
 
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
@@ -37,7 +38,8 @@ _ROW = re.compile(r"   \w+ +")
 
 EPILOG = """\b
 Examples:
-  headgate flows show staged > my-flow.yaml    # a file to change
+  headgate flows show staged                   # what runs, stage by stage
+  headgate flows show staged --as-written > my-flow.yaml
   headgate flows check my-flow.yaml            # is it valid?
   headgate flows draw my-flow.yaml             # what does it do?
   headgate run --flow my-flow.yaml "..."
@@ -80,11 +82,19 @@ def command(ctx: click.Context, repo: Path | None) -> None:
 
 @command.command("show")
 @click.argument("name", metavar="NAME|FILE")
+@click.option("--as-written", is_flag=True, help="Print the flow's file unchanged: a short file to copy.")
 @repo_option
 @click.pass_context
-def show(ctx: click.Context, name: str, repo: Path | None) -> None:
-    """Print a flow's file unchanged."""
+def show(ctx: click.Context, name: str, as_written: bool, repo: Path | None) -> None:
+    """Print a flow as the tree of stages that runs.
+
+    The output is a flow file, too. A flow's own file is shorter: `checks` and `fix` stand for a group of
+    stages that repeats until the verification passes.
+    """
     root, builtin = _root(ctx, repo), builtin_flows()
+    if not as_written:
+        click.echo(write_flow(expand_flow(read_flow(name, root), SPECS)), nl=False)
+        return
     if name in builtin:
         click.echo(builtin[name].read_bytes(), nl=False)
         return
@@ -101,7 +111,7 @@ def show(ctx: click.Context, name: str, repo: Path | None) -> None:
 @click.pass_context
 def check(ctx: click.Context, file: str, repo: Path | None) -> None:
     """Check a flow file, and say what is wrong in which line."""
-    count = len(read_flow(file, _root(ctx, repo)).stages)
+    count = len(list(read_flow(file, _root(ctx, repo)).leaves()))
     say(f"{printable(file)}: ok, {count} {'stage' if count == 1 else 'stages'}")
 
 
@@ -167,9 +177,9 @@ def locate(file: str, root: Path | None) -> FlowSource:
 def read_flow(name: str, root: Path | None) -> Flow:
     """A built-in flow or one in a file, with its tools known."""
     if name in builtin_flows():
-        return load_flow(name, Path(), SPECS)
+        return load_flow(name, Path(), SPECS, KIND_SETTINGS)
     source = locate(name, root)
-    return load_flow(source.name, source.base, SPECS)
+    return load_flow(source.name, source.base, SPECS, KIND_SETTINGS)
 
 
 def list_flows(root: Path | None) -> None:
@@ -179,7 +189,7 @@ def list_flows(root: Path | None) -> None:
     for name, flow in flows.items():
         say(f"{name.ljust(width)}  {flow.description}", hanging=width + 2)
         say(f"{' ' * width}  {outline(flow)}", hanging=width + 2)
-    if any(stage.foreach for flow in flows.values() for stage in flow.stages):
+    if any(stage.foreach for flow in flows.values() for stage in flow.leaves()):
         say("\n* once for each step of the plan")
     if root is None:
         say("\nThis is not a git repository, so no flow is in use here.")
@@ -193,7 +203,7 @@ def list_flows(root: Path | None) -> None:
 def in_use(root: Path) -> FlowChoice:
     """The flow of a task for which none is named."""
     loaded = load_config(root, environ=os.environ, flags={})
-    flow = flow_from_config(loaded.config, None, root, SPECS, loaded.documents)
+    flow = flow_from_config(loaded.config, None, root, SPECS, loaded.documents, kinds=KIND_SETTINGS)
     chosen = loaded.config.flow
     name = chosen if isinstance(chosen, str) else flow.name if chosen is None else "an inline flow"
     return FlowChoice(flow, name, _chosen_by(loaded), depends_on_goal(loaded.config))

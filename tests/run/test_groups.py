@@ -1,0 +1,289 @@
+"""The tree of stages: groups, rounds, conditions and joins, with a kind of stage that only this file knows.
+
+The kind needs no model. Nothing in the loop, the rules, the state or the events was changed for it.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import UnchangedTree
+
+from crashing_store import Crash, CrashingStore
+from headgate.core.events import Event, Note, StageEnded, StageStarted
+from headgate.core.flow import Data, Flow
+from headgate.core.rules import Decision
+from headgate.core.settings import ModelSettings
+from headgate.core.short_form import expand_flow
+from headgate.core.state import fold
+from headgate.core.task import Task
+from headgate.models.scripted import ScriptedModel
+from headgate.run.flow import run_flow
+from headgate.run.job import Job
+from headgate.run.kinds import KINDS
+from headgate.run.leaf import Entrance, Kind, StageEnd, StageRun
+from headgate.run.resume import restore
+from headgate.store.log import Bus, TaskLog
+from headgate.store.store import Store
+from headgate.tools.base import ToolContext
+from headgate.workspace.disk import DiskWorkspace
+
+TASK = Task(id="t1", text="Count.", goal="Count.")
+
+
+class CountSettings(Data):
+    """Fails so often before it passes."""
+
+    fails: int = 0
+
+
+@dataclass
+class Counter:
+    """The kind `count`: a stage that fails a number of times, and then passes."""
+
+    told: list[str] = field(default_factory=list)
+    """What each attempt was told, in order."""
+
+    async def run(self, run: StageRun) -> StageEnd:
+        settings = CountSettings.model_validate(run.stage.settings)
+        await run.job.log.commit()
+        self.told.append(f"{run.path}: {run.entrance.reason} {run.entrance.message}".rstrip())
+        if run.job.state.attempts_at(run.stage.id) <= settings.fails:
+            return StageEnd(Decision("fail", "not_yet", f"{run.stage.id} fails"))
+        return StageEnd(Decision("advance", "done"), Note(summary=f"{run.stage.id} is done"))
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(
+            "count",
+            self.run,
+            settings=CountSettings,
+            send_back=lambda job, stage: Entrance("check_failed", f"{stage.id} failed"),
+        )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "headgate.db")
+    opened.add_task(lambda task_id: TASK, 0.0)
+    (tmp_path / "repo").mkdir()
+    yield opened
+    opened.close()
+
+
+def make_job(store: Store, stages: list[dict[str, Any]], counter: Counter, log: TaskLog) -> Job:
+    async def no_sleep(seconds: float) -> None:
+        raise AssertionError(f"waited {seconds} s")
+
+    model = ScriptedModel([])
+    return Job(
+        task=TASK,
+        flow=expand_flow(Flow.model_validate({"name": "test", "stages": stages}), []),
+        kinds={**KINDS, "count": counter.kind},
+        log=log,
+        models={None: model},
+        model_settings={None: ModelSettings(model="openai/script")},
+        tools={},
+        context=ToolContext(
+            workspace=DiskWorkspace(store.path.parent / "repo"), save_output=lambda text: "saved"
+        ),
+        verifier=None,
+        tree=UnchangedTree(),
+        redact=lambda text: text,
+        now=time.time,
+        sleep=no_sleep,
+        pulse=lambda *pulse, **more: None,
+    )
+
+
+@dataclass
+class Ran:
+    decision: Decision
+    events: list[Event]
+    told: list[str]
+
+    @property
+    def ended(self) -> list[str]:
+        """`path ending` of every stage that ended, in order."""
+        bodies = [(event.path, event.body) for event in self.events if isinstance(event.body, StageEnded)]
+        return [f"{path} {body.ending}" for path, body in bodies]
+
+
+async def run(store: Store, *stages: dict[str, Any]) -> Ran:
+    counter = Counter()
+    log = TaskLog(store, Bus(), TASK, time.time)
+    decision = await run_flow(make_job(store, list(stages), counter, log))
+    return Ran(decision, store.events("t1"), counter.told)
+
+
+def count(name: str, fails: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"id": name, "kind": "count", "count": {"fails": fails}, **fields}
+
+
+async def test_a_kind_of_its_own_runs_as_a_stage(store: Store) -> None:
+    ran = await run(store, count("one"), count("two", needs=["one"], priority="critical"))
+    assert (ran.decision, ran.ended) == (Decision("advance", "done"), ["one completed", "two completed"])
+    state = fold(ran.events)
+    assert {name: note.summary for name, note in state.notes.items()} == {
+        "one": "one is done",
+        "two": "two is done",
+    }
+    started = next(event.body for event in ran.events if isinstance(event.body, StageStarted))
+    assert (started.stage_kind, started.title, started.tools) == ("count", "ONE", ())
+
+
+async def test_a_required_stage_that_fails_ends_the_flow(store: Store) -> None:
+    ran = await run(store, count("one", 9), count("two"))
+    assert ran.ended == ["one failed"]
+    assert ran.decision == Decision("stuck", "stage_failed", 'Stage "one" did not complete: one fails.')
+
+
+async def test_a_group_repeats_and_tells_its_first_stage_what_failed(store: Store) -> None:
+    group = {
+        "id": "loop",
+        "repeat": {"until": "check.passed", "max": 5},
+        "stages": [count("work"), count("check", 2, needs=["work"])],
+    }
+    ran = await run(store, group, count("last", needs=["loop"]))
+    assert ran.ended == [
+        "loop/work completed",
+        "loop/check failed",
+        "loop#2/work completed",
+        "loop#2/check failed",
+        "loop#3/work completed",
+        "loop#3/check completed",
+        "last completed",
+    ]
+    assert ran.told[2] == "loop#2/work: check_failed check failed"
+    assert ran.told[0] == "loop/work: next"
+
+
+async def test_a_group_ends_at_its_last_round(store: Store) -> None:
+    group = {
+        "id": "loop",
+        "repeat": {"until": "check.passed", "max": 3},
+        "stages": [count("work"), count("check", 9)],
+    }
+    ran = await run(store, group)
+    assert ran.decision == Decision("stuck", "stage_failed", 'Stage "check" did not complete: check fails.')
+    assert fold(ran.events).rounds == {"loop": 3}
+
+
+async def test_a_group_that_is_not_required_gives_way(store: Store) -> None:
+    group = {
+        "id": "loop",
+        "required": False,
+        "repeat": {"until": "check.passed", "max": 1},
+        "stages": [count("check", 9)],
+    }
+    after = [count("on-failure", when="loop.failed"), count("on-success", when="loop.passed")]
+    ran = await run(store, group, *after, count("last", needs=["*"]))
+    assert ran.ended == ["loop/check failed", "on-failure completed", "last completed"]
+
+
+async def test_groups_in_groups_keep_their_rounds_apart(store: Store) -> None:
+    inner = {
+        "id": "inner",
+        "repeat": {"until": "b.passed", "max": 9},
+        "stages": [count("a"), count("b", 1)],
+    }
+    outer = {
+        "id": "outer",
+        "repeat": {"until": "c.passed", "max": 9},
+        "stages": [inner, count("c", 1, needs=["inner"])],
+    }
+    ran = await run(store, outer)
+    assert ran.ended == [
+        "outer/inner/a completed",
+        "outer/inner/b failed",
+        "outer/inner#2/a completed",
+        "outer/inner#2/b completed",
+        "outer/c failed",
+        "outer#2/inner/a completed",
+        "outer#2/inner/b completed",
+        "outer#2/c completed",
+    ]
+
+
+async def test_the_first_that_completes_is_enough(store: Store) -> None:
+    group = {"id": "one-of", "join": "any", "stages": [count("a", 9, required=False), count("b"), count("c")]}
+    ran = await run(store, group, count("last", needs=["one-of"]))
+    assert ran.ended == ["one-of/a failed", "one-of/b completed", "one-of/c skipped", "last completed"]
+    skipped = next(event.body for event in ran.events if event.path == "one-of/c")
+    assert isinstance(skipped, StageEnded)
+    assert skipped.reason == "join_any"
+
+
+@pytest.mark.parametrize(
+    ("fails", "ran_stages"),
+    [(0, ["if-passed", "unless-failed"]), (9, ["if-failed", "unless-passed"])],
+)
+async def test_conditions(store: Store, fails: int, ran_stages: list[str]) -> None:
+    conditions = {
+        "if-passed": "first.passed",
+        "if-failed": "first.failed",
+        "unless-passed": "not first.passed",
+        "unless-failed": "not first.failed",
+    }
+    stages = [count(name, when=when) for name, when in conditions.items()]
+    ran = await run(store, *stages, count("first", fails, required=False))
+    assert sorted(line.split()[0] for line in ran.ended) == sorted([*ran_stages, "first"])
+
+
+async def test_what_depends_on_a_stage_that_does_not_run_does_not_run_either(store: Store) -> None:
+    ran = await run(
+        store,
+        count("first"),
+        count("second", when="first.failed"),
+        count("third", when="second.passed"),
+        count("fourth", needs=["second"]),
+    )
+    assert ran.ended == ["first completed", "fourth completed"]
+
+
+TREE = [
+    {
+        "id": "loop",
+        "repeat": {"until": "check.passed", "max": 5},
+        "stages": [
+            {"id": "pair", "stages": [count("a"), count("b", 1, required=False)]},
+            count("again", when="again"),
+            count("check", 2, needs=["pair"]),
+        ],
+    },
+    count("last", needs=["loop"]),
+]
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["after", "before"])
+async def test_a_crash_at_any_commit_leads_to_the_same_end(store: Store, before: bool) -> None:
+    undisturbed = await run(store, *TREE)
+    commits = 0
+    while True:
+        commits += 1
+        folder = store.path.parent / f"{commits}-{before}"
+        (folder / "repo").mkdir(parents=True)
+        other = Store(folder / "headgate.db")
+        other.add_task(lambda task_id: TASK, 0.0)
+        try:
+            crashing: Any = CrashingStore(other, commits, before)
+            job = make_job(other, TREE, Counter(), TaskLog(crashing, Bus(), TASK, time.time))
+            try:
+                await run_flow(job)
+            except Crash:
+                pass
+            else:
+                break
+            log = TaskLog(other, Bus(), TASK, time.time)
+            log.state = fold(other.events("t1"))
+            job = make_job(other, TREE, Counter(), log)
+            restore(job, other.events("t1"), other.contents("t1"))
+            decision = await run_flow(job)
+            resumed = Ran(decision, other.events("t1"), [])
+            assert (resumed.decision, resumed.ended) == (undisturbed.decision, undisturbed.ended)
+        finally:
+            other.close()
+    assert commits > 10
