@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.flow import Checks, Flow, Stage, ToolScope, checks_from_list, next_stage
-from headgate.core.graph import Problem, find_cycle, flow_problems
+from headgate.core.graph import Problem, find_cycle, flow_problems, stages_before
 from headgate.core.messages import Category, ToolSpec
-from headgate.core.short_form import fix_stage
+from headgate.core.short_form import expand_flow, fix_stage
 
 
 def spec(name: str, category: Category) -> ToolSpec:
@@ -127,3 +127,40 @@ def test_a_cycle_is_found_exactly_when_there_is_one(needs: dict[str, list[str]])
         for name in free:
             del remaining[name]
     assert bool(cycle) == bool(remaining)
+
+
+def stage(name: str, *needs: str, **fields: object) -> Stage:
+    return Stage.model_validate({"id": name, "needs": needs, **fields})
+
+
+PLANNED = expand_flow(
+    flow_of(stage("a"), stage("b", "a"), stage("c"), stage("d", "b"), checks=["verify"]), [WRITE]
+)
+
+
+@pytest.mark.parametrize(
+    ("flow", "of", "before"),
+    [
+        (flow_of(stage("a"), stage("b"), stage("c")), stage("c"), {"a", "b"}),
+        (flow_of(stage("a"), stage("b", "a"), stage("c"), stage("d", "b")), stage("d"), {"a", "b"}),
+        (flow_of(stage("a"), stage("b", "a"), stage("c")), stage("c"), {"a", "b"}),
+        (flow_of(stage("a"), stage("b", "a"), stage("c")), stage("b"), {"a"}),
+        (flow_of(stage("a"), stage("b")), stage("x"), None),
+        # The stage that fixes is in a group. What the group needs for its order says nothing about notes.
+        (PLANNED, stage("d"), {"a", "b", "replan", "verify"}),
+        (
+            expand_flow(flow_of(stage("a"), stage("b"), checks=["verify"]), [WRITE]),
+            stage("b"),
+            {"a", "replan", "verify"},
+        ),
+    ],
+)
+def test_notes_follow_needs(flow: Flow, of: Stage, before: set[str] | None) -> None:
+    assert stages_before(flow.stages, of) == before
+
+
+def test_steps_of_a_plan_receive_the_notes_of_the_plan_and_of_other_steps() -> None:
+    flow = expand_flow(
+        flow_of(stage("look"), stage("plan", "look"), stage("step", "plan", foreach="plan")), [WRITE]
+    )
+    assert stages_before(flow.stages, stage("step-two", item="two")) == {"look", "plan", "step", "replan"}

@@ -85,7 +85,14 @@ from headgate.core.flow import (
     ViewPolicy,
     next_stage,
 )
-from headgate.core.graph import expand_steps, flow_problems, is_open, merge_plan, tool_problems
+from headgate.core.graph import (
+    expand_steps,
+    flow_problems,
+    is_open,
+    merge_plan,
+    stages_before,
+    tool_problems,
+)
 from headgate.core.history import Comparison, Failure, compare, condense_failures, line_marks
 from headgate.core.loops import due_nudge, is_lost
 from headgate.core.messages import (
@@ -378,6 +385,7 @@ __all__ = [
     "split_exception",
     "split_list",
     "stage_ids",
+    "stages_before",
     "strip_ending",
     "tidy_path",
     "times",

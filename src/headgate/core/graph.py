@@ -41,6 +41,37 @@ def expand_steps(
     return tuple(expanded)
 
 
+def stages_before(stages: Sequence[Stage], stage: Stage) -> set[str] | None:
+    """The ids of the stages whose notes a stage receives; None if the stage is not among these.
+
+    Those are the stages that it needs, what those need, and the same for the groups around it. A stage that
+    names none builds on all that have ended. Steps of the plan also receive the notes of other steps.
+    """
+    for own in stages:
+        inner = stages_before(own.stages, stage) if own.stages else None
+        step = bool(own.foreach and stage.item and stage.id.startswith(f"{own.id}-"))
+        if inner is None and own.id != stage.id and not step:
+            continue
+        by_id = {each.id: each for each in stages}
+        named = [need for need in own.needs if need != REST]
+        before = [by_id[name] for name in _needed(named, by_id)] if named else [*stages]
+        ids = {leaf.id for each in before if each is not own for leaf in each.leaves()}
+        return ids | (inner or set()) | ({own.id} if step else set())
+    return None
+
+
+def _needed(names: Iterable[str], by_id: Mapping[str, Stage]) -> set[str]:
+    """These stages and all that they need."""
+    found: set[str] = set()
+    todo = [name for name in names if name in by_id]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += [need for need in by_id[name].needs if need in by_id]
+    return found
+
+
 def is_open(item: PlanItem) -> bool:
     """Whether a step is to be carried out, or has been by a stage of its own."""
     return item.status != "skipped"
@@ -201,8 +232,8 @@ def _level_problems(
                 yield Problem((*here, "needs", position), unknown_name("stage", need, ids))
         if any(stage.id.startswith(f"{other.id}-") for other in stages if other.foreach):
             yield Problem((*here, "id"), f'"{stage.id}" could be the id of a plan step')
-        yield from _condition_problems(flow, stage, ids, here)
         yield from _group_problems(stage, here) if stage.stages else _leaf_problems(flow, stage, specs, here)
+        yield from _condition_problems(flow, stage, ids, here)
         yield from _level_problems(flow, stage.stages, specs, (*here, "stages"))
     cycle = find_cycle({stage.id: stage.needs for stage in stages})
     if cycle:

@@ -6,12 +6,14 @@ from pathlib import PurePosixPath
 from headgate.config import fill, prompt
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
+    Note,
     Stage,
     clean_text,
     cut_text,
     list_names,
     render_notes,
     show_path,
+    stages_before,
 )
 from headgate.errors import ToolError
 from headgate.models import find_window
@@ -121,10 +123,22 @@ def plan_message(job: Job, stage: Stage) -> str:
     return f"The plan:\n{render_plan(plan, plan_room(job, stage))}" if plan else ""
 
 
+def _notes_for(job: Job, stage: Stage) -> list[tuple[str, Note]]:
+    """The notes of the stages that this one builds on, in the order in which those first ended."""
+    before = stages_before(job.flow.stages, stage) or set()
+    steps = [leaf.id for leaf in job.flow.leaves() if leaf.foreach and leaf.id in before]
+    return [
+        (name, note)
+        for name, note in job.state.notes.items()
+        if name in before or any(name.startswith(f"{step}-") for step in steps)
+    ]
+
+
 def _from_earlier_stages(job: Job, stage: Stage) -> list[str]:
     """The plan, and the latest notes: what a stage that sees none of the others' messages needs."""
     window = stage.view.notes_window
-    notes = render_notes(list(job.state.notes.items())[-window:], plan_room(job, stage)) if window else ""
+    known = _notes_for(job, stage)[-window:] if window else []
+    notes = render_notes(known, plan_room(job, stage))
     parts = [f"Notes from earlier stages:\n{notes}"] if notes else []
     files = [("changed", job.state.files_changed), ("read", job.state.files_read)]
     told = [
