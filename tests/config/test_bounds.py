@@ -1,4 +1,4 @@
-"""What a task may cost at most, by nothing but the budgets of the built-in flows; docs/design.md says so."""
+"""What a task may cost at most, by nothing but the budgets of the built-in flows; docs/runtime.md says so."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from headgate.core.settings import Limits
 from headgate.core.short_form import fix_stage
 from headgate.tools.files import write_file
 
-DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
+DESIGN = Path(__file__).parents[2] / "docs" / "runtime.md"
 FINAL_TURNS = 2
 """The final turn, and one more if nothing in it could be used."""
 

@@ -61,11 +61,11 @@ def _send_back(job: Job, stage: Stage) -> Entrance:
 
 
 def _after_failure(job: Job, stage: Stage, rounds: FailedRounds, repeat: Repeat) -> Decision:
-    """Another round, a new plan, or the end. Failed verifications are counted over the whole task."""
+    """Another round, a new plan, or the end."""
     state = job.state
     tally = RoundTally(
         reason=state.last_failure,
-        failures=state.verify_loops,
+        failures=rounds.failures,
         since_replan=rounds.since_replan,
         idle_rounds=state.idle_rounds,
         idle_attempts=state.idle_attempts,
