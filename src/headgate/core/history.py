@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Literal
 
 from headgate.core import events as ev
 from headgate.core.phases import PhaseState, Signals
@@ -103,6 +104,38 @@ class AnswersTried:
     def repaired(self) -> bool:
         """Whether one of the answers passed, and was kept."""
         return any(tried.verdict == "passed" for tried in self.tried)
+
+
+ProposalStep = Literal["", "proposed", "applying", "applied"]
+"""How far the proposal of a dry run has come."""
+
+
+@dataclass
+class Proposal:
+    """What a dry run proposes, and what became of it."""
+
+    step: ProposalStep = ""
+    trees: tuple[str, str] | None = None
+    """The trees whose difference is proposed."""
+    conflicts: tuple[str, ...] = ()
+    """Why it could not be applied, the last time that was tried."""
+    refusal: str = ""
+    """What else kept it from being applied then."""
+    applied_tree: str = ""
+    """The git tree right after it was written."""
+
+    def apply(self, body: ev.AnyBody) -> None:
+        match body:
+            case ev.ProposalMade():
+                self.step, self.trees = "proposed", (body.before, body.after)
+            case ev.ApplyStarted():
+                self.step, self.conflicts, self.refusal = "applying", (), ""
+            case ev.ApplyFinished():
+                self.step, self.applied_tree = "applied", body.tree
+            case ev.ApplyRefused():
+                self.step, self.conflicts, self.refusal = "proposed", body.conflicts, body.detail
+            case _:
+                pass
 
 
 @dataclass

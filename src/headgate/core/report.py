@@ -206,7 +206,7 @@ def build_report(state: State) -> Report:
         changed_after_review=state.ended.after_review if state.ended else (),
         not_in_diff=state.ended.not_in_diff if state.ended else (),
         diffstat=state.diffstat,
-        conflicts=state.conflicts if state.status == "PROPOSED" else (),
+        conflicts=state.proposal.conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
         plan_steps=tuple(shorten(item.description, STEP_CHARS) for item in state.plan if told),
         tool_calls_total=state.tool_calls.total(),
@@ -239,8 +239,8 @@ def report_events(state: State, ended: ev.TaskEnded, at: float) -> list[ev.AnyBo
 
 
 def _summary(state: State) -> str:
-    if state.status == "PROPOSED" and state.refusal:
-        return f"Not applied; nothing was changed: {state.refusal}\n{state.summary}"
+    if state.status == "PROPOSED" and state.proposal.refusal:
+        return f"Not applied; nothing was changed: {state.proposal.refusal}\n{state.summary}"
     return state.summary
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from headgate.core import events as ev
 from headgate.core.attempt import UNUSABLE, StageState
@@ -13,6 +13,7 @@ from headgate.core.history import (
     AnswersTried,
     DiffFindings,
     Failure,
+    Proposal,
     Round,
     RunRecord,
     follow_phase,
@@ -21,9 +22,6 @@ from headgate.core.messages import Usage
 from headgate.core.phases import PhaseState
 from headgate.core.task import Constraints, TaskState
 from headgate.core.tree import place_of, split_path
-
-ProposalStep = Literal["", "proposed", "applying", "applied"]
-"""How far the proposal of a dry run has come."""
 
 
 @dataclass
@@ -103,7 +101,6 @@ class State:
     """What the latest verification ran."""
     is_verifying: bool = False
     """A verification was started and has not ended."""
-    proposal_step: ProposalStep = ""
     phases: PhaseState = field(default_factory=PhaseState)
     """How far the work has come, as phase control sees it."""
     open_calls: dict[str, ev.ToolStarted] = field(default_factory=dict)
@@ -131,14 +128,8 @@ class State:
     answer: str = ""
     losses: list[str] = field(default_factory=list)
     """What commands have destroyed of Headgate's own files, a sentence each."""
-    proposal: tuple[str, str] | None = None
-    """The trees whose difference is proposed."""
-    conflicts: tuple[str, ...] = ()
-    """Why the proposal could not be applied, the last time that was tried."""
-    refusal: str = ""
-    """What else kept it from being applied then."""
-    applied_tree: str = ""
-    """The git tree right after the proposal was written."""
+    proposal: Proposal = field(default_factory=Proposal)
+    """What a dry run proposes."""
     ended: ev.TaskEnded | None = None
     end_tree: str = ""
     diffstat: tuple[str, ...] = ()
@@ -206,20 +197,13 @@ class State:
                 self._leave(event.path, body, stage)
             case ev.ProposalMade() as body:
                 self.status, self.reason, self.summary = "PROPOSED", "done", body.summary
-                self.proposal_step = "proposed"
-                self.proposal = (body.before, body.after)
                 self.files_changed = dict.fromkeys(body.files_changed)
             case ev.ApplyStarted() as body:
                 self.status, self.reason, self.baseline = "RUNNING", "", body.baseline
-                self.proposal_step = "applying"
-                self.conflicts, self.refusal = (), ""
                 self.first_hashes = {change.path: change.before for change in body.changes}
                 self.files_changed = dict.fromkeys(change.path for change in body.changes)
-            case ev.ApplyFinished() as body:
-                self.applied_tree, self.proposal_step = body.tree, "applied"
             case ev.ApplyRefused() as body:
-                self.status, self.reason, self.proposal_step = "PROPOSED", body.reason, "proposed"
-                self.conflicts, self.refusal = body.conflicts, body.detail
+                self.status, self.reason = "PROPOSED", body.reason
             case ev.StoreRestored() | ev.ProtectedCommits() as body:
                 self.losses.append(body.sentence.rstrip("."))
             case ev.TaskEnded() as body:
@@ -258,6 +242,7 @@ class State:
             case _:
                 pass
         self.answers.apply(event.body)
+        self.proposal.apply(event.body)
         self.phases = follow_phase(self.phases, event.body)
         self.runs.apply(event.body)
         if stage:

@@ -101,8 +101,8 @@ class Execution:
             self.log.state = self.known if self.known.last_seq == self._past[-1].seq else fold(self._past)
             self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
-        self._proposing = self.task.dry_run and self.log.state.proposal is None
-        self._interrupted = bool(self._past) and self.log.state.proposal_step != "proposed"
+        self._proposing = self.task.dry_run and self.log.state.proposal.trees is None
+        self._interrupted = bool(self._past) and self.log.state.proposal.step != "proposed"
         self._interrupted_task = InterruptedTask(self.task, self.folder, self.store, self.log.state)
         self._own_files = OwnFiles(self.folder, self.store, lambda event: self.log.record("", 0, event))
         self._outcome = OutcomeRecorder(self.task, self.folder, self.store, self.log, self.tree, self.now)
@@ -168,7 +168,7 @@ class Execution:
 
     async def _record_outcome(self, why: Decision, trace: str = "") -> Report:
         """Records what came of the task. A proposal of which nothing is written stays one in any case."""
-        step = self.log.state.proposal_step
+        step = self.log.state.proposal.step
         unwritten = step == "applying" and await asyncio.to_thread(
             self._interrupted_task.abandon_apply, self.tree
         )
@@ -286,7 +286,7 @@ class Execution:
         if self.tree.overlay:
             restore_overlay(self.tree.overlay, self._past, contents)
         restore(job, self._past, contents)
-        if job.state.proposal_step in ("proposed", "applying"):
+        if job.state.proposal.step in ("proposed", "applying"):
             return await apply_proposal(job, self.tree, self._past, contents)
         return None
 

@@ -38,7 +38,7 @@ class InterruptedTask:
         """
         kill_leftovers(self.folder.repo)
         remove_copies(self.folder.repo)
-        unwritten = self.state.proposal is None or self.state.proposal_step == "proposed"
+        unwritten = self.state.proposal.trees is None or self.state.proposal.step == "proposed"
         if not (self.task.dry_run and unwritten):
             settle_writes(self.folder.repo, self._begun_writes())
         return restore_protected(self.folder, self.task, self.state)
@@ -61,7 +61,7 @@ class InterruptedTask:
     def _begun_writes(self) -> list[tuple[FileHashes, ...]]:
         """What may have been half written when the process died."""
         begun = [call.changes for call in self.state.open_calls.values()]
-        if self.state.proposal_step == "applying":
+        if self.state.proposal.step == "applying":
             past = self.store.events(self.task.id)
             begun.append([event.body.changes for event in past if isinstance(event.body, ApplyStarted)][-1])
         return begun

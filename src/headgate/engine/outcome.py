@@ -100,7 +100,7 @@ class OutcomeRecorder:
         if state.nodes and not may_change and not state.run_ids:
             # Nothing could write or run: what differs was changed by somebody else meanwhile.
             return Changes(tree=state.baseline)
-        return await self.tree.final_changes(state.applied_tree)
+        return await self.tree.final_changes(state.proposal.applied_tree)
 
     async def _release(self) -> list[str]:
         """Deletes the copies of protected files; returns sentences about files that could not be restored."""

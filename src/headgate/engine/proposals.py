@@ -55,12 +55,12 @@ async def apply_proposal(
     made good by writing the rest.
     """
     workspace = job.context.workspace
-    if job.state.proposal_step == "applying":
+    if job.state.proposal.step == "applying":
         changes = begun_changes(past, contents)
         todo = [_rest_of(change) if _has_content(tree, change) else change for change in changes]
     else:
-        assert job.state.proposal is not None
-        fitted = await asyncio.to_thread(tree.fit, workspace, *job.state.proposal)
+        assert job.state.proposal.trees is not None
+        fitted = await asyncio.to_thread(tree.fit, workspace, *job.state.proposal.trees)
         if isinstance(fitted, ProposalConflicts):
             return await _refuse(job, fitted.problems)
         changes = tuple(_with_mode(tree, change) for change in fitted.changes)

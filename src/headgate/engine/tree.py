@@ -239,18 +239,18 @@ def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = Fals
     With `after_review`, only what was changed after a proposal was applied.
     """
     task_id = row.task.id
-    if after_review and not (state.applied_tree and state.end_tree):
+    if after_review and not (state.proposal.applied_tree and state.end_tree):
         raise ConfigError(f"Task {task_id} is not an applied proposal that has ended.")
     with Snapshots.apart(repo) as snapshots:
-        if row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.proposal_step == "proposed":
-            assert state.proposal is not None
-            return patch_between(snapshots, *state.proposal)
+        if row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.proposal.step == "proposed":
+            assert state.proposal.trees is not None
+            return patch_between(snapshots, *state.proposal.trees)
         if not state.baseline:
             raise ConfigError(f"Task {task_id} has not started: there is no diff yet.")
-        if row.state == "RUNNING" and row.task.dry_run and state.proposal is None:
+        if row.state == "RUNNING" and row.task.dry_run and state.proposal.trees is None:
             raise ConfigError(f"Task {task_id} has not proposed anything yet: there is no diff yet.")
         if state.end_tree:
-            start = state.applied_tree if after_review else state.baseline
+            start = state.proposal.applied_tree if after_review else state.baseline
             return patch_between(snapshots, start, state.end_tree)
         if row.state == "RUNNING":
             return patch_between(snapshots, state.baseline, snapshots.take())
