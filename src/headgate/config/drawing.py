@@ -175,8 +175,8 @@ def _stage_rows(flow: Flow, stage: Stage) -> Iterator[tuple[str, str]]:
 
 
 def _steps(flow: Flow) -> str:
-    anew = f"if a step fails, the plan is rewritten, at most {times(flow.replan_max)}"
-    text = anew if flow.replan_max else "if a step fails, the flow fails"
+    again = f"if a step fails, the plan is rewritten, at most {times(flow.replan_max)}"
+    text = again if flow.replan_max else "if a step fails, the flow fails"
     return f"{text}; steps that only read are skipped" if flow.skip_readonly else text
 
 
@@ -265,15 +265,15 @@ def _closing_lines(flow: Flow, last: str, fix: Stage | None, nodes: dict[str, st
     if flow.checks.verify:
         yield 'stuck(["STUCK"])'
         yield f'checks -->|"{_count(fix.budget.verify_loops, "failed verification")}"| stuck'
-    mends = flow.checks.verify and fix.budget.replan_every and fix.id in nodes
+    replans = flow.checks.verify and fix.budget.replan_every and fix.id in nodes
     steps = [nodes[stage.id] for stage in flow.stages if stage.foreach and flow.replan_max]
-    if mends or steps:
+    if replans or steps:
         yield f'replan["{_escape(flow.replan.title)}<br/>tools: {_escape(_tools(flow.replan.tools))}"]'
-    if mends:
+    if replans:
         yield f'checks -.->|"{_in_a_row(fix.budget)}"| replan'
     for node in steps:
         yield f'{node} -.->|"a step fails"| replan'
-    for node in dict.fromkeys([*([nodes[fix.id]] if mends else []), *steps]):
+    for node in dict.fromkeys([*([nodes[fix.id]] if replans else []), *steps]):
         yield f"replan -.-> {node}"
 
 

@@ -403,7 +403,7 @@ class CandidateTried(Body):
 
 
 class DiagnosisGiven(Body):
-    """What the model takes to be the cause of a failed verification, before it mends anything."""
+    """What the model believes to be the cause of a failed verification, before it fixes anything."""
 
     kind: Literal["diagnosis_given"] = "diagnosis_given"
     loop: int
@@ -420,7 +420,7 @@ class FixAttempted(Body):
 
 
 class ReplanStarted(Body):
-    """Mending has failed several times in a row, or a step of the plan has: the plan is written anew."""
+    """Fixing has failed several times in a row, or a step of the plan has failed: the plan is rewritten."""
 
     kind: Literal["replan_started"] = "replan_started"
     loop: int

@@ -95,7 +95,7 @@ def child_stage(template: Stage, item: PlanItem, version: int) -> Stage:
 
 
 def child_id(template: str, item: str, version: int) -> str:
-    """An id of its own for each step; one that is written anew after it was begun gets another."""
+    """An id for each step. A step that is rewritten after it was begun gets a new one."""
     slug = re.sub(r"[^A-Za-z0-9_]+", "_", item)[:_SLUG_CHARS]
     if slug != item:  # two steps may look alike when what ids cannot hold is left out
         slug = f"{slug}_{sha256(item.encode()).hexdigest()[:6]}"
@@ -120,7 +120,7 @@ def written_since(
     """In which version each step of a new plan was written: one that was begun is not written over."""
     old = {item.id: item for item in before}
     return {
-        item.id: version if _is_written_anew(old.get(item.id), item) else since.get(item.id, version)
+        item.id: version if _is_rewritten(old.get(item.id), item) else since.get(item.id, version)
         for item in after
     }
 
@@ -130,7 +130,7 @@ def with_status(plan: Iterable[PlanItem], item: str, status: Status) -> tuple[Pl
     return tuple(one.model_copy(update={"status": status}) if one.id == item else one for one in plan)
 
 
-def _is_written_anew(old: PlanItem | None, new: PlanItem) -> bool:
+def _is_rewritten(old: PlanItem | None, new: PlanItem) -> bool:
     return old is None or (old.status in ("completed", "failed") and new.status == "pending")
 
 
@@ -215,7 +215,7 @@ def flow_problems(
         yield Problem(("fix",), unknown_name("stage", flow.fix, ids))
     elif any(stage.id == flow.fix and stage.stages for stage in flow.stages):
         yield Problem(("fix",), f'"{flow.fix}" is a group: `fix` must name a stage with a prompt')
-    yield from _nobody_mends(flow)
+    yield from _answers_cannot_fix(flow)
 
 
 def _level_problems(
@@ -295,8 +295,8 @@ def _condition_problems(flow: Flow, stage: Stage, ids: list[str], where: Where) 
         yield Problem((*where, "when"), unknown_name("stage", name, others))
 
 
-def _nobody_mends(flow: Flow) -> Iterator[Problem]:
-    """A stage of whole answers mends nothing afterwards, and cannot be told what is wrong with a diff."""
+def _answers_cannot_fix(flow: Flow) -> Iterator[Problem]:
+    """A stage that asks for whole answers cannot fix a failed check, and cannot be told about a diff."""
     leaves = list(flow.leaves())
     answers = [leaf.id for leaf in leaves if leaf.candidates or leaf.kind == "answer"]
     if flow.fix in answers:

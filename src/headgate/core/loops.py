@@ -10,7 +10,7 @@ LoopKind = Literal["identical", "reads", "thoughts"]
 
 @dataclass
 class CallMemory:
-    """Counts, and nothing else. A change of a file, or a cut of the view, begins it anew."""
+    """Counts, and nothing else. When a file changes or the view is cut, it starts from zero."""
 
     repeated: dict[str, tuple[str, int]] = field(default_factory=dict)
     """For each call, by name and arguments: what it brought last, and how often that in a row."""

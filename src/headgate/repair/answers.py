@@ -172,7 +172,7 @@ class Partial:
 
 
 def partners(kept: list[Partial], new: Partial) -> Iterator[tuple[FileChange, ...]]:
-    """The changes to try together: of each earlier one that mends all that the new one leaves."""
+    """The changes to try together: with each earlier answer that fixes all that the new one leaves."""
     for earlier in kept:
         if earlier.failing & new.failing:
             continue

@@ -155,7 +155,7 @@ def _is_late(run: StageRun) -> bool:
 
 
 async def _try_together(job: Job, change: FileChange, found: Verification) -> tuple[FileChange, ...]:
-    """Where an answer mends a part: with the first earlier one that mends the rest, if the two pass."""
+    """If an answer fixes a part: the changes of it and of the first earlier one that fixes the rest."""
     memory = memory_of(job)
     assert memory.evidence is not None
     failing = frozenset(failure.name for failure in found.failures)

@@ -1,6 +1,6 @@
 """The arguments of a call, as a model wrote them.
 
-They are mended where nothing is lost, and refused where something would be made up.
+They are repaired where nothing is lost, and refused where something would be made up.
 """
 
 import json

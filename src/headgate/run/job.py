@@ -121,7 +121,7 @@ class Job:
     last_tests: tuple[str, str] = ("", "")
     """The tree that the model had tested last, and what it was told."""
     failure_message: str = ""
-    """What the stage that mends is told about the latest failed verification."""
+    """What the stage that makes the fix is told about the latest failed verification."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What kinds of stages keep in memory for the rest of the task, by the name of the kind."""
     interrupted: "dict[str, Interrupted]" = field(default_factory=dict)

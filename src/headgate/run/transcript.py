@@ -59,7 +59,7 @@ class _Aging:
 
 @dataclass
 class Transcript:
-    """`messages` only grows. `view` grows with it and is built anew at compaction points."""
+    """`messages` only grows. `view` grows with it and is rebuilt at compaction points."""
 
     messages: list[Message] = field(default_factory=list, init=False)
     view: list[Message] = field(default_factory=list, init=False)
@@ -119,7 +119,7 @@ class Transcript:
         return None
 
     def rebuild(self, policy: ViewPolicy, max_chars: int | None = None) -> None:
-        """Builds the view anew: a compaction point, after which the server reads the prompt afresh.
+        """Rebuilds the view. This is a compaction point: the server reads the prompt from its start again.
 
         A tail that is over its budget is cut to well below it, so that the next cut is some turns away.
         """
