@@ -13,7 +13,7 @@ from command import environment, headgate
 from headgate.cli.main import main
 from headgate.config.drawing import draw_mermaid, draw_text
 from headgate.config.flows import builtin_flows, load_flow
-from headgate.engine.flow_models import SPECS
+from headgate.engine.flow_models import CHECK_SPECS, SPECS
 
 TWO = """\
 name: two
@@ -178,11 +178,15 @@ def test_what_is_wrong(args: list[str], message: str, repo: Path, person: Person
 
 def test_drawing(repo: Path, person: Person) -> None:
     flow = load_flow("staged", repo)
-    assert outcome(repo, "draw", "staged") == (0, draw_mermaid(flow, SPECS), "")
-    assert person.types(repo, "draw", "staged", "--mermaid") == (0, draw_mermaid(flow, SPECS), "")
-    assert person.types(repo, "draw", "staged", "--text") == (0, draw_text(flow, SPECS), "")
-    assert on_terminal(repo, "draw", "staged") == draw_text(flow, SPECS)
-    assert on_terminal(repo, "draw", "staged", "--mermaid") == draw_mermaid(flow, SPECS)
+    assert outcome(repo, "draw", "staged") == (0, draw_mermaid(flow, SPECS, CHECK_SPECS), "")
+    assert person.types(repo, "draw", "staged", "--mermaid") == (
+        0,
+        draw_mermaid(flow, SPECS, CHECK_SPECS),
+        "",
+    )
+    assert person.types(repo, "draw", "staged", "--text") == (0, draw_text(flow, SPECS, CHECK_SPECS), "")
+    assert on_terminal(repo, "draw", "staged") == draw_text(flow, SPECS, CHECK_SPECS)
+    assert on_terminal(repo, "draw", "staged", "--mermaid") == draw_mermaid(flow, SPECS, CHECK_SPECS)
 
 
 def test_drawing_the_flow_in_use(repo: Path) -> None:

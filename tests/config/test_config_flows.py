@@ -11,9 +11,10 @@ from headgate.config.flows import builtin_flows, flow_from_config, load_flow
 from headgate.config.knobs import FLOW_SUFFIXES, expand_stages
 from headgate.config.load import load_config
 from headgate.config.schema import Config
-from headgate.core.flow import Checks, Flow, Stage, ToolScope
+from headgate.core.flow import Flow, Stage, ToolScope
 from headgate.core.graph import flow_problems
 from headgate.core.messages import ToolSpec
+from headgate.engine.flow_models import CHECK_SPECS
 from headgate.errors import ConfigError
 
 TOOLS = [ToolSpec("read_file", "", {}, "read"), ToolSpec("edit_file", "", {}, "write")]
@@ -22,12 +23,12 @@ TOOLS = [ToolSpec("read_file", "", {}, "read"), ToolSpec("edit_file", "", {}, "w
 def failure(repo: Path, text: str) -> str:
     (repo / "my.yaml").write_text(text)
     with pytest.raises(ConfigError) as caught:
-        load_flow("my.yaml", repo, TOOLS)
+        load_flow("my.yaml", repo, TOOLS, CHECK_SPECS)
     return str(caught.value)
 
 
 def test_every_built_in_flow_is_sound(tmp_path: Path) -> None:
-    flows = {name: load_flow(name, tmp_path) for name in builtin_flows()}
+    flows = {name: load_flow(name, tmp_path, None, CHECK_SPECS) for name in builtin_flows()}
     assert {"staged", "flat"} <= set(flows)
     assert [flow.name for flow in flows.values()] == list(flows)
 
@@ -55,13 +56,13 @@ checks: [verify]
                 prompt="Change it.",
                 tools=ToolScope(allow=("read_file", "write")),
                 needs=("look-around",),
-                checks=Checks(code_changed=True, files_read=2),
+                checks={"code_changed": True, "files_read": 2},
             ),
         ),
-        checks=Checks(verify=True),
+        checks={"verify": True},
     )
-    assert load_flow("flows/two.yaml", tmp_path, TOOLS) == expected
-    assert load_flow(str(tmp_path / "flows" / "two.yaml"), Path("/"), TOOLS) == expected
+    assert load_flow("flows/two.yaml", tmp_path, TOOLS, CHECK_SPECS) == expected
+    assert load_flow(str(tmp_path / "flows" / "two.yaml"), Path("/"), TOOLS, CHECK_SPECS) == expected
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_which_flow_a_task_gets(tmp_path: Path) -> None:
     inline = Config(flow=["Do it."], task_flow_mode="flat")
     assert flow_from_config(inline, "staged", tmp_path).name == "staged"
     assert flow_from_config(inline, None, tmp_path) == Flow(
-        name="custom", stages=(Stage(id="do-it", prompt="Do it."),), checks=Checks(verify=True)
+        name="custom", stages=(Stage(id="do-it", prompt="Do it."),), checks={"verify": True}
     )
     assert flow_from_config(Config(flow="flat"), None, tmp_path).name == "flat"
     assert flow_from_config(Config(task_flow_mode="flat"), None, tmp_path).name == "flat"

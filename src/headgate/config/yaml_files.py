@@ -163,9 +163,15 @@ def parse_yaml(text: str, name: str) -> Document:
     return Document(name, data, reading.lines)
 
 
-def explain(error: ValidationError, document: Document, model: type[BaseModel]) -> ConfigError:
-    """The first problem, in the order of the file, as one sentence with its line."""
-    found = [(settle(item["loc"], document.data), item) for item in error.errors(include_url=False)]
+def explain(
+    error: ValidationError, document: Document, model: type[BaseModel], inside: Place = ()
+) -> ConfigError:
+    """The first problem, in the order of the file, as one sentence with its line.
+
+    `inside`: where in the document the model's data is.
+    """
+    errors = error.errors(include_url=False)
+    found = [(settle((*inside, *item["loc"]), document.data), item) for item in errors]
     # A list with a bad item is also reported as too short; only the item is worth a word.
     inmost = [pair for pair in found if not any(_is_inside(other, pair[0]) for other, _ in found)]
     place, item = min(inmost, key=lambda pair: document.line_of(pair[0]) or 0)
@@ -173,7 +179,7 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel]) 
         case "extra_forbidden":
             key = str(item["loc"][-1])
             around = place[:-1] if place[-1:] == (key,) else place
-            message = unknown_name("key", key, known_keys(model, around))
+            message = unknown_name("key", key, known_keys(model, around[len(inside) :]))
             if not around and key in known_keys(model, ("models", "any")):
                 message = (
                     f'"{key}" is a setting of one model: write it into an entry of "models", '

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
 
+from headgate.core.check_spec import VERIFY_CHECK, CheckSpec
 from headgate.core.events import PlanItem, Status
 from headgate.core.flow import CATEGORIES, DONE_TOOL, REPLAN, TOOL_ALIASES, Flow, Stage
 from headgate.core.messages import ToolSpec
@@ -135,7 +136,6 @@ _NOT_FOR_ANSWERS = (
 _PLACEHOLDER = re.compile(r"(?<![$\"'{])\{([a-z_.]+)\}")
 """Not in quotes, or behind a `$`: there it may be code."""
 _IN_QUESTIONS = ("path", "language", "function", "number", "line")
-_READING = ("read_file", "read_files")
 _IN_STEPS = ("item.id", "item.description", "item.goal")
 
 
@@ -148,7 +148,11 @@ class Problem:
 
 
 def flow_problems(
-    flow: Flow, tools: Iterable[ToolSpec] | None = None, *, whole: bool = True
+    flow: Flow,
+    tools: Iterable[ToolSpec] | None = None,
+    checks: Sequence[CheckSpec] = (),
+    *,
+    whole: bool = True,
 ) -> Iterator[Problem]:
     """What no single field can tell: doubled ids, unknown names, cycles. A part may lack something."""
     ids = [stage.id for stage in flow.stages]
@@ -160,12 +164,12 @@ def flow_problems(
         for position, need in enumerate(stage.needs):
             if need not in ids:
                 yield Problem(("stages", index, "needs", position), unknown_name("stage", need, ids))
-        for name in ("diff_scope", "tests_touched", "tests_weakened", "verify"):
-            if getattr(stage.checks, name):
-                message = f"{name} belongs in the flow's own checks, not in a stage's"
+        for check in (*checks, VERIFY_CHECK):
+            if check.place != "stage" and stage.checks.get(check.name):
+                message = f"{check.name} belongs in the flow's own checks, not in a stage's"
                 yield Problem(("stages", index, "checks"), message)
         yield from _unknown_tools(stage, known_tools, ("stages", index))
-        yield from _unmeetable(stage, specs, ("stages", index))
+        yield from _unmeetable(stage, specs, checks, ("stages", index))
         yield from _misspelt(stage, ("stages", index))
         for name in ("candidates", "when"):
             if getattr(stage, name) is not None and flow.begin != "verify":
@@ -185,38 +189,37 @@ def flow_problems(
         yield from _unknown_tools(flow.replan, known_tools, ("replan",))
     if flow.fix is not None and flow.fix not in ids:
         yield Problem(("fix",), unknown_name("stage", flow.fix, ids))
-    yield from _nobody_mends(flow)
+    yield from _nobody_mends(flow, checks)
     cycle = find_cycle({stage.id: stage.needs for stage in flow.stages})
     if cycle:
         where = ("stages", ids.index(cycle[0]), "needs")
         yield Problem(where, f"`needs` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
 
 
-def _nobody_mends(flow: Flow) -> Iterator[Problem]:
+def _nobody_mends(flow: Flow, checks: Iterable[CheckSpec]) -> Iterator[Problem]:
     """A stage of whole answers mends nothing afterwards, and cannot be told what is wrong with a diff."""
     answers = [stage.id for stage in flow.stages if stage.candidates]
     if flow.fix in answers:
         yield Problem(("fix",), f'"{flow.fix}" has candidates: `fix` must name a stage without candidates')
-    for name in ("diff_scope", "tests_touched", "tests_weakened"):
-        if len(answers) == len(flow.stages) and getattr(flow.checks, name):
-            message = f"{name} needs a stage without candidates, and there is none: leave it out"
+    for check in checks if len(answers) == len(flow.stages) else ():
+        if check.place == "diff" and flow.checks.get(check.name):
+            message = f"{check.name} needs a stage without candidates, and there is none: leave it out"
             yield Problem(("checks",), message)
 
 
 def _unmeetable(
-    stage: Stage, specs: list[ToolSpec] | None, where: tuple[str | int, ...]
+    stage: Stage, specs: list[ToolSpec] | None, checks: Iterable[CheckSpec], where: tuple[str | int, ...]
 ) -> Iterator[Problem]:
     """A check that the stage's tools can never satisfy."""
     if specs is None:
         return
-    admitted = [spec for spec in specs if stage.tools.admits(spec)]
-    if stage.checks.plan_written and not any(spec.name == "plan_tasks" for spec in admitted):
-        yield Problem(
-            (*where, "checks"), "plan_written needs the tool plan_tasks, which the stage does not have"
-        )
-    for name in ("files_read", "named_files", "named_tests"):
-        if getattr(stage.checks, name) and not any(spec.name in _READING for spec in admitted):
-            yield Problem((*where, "checks"), f"{name} needs a tool that reads, and the stage has none")
+    admitted = {spec.name for spec in specs if stage.tools.admits(spec)}
+    for check in checks:
+        if not stage.checks.get(check.name) or not check.needs or admitted & set(check.needs):
+            continue
+        named = f"the tool {' or '.join(check.needs)}, which the stage does not have"
+        lacking = f"{check.needs_words}, and the stage has none" if check.needs_words else named
+        yield Problem((*where, "checks"), f"{check.name} needs {lacking}")
 
 
 def _misspelt(stage: Stage, where: tuple[str | int, ...]) -> Iterator[Problem]:

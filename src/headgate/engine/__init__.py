@@ -2,12 +2,13 @@
 
 from headgate.engine.assembly import build_verifier, known_tests
 from headgate.engine.engine import RETRIED_STATES, Engine
-from headgate.engine.flow_models import SPECS, check_price
+from headgate.engine.flow_models import CHECK_SPECS, SPECS, check_price
 from headgate.engine.resolved import ConfigReader, resolve_package
 from headgate.engine.task_follower import QueueWait
 from headgate.engine.tree import diff_of
 
 __all__ = [
+    "CHECK_SPECS",
     "RETRIED_STATES",
     "SPECS",
     "ConfigReader",
