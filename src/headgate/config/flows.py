@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
-from headgate.config.check_arguments import with_check_arguments
+from headgate.config.check_arguments import read_stage_checks, with_check_arguments
 from headgate.config.knobs import FLOW_SUFFIXES, FlowFile, expand_stages, tune, with_plan_mode
 from headgate.config.schema import Config
 from headgate.config.yaml_files import Document, explain, parse_yaml, read_yaml
@@ -164,6 +164,9 @@ def flow_from_config(
         {"stages": written.data.get("flow", [])},
         {("stages", *place[1:]): line for place, line in written.lines.items() if place[:1] == ("flow",)},
     )
+    for index, entry in enumerate(chosen if checks is not None else ()):
+        if isinstance(entry, Stage):
+            read_stage_checks(entry, checks or (), written, ("flow", index))
     stages = [stage for entry in chosen for stage in _stages_of(entry, repo, tools, checks)]
     flow = Flow(name="custom", stages=tuple(stages), checks={"verify": True})
     return _checked(tune(_checked(flow, inner, tools, checks), config), inner, tools, checks)

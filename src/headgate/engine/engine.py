@@ -131,17 +131,15 @@ class Engine:
 
     def _pin_now(self, options: Options, request: str) -> tuple[ResolvedConfig, str]:
         """Resolves the configuration of a task that is submitted now; returns it and the pin to store."""
-        present = self._present(options)
-        resolved = resolve(present, options, request, self.folder, self.models, self.checks)
+        resolved = resolve(self._present(options), options, request, self.folder, self.models, self.checks)
         for line in describe_servers(resolved.models, resolved.loaded, options, self.repo):
             self.on_notice(line)
         return resolved, pin(resolved.loaded, resolved.flow, os.environ)
 
     def _present(self, options: Options) -> Loaded:
         """The configuration as it is now, for a task with these options."""
-        if self.loaded:
-            return self.loaded
-        return self.read_config(options) if self.read_config else load_options(self.repo, options, os.environ)
+        read = self.read_config or (lambda asked: load_options(self.repo, asked, os.environ))
+        return self.loaded or read(options)
 
     def pin_again(self, task_id: str) -> Task:
         """Gives a queued task the configuration as it is now, as if it were submitted now.
@@ -391,7 +389,6 @@ class Engine:
             bus,
             self._resolve,
             known or State(),
-            self.checks,
             self.now,
             self.sleep,
             self.keep_crash_trace,

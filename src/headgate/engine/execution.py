@@ -3,12 +3,11 @@
 import asyncio
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from headgate.checks import Check
 from headgate.config import Config, is_on_this_machine
 from headgate.core import (
     Decision,
@@ -80,8 +79,6 @@ class Execution:
     """Finds what the task is carried out with, once; the state is what earlier processes recorded."""
     known: State
     """What was folded of the task's events so far; it is used if no event is missing."""
-    checks: Mapping[str, Check]
-    """The checks that the flow may name, by name."""
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     keep_crash_trace: bool = False
@@ -219,7 +216,7 @@ class Execution:
         self._keep_conversation = config.keep_conversations
         tools = {tool.name: tool for tool in tools_for(config, proposing=self._proposing)}
         specs = [tool.spec for tool in tools.values()]
-        flow = expand_flow(resolved.flow, specs, [check.spec for check in self.checks.values()])
+        flow = expand_flow(resolved.flow, specs, [check.spec for check in resolved.checks.values()])
         async with AsyncExitStack() as stack:
             if config.phase_log in ("log", "both"):
                 stack.enter_context(self.bus.listening(self._log_phase))
@@ -245,7 +242,7 @@ class Execution:
                 task=task,
                 flow=flow,
                 kinds=KINDS,
-                checks=self.checks,
+                checks=resolved.checks,
                 log=log,
                 models=models,
                 model_settings=settings,

@@ -28,6 +28,8 @@ class ResolvedConfig:
     flow: Flow
     models: tuple[FlowModel, ...]
     """The models that the flow's stages ask, with the addresses of their servers."""
+    checks: Mapping[str, Check]
+    """The checks that the flow may name, by name."""
 
     @property
     def config(self) -> Config:
@@ -89,7 +91,7 @@ def resolve(
     flow = choose_flow(loaded, options, folder, request, checks)
     models = find_models(config, flow, given)
     check_models(models, loaded, folder.repo)
-    return ResolvedConfig(loaded, flow, models)
+    return ResolvedConfig(loaded, flow, models, checks)
 
 
 def resolve_stored(
@@ -116,7 +118,8 @@ def resolve_stored(
         flow = flow or choose_flow(loaded, task, folder, parse_task_text(task.text).request, checks)
     require_checks(flow, [check.spec for check in checks.values()])
     models = find_models(loaded.config, flow, given)
-    return ResolvedConfig(replace(loaded, config=as_recorded(loaded.config, state.config)), flow, models)
+    recorded = replace(loaded, config=as_recorded(loaded.config, state.config))
+    return ResolvedConfig(recorded, flow, models, checks)
 
 
 def as_recorded(config: Config, recorded: Mapping[str, Any]) -> Config:
