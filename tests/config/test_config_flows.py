@@ -148,6 +148,27 @@ checks: [verify]
             'my.yaml, line 5: unknown tool or category "edit_fil": did you mean "edit_file"?',
         ),
         (
+            "stages:\n- id: a\n  checks: {files_read: -1}\n",
+            'my.yaml, line 3: "stages[0].checks.files_read" must be greater than or equal to 0.',
+        ),
+        (
+            "stages:\n- id: a\n  checks: [code_changed]\n  require_files_read: many\n",
+            'my.yaml, line 4: "stages[0].require_files_read" must be a whole number.',
+        ),
+        (
+            "stages:\n- id: a\n  checks:\n    files_read: 1\n    tool_call: 2\n",
+            'my.yaml, line 5: unknown key "tool_call": did you mean "tool_calls"?',
+        ),
+        (
+            "stages:\n- id: g\n  stages:\n  - id: a\n    checks: {filesread: false}\n",
+            'my.yaml, line 5: unknown key "filesread": did you mean "files_read"?',
+        ),
+        ("stages: [a]\nchecks: {verify: 3}\n", 'my.yaml, line 2: "checks.verify" must be true or false.'),
+        (
+            "stages: [a]\nreplan:\n  id: r\n  checks: [plan_writtn]\n",
+            'my.yaml, line 4: unknown key "plan_writtn": did you mean "plan_written"?',
+        ),
+        (
             "stages:\n- id: a\n  require_fles_read: 1\n",
             'my.yaml, line 3: unknown key "require_fles_read": did you mean "require_files_read"?',
         ),
@@ -190,14 +211,22 @@ def test_which_flow_a_task_gets(tmp_path: Path) -> None:
     assert flow_from_config(Config(), None, tmp_path).name == "staged"
 
 
-def test_a_mistake_in_agent_yaml_has_its_line(tmp_path: Path) -> None:
-    (tmp_path / "agent.yaml").write_text("model: openai/x\nflow:\n- First.\n- id: b\n  needs: [frst]\n")
+@pytest.mark.parametrize(
+    ("knob", "message"),
+    [
+        ("needs: [frst]", 'unknown stage "frst": did you mean "first"?'),
+        ("checks: {files_read: many}", '"flow[1].checks.files_read" must be a whole number.'),
+        ("checks: [named_file]", 'unknown key "named_file": did you mean "named_files"?'),
+    ],
+)
+def test_a_mistake_in_agent_yaml_has_its_line(tmp_path: Path, knob: str, message: str) -> None:
+    (tmp_path / "agent.yaml").write_text(f"model: openai/x\nflow:\n- First.\n- id: b\n  {knob}\n")
     loaded = load_config(
         tmp_path, config_file=None, environ={}, flags={}, user_file=tmp_path / "no-user-file.yaml"
     )
     with pytest.raises(ConfigError) as caught:
-        flow_from_config(loaded.config, None, tmp_path, TOOLS, loaded.documents)
-    assert str(caught.value) == 'agent.yaml, line 5: unknown stage "frst": did you mean "first"?'
+        flow_from_config(loaded.config, None, tmp_path, TOOLS, loaded.documents, checks=CHECK_SPECS)
+    assert str(caught.value) == f"agent.yaml, line 5: {message}"
 
 
 def test_ids_of_plain_stages() -> None:

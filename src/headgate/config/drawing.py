@@ -130,8 +130,11 @@ def _stage_checks(checks: Mapping[str, int], known: Sequence[CheckSpec]) -> Iter
     """The checks of a stage in words, counts first."""
     for spec in sorted(known, key=lambda spec: spec.argument != "count"):
         if number := int(checks.get(spec.name, 0)):
-            words = spec.drawn or spec.name.replace("_", " ")
-            yield words.format(_count(number, spec.counted)) if spec.argument == "count" else words
+            name = spec.name.replace("_", " ")
+            if spec.argument == "flag":
+                yield spec.drawn or name
+            else:
+                yield spec.drawn.format(_count(number, spec.counted)) if spec.drawn else f"{name}: {number}"
 
 
 def _budget(budget: Budget, endings: Mapping[str, str]) -> str:

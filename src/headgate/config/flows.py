@@ -164,9 +164,9 @@ def flow_from_config(
         {"stages": written.data.get("flow", [])},
         {("stages", *place[1:]): line for place, line in written.lines.items() if place[:1] == ("flow",)},
     )
-    for index, entry in enumerate(chosen if checks is not None else ()):
-        if isinstance(entry, Stage):
-            read_stage_checks(entry, checks or (), written, ("flow", index))
+    for index, entry in enumerate(chosen):
+        if isinstance(entry, Stage) and checks is not None:
+            read_stage_checks(entry, checks, written, ("flow", index))  # for errors at the right place
     stages = [stage for entry in chosen for stage in _stages_of(entry, repo, tools, checks)]
     flow = Flow(name="custom", stages=tuple(stages), checks={"verify": True})
     return _checked(tune(_checked(flow, inner, tools, checks), config), inner, tools, checks)

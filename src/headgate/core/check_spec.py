@@ -22,7 +22,8 @@ class CheckSpec:
     needs_words: str = ""
     """What these tools are called together, such as `a tool that reads`; empty: they are named."""
     drawn: str = ""
-    """The check in a drawing of a flow; empty: its name in words. `{}` stands for what is counted."""
+    """The check in a drawing of a flow; empty: its name in words. `{}` stands for the number and what is
+    counted."""
     counted: str = ""
     """What a count counts, such as `file`."""
     clause: str = ""

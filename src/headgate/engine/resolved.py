@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headgate.checks import Check
+from headgate.checks import CHECKS, Check
 from headgate.config import Config, Loaded, config_files, load_config, require_checks, unpin
 from headgate.core import Flow, Model, Options, State, Task, parse_task_text, show_path
 from headgate.engine.flow_models import FlowModel, check_models, choose_flow, find_models, steps_run
@@ -80,7 +80,7 @@ def resolve(
     request: str,
     folder: Folder,
     given: Mapping[str | None, Model],
-    checks: Mapping[str, Check],
+    checks: Mapping[str, Check] = CHECKS,
 ) -> ResolvedConfig:
     """What a new task is to be carried out with; ConfigError if something of it cannot be used.
 
@@ -101,7 +101,7 @@ def resolve_stored(
     present: Loaded | None,
     folder: Folder,
     given: Mapping[str | None, Model],
-    checks: Mapping[str, Check],
+    checks: Mapping[str, Check] = CHECKS,
 ) -> ResolvedConfig:
     """What a task is carried out with that another process submitted: what its pin and its log say.
 
