@@ -18,8 +18,10 @@ import yaml
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from headgate.checks import CHECKS
 from headgate.config.schema import Config, Monorepo, Verification
-from headgate.core.flow import FLAT_NAMES, Budget, Candidates, Checks, Stage, ToolScope, ViewPolicy
+from headgate.core.check_spec import VERIFY_CHECK, CheckSpec
+from headgate.core.flow import FLAT_NAMES, Budget, Candidates, Stage, ToolScope, ViewPolicy
 from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
 from headgate.core.settings import Limits, ModelSettings, Price, Timeouts, VerifyStep
 
@@ -81,6 +83,8 @@ def render() -> str:
             for name, field in model.model_fields.items()
             if name not in HIDDEN
         ]
+        if model is ViewPolicy:
+            lines += _check_section()
     lines += ["", "## A stage's flat names", "", "The same knobs, written flat.", ""]
     lines += ["| name | stands for |", "|---|---|"]
     lines += [f"| `{flat}` | `{knob}: {{{name}: ...}}` |" for flat, (knob, name) in FLAT_NAMES.items()]
@@ -110,10 +114,23 @@ SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     ("A stage", Stage, "An entry of `flow: [...]`, or of `stages` in a flow file."),
     ("tools", ToolScope, "Which tools a stage has."),
     ("view", ViewPolicy, "What the model sees of a stage's conversation."),
-    ("checks", Checks, "What must hold to leave a stage, or to end the flow."),
     ("budget", Budget, "How many turns and retries, how long, and what happens after that."),
     ("candidates", Candidates, "Whole answers instead of tool calls; see [Flows](flows.md)."),
 )
+
+
+def _check_section() -> list[str]:
+    """Every check: those of the registry, and the one that stands for the verification stage."""
+    checks = (*(check.spec for check in CHECKS.values()), VERIFY_CHECK)
+    lines = ["", "## checks", "", "What must hold to leave a stage, or to end the flow.", ""]
+    lines += ["| key | type | default | effect |", "|---|---|---|---|"]
+    return [*lines, *map(_check_row, checks)]
+
+
+def _check_row(check: CheckSpec) -> str:
+    argument = ("whole number", "`0`") if check.argument == "count" else ("true, false", "`false`")
+    place = "" if check.place == "stage" else " Only in a flow's own checks."
+    return "| " + " | ".join([f"`{check.name}`", *argument, check.doc + place]) + " |"
 
 
 def find_proofs() -> Iterator[tuple[str, str]]:
@@ -163,7 +180,7 @@ def describe_type(kind: Any) -> str:
     if origin in (tuple, list):
         return f"list of {describe_type(inner[0])}"
     if origin is dict:
-        return f"mapping to {describe_type(inner[1])}"
+        return "mapping" if inner[1] is Any else f"mapping to {describe_type(inner[1])}"
     names: dict[Any, str] = {
         str: "text",
         SecretStr: "text",

@@ -14,7 +14,7 @@ from headgate.cli.main import main
 from headgate.config.drawing import draw_mermaid, draw_text
 from headgate.config.flows import builtin_flows, load_flow
 from headgate.core.short_form import expand_flow
-from headgate.engine.flow_models import SPECS
+from headgate.engine.flow_models import CHECK_SPECS, SPECS
 
 TWO = """\
 name: two
@@ -124,7 +124,7 @@ def test_what_is_shown_is_the_tree_that_runs_and_a_flow_file(name: str, repo: Pa
     code, out, err = person.types(repo, "show", name)
     assert (code, err) == (0, "")
     (repo / "tree.yaml").write_text(out)
-    count = len(list(expand_flow(load_flow(name, repo), SPECS).leaves()))
+    count = len(list(expand_flow(load_flow(name, repo), SPECS, CHECK_SPECS).leaves()))
     ok = f"tree.yaml: ok, {count} {'stage' if count == 1 else 'stages'}\n"
     assert person.types(repo, "check", "tree.yaml") == (0, ok, "")
     assert person.types(repo, "show", "tree.yaml") == (0, out, "")
@@ -280,11 +280,15 @@ def test_what_is_wrong(args: list[str], message: str, repo: Path, person: Person
 
 def test_drawing(repo: Path, person: Person) -> None:
     flow = load_flow("staged", repo)
-    assert outcome(repo, "draw", "staged") == (0, draw_mermaid(flow, SPECS), "")
-    assert person.types(repo, "draw", "staged", "--mermaid") == (0, draw_mermaid(flow, SPECS), "")
-    assert person.types(repo, "draw", "staged", "--text") == (0, draw_text(flow, SPECS), "")
-    assert on_terminal(repo, "draw", "staged") == draw_text(flow, SPECS)
-    assert on_terminal(repo, "draw", "staged", "--mermaid") == draw_mermaid(flow, SPECS)
+    assert outcome(repo, "draw", "staged") == (0, draw_mermaid(flow, SPECS, CHECK_SPECS), "")
+    assert person.types(repo, "draw", "staged", "--mermaid") == (
+        0,
+        draw_mermaid(flow, SPECS, CHECK_SPECS),
+        "",
+    )
+    assert person.types(repo, "draw", "staged", "--text") == (0, draw_text(flow, SPECS, CHECK_SPECS), "")
+    assert on_terminal(repo, "draw", "staged") == draw_text(flow, SPECS, CHECK_SPECS)
+    assert on_terminal(repo, "draw", "staged", "--mermaid") == draw_mermaid(flow, SPECS, CHECK_SPECS)
 
 
 def test_drawing_the_flow_in_use(repo: Path) -> None:

@@ -24,7 +24,7 @@ def most_replies(stage: Stage) -> int:
 def most_rounds(flow: Flow, fix: Stage) -> int:
     """Of the debug loop: the stage that fixes, the replans, and the hypotheses."""
     budget = fix.budget
-    reviews = sum(getattr(flow.checks, name) for name in ("diff_scope", "tests_touched", "tests_weakened"))
+    reviews = sum(flow.checks.get(name, False) for name in ("diff_scope", "tests_touched", "tests_weakened"))
     failures = budget.verify_loops - 1
     replans = failures // budget.replan_every * most_replies(flow.replan)
     return (reviews + failures) * most_replies(fix) + replans + 1

@@ -11,9 +11,10 @@ from headgate.config.flows import builtin_flows, flow_from_config, load_flow
 from headgate.config.knobs import FLOW_SUFFIXES, expand_stages
 from headgate.config.load import load_config
 from headgate.config.schema import Config
-from headgate.core.flow import Checks, Flow, Stage, ToolScope
+from headgate.core.flow import Flow, Stage, ToolScope
 from headgate.core.graph import flow_problems
 from headgate.core.messages import ToolSpec
+from headgate.engine.flow_models import CHECK_SPECS
 from headgate.errors import ConfigError
 
 TOOLS = [ToolSpec("read_file", "", {}, "read"), ToolSpec("edit_file", "", {}, "write")]
@@ -22,12 +23,12 @@ TOOLS = [ToolSpec("read_file", "", {}, "read"), ToolSpec("edit_file", "", {}, "w
 def failure(repo: Path, text: str) -> str:
     (repo / "my.yaml").write_text(text)
     with pytest.raises(ConfigError) as caught:
-        load_flow("my.yaml", repo, TOOLS)
+        load_flow("my.yaml", repo, TOOLS, CHECK_SPECS)
     return str(caught.value)
 
 
 def test_every_built_in_flow_is_sound(tmp_path: Path) -> None:
-    flows = {name: load_flow(name, tmp_path) for name in builtin_flows()}
+    flows = {name: load_flow(name, tmp_path, None, CHECK_SPECS) for name in builtin_flows()}
     assert {"staged", "flat"} <= set(flows)
     assert [flow.name for flow in flows.values()] == list(flows)
 
@@ -55,13 +56,13 @@ checks: [verify]
                 prompt="Change it.",
                 tools=ToolScope(allow=("read_file", "write")),
                 needs=("look-around",),
-                checks=Checks(code_changed=True, files_read=2),
+                checks={"code_changed": True, "files_read": 2},
             ),
         ),
-        checks=Checks(verify=True),
+        checks={"verify": True},
     )
-    assert load_flow("flows/two.yaml", tmp_path, TOOLS) == expected
-    assert load_flow(str(tmp_path / "flows" / "two.yaml"), Path("/"), TOOLS) == expected
+    assert load_flow("flows/two.yaml", tmp_path, TOOLS, CHECK_SPECS) == expected
+    assert load_flow(str(tmp_path / "flows" / "two.yaml"), Path("/"), TOOLS, CHECK_SPECS) == expected
 
 
 @pytest.mark.parametrize(
@@ -147,6 +148,27 @@ checks: [verify]
             'my.yaml, line 5: unknown tool or category "edit_fil": did you mean "edit_file"?',
         ),
         (
+            "stages:\n- id: a\n  checks: {files_read: -1}\n",
+            'my.yaml, line 3: "stages[0].checks.files_read" must be greater than or equal to 0.',
+        ),
+        (
+            "stages:\n- id: a\n  checks: [code_changed]\n  require_files_read: many\n",
+            'my.yaml, line 4: "stages[0].require_files_read" must be a whole number.',
+        ),
+        (
+            "stages:\n- id: a\n  checks:\n    files_read: 1\n    tool_call: 2\n",
+            'my.yaml, line 5: unknown key "tool_call": did you mean "tool_calls"?',
+        ),
+        (
+            "stages:\n- id: g\n  stages:\n  - id: a\n    checks: {filesread: false}\n",
+            'my.yaml, line 5: unknown key "filesread": did you mean "files_read"?',
+        ),
+        ("stages: [a]\nchecks: {verify: 3}\n", 'my.yaml, line 2: "checks.verify" must be true or false.'),
+        (
+            "stages: [a]\nreplan:\n  id: r\n  checks: [plan_writtn]\n",
+            'my.yaml, line 4: unknown key "plan_writtn": did you mean "plan_written"?',
+        ),
+        (
             "stages:\n- id: a\n  require_fles_read: 1\n",
             'my.yaml, line 3: unknown key "require_fles_read": did you mean "require_files_read"?',
         ),
@@ -182,21 +204,29 @@ def test_which_flow_a_task_gets(tmp_path: Path) -> None:
     inline = Config(flow=["Do it."], task_flow_mode="flat")
     assert flow_from_config(inline, "staged", tmp_path).name == "staged"
     assert flow_from_config(inline, None, tmp_path) == Flow(
-        name="custom", stages=(Stage(id="do-it", prompt="Do it."),), checks=Checks(verify=True)
+        name="custom", stages=(Stage(id="do-it", prompt="Do it."),), checks={"verify": True}
     )
     assert flow_from_config(Config(flow="flat"), None, tmp_path).name == "flat"
     assert flow_from_config(Config(task_flow_mode="flat"), None, tmp_path).name == "flat"
     assert flow_from_config(Config(), None, tmp_path).name == "staged"
 
 
-def test_a_mistake_in_agent_yaml_has_its_line(tmp_path: Path) -> None:
-    (tmp_path / "agent.yaml").write_text("model: openai/x\nflow:\n- First.\n- id: b\n  needs: [frst]\n")
+@pytest.mark.parametrize(
+    ("knob", "message"),
+    [
+        ("needs: [frst]", 'unknown stage "frst": did you mean "first"?'),
+        ("checks: {files_read: many}", '"flow[1].checks.files_read" must be a whole number.'),
+        ("checks: [named_file]", 'unknown key "named_file": did you mean "named_files"?'),
+    ],
+)
+def test_a_mistake_in_agent_yaml_has_its_line(tmp_path: Path, knob: str, message: str) -> None:
+    (tmp_path / "agent.yaml").write_text(f"model: openai/x\nflow:\n- First.\n- id: b\n  {knob}\n")
     loaded = load_config(
         tmp_path, config_file=None, environ={}, flags={}, user_file=tmp_path / "no-user-file.yaml"
     )
     with pytest.raises(ConfigError) as caught:
-        flow_from_config(loaded.config, None, tmp_path, TOOLS, loaded.documents)
-    assert str(caught.value) == 'agent.yaml, line 5: unknown stage "frst": did you mean "first"?'
+        flow_from_config(loaded.config, None, tmp_path, TOOLS, loaded.documents, checks=CHECK_SPECS)
+    assert str(caught.value) == f"agent.yaml, line 5: {message}"
 
 
 def test_ids_of_plain_stages() -> None:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from headgate.config.drawing import draw_mermaid, draw_text, outline
 from headgate.config.flows import builtin_flows, load_flow
-from headgate.core.flow import Budget, Candidates, Checks, Flow, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Budget, Candidates, Flow, Stage, ToolScope, ViewPolicy
 from headgate.core.messages import ToolSpec
 from headgate.core.short_form import run_order
+from headgate.engine.flow_models import CHECK_SPECS
 
 WRITE = [ToolSpec("edit_file", "", {}, "write")]
 LABEL = r'"(?:[^"#<>`:;&|]|: (?! )|#\d+;|<br/>)+"'
@@ -28,7 +29,7 @@ EVERYTHING = Flow(
             foreach="plan",
             tools=ToolScope(allow=("read", "write"), block=("apply_patch",)),
             view=ViewPolicy(history="tail", max_messages=9, keep_first=False, truncate_chars=500),
-            checks=Checks(files_read=2, tool_calls=1, code_changed=True),
+            checks={"files_read": 2, "tool_calls": 1, "code_changed": True},
             budget=Budget(turns=1, retries=0, exhausted="skip", verify_loops=1, replan_every=2),
             model="cheap",
             needs=("plan",),
@@ -38,14 +39,14 @@ EVERYTHING = Flow(
             id="plan",
             tools=ToolScope(allow=()),
             view=ViewPolicy(transcript="parent"),
-            checks=Checks(plan_written=True),
+            checks={"plan_written": True},
             advance="rules",
             required=False,
             priority="low",
         ),
         Stage(id="look", view=ViewPolicy(notes_window=0), tools=ToolScope(block=("run",)), priority="high"),
     ),
-    checks=Checks(tests_touched=True, verify=True),
+    checks={"tests_touched": True, "verify": True},
     replan_max=1,
     skip_readonly=True,
 )
@@ -53,7 +54,7 @@ EVERYTHING = Flow(
 
 def test_as_text() -> None:
     assert (
-        draw_text(EVERYTHING, WRITE)
+        draw_text(EVERYTHING, WRITE, CHECK_SPECS)
         == """\
 all: Everything [31m at once.
 
@@ -97,7 +98,7 @@ After the last stage
 def test_as_mermaid() -> None:
     flow = EVERYTHING.model_copy(update={"fix": "work"})
     assert (
-        draw_mermaid(flow)
+        draw_mermaid(flow, (), CHECK_SPECS)
         == """\
 flowchart TD
     task(["Task"])
@@ -160,8 +161,8 @@ def test_outlines() -> None:
 @pytest.mark.parametrize("name", builtin_flows())
 def test_built_in_flows_can_be_drawn(name: str, tmp_path: Path) -> None:
     flow = load_flow(name, tmp_path)
-    assert_readable(draw_mermaid(flow, WRITE))
-    assert all(stage.id in draw_text(flow, WRITE) for stage in flow.stages)
+    assert_readable(draw_mermaid(flow, WRITE, CHECK_SPECS))
+    assert all(stage.id in draw_text(flow, WRITE, CHECK_SPECS) for stage in flow.stages)
 
 
 def assert_readable(drawn: str) -> None:
@@ -191,21 +192,21 @@ def flows(draw: st.DrawFn) -> Flow:
             id=name,
             label=draw(st.text(max_size=20)),
             tools=ToolScope(block=tuple(draw(st.lists(st.text(max_size=8), max_size=2)))),
-            checks=Checks(files_read=draw(st.integers(0, 2)), code_changed=draw(st.booleans())),
+            checks={"files_read": draw(st.integers(0, 2)), "code_changed": draw(st.booleans())},
             foreach=draw(st.sampled_from([None, "plan"])),
             priority=draw(st.sampled_from(["low", "normal", "high"])),
             needs=tuple(sorted(draw(st.sets(st.sampled_from(ids[:index]))))) if index else (),
         )
         for index, name in enumerate(ids)
     ]
-    checks = Checks(verify=draw(st.booleans()), diff_scope=draw(st.booleans()))
+    checks = {"verify": draw(st.booleans()), "diff_scope": draw(st.booleans())}
     return Flow(name=draw(st.text(max_size=9)), stages=tuple(draw(st.permutations(stages))), checks=checks)
 
 
 @given(flows())
 def test_any_flow_can_be_drawn(flow: Flow) -> None:
-    assert_readable(draw_mermaid(flow, WRITE))
-    text = draw_text(flow, WRITE)
+    assert_readable(draw_mermaid(flow, WRITE, CHECK_SPECS))
+    text = draw_text(flow, WRITE, CHECK_SPECS)
     assert all(line.isprintable() for line in text.removesuffix("\n").split("\n"))
     order = [stage.id for stage in run_order(flow.stages)]
     assert sorted(order) == sorted(stage.id for stage in flow.stages)
@@ -225,9 +226,9 @@ def test_whole_answers_as_text() -> None:
             ),
             Stage(id="work", when="no_suspects", budget=Budget(retries=0, seconds=0.5)),
         ),
-        checks=Checks(verify=True),
+        checks={"verify": True},
     )
-    begin, line, work, _ = draw_text(flow, WRITE).split("\n\n", maxsplit=1)[1].split("\n\n")
+    begin, line, work, _ = draw_text(flow, WRITE, CHECK_SPECS).split("\n\n", maxsplit=1)[1].split("\n\n")
     assert begin == "Before the first stage\n   checks  verify"
     assert (
         line

@@ -8,6 +8,7 @@ from headgate.core.flow import Flow
 from headgate.core.graph import Problem, flow_problems
 from headgate.core.messages import ToolSpec
 from headgate.core.short_form import fix_stage
+from headgate.engine.flow_models import CHECK_SPECS
 
 WRITE = ToolSpec("edit_file", "", {}, "write")
 ANSWER: dict[str, Any] = {"id": "answer", "candidates": {"ask": "line"}}
@@ -78,6 +79,11 @@ def test_a_stage_of_answers_cannot_be_named_to_mend() -> None:
 @pytest.mark.parametrize("check", ["diff_scope", "tests_touched", "tests_weakened"])
 def test_a_finding_that_nobody_could_be_told(check: str) -> None:
     said = f"{check} needs a stage without candidates, and there is none: leave it out"
-    assert list(flow_problems(flow_of(ANSWER, checks=[check, "verify"]))) == [Problem(("checks",), said)]
-    assert list(flow_problems(flow_of(ANSWER, {"id": "work"}, checks=[check, "verify"]))) == []
+    assert list(flow_problems(flow_of(ANSWER, checks=[check, "verify"]), checks=CHECK_SPECS)) == [
+        Problem(("checks",), said)
+    ]
+    assert (
+        list(flow_problems(flow_of(ANSWER, {"id": "work"}, checks=[check, "verify"]), checks=CHECK_SPECS))
+        == []
+    )
     assert list(flow_problems(flow_of(ANSWER, checks=["verify"]))) == []

@@ -156,7 +156,7 @@ def test_reasons_of_an_ending_do_not_repeat_their_slug() -> None:
         ({}, ""),
         ({"failed": 1}, "1 failed call"),
         (
-            {"failed": 4, "not_done code_changed": 3},
+            {"failed": 4, "not_done without changing a file": 3},
             "4 failed calls; the model said it was done 3 times without changing a file",
         ),
         ({"text_only": 2, "final": 1}, "2 replies without a tool call; no tool call in the last reply"),

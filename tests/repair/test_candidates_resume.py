@@ -15,13 +15,14 @@ from crashing_store import Crash, CrashingStore
 from headgate import repair, run
 from headgate.checks.verify import Verifier
 from headgate.core.events import CandidateTried, Event, ReplyReceived, ToolStarted
-from headgate.core.flow import Budget, Candidates, Checks, Flow, Stage
+from headgate.core.flow import Budget, Candidates, Flow, Stage
 from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep
 from headgate.core.short_form import expand_flow
 from headgate.core.state import fold
 from headgate.core.task import Task
+from headgate.engine.flow_models import CHECK_SPECS
 from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
@@ -52,7 +53,7 @@ FLOW = Flow(
             budget=Budget(turns=3, retries=0, exhausted="fail"),
         ),
     ),
-    checks=Checks(verify=True),
+    checks={"verify": True},
 )
 ANSWERS = ["echo 0", "```sh\necho 1\n```", "  echo 1", "```sh\necho 4\n```", "echo 5", "Something broke it."]
 VERDICTS = ["unchanged", "failed", "repeated", "passed"]
@@ -97,7 +98,7 @@ def make_job(store: Store, log: TaskLog, tree: TaskTree) -> Job:
 
     return Job(
         task=TASK,
-        flow=expand_flow(FLOW, []),
+        flow=expand_flow(FLOW, [], CHECK_SPECS),
         kinds={**run.KINDS, **repair.KINDS},
         log=log,
         models={None: Answering(store)},

@@ -81,7 +81,7 @@ def make_job(store: Store, stages: list[dict[str, Any]], counter: Counter, log: 
     model = ScriptedModel([])
     return Job(
         task=TASK,
-        flow=expand_flow(Flow.model_validate({"name": "test", "stages": stages}), []),
+        flow=expand_flow(Flow.model_validate({"name": "test", "stages": stages}), [], ()),
         kinds={**KINDS, "count": counter.kind},
         log=log,
         models={None: model},

@@ -11,12 +11,13 @@ import pytest
 from fakes import UnchangedTree
 
 from headgate.core.events import ReplyFailed, TaskStatusGiven, ToolFinished
-from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Budget, Flow, Stage, ToolScope, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, Timeouts
 from headgate.core.short_form import expand_flow
 from headgate.core.task import Constraints, Task
+from headgate.engine.flow_models import CHECK_SPECS
 from headgate.errors import CallUnknown
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
@@ -72,7 +73,7 @@ def make_job(store: Store, flow: Flow, models: dict[str | None, Model], window: 
 
     return Job(
         task=TASK,
-        flow=expand_flow(flow, [ls.spec, read_file.spec]),
+        flow=expand_flow(flow, [ls.spec, read_file.spec], CHECK_SPECS),
         kinds=KINDS,
         log=TaskLog(store, bus, TASK, time.time),
         models=models,
@@ -178,7 +179,7 @@ async def test_one_call_is_no_circle_however_strict_the_stage_is(store: Store) -
 
 async def test_the_signal_of_the_end_is_not_withheld_in_a_final_turn(store: Store) -> None:
     model = Caller([DONE, DONE])
-    flow = work(checks=Checks(files_read=1), budget=Budget(turns=1, retries=0), allow_missing_done=False)
+    flow = work(checks={"files_read": 1}, budget=Budget(turns=1, retries=0), allow_missing_done=False)
     job = make_job(store, flow, {None: model})
     job.stable_tools = True
     await run_flow(job)
@@ -266,7 +267,7 @@ async def test_a_result_that_was_cut_from_the_view_is_sent_again(store: Store) -
 
 async def test_a_model_that_is_not_done_cannot_say_so_twice_in_a_row(store: Store) -> None:
     model = Caller([DONE, LIST, DONE, READ, DONE])
-    flow = work(checks=Checks(files_read=1))
+    flow = work(checks={"files_read": 1})
     assert await run_flow(make_job(store, flow, {None: model})) == Decision("advance", "done")
     assert model.withheld == [set(), {"stage_done"}, set(), {"stage_done"}, set()]
 

@@ -14,13 +14,14 @@ import pytest
 
 from crashing_store import Crash, CrashingStore
 from headgate.checks.verify import Verifier
-from headgate.core.flow import Budget, Checks, Flow, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Budget, Flow, Stage, ToolScope, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep
 from headgate.core.short_form import expand_flow
 from headgate.core.state import State, fold
 from headgate.core.task import Task
+from headgate.engine.flow_models import CHECK_SPECS
 from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
@@ -44,18 +45,18 @@ ASIDE = Usage(prompt=2 * WINDOW)
 FLOW = Flow(
     name="test",
     stages=(
-        Stage(id="look", view=SHARED, tools=ToolScope(allow=("read",)), checks=Checks(files_read=1)),
-        Stage(id="plan", view=SHARED, advance="rules", checks=Checks(plan_written=True), needs=("look",)),
+        Stage(id="look", view=SHARED, tools=ToolScope(allow=("read",)), checks={"files_read": 1}),
+        Stage(id="plan", view=SHARED, advance="rules", checks={"plan_written": True}, needs=("look",)),
         Stage(
             id="work",
             view=SHARED,
-            checks=Checks(code_changed=True),
+            checks={"code_changed": True},
             budget=Budget(turns=6, verify_loops=6, replan_every=2),
             allow_missing_done=True,
             needs=("plan",),
         ),
     ),
-    checks=Checks(verify=True),
+    checks={"verify": True},
 )
 STEPS: list[list[tuple[str, dict[str, Any]]] | str] = [
     [("write_file", {"path": "n.txt", "content": "9\n"})],
@@ -81,17 +82,17 @@ STEPS: list[list[tuple[str, dict[str, Any]]] | str] = [
 STEP_FLOW = Flow(
     name="steps",
     stages=(
-        Stage(id="plan", advance="rules", checks=Checks(plan_written=True)),
+        Stage(id="plan", advance="rules", checks={"plan_written": True}),
         Stage(
             id="step",
             foreach="plan",
             prompt="Do {item.description}.",
-            checks=Checks(code_changed=True),
+            checks={"code_changed": True},
             budget=Budget(turns=2, retries=0, verify_loops=3, replan_every=0),
             needs=("plan",),
         ),
     ),
-    checks=Checks(verify=True),
+    checks={"verify": True},
 )
 CONVERSATIONS: dict[str, list[list[tuple[str, dict[str, Any]]] | str]] = {
     "Stage: PLAN": [
@@ -214,7 +215,7 @@ def make_job(case: Case, store: Store, log: TaskLog, tree: TaskTree) -> Job:
 
     return Job(
         task=TASK,
-        flow=expand_flow(case.flow, [tool.spec for tool in TOOLS]),
+        flow=expand_flow(case.flow, [tool.spec for tool in TOOLS], CHECK_SPECS),
         kinds=KINDS,
         log=log,
         models={None: case.model},

@@ -16,6 +16,7 @@ from headgate.core.phases import SILENCES, PhaseControl, PhaseProbe, PhaseState,
 from headgate.core.settings import ModelSettings
 from headgate.core.short_form import expand_flow
 from headgate.core.task import Task
+from headgate.engine.flow_models import CHECK_SPECS
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.scripted import ScriptedModel
 from headgate.run.attempts import complete_stage
@@ -303,7 +304,7 @@ async def stage_after(store: Store, turns: list[Reply], entrance: Entrance = FIR
 
     job = Job(
         task=TASK,
-        flow=expand_flow(Flow(name="test", stages=(stage,)), [ls.spec, read_file.spec]),
+        flow=expand_flow(Flow(name="test", stages=(stage,)), [ls.spec, read_file.spec], CHECK_SPECS),
         kinds=KINDS,
         log=TaskLog(store, bus, TASK, time.time),
         models={None: ScriptedModel(turns)},

@@ -105,7 +105,7 @@ def test_a_log_of_0_1_tells_what_it_told() -> None:
 
 def test_its_flow_is_expanded_when_the_task_goes_on() -> None:
     flow = BODY.validate_python(BODIES[0][1]).flow
-    assert [stage.id for stage in expand_flow(flow, []).stages] == [
+    assert [stage.id for stage in expand_flow(flow, [], ()).stages] == [
         "suspects",
         "plan",
         "line",

@@ -1,10 +1,11 @@
-"""Two looks at a task's own diff: does it stay with the task, and is it tested?"""
+"""The checks `diff_scope` and `tests_touched`: does a task's diff stay with the task, and is it tested?"""
 
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-from headgate.core import Fail, Pass, Verdict, path_words
+from headgate.checks.registry import Check, Facts
+from headgate.core import CheckSpec, Fail, Pass, Verdict, path_words
 from headgate.reading import DiffHunk, FileDiff, TaskDiff, is_test, read_git_diff, same_but_for_layout
 
 MOST_HUNKS = 200
@@ -49,6 +50,40 @@ def check_tests(diff: TaskDiff, goal: str) -> Verdict:
     return Fail(
         "tests_touched", f"{_list(changed)} changed, but no test did: add or change a test that covers it"
     )
+
+
+async def _judge_scope(facts: Facts, argument: int) -> Verdict:
+    plan = [f"{item.description} {item.goal}" for item in facts.plan]
+    return check_scope(await facts.diff(), [*plan, facts.text] if plan else [])
+
+
+async def _judge_tests(facts: Facts, argument: int) -> Verdict:
+    """A verification step that was red at the start and is green now is the test."""
+    verdict = check_tests(await facts.diff(), facts.request)
+    if isinstance(verdict, Fail) and not facts.was_told and await facts.was_red() is not False:
+        return Pass()
+    return verdict
+
+
+DIFF_SCOPE = Check(
+    CheckSpec(
+        "diff_scope",
+        "The diff stays within the task; otherwise it goes back to the model once.",
+        place="diff",
+    ),
+    _judge_scope,
+)
+TESTS_TOUCHED = Check(
+    CheckSpec(
+        "tests_touched",
+        "Changed behaviour has a test; otherwise it goes back to the model once.",
+        place="diff",
+        after_verification=True,
+        prompt="review_tests",
+    ),
+    _judge_tests,
+    applies=lambda facts: not facts.tests_closed,
+)
 
 
 def _own_files(diff: TaskDiff) -> list[FileDiff]:

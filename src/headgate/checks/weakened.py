@@ -1,4 +1,4 @@
-"""A look at a task's own diff: were tests removed, skipped or made to assert less?
+"""The check `tests_weakened`: does a task's own diff remove or skip tests, or make them assert less?
 
 It goes by lines and knows no language, so it asks only where it is fairly sure: what moved or was renamed is
 not gone, what is new cannot be weaker than before.
@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from headgate.core import Fail, Pass, Verdict, show_path
+from headgate.checks.registry import Check, Facts
+from headgate.core import CheckSpec, Fail, Pass, Verdict, show_path
 from headgate.reading import (
     has_test_settings,
     is_code,
@@ -194,6 +195,22 @@ def check_weakened(diff: str, goal: str) -> Verdict:
     return Fail(
         "tests_weakened", f"tests were weakened ({listed}): restore them, or say why the change is right"
     )
+
+
+async def _judge(facts: Facts, argument: int) -> Verdict:
+    return check_weakened((await facts.diff()).text, facts.request)
+
+
+TESTS_WEAKENED = Check(
+    CheckSpec(
+        "tests_weakened",
+        "No test was removed, skipped or weakened; otherwise the diff goes back to the model once.",
+        place="diff",
+        looks_again=True,  # tests are weakened above all by a model that cannot get them to pass
+        leads=True,
+    ),
+    _judge,
+)
 
 
 def _findings(files: Sequence[FileLines]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """`agent.yaml`, flows and prompts: what a user may change, typed and checked when it is loaded."""
 
+from headgate.config.check_arguments import require_checks
 from headgate.config.detect import Detection, detect_project
 from headgate.config.drawing import draw_mermaid, draw_text, outline
 from headgate.config.endpoint import (
@@ -47,6 +48,7 @@ __all__ = [
     "provider_of",
     "read_yaml",
     "repository_source",
+    "require_checks",
     "same_server",
     "show_address",
     "unknown_model",

@@ -1,11 +1,12 @@
 """A flow as a picture: text for a terminal, Mermaid for a page; order, gates, and the ways back."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from headgate.core import (
+    VERIFY_CHECK,
     Budget,
-    Checks,
+    CheckSpec,
     Flow,
     Stage,
     ToolScope,
@@ -31,10 +32,6 @@ _WHEN = {
     "again": "in every round but the first",
     "replan": "the plan is due to be rewritten",
 }
-_CHECKS = {
-    "named_files": "every file named in the task read",
-    "named_tests": "the tests for the files named in the task read",
-}
 _LABEL_WIDTH = 7
 
 
@@ -51,15 +48,18 @@ def _outline(stages: Iterable[Stage]) -> str:
     return " -> ".join(names)
 
 
-def draw_text(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
-    """The flow for people: each stage with its gates, then what follows the last one."""
+def draw_text(flow: Flow, tools: Iterable[ToolSpec] = (), checks: Sequence[CheckSpec] = ()) -> str:
+    """The flow for people: each stage with its gates, then what follows the last one.
+
+    `checks` are those that the flow may name.
+    """
     lines = [f"{_line(flow.name)}: {_line(flow.description)}" if flow.description else _line(flow.name)]
     if flow.begin:
         lines += ["", "Before the first stage", *_rows([("checks", flow.begin)])]
     for number, stage in _numbered(flow.stages):
         title = f"{_line(stage.title)} ({stage.id})" if stage.label else stage.id
-        lines += ["", f"{number}. {title}", *_rows(_stage_rows(flow, stage))]
-    lines += ["", "After the last stage", *_rows(_closing_rows(flow, fix_stage(flow, tools)))]
+        lines += ["", f"{number}. {title}", *_rows(_stage_rows(flow, stage, checks))]
+    lines += ["", "After the last stage", *_rows(_closing_rows(flow, fix_stage(flow, tools), checks))]
     return "\n".join(lines) + "\n"
 
 
@@ -70,14 +70,14 @@ def _numbered(stages: Iterable[Stage], above: str = "") -> Iterator[tuple[str, S
         yield from _numbered(stage.stages, f"{above}{number}.")
 
 
-def draw_mermaid(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
+def draw_mermaid(flow: Flow, tools: Iterable[ToolSpec] = (), checks: Sequence[CheckSpec] = ()) -> str:
     """The flow as a Mermaid flowchart. Thick arrows are needs; thin ones only say what comes next."""
     leaves = _leaves_in_order(flow.stages)
     nodes = {path: f"stage{number}" for number, path in enumerate(leaves, 1)}
     lines = ["flowchart TD", '    task(["Task"])']
     for path, stage in leaves.items():
         left, right = ("[[", "]]") if stage.foreach else ("[", "]")
-        facts = [f"{name}: {_escape(text)}" for name, text in _gates(stage)]
+        facts = [f"{name}: {_escape(text)}" for name, text in _gates(stage, checks)]
         label = "<br/>".join([_escape(stage.title), *facts])
         lines.append(f'    {nodes[path]}{left}"{label}"{right}')
     paths = list(nodes)
@@ -90,7 +90,8 @@ def draw_mermaid(flow: Flow, tools: Iterable[ToolSpec] = ()) -> str:
             f"    {nodes[need]} ==> {nodes[path]}" for need in needs if need in nodes and need != before
         ]
     lines += [f"    {line}" for line in _ways_back(flow.stages, nodes, "")]
-    closing = _closing_lines(flow, nodes[paths[-1]], fix_stage(flow, tools), nodes)
+    held = ", ".join(_flow_checks(flow.checks, checks))
+    closing = _closing_lines(flow, held, nodes[paths[-1]], fix_stage(flow, tools), nodes)
     lines += [f"    {line}" for line in closing]
     return "\n".join(lines) + "\n"
 
@@ -132,7 +133,7 @@ def _repeat(group: Stage) -> Iterator[tuple[str, str]]:
         yield "replan", f"after {_count(repeat.replan_every, 'failed round')} in a row"
 
 
-def _gates(stage: Stage) -> Iterator[tuple[str, str]]:
+def _gates(stage: Stage, known: Sequence[CheckSpec]) -> Iterator[tuple[str, str]]:
     """What a stage lets through: in, the tools; out, the checks; and for how long."""
     if stage.foreach:
         yield "each", "step of the plan"
@@ -153,16 +154,16 @@ def _gates(stage: Stage) -> Iterator[tuple[str, str]]:
         yield "budget", _budget(stage.budget, _EXHAUSTED | _WITHOUT_LAST_TURN)
         return
     yield "tools", _tools(stage.tools)
-    if checks := ", ".join(_stage_checks(stage.checks)):
+    if checks := ", ".join(_stage_checks(stage.checks, known)):
         yield "checks", checks
     yield "ends", _ending(stage)
     yield "budget", _budget(stage.budget, _EXHAUSTED)
 
 
-def _stage_rows(flow: Flow, stage: Stage) -> Iterator[tuple[str, str]]:
+def _stage_rows(flow: Flow, stage: Stage, known: Sequence[CheckSpec]) -> Iterator[tuple[str, str]]:
     if stage.needs:
         yield "needs", ", ".join(stage.needs)
-    for name, text in _gates(stage):
+    for name, text in _gates(stage, known):
         yield name, f"{text}; {_steps(flow)}" if name == "each" else text
     if not stage.candidates and not stage.stages and stage.kind == "talk":
         yield "view", _view(stage.view)
@@ -193,14 +194,15 @@ def _ending(stage: Stage) -> str:
     return "by stage_done or a reply without calls" if stage.allow_missing_done else "by stage_done"
 
 
-def _stage_checks(checks: Checks) -> Iterator[str]:
-    if checks.files_read:
-        yield _count(checks.files_read, "file") + " read"
-    if checks.tool_calls:
-        yield _count(checks.tool_calls, "tool call")
-    for name, value in checks:
-        if value is True:
-            yield _CHECKS.get(name, name.replace("_", " "))
+def _stage_checks(checks: Mapping[str, int], known: Sequence[CheckSpec]) -> Iterator[str]:
+    """The checks of a stage in words, counts first."""
+    for spec in sorted(known, key=lambda spec: spec.argument != "count"):
+        if number := int(checks.get(spec.name, 0)):
+            name = spec.name.replace("_", " ")
+            if spec.argument == "flag":
+                yield spec.drawn or name
+            else:
+                yield spec.drawn.format(_count(number, spec.counted)) if spec.drawn else f"{name}: {number}"
 
 
 def _budget(budget: Budget, endings: Mapping[str, str]) -> str:
@@ -226,8 +228,8 @@ def _view(view: ViewPolicy) -> str:
     return "; ".join(parts)
 
 
-def _closing_rows(flow: Flow, fix: Stage | None) -> Iterator[tuple[str, str]]:
-    held = ", ".join(_flow_checks(flow.checks))
+def _closing_rows(flow: Flow, fix: Stage | None, known: Sequence[CheckSpec]) -> Iterator[tuple[str, str]]:
+    held = ", ".join(_flow_checks(flow.checks, known))
     yield "checks", held or ("none" if flow.verifies else "none: the work counts as done")
     if not held:
         return
@@ -235,7 +237,7 @@ def _closing_rows(flow: Flow, fix: Stage | None) -> Iterator[tuple[str, str]]:
         yield "stuck", "as soon as they fail"
         return
     yield "fix", f"failures go back to {fix.id}"
-    if not flow.checks.verify:
+    if not flow.checks.get("verify"):
         return
     idle = fix.budget.idle_rounds
     unchanged = f", or {_count(idle, 'round')} in a row without a change" if idle else ""
@@ -245,9 +247,10 @@ def _closing_rows(flow: Flow, fix: Stage | None) -> Iterator[tuple[str, str]]:
         yield "replan", f"after {_in_a_row(fix.budget)}: {replan}; then {fix.id} again"
 
 
-def _closing_lines(flow: Flow, last: str, fix: Stage | None, nodes: dict[str, str]) -> Iterator[str]:
+def _closing_lines(
+    flow: Flow, held: str, last: str, fix: Stage | None, nodes: dict[str, str]
+) -> Iterator[str]:
     """What follows the last stage, and the ways back."""
-    held = ", ".join(_flow_checks(flow.checks))
     yield 'success(["SUCCESS"])'
     if held:
         yield f'checks{{{{"checks: {_escape(held)}"}}}}'
@@ -262,10 +265,10 @@ def _closing_lines(flow: Flow, last: str, fix: Stage | None, nodes: dict[str, st
         return
     if held and fix.id in nodes:
         yield f'checks -.->|"fail"| {nodes[fix.id]}'
-    if flow.checks.verify:
+    if flow.checks.get("verify"):
         yield 'stuck(["STUCK"])'
         yield f'checks -->|"{_count(fix.budget.verify_loops, "failed verification")}"| stuck'
-    replans = flow.checks.verify and fix.budget.replan_every and fix.id in nodes
+    replans = flow.checks.get("verify") and fix.budget.replan_every and fix.id in nodes
     steps = [nodes[stage.id] for stage in flow.stages if stage.foreach and flow.replan_max]
     if replans or steps:
         yield f'replan["{_escape(flow.replan.title)}<br/>tools: {_escape(_tools(flow.replan.tools))}"]'
@@ -277,11 +280,9 @@ def _closing_lines(flow: Flow, last: str, fix: Stage | None, nodes: dict[str, st
         yield f"replan -.-> {node}"
 
 
-def _flow_checks(checks: Checks) -> list[str]:
+def _flow_checks(checks: Mapping[str, int], known: Sequence[CheckSpec]) -> list[str]:
     """The checks that a flow itself has; those of stages mean nothing there."""
-    return [
-        name for name in ("diff_scope", "tests_touched", "tests_weakened", "verify") if getattr(checks, name)
-    ]
+    return [spec.name for spec in (*known, VERIFY_CHECK) if spec.place != "stage" and checks.get(spec.name)]
 
 
 def _in_a_row(budget: Budget) -> str:

@@ -9,11 +9,12 @@ from pathlib import Path, PurePosixPath
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from headgate.config.check_arguments import read_stage_checks, with_check_arguments
 from headgate.config.knobs import FLOW_SUFFIXES, FlowFile, expand_stages, tune, with_plan_mode
 from headgate.config.schema import Config
 from headgate.config.yaml_files import Document, Place, explain, parse_yaml, read_yaml
 from headgate.core import (
-    Checks,
+    CheckSpec,
     Flow,
     Stage,
     ToolSpec,
@@ -110,27 +111,26 @@ def load_flow(
     name_or_file: str,
     repo: Path,
     tools: Iterable[ToolSpec] | None = None,
+    checks: Sequence[CheckSpec] | None = None,
     kinds: KindSettings | None = None,
     *,
     whole: bool = True,
 ) -> Flow:
     """A built-in flow by name, or one in a file; a relative path starts at the repository.
 
-    With `tools` and `kinds`, what stages name must be among them. A part of a flow is not `whole`.
+    With `tools`, `checks` and `kinds`, what stages name must be among them. A part of a flow is not `whole`.
     """
     builtin = builtin_flows()
     if name_or_file in builtin:
         text = builtin[name_or_file].read_text("utf-8")
-        return _read_flow(
-            parse_yaml(text, f"The built-in flow {name_or_file}"), name_or_file, tools, kinds, whole
-        )
+        document = parse_yaml(text, f"The built-in flow {name_or_file}")
+        return _read_flow(document, name_or_file, tools, checks, kinds, whole)
     path = repo / name_or_file
     if "/" in name_or_file or name_or_file.endswith(FLOW_SUFFIXES):
         if not path.exists():
             raise ConfigError(f"There is no flow file {name_or_file}.")
-        return _read_flow(
-            read_yaml(path, name_or_file), PurePosixPath(name_or_file).stem, tools, kinds, whole
-        )
+        document = read_yaml(path, name_or_file)
+        return _read_flow(document, PurePosixPath(name_or_file).stem, tools, checks, kinds, whole)
     close = nearest(name_or_file, builtin)
     hint = f': did you mean "{close}"?' if close else "."
     raise ConfigError(
@@ -169,6 +169,7 @@ def flow_from_config(
     tools: Iterable[ToolSpec] | None = None,
     documents: Sequence[Document] = (),
     goal: str = "",
+    checks: Sequence[CheckSpec] | None = None,
     kinds: KindSettings | None = None,
 ) -> Flow:
     """The flow of a task with this goal: its own choice, else `flow`, else `task_flow_mode`.
@@ -184,20 +185,22 @@ def flow_from_config(
         chosen = chosen[0].file  # the whole flow, with its checks
     if isinstance(chosen, str):
         builtin = chosen in builtin_flows()
-        flow = load_flow(chosen, repo, tools, kinds)
+        flow = load_flow(chosen, repo, tools, checks, kinds)
         flow = with_plan_mode(flow, config.task_plan_mode) if builtin else flow
-        return _checked(
-            tune(flow, config, builtin=builtin), Document(f"The flow {flow.name}", {}), tools, kinds
-        )
+        tuned = tune(flow, config, builtin=builtin)
+        return _checked(tuned, Document(f"The flow {flow.name}", {}), tools, checks, kinds)
     written = _document_with("flow", documents)
     inner = Document(
         written.name,
         {"stages": written.data.get("flow", [])},
         {("stages", *place[1:]): line for place, line in written.lines.items() if place[:1] == ("flow",)},
     )
-    stages = [stage for entry in chosen for stage in _stages_of(entry, repo, tools, kinds)]
-    flow = Flow(name="custom", stages=tuple(stages), checks=Checks(verify=True))
-    return _checked(tune(_checked(flow, inner, tools, kinds), config), inner, tools, kinds)
+    for index, entry in enumerate(chosen):
+        if isinstance(entry, Stage) and checks is not None:
+            read_stage_checks(entry, checks, written, ("flow", index))  # for errors at the right place
+    stages = [stage for entry in chosen for stage in _stages_of(entry, repo, tools, checks, kinds)]
+    flow = Flow(name="custom", stages=tuple(stages), checks={"verify": True})
+    return _checked(tune(_checked(flow, inner, tools, checks, kinds), config), inner, tools, checks, kinds)
 
 
 def _document_with(key: str, documents: Sequence[Document]) -> Document:
@@ -215,16 +218,25 @@ def _check_tool_lists(
 
 
 def _stages_of(
-    entry: Stage | FlowFile, repo: Path, tools: Iterable[ToolSpec] | None, kinds: KindSettings | None
+    entry: Stage | FlowFile,
+    repo: Path,
+    tools: Iterable[ToolSpec] | None,
+    checks: Sequence[CheckSpec] | None,
+    kinds: KindSettings | None,
 ) -> tuple[Stage, ...]:
     """A stage, or those of the file that is named in its place."""
-    if not isinstance(entry, FlowFile):
-        return (entry,)
-    return load_flow(entry.file, repo, tools, kinds, whole=False).stages
+    if isinstance(entry, FlowFile):
+        return load_flow(entry.file, repo, tools, checks, kinds, whole=False).stages
+    return (entry,)
 
 
 def _read_flow(
-    document: Document, name: str, tools: Iterable[ToolSpec] | None, kinds: KindSettings | None, whole: bool
+    document: Document,
+    name: str,
+    tools: Iterable[ToolSpec] | None,
+    checks: Sequence[CheckSpec] | None,
+    kinds: KindSettings | None,
+    whole: bool,
 ) -> Flow:
     data = {"name": name, **document.data}
     if "stages" in data:
@@ -233,19 +245,22 @@ def _read_flow(
         flow = Flow.model_validate(data)
     except ValidationError as error:
         raise explain(error, Document(document.name, data, document.lines), Flow) from None
-    return _checked(flow, document, tools, kinds, whole)
+    return _checked(flow, document, tools, checks, kinds, whole)
 
 
 def _checked(
     flow: Flow,
     document: Document,
     tools: Iterable[ToolSpec] | None,
+    checks: Sequence[CheckSpec] | None,
     kinds: KindSettings | None = None,
     whole: bool = True,
 ) -> Flow:
     if kinds is not None:
         _check_kinds(flow.stages, document, kinds, ("stages",))
-    problem = next(flow_problems(flow, tools, whole=whole), None)
+    if checks is not None:
+        flow = with_check_arguments(flow, checks, document)
+    problem = next(flow_problems(flow, tools, checks or (), whole=whole), None)
     if problem is not None:
         raise document.error(problem.where, problem.message)
     return flow

@@ -6,7 +6,18 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from headgate.core import Data, Flow, Limits, PhaseControl, PhaseLog, PromptPlace, Settings, Stage, ToolScope
+from headgate.core import (
+    PLAN_TOOL,
+    Data,
+    Flow,
+    Limits,
+    PhaseControl,
+    PhaseLog,
+    PromptPlace,
+    Settings,
+    Stage,
+    ToolScope,
+)
 
 # The list of stages in `flow`: stages, plain prompts, and files whose stages are put in their place.
 
@@ -243,8 +254,11 @@ def _left_open(policy: Data, values: Mapping[str, Any], wins: bool) -> dict[str,
 
 
 def with_plan_mode(flow: Flow, mode: str) -> Flow:
-    """A flow without the stage that writes the plan (`none`), or without those that it needs (`first`)."""
-    plans = [stage.id for stage in flow.stages if stage.checks.plan_written]
+    """A flow without the stage that writes the plan (`none`), or without those that it needs (`first`).
+
+    Of a built-in flow, that is the stage whose tools name the one that writes plans.
+    """
+    plans = [stage.id for stage in flow.stages if PLAN_TOOL in (stage.tools.allow or ())]
     if not plans or mode == "explore":
         return flow
     needs = {stage.id: stage.needs for stage in flow.stages}

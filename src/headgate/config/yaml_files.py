@@ -168,10 +168,10 @@ def explain(
 ) -> ConfigError:
     """The first problem, in the order of the file, as one sentence with its line.
 
-    `inside`: where in the document the value is that the model was to read.
+    `inside`: where in the document the model's data is.
     """
-    items = error.errors(include_url=False)
-    found = [(settle((*inside, *item["loc"]), document.data), item) for item in items]
+    errors = error.errors(include_url=False)
+    found = [(settle((*inside, *item["loc"]), document.data), item) for item in errors]
     # A list with a bad item is also reported as too short; only the item is worth a word.
     inmost = [pair for pair in found if not any(_is_inside(other, pair[0]) for other, _ in found)]
     place, item = min(inmost, key=lambda pair: document.line_of(pair[0]) or 0)

@@ -1,7 +1,7 @@
 """The pure heart: data and functions from data to data. No input or output, no clock, no event loop."""
 
 from headgate.core.access import Access, Act, Ask, Denial, Guard, first_objection
-from headgate.core.attempt import REAL, StageState
+from headgate.core.attempt import PLAN_TOOL, REAL, StageState
 from headgate.core.boundary_text import (
     adds_nothing,
     bare_words,
@@ -21,6 +21,7 @@ from headgate.core.boundary_text import (
     without_ending,
     without_notes,
 )
+from headgate.core.check_spec import VERIFY_CHECK, CheckSpec
 from headgate.core.events import (
     BODY,
     AnswerGiven,
@@ -69,13 +70,11 @@ from headgate.core.events import (
 )
 from headgate.core.flow import (
     DONE_TOOL,
-    FINAL_TOOLS,
     FLAT_NAMES,
     REST,
     TOOL_ALIASES,
     Budget,
     Candidates,
-    Checks,
     Data,
     Ending,
     Flow,
@@ -202,18 +201,19 @@ __all__ = [
     "CONTEXT",
     "DONE_TOOL",
     "FINAL_STATES",
-    "FINAL_TOOLS",
     "FLAT_NAMES",
     "IMPLEMENT",
     "LEAST_MESSAGES",
     "OWN_FOLDER",
     "PLAN",
+    "PLAN_TOOL",
     "RAN_OUT",
     "REAL",
     "REST",
     "SETTLED_STATES",
     "SILENCES",
     "TOOL_ALIASES",
+    "VERIFY_CHECK",
     "WHY_NOT_IN_DIFF",
     "Access",
     "Act",
@@ -231,7 +231,7 @@ __all__ = [
     "Candidates",
     "Category",
     "CheckFinished",
-    "Checks",
+    "CheckSpec",
     "Comparison",
     "Constraints",
     "Cut",

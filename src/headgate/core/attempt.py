@@ -23,21 +23,6 @@ REAL = frozenset({"read", "write", "run"})
 PLAN_TOOL = "plan_tasks"
 TALK = SIGNALS | {PLAN_TOOL, "think"}
 """Tools that neither read, nor write, nor run anything."""
-REFUSED = {
-    "code_changed": ("no file was changed", "without changing a file"),
-    "files_read": ("too few files were read", "without reading enough files"),
-    "named_files": (
-        "a file named in the task was not read",
-        "without reading the files named in the task",
-    ),
-    "named_tests": (
-        "a test for what the task names was not read",
-        "without reading the tests for what the task names",
-    ),
-    "plan_written": ("no plan was written", "without writing a plan"),
-    "tool_calls": ("too few calls succeeded", "without making enough calls"),
-}
-"""Why a check refuses a closing signal, for people: as a clause, and after `the model said it was done`."""
 
 
 @dataclass
@@ -73,7 +58,8 @@ class StageState:
     succeeded: bool = False
     """A call succeeded in this attempt, or a plan was written, or an answer was tried."""
     faults: Counter[str] = field(default_factory=Counter)
-    """Replies and calls of this attempt that could not be used, by kind."""
+    """Replies and calls of this attempt that could not be used, by kind. In the kind of a refused closing
+    signal, the check's words for people follow."""
     calls: Counter[str] = field(default_factory=Counter)
     """Calls that succeeded, by tool; signals not counted."""
     files_read: dict[str, None] = field(default_factory=dict)
@@ -82,10 +68,12 @@ class StageState:
     conclusion: ev.Note | None = None
     """What the model said in the final turn, if that was not accepted."""
     refusal: str = ""
-    """The check that did not accept it."""
+    """Why that was not accepted, for people."""
     verdict: Verdict | None = None
     refused_by: Counter[str] = field(default_factory=Counter)
     """How often each check has refused the closing signal in this attempt."""
+    refused_last: ev.CheckFinished | None = None
+    """The latest of these refusals."""
     final_granted: bool = False
     final_reason: str = ""
     """Why it was granted."""
@@ -232,12 +220,16 @@ class StageState:
                 self.done = body.note
             case ev.StageDoneSignalled():
                 self.conclusion = body.note
-                self.refusal = self.verdict.kind if isinstance(self.verdict, Fail) else ""
+                self.refusal = self._say_refusal()
             case ev.CheckFinished(verdict="pass"):
                 self.verdict = Pass()
             case ev.CheckFinished(verdict="fail"):
                 self.refused_by[body.check] += 1
-                self.verdict, self.done = self._refuse(body), None
+                self.refused_last = body
+                self.verdict, self.done = (
+                    Fail(body.check, body.reason, body.exact_clause or body.clause),
+                    None,
+                )
             case ev.CheckFinished(verdict="broken"):
                 self.verdict = Broken(body.reason)
             case ev.VerifyFinished(asked=False):
@@ -257,11 +249,13 @@ class StageState:
             case _:
                 pass
 
-    def _refuse(self, body: ev.CheckFinished) -> Fail:
-        clause = REFUSED[body.check][0] if body.check in REFUSED else ""
-        if body.check == "files_read" and not self.files_read:
-            clause = "no file was read"
-        return Fail(body.check, body.reason, clause)
+    def _say_refusal(self) -> str:
+        """Why what the model said in its final turn is not accepted; empty if no check refused it."""
+        if not isinstance(self.verdict, Fail):
+            return ""
+        last = self.refused_last
+        clause = last.clause if last and last.check == self.verdict.kind else ""
+        return clause or f"the check {self.verdict.kind} failed"
 
     def _count_call(self, body: ev.ToolFinished) -> None:
         talk = body.name in SIGNALS or body.category == "reasoning"
@@ -271,7 +265,8 @@ class StageState:
         if body.name == PLAN_TOOL:
             self.memory.note_thought()
         if body.error == "not_done" and isinstance(self.verdict, Fail):
-            self.faults[f"not_done {self.verdict.kind}"] += 1
+            said_done = self.refused_last.said_done if self.refused_last else ""
+            self.faults[f"not_done {said_done}".rstrip()] += 1
         elif body.error in UNUSABLE:
             self.faults[body.error] += 1
         elif not body.ok:
@@ -337,17 +332,10 @@ def describe_faults(faults: Counter[str]) -> str:
 
 
 def _describe(kind: str, count: int) -> str:
-    kind, _, check = kind.partition(" ")
-    if check in REFUSED:
-        return f"the model said it was done {times(count)} {REFUSED[check][1]}"
+    kind, _, said_done = kind.partition(" ")
+    if said_done:
+        return f"the model said it was done {times(count)} {said_done}"
     if kind == "final":
         return "no tool call in the last reply"
     one, many, which = _FAULTS.get(kind, (kind, kind, ""))
     return f"{count} {one if count == 1 else many} {which}".rstrip()
-
-
-def say_refusal(check: str) -> str:
-    """Why a check did not accept what the model said, for people."""
-    if check in REFUSED:
-        return REFUSED[check][0]
-    return f"the check {check} failed" if check else "stage_done was not called"

@@ -292,6 +292,14 @@ class CheckFinished(Body):
     reason: str = ""
     final: bool = False
     """It does not go back to the model: it is a warning at once."""
+    clause: str = ""
+    """Why the check refuses the exit of a stage, as a clause for people."""
+    exact_clause: str = ""
+    """The same, where more can be said than the check always says."""
+    said_done: str = ""
+    """The same after `the model said it was done`."""
+    leads: bool = False
+    """As a warning about the diff, it comes before all other words of the summary."""
 
 
 class DecisionMade(Body):

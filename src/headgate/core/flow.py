@@ -130,37 +130,6 @@ class ViewPolicy(Data):
     """How many of the latest tool results are never shortened."""
 
 
-class Checks(Data):
-    """Knob 3: what must hold to leave a stage, or, in a flow's own `checks`, to end the flow."""
-
-    files_read: int = Field(0, ge=0)
-    """The stage read at least this many different files, if the repository has that many."""
-    tool_calls: int = Field(0, ge=0)
-    """At least this many tool calls, not counting signals, succeeded in the stage."""
-    named_files: bool = False
-    """The stage read every file that the task names, if it exists and is text."""
-    named_tests: bool = False
-    """The stage read the tests named after files and symbols in the task (`test_cart.py` for `cart.py`)."""
-    plan_written: bool = False
-    """The stage wrote a plan."""
-    code_changed: bool = False
-    """The task has changed at least one file."""
-    diff_scope: bool = False
-    """The diff stays within the task; otherwise it goes back to the model once. Only in a flow's own
-    checks."""
-    tests_touched: bool = False
-    """Changed behaviour has a test; otherwise it goes back to the model once. Only in a flow's own checks."""
-    tests_weakened: bool = False
-    """No test was removed, skipped or weakened; otherwise the diff goes back to the model once. Only in a
-    flow's own checks."""
-    verify: bool = False
-    """The project's verification steps pass. Only in a flow's own checks."""
-
-
-FINAL_TOOLS = {"plan_written": ("plan_tasks",)}
-"""For each check, the tools with which one reply can meet it. The final turn offers them until it holds."""
-
-
 class Budget(Data):
     """Knob 4: how often and how long, and what happens then."""
 
@@ -225,7 +194,10 @@ class Candidates(Data):
 
 
 def checks_from_list(value: Any) -> Any:
-    """Accepts `[verify, {files_read: 2}]` for `{verify: true, files_read: 2}`."""
+    """Accepts `[verify, {files_read: 2}]` for `{verify: true, files_read: 2}`.
+
+    A flow has each check by its name, with its argument; `true` for a count means 1.
+    """
     if not isinstance(value, list | tuple):
         return value
     merged: dict[str, Any] = {}
@@ -236,9 +208,6 @@ def checks_from_list(value: Any) -> Any:
             merged.update(item)
         else:
             return value
-    for count in ("files_read", "tool_calls"):
-        if merged.get(count) is True:
-            merged[count] = 1
     return merged
 
 
@@ -286,8 +255,8 @@ class Stage(Data):
     """The tools of the stage; see below."""
     view: ViewPolicy = ViewPolicy()
     """What the model sees of the conversation; see below."""
-    checks: Checks = Checks()
-    """What must hold before the stage can end; see below."""
+    checks: dict[str, Any] = {}
+    """Knob 3: what must hold before the stage can end; see below."""
     budget: Budget = Budget()
     """How many turns and retries, how long, and what happens after that; see below."""
     advance: Literal["signal", "rules"] = "signal"
@@ -373,7 +342,7 @@ REPLAN = Stage(
     label="REPLAN",
     tools=ToolScope(allow=("read", "reasoning", "plan_tasks")),
     advance="rules",
-    checks=Checks(plan_written=True),
+    checks={"plan_written": True},
     budget=Budget(turns=10, retries=0, exhausted="advance"),
 )
 
@@ -386,7 +355,7 @@ class Flow(Data):
     stages: tuple[Stage, ...] = Field(min_length=1)
     begin: Literal["verify"] | None = None
     """`verify`: run the verification steps before the first stage. The stages get the failures."""
-    checks: Checks = Checks()
+    checks: dict[str, Any] = {}
     """Run after the last stage."""
     fix: str | None = None
     """The stage that fixes a failed check; by default the last one that may write."""
@@ -410,7 +379,7 @@ class Flow(Data):
     @property
     def verifies(self) -> bool:
         """Whether the verification steps are part of the flow, in the short form or as a stage."""
-        return self.checks.verify or any(leaf.kind == "verify" for leaf in self.leaves())
+        return bool(self.checks.get("verify")) or any(leaf.kind == "verify" for leaf in self.leaves())
 
 
 Ending = Literal["completed", "exhausted", "skipped", "failed"]

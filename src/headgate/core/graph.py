@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
 
+from headgate.core.check_spec import VERIFY_CHECK, CheckSpec
 from headgate.core.events import PlanItem, Status
 from headgate.core.flow import CATEGORIES, DONE_TOOL, REPLAN, REST, TOOL_ALIASES, Flow, Stage
 from headgate.core.messages import ToolSpec
@@ -182,7 +183,6 @@ _NOT_FOR_GROUPS = (
 _PLACEHOLDER = re.compile(r"(?<![$\"'{])\{([a-z_.]+)\}")
 """Not in quotes, or behind a `$`: there it may be code."""
 _IN_QUESTIONS = ("path", "language", "function", "number", "line")
-_READING = ("read_file", "read_files")
 _IN_STEPS = ("item.id", "item.description", "item.goal")
 
 
@@ -198,13 +198,17 @@ class Problem:
 
 
 def flow_problems(
-    flow: Flow, tools: Iterable[ToolSpec] | None = None, *, whole: bool = True
+    flow: Flow,
+    tools: Iterable[ToolSpec] | None = None,
+    checks: Sequence[CheckSpec] = (),
+    *,
+    whole: bool = True,
 ) -> Iterator[Problem]:
     """What no single field can tell: doubled ids, unknown names, cycles. A part may lack something."""
     ids = [stage.id for stage in flow.stages]
     specs = None if tools is None else list(tools)
     known_tools = None if specs is None else known_names(specs)
-    yield from _level_problems(flow, flow.stages, specs, ("stages",))
+    yield from _level_problems(flow, flow.stages, specs, list(checks), ("stages",))
     if whole and all(stage.foreach for stage in flow.stages):
         yield Problem(("stages", 0, "foreach"), "nothing writes the plan: put a stage before this one")
     if flow.replan.id in ids:
@@ -215,11 +219,15 @@ def flow_problems(
         yield Problem(("fix",), unknown_name("stage", flow.fix, ids))
     elif any(stage.id == flow.fix and stage.stages for stage in flow.stages):
         yield Problem(("fix",), f'"{flow.fix}" is a group: `fix` must name a stage with a prompt')
-    yield from _answers_cannot_fix(flow)
+    yield from _answers_cannot_fix(flow, checks)
 
 
 def _level_problems(
-    flow: Flow, stages: Sequence[Stage], specs: list[ToolSpec] | None, where: Where
+    flow: Flow,
+    stages: Sequence[Stage],
+    specs: list[ToolSpec] | None,
+    checks: Sequence[CheckSpec],
+    where: Where,
 ) -> Iterator[Problem]:
     """The problems of stages that stand side by side, and of those in their groups."""
     ids = [stage.id for stage in stages]
@@ -232,21 +240,26 @@ def _level_problems(
                 yield Problem((*here, "needs", position), unknown_name("stage", need, ids))
         if any(stage.id.startswith(f"{other.id}-") for other in stages if other.foreach):
             yield Problem((*here, "id"), f'"{stage.id}" could be the id of a plan step')
-        yield from _group_problems(stage, here) if stage.stages else _leaf_problems(flow, stage, specs, here)
+        yield from (
+            _group_problems(stage, here) if stage.stages else _leaf_problems(flow, stage, specs, checks, here)
+        )
         yield from _condition_problems(flow, stage, ids, here)
-        yield from _level_problems(flow, stage.stages, specs, (*here, "stages"))
+        yield from _level_problems(flow, stage.stages, specs, checks, (*here, "stages"))
     cycle = find_cycle({stage.id: stage.needs for stage in stages})
     if cycle:
         place = (*where, ids.index(cycle[0]), "needs")
         yield Problem(place, f"`needs` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
 
 
-def _leaf_problems(flow: Flow, stage: Stage, specs: list[ToolSpec] | None, where: Where) -> Iterator[Problem]:
-    for name in ("diff_scope", "tests_touched", "tests_weakened", "verify"):
-        if getattr(stage.checks, name):
-            yield Problem((*where, "checks"), f"{name} belongs in the flow's own checks, not in a stage's")
+def _leaf_problems(
+    flow: Flow, stage: Stage, specs: list[ToolSpec] | None, checks: Sequence[CheckSpec], where: Where
+) -> Iterator[Problem]:
+    for check in (*checks, VERIFY_CHECK):
+        if check.place != "stage" and stage.checks.get(check.name):
+            message = f"{check.name} belongs in the flow's own checks, not in a stage's"
+            yield Problem((*where, "checks"), message)
     yield from _unknown_tools(stage, None if specs is None else known_names(specs), where)
-    yield from _unmeetable(stage, specs, where)
+    yield from _unmeetable(stage, specs, checks, where)
     yield from _misspelt(stage, where)
     begins = flow.begin == "verify" or any(leaf.kind == "suspects" for leaf in flow.leaves())
     if stage.candidates and not begins:
@@ -295,30 +308,31 @@ def _condition_problems(flow: Flow, stage: Stage, ids: list[str], where: Where) 
         yield Problem((*where, "when"), unknown_name("stage", name, others))
 
 
-def _answers_cannot_fix(flow: Flow) -> Iterator[Problem]:
+def _answers_cannot_fix(flow: Flow, checks: Iterable[CheckSpec]) -> Iterator[Problem]:
     """A stage that asks for whole answers cannot fix a failed check, and cannot be told about a diff."""
     leaves = list(flow.leaves())
     answers = [leaf.id for leaf in leaves if leaf.candidates or leaf.kind == "answer"]
     if flow.fix in answers:
         yield Problem(("fix",), f'"{flow.fix}" has candidates: `fix` must name a stage without candidates')
-    for name in ("diff_scope", "tests_touched", "tests_weakened"):
-        if len(answers) == len(leaves) and getattr(flow.checks, name):
-            message = f"{name} needs a stage without candidates, and there is none: leave it out"
+    for check in checks if len(answers) == len(leaves) else ():
+        if check.place == "diff" and flow.checks.get(check.name):
+            message = f"{check.name} needs a stage without candidates, and there is none: leave it out"
             yield Problem(("checks",), message)
 
 
-def _unmeetable(stage: Stage, specs: list[ToolSpec] | None, where: Where) -> Iterator[Problem]:
+def _unmeetable(
+    stage: Stage, specs: list[ToolSpec] | None, checks: Iterable[CheckSpec], where: Where
+) -> Iterator[Problem]:
     """A check that the stage's tools can never satisfy."""
     if specs is None:
         return
-    admitted = [spec for spec in specs if stage.tools.admits(spec)]
-    if stage.checks.plan_written and not any(spec.name == "plan_tasks" for spec in admitted):
-        yield Problem(
-            (*where, "checks"), "plan_written needs the tool plan_tasks, which the stage does not have"
-        )
-    for name in ("files_read", "named_files", "named_tests"):
-        if getattr(stage.checks, name) and not any(spec.name in _READING for spec in admitted):
-            yield Problem((*where, "checks"), f"{name} needs a tool that reads, and the stage has none")
+    admitted = {spec.name for spec in specs if stage.tools.admits(spec)}
+    for check in checks:
+        if not stage.checks.get(check.name) or not check.needs or admitted & set(check.needs):
+            continue
+        named = f"the tool {' or '.join(check.needs)}, which the stage does not have"
+        lacking = f"{check.needs_words}, and the stage has none" if check.needs_words else named
+        yield Problem((*where, "checks"), f"{check.name} needs {lacking}")
 
 
 def _misspelt(stage: Stage, where: Where) -> Iterator[Problem]:

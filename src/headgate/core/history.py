@@ -148,11 +148,14 @@ class DiffFindings:
     """Checks whose findings do not go back to the model."""
     loops: dict[str, int] = field(default_factory=dict)
     """How many verifications had failed when each check last looked."""
+    leading: dict[str, None] = field(default_factory=dict)
+    """Checks whose warnings come before all other words of the summary."""
 
     def take(self, body: ev.CheckFinished, loops: int) -> None:
         self.found[body.check] = [*self.found.pop(body.check, []), body.reason]  # the latest is the last
         self.loops[body.check] = loops
         self.final |= {body.check} if body.final else set()
+        self.leading.update({body.check: None} if body.leads else {})
 
     def findings(self, check: str) -> list[str]:
         """What a check has found so far."""

@@ -7,15 +7,16 @@ that repeat, and leaves of several kinds. A flow is expanded once, when a task s
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from headgate.core.check_spec import CheckSpec
 from headgate.core.flow import REST, Ending, Flow, Repeat, Stage, next_stage
 from headgate.core.messages import ToolSpec
 
-_BEFORE_VERIFICATION = ("diff_scope", "tests_weakened")
-_AFTER_VERIFICATION = ("tests_touched",)
 
+def expand_flow(flow: Flow, tools: Iterable[ToolSpec], checks: Iterable[CheckSpec]) -> Flow:
+    """The flow as a tree. A flow that is a tree already stays as it is.
 
-def expand_flow(flow: Flow, tools: Iterable[ToolSpec]) -> Flow:
-    """The flow as a tree. A flow that is a tree already stays as it is."""
+    `checks` are those that the flow may name; they run in this order.
+    """
     specs = list(tools)
     ids = {stage.id for stage in _all_stages(flow.stages)}
     first = Stage(id=_free("suspects", ids), kind="suspects", required=False, priority="critical")
@@ -26,9 +27,9 @@ def expand_flow(flow: Flow, tools: Iterable[ToolSpec]) -> Flow:
     if flow.begin is not None:
         asks = dict.fromkeys(stage.settings["ask"] for stage in stages if stage.kind == "answer")
         stages.insert(0, first.model_copy(update={"settings": {"asks": list(asks)}}))
-    stages = _check_rounds(flow, stages, fix, ids)
+    stages = _check_rounds(flow, stages, fix, ids, list(checks))
     stages = _plan_rounds(flow, stages, ids)
-    changed = {"stages": tuple(stages), "begin": None, "checks": type(flow.checks)(), "fix": None}
+    changed: dict[str, Any] = {"stages": tuple(stages), "begin": None, "checks": {}, "fix": None}
     return flow.model_copy(update=changed)
 
 
@@ -112,9 +113,11 @@ def _deliver(stage: Stage, fix: str) -> Stage:
     return stage.model_copy(update={"delivers": True}) if stage.id == fix else stage
 
 
-def _check_rounds(flow: Flow, stages: list[Stage], fix: Stage | None, ids: set[str]) -> list[Stage]:
+def _check_rounds(
+    flow: Flow, stages: list[Stage], fix: Stage | None, ids: set[str], checks: list[CheckSpec]
+) -> list[Stage]:
     """The flow's own checks as a group that repeats: fix, review, verify."""
-    leaves = _check_leaves(flow, fix, ids)
+    leaves = _check_leaves(flow, fix, ids, checks)
     if not leaves:
         return stages
     until = next((leaf for leaf in leaves if leaf.kind == "verify"), leaves[0]).id
@@ -129,19 +132,20 @@ def _check_rounds(flow: Flow, stages: list[Stage], fix: Stage | None, ids: set[s
         no_progress=budget.idle_rounds,
         idle_attempts=budget.idle_attempts,
     )
-    replans = [_replanner(flow, fix)] if flow.checks.verify and budget.replan_every else []
+    replans = [_replanner(flow, fix)] if flow.checks.get("verify") and budget.replan_every else []
     worker, needs, rest = _worker(stages, fix)
     return [*rest, _group("rounds", repeat, [*replans, worker, *leaves], (*needs, REST), ids)]
 
 
-def _check_leaves(flow: Flow, fix: Stage | None, ids: set[str]) -> list[Stage]:
-    checks = flow.checks
-    before = [name for name in _BEFORE_VERIFICATION if fix and getattr(checks, name)]
-    after = [name for name in _AFTER_VERIFICATION if fix and checks.verify and getattr(checks, name)]
+def _check_leaves(flow: Flow, fix: Stage | None, ids: set[str], checks: list[CheckSpec]) -> list[Stage]:
+    verifies = bool(flow.checks.get("verify"))
+    looks = [spec for spec in checks if fix and spec.place == "diff" and flow.checks.get(spec.name)]
+    before = [spec.name for spec in looks if not spec.after_verification]
+    after = [spec.name for spec in looks if verifies and spec.after_verification]
     leaves: list[Stage] = []
     if before:
         leaves.append(Stage(id=_free("review", ids), kind="review", settings={"checks": before}))
-    if checks.verify:
+    if verifies:
         settings = {"strict": True} if flow.begin else {}
         needs = tuple(leaf.id for leaf in leaves)
         leaves.append(Stage(id=_free("verify", ids), kind="verify", settings=settings, needs=needs))

@@ -297,6 +297,8 @@ class State:
 
     def _is_review(self, stage: StageState | None, body: ev.CheckFinished) -> bool:
         """Whether a check looked at the diff, and not at what a stage did; logs of 0.1 name no stage."""
+        if body.verdict == "broken":
+            return False
         return stage.kind == "review" if stage else body.check != "verify"
 
     def _spend(self, body: ev.ReplyReceived | ev.ReplyFailed | ev.PhaseProbed) -> None:

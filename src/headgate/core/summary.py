@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from headgate.core.attempt import StageState, say_refusal
+from headgate.core.attempt import StageState
 from headgate.core.boundary_text import boundary_problems
 from headgate.core.events import Note
 from headgate.core.milestones import say_reason
@@ -42,9 +42,8 @@ def write_summary(
         lines.append(
             "None of the model's tool calls could be run: headgate doctor shows how it can call tools."
         )
-    weakened = state.review.warning("tests_weakened") if "tests_weakened" in state.review.found else ""
-    if weakened:
-        lines.append(f"Warning: {weakened}.")
+    leading = [warning for warning in map(state.review.warning, state.review.leading) if warning]
+    lines += [f"Warning: {warning}." for warning in leading]
     if said and state.config.get("task_output_mode") != "runtime":
         lines.append(f"{_say_source(state, headline)}: {shorten(said, SUMMARY_CHARS)}")
         if claims_passing(said) and not state.passing_run:
@@ -69,7 +68,7 @@ def write_summary(
     lines += _steps_left(state)
     if ending == "STUCK" and _fails_as_before(state):
         lines.append(RED_BEFORE)
-    lines += [f"Warning: {warning}." for warning in all_warnings(state) if warning != weakened]
+    lines += [f"Warning: {warning}." for warning in all_warnings(state) if warning not in leading]
     ended_runs = state.runs.ended_of(state.run_ids)
     if ended_runs and ending != "SUCCESS":
         lines += _list_runs(ended_runs)
@@ -161,9 +160,10 @@ def _say_source(state: State, headline: str) -> str:
     said = _last_said(state)
     if said is None or said.done:
         return "The model says"
-    if say_refusal(said.refusal) in headline:
+    refusal = said.refusal or "stage_done was not called"
+    if refusal in headline:
         return "The model's own conclusion (not accepted)"
-    return f"The model's own conclusion (not accepted: {say_refusal(said.refusal)})"
+    return f"The model's own conclusion (not accepted: {refusal})"
 
 
 def say_final_turns(state: State) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headgate.checks import CHECKS, Check
 from headgate.config import Loaded, pin
 from headgate.core import (
     SETTLED_STATES,
@@ -79,6 +80,8 @@ class Engine:
     """What people should know about the opening: what was lost or damaged, and what was restored."""
     read_config: Callable[[Options], Loaded] | None = None
     """Reads the configuration for a task with these options; None reads the files each time."""
+    checks: Mapping[str, Check] = field(default_factory=lambda: CHECKS)
+    """The checks that a flow may name, by name; they run in this order."""
     _execution: Execution | None = field(default=None, init=False)
     _latest: tuple[str, str, ResolvedConfig] | None = field(default=None, init=False)
     """What the task that was submitted last is carried out with, and its id and pin."""
@@ -92,6 +95,7 @@ class Engine:
         models: Mapping[str | None, Model] | None = None,
         start_worker: Callable[[FileLock], None] | None = None,
         read_config: Callable[[Options], Loaded] | None = None,
+        checks: Mapping[str, Check] = CHECKS,
     ) -> "Engine":
         repo = repo.resolve()
         folder = Folder(repo)
@@ -101,7 +105,7 @@ class Engine:
         engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
         if engine.store.notes:
             lost += restore_orphaned_copies(folder, new_store=True)
-        engine.read_config = read_config
+        engine.read_config, engine.checks = read_config, checks
         engine.notes = (*engine.store.notes, *lost)
         engine._write_missing_reports()
         return engine
@@ -127,16 +131,15 @@ class Engine:
 
     def _pin_now(self, options: Options, request: str) -> tuple[ResolvedConfig, str]:
         """Resolves the configuration of a task that is submitted now; returns it and the pin to store."""
-        resolved = resolve(self._present(options), options, request, self.folder, self.models)
+        resolved = resolve(self._present(options), options, request, self.folder, self.models, self.checks)
         for line in describe_servers(resolved.models, resolved.loaded, options, self.repo):
             self.on_notice(line)
         return resolved, pin(resolved.loaded, resolved.flow, os.environ)
 
     def _present(self, options: Options) -> Loaded:
         """The configuration as it is now, for a task with these options."""
-        if self.loaded:
-            return self.loaded
-        return self.read_config(options) if self.read_config else load_options(self.repo, options, os.environ)
+        read = self.read_config or (lambda asked: load_options(self.repo, asked, os.environ))
+        return self.loaded or read(options)
 
     def pin_again(self, task_id: str) -> Task:
         """Gives a queued task the configuration as it is now, as if it were submitted now.
@@ -375,7 +378,7 @@ class Engine:
         if self._latest and stored and self._latest[:2] == (task.id, stored):
             return self._latest[2]
         present = self.loaded if stored else self._present(task)
-        return resolve_stored(task, stored, state, present, self.folder, self.models)
+        return resolve_stored(task, stored, state, present, self.folder, self.models, self.checks)
 
     async def _execute(self, task: Task, bus: Bus, known: State | None = None) -> Exception | None:
         """Carries a claimed task out; returns the bug that ended it, if one did."""

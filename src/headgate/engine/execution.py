@@ -215,7 +215,8 @@ class Execution:
         config = resolve_package(repo, resolved.config)
         self._keep_conversation = config.keep_conversations
         tools = {tool.name: tool for tool in tools_for(config, proposing=self._proposing)}
-        flow = expand_flow(resolved.flow, [tool.spec for tool in tools.values()])
+        specs = [tool.spec for tool in tools.values()]
+        flow = expand_flow(resolved.flow, specs, [check.spec for check in resolved.checks.values()])
         async with AsyncExitStack() as stack:
             if config.phase_log in ("log", "both"):
                 stack.enter_context(self.bus.listening(self._log_phase))
@@ -241,6 +242,7 @@ class Execution:
                 task=task,
                 flow=flow,
                 kinds=KINDS,
+                checks=resolved.checks,
                 log=log,
                 models=models,
                 model_settings=settings,

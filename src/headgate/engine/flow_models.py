@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate import repair, run
+from headgate.checks import CHECKS, Check
 from headgate.config import (
     Config,
     Loaded,
@@ -36,14 +37,22 @@ SPECS = tuple(tool.spec for tool in TOOLS)
 KINDS = {**run.KINDS, **repair.KINDS}
 """What a stage of a flow can be."""
 KIND_SETTINGS = {name: kind.settings for name, kind in KINDS.items()}
+CHECK_SPECS = tuple(check.spec for check in CHECKS.values())
+"""The checks that a flow may name, unless an engine has more."""
 
 
-def choose_flow(loaded: Loaded, options: Options, folder: Folder, goal: str = "") -> Flow:
-    """The flow that a task is carried out with; ConfigError where there is none such."""
+def choose_flow(
+    loaded: Loaded, options: Options, folder: Folder, goal: str = "", checks: Mapping[str, Check] = CHECKS
+) -> Flow:
+    """The flow that a task is carried out with; ConfigError where there is none such.
+
+    `checks` are those that it may name.
+    """
     if options.dry_run:
         goal = ""  # a flow that suits the goal may run the check first, which a dry run does not
+    specs = [check.spec for check in checks.values()]
     flow = flow_from_config(
-        loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal, KIND_SETTINGS
+        loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal, specs, KIND_SETTINGS
     )
     if options.dry_run and all(
         leaf.candidates or leaf.kind in ("answer", "suspects") for leaf in flow.leaves()

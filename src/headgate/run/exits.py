@@ -1,14 +1,13 @@
 """Leaving a stage: the model's signal, or a satisfied rule, and what the checks say to it."""
 
-import asyncio
-from contextlib import suppress
-from itertools import islice
+from collections.abc import Iterator
 from typing import Any
 
-from headgate.checks import check_activity
+from headgate.checks import Check
 from headgate.config import fill
 from headgate.core import (
     AnswerGiven,
+    Broken,
     CheckFinished,
     Decision,
     Fail,
@@ -17,20 +16,14 @@ from headgate.core import (
     StageDoneSignalled,
     bound_note,
     clean_text,
-    path_words,
     shorten,
-    show_path,
 )
 from headgate.errors import ToolError
-from headgate.reading import find_tests
-from headgate.run.job import Job
+from headgate.run.facts import AttemptFacts
 from headgate.run.leaf import StageRun
 
 ANSWER_CHARS = 20_000
 """What is kept of an answer."""
-MOST_LOOKED_AT = 200
-MOST_NAMED = 10
-"""A task that lists more files than this does not mean that each has to be read first."""
 
 
 class NotDone(ToolError):
@@ -61,23 +54,39 @@ async def try_exit(
     success: for rules that are tried after every turn.
     """
     await run.job.log.commit()
-    needs_diff = run.stage.checks.code_changed
-    changed = bool(await run.job.tree.changed_files()) if needs_diff else False
-    checks = run.stage.checks
-    named = await asyncio.to_thread(named_files, run.job) if checks.named_files else ()
-    tests = await asyncio.to_thread(named_tests, run.job) if checks.named_tests else ()
-    lacking = len(run.state.files_read) < checks.files_read
-    readable = await asyncio.to_thread(count_readable, run.job, checks.files_read) if lacking else None
-    question = run.job.task.is_question
-    verdict = check_activity(checks, run.state, changed, named, tests, readable, question)
-    if isinstance(verdict, Pass):
-        if answer.strip() and _is_answer(run):
-            run.record(AnswerGiven(text=shorten(answer.strip(), ANSWER_CHARS)))
-        run.record(StageDoneSignalled(note=note, implied=implied))
-        run.record(CheckFinished(check="exit", verdict="pass"))
-    elif isinstance(verdict, Fail) and not quiet:
-        run.record(CheckFinished(check=verdict.kind, verdict="fail", reason=verdict.reason))
-    return "" if isinstance(verdict, Pass) else verdict.reason
+    for check, argument in _stage_checks(run):
+        verdict = await check.judge(AttemptFacts(run, check.name), argument)
+        if isinstance(verdict, Pass):
+            continue
+        if not quiet or isinstance(verdict, Broken):
+            run.record(_say_failed(check, verdict))
+        return verdict.reason
+    if answer.strip() and _is_answer(run):
+        run.record(AnswerGiven(text=shorten(answer.strip(), ANSWER_CHARS)))
+    run.record(StageDoneSignalled(note=note, implied=implied))
+    run.record(CheckFinished(check="exit", verdict="pass"))
+    return ""
+
+
+def _stage_checks(run: StageRun) -> Iterator[tuple[Check, int]]:
+    """The checks of a stage, in the order in which they run, with their arguments."""
+    for check in run.job.checks_of(run.stage):
+        yield check, int(run.stage.checks[check.name])
+
+
+def _say_failed(check: Check, verdict: Fail | Broken) -> CheckFinished:
+    """What is recorded about a refusal: its sentence for the model, and words for people."""
+    spec = check.spec
+    if isinstance(verdict, Broken):
+        return CheckFinished(check=check.name, verdict="broken", reason=verdict.reason)
+    return CheckFinished(
+        check=check.name,
+        verdict="fail",
+        reason=verdict.reason,
+        clause=spec.clause,
+        exact_clause=verdict.clause,
+        said_done=spec.said_done,
+    )
 
 
 def keep_conclusion(run: StageRun, note: Note) -> None:
@@ -96,48 +105,14 @@ def _is_answer(run: StageRun) -> bool:
     return is_last and (run.job.task.is_question or not writes)
 
 
-def named_files(job: Job) -> tuple[str, ...]:
-    """The files that the task names and a model can read, as they are shown."""
-    found: dict[str, None] = {}
-    for word in path_words(job.task.request):
-        with suppress(ToolError):
-            file = job.context.workspace.read(word)
-            if not file.is_binary:
-                found[show_path(file.path)] = None
-        if len(found) == MOST_NAMED:
-            break
-    return tuple(found)
-
-
-def named_tests(job: Job) -> tuple[str, ...]:
-    """The tests that exist for what the task names, as they are shown."""
-    return tuple(map(show_path, find_tests(job.task.request, list(job.context.workspace.files()))))
-
-
-def count_readable(job: Job, most: int) -> int:
-    """How many files a model could read, up to `most`; in a large repository only some are looked at.
-
-    What configures Headgate says nothing about the task.
-    """
-    found = 0
-    for path in islice(job.context.workspace.files(), MOST_LOOKED_AT):
-        if path in job.task.config_files:
-            continue
-        with suppress(ToolError):
-            found += not job.context.workspace.read(path).is_binary
-        if found >= most:
-            break
-    return found
-
-
 async def judge_exhausted(run: StageRun, decision: Decision) -> Decision:
-    """A stage that is to read, and in which nothing was read, fails where it would otherwise be left."""
-    must_read = run.stage.checks.files_read and not run.state.files_read
-    if decision.action != "advance" or decision.reason == "done" or not must_read:
+    """A stage in which too little was done fails where it would otherwise be left."""
+    if decision.action != "advance" or decision.reason == "done":
         return decision
-    if not await asyncio.to_thread(count_readable, run.job, 1):
-        return decision
-    return Decision("fail", decision.reason, "no file was read")
+    for check, argument in _stage_checks(run):
+        if missing := await check.still_missing(AttemptFacts(run, check.name), argument):
+            return Decision("fail", decision.reason, missing)
+    return decision
 
 
 def clean_value(run: StageRun, value: Any) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headgate.checks import Verifier
+from headgate.checks import CHECKS, Check, Verifier
 from headgate.core import (
     AnyBody,
     Flow,
@@ -101,6 +101,8 @@ class Job:
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     pulse: OnPulse
+    checks: Mapping[str, Check] = field(default_factory=lambda: CHECKS)
+    """What must hold at the exit of a stage, or in a review of the diff, by name."""
     agents_md: bool = True
     phase_control: PhaseControl = field(default_factory=PhaseControl)
     phase_prompt_place: PromptPlace = "tail"
@@ -148,6 +150,10 @@ class Job:
         if self.limits.seconds is None:
             return None
         return self.limits.seconds - (self.now() - self.state.started_at - self.state.paused)
+
+    def checks_of(self, stage: Stage) -> list[Check]:
+        """The checks at the exit of a stage, in the order in which they run."""
+        return [check for name, check in self.checks.items() if stage.checks.get(name)]
 
     @property
     def is_pressed(self) -> bool:

@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 
 from headgate.core import (
     DONE_TOOL,
-    FINAL_TOOLS,
     REAL,
     AnyBody,
     Data,
@@ -126,12 +125,7 @@ class StageRun:
     @property
     def final_specs(self) -> tuple[ToolSpec, ...]:
         """The closing signal, and what a check needs that does not hold yet."""
-        needed = [
-            tool
-            for check, tools in FINAL_TOOLS.items()
-            if getattr(self.stage.checks, check) and not getattr(self.state, check)
-            for tool in tools
-        ]
+        needed = [tool for check in self.job.checks_of(self.stage) for tool in check.final_tools(self.state)]
         return tuple(spec for spec in self.all_specs if spec.name in (*needed, DONE_TOOL))
 
     @property

@@ -25,7 +25,7 @@ from headgate.config import (
     write_flow,
 )
 from headgate.core import Flow, expand_flow, nearest
-from headgate.engine import KIND_SETTINGS, SPECS
+from headgate.engine import CHECK_SPECS, KIND_SETTINGS, SPECS
 from headgate.errors import ConfigError
 
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
@@ -93,7 +93,7 @@ def show(ctx: click.Context, name: str, as_written: bool, repo: Path | None) -> 
     """
     root, builtin = _root(ctx, repo), builtin_flows()
     if not as_written:
-        click.echo(write_flow(expand_flow(read_flow(name, root), SPECS)), nl=False)
+        click.echo(write_flow(expand_flow(read_flow(name, root), SPECS, CHECK_SPECS)), nl=False)
         return
     if name in builtin:
         click.echo(builtin[name].read_bytes(), nl=False)
@@ -138,9 +138,9 @@ def draw(ctx: click.Context, name: str | None, form: str | None, repo: Path | No
             click.echo(f"{BUGS_ARE_REPAIRED}; this is {choice.name}, which other tasks use.", err=True)
     form = form or ("text" if sys.stdout.isatty() else "mermaid")
     if form == "mermaid":
-        say(draw_mermaid(flow, SPECS).removesuffix("\n"))
+        say(draw_mermaid(flow, SPECS, CHECK_SPECS).removesuffix("\n"))
         return
-    for line in draw_text(flow, SPECS).splitlines():
+    for line in draw_text(flow, SPECS, CHECK_SPECS).splitlines():
         row = _ROW.match(line)
         say(line, hanging=row.end() if row else 2)
 
@@ -177,14 +177,14 @@ def locate(file: str, root: Path | None) -> FlowSource:
 def read_flow(name: str, root: Path | None) -> Flow:
     """A built-in flow or one in a file, with its tools known."""
     if name in builtin_flows():
-        return load_flow(name, Path(), SPECS, KIND_SETTINGS)
+        return load_flow(name, Path(), SPECS, CHECK_SPECS, KIND_SETTINGS)
     source = locate(name, root)
-    return load_flow(source.name, source.base, SPECS, KIND_SETTINGS)
+    return load_flow(source.name, source.base, SPECS, CHECK_SPECS, KIND_SETTINGS)
 
 
 def list_flows(root: Path | None) -> None:
     """Prints the built-in flows, then the one that is used in a repository."""
-    flows = {name: load_flow(name, Path(), SPECS) for name in builtin_flows()}
+    flows = {name: load_flow(name, Path(), SPECS, CHECK_SPECS) for name in builtin_flows()}
     width = max(map(len, flows))
     for name, flow in flows.items():
         say(f"{name.ljust(width)}  {flow.description}", hanging=width + 2)
@@ -203,7 +203,9 @@ def list_flows(root: Path | None) -> None:
 def in_use(root: Path) -> FlowChoice:
     """The flow of a task for which none is named."""
     loaded = load_config(root, environ=os.environ, flags={})
-    flow = flow_from_config(loaded.config, None, root, SPECS, loaded.documents, kinds=KIND_SETTINGS)
+    flow = flow_from_config(
+        loaded.config, None, root, SPECS, loaded.documents, checks=CHECK_SPECS, kinds=KIND_SETTINGS
+    )
     chosen = loaded.config.flow
     name = chosen if isinstance(chosen, str) else flow.name if chosen is None else "an inline flow"
     return FlowChoice(flow, name, _chosen_by(loaded), depends_on_goal(loaded.config))

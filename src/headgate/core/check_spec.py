@@ -1,0 +1,44 @@
+"""What is known about a check without running it: data with which flows are read, expanded and drawn."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSpec:
+    """One check: its name and argument in a flow file, where it may stand, and its words for people."""
+
+    name: str
+    doc: str
+    """What must hold, in a sentence or two; for the documentation."""
+    argument: Literal["flag", "count"] = "flag"
+    """What follows the name in a flow file: `true` or `false`, or a number, of which 0 means `false`."""
+    place: Literal["stage", "diff", "verify"] = "stage"
+    """Where it may stand. `stage`: at the exit of a stage. The others stand among a flow's own checks.
+    `diff`: it looks at the task's diff; a finding goes back to the model once, and is then a warning.
+    `verify`: it is the verification stage."""
+    needs: tuple[str, ...] = ()
+    """Tools, of which the stage must have one; empty: the check needs no tool."""
+    needs_words: str = ""
+    """What these tools are called together, such as `a tool that reads`; empty: they are named."""
+    drawn: str = ""
+    """The check in a drawing of a flow; empty: its name in words. `{}` stands for the number and what is
+    counted."""
+    counted: str = ""
+    """What a count counts, such as `file`."""
+    clause: str = ""
+    """Why it refuses the exit of a stage, as a clause for people."""
+    said_done: str = ""
+    """The same after `the model said it was done`."""
+    after_verification: bool = False
+    """It looks at the diff once verification has passed; otherwise it looks before."""
+    looks_again: bool = False
+    """It looks at the diff again after each failed verification, also if it had found nothing."""
+    leads: bool = False
+    """Its warning about the diff comes before all other words of the summary."""
+    prompt: str = "review"
+    """The prompt that tells the model what was found in the diff."""
+
+
+VERIFY_CHECK = CheckSpec("verify", "The project's verification steps pass.", place="verify")
+"""Stands for the verification stage in a flow's own checks. It is known wherever checks are."""
