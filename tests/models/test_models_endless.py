@@ -14,7 +14,7 @@ from model_server import answer, chunk, pour, stream, talk_to
 
 from headgate.core.messages import Message, Reply, Request
 from headgate.errors import ReplyInvalid
-from headgate.models.wire.endless import LONGEST_PIECE, WINDOW, repeats_itself
+from headgate.models.wire.exchange import LONGEST_PIECE, WINDOW, repeats_itself
 
 ASK = Request([Message("user", "Hi")])
 REPEATED = "The reply repeated itself endlessly and was cut off."

@@ -12,7 +12,7 @@ from headgate.core.settings import ModelSettings
 from headgate.errors import ContextOverflow, ModelRefused
 from headgate.models.connect import find_window, open_fitted
 from headgate.models.network import open_model
-from headgate.models.wire.connect import open_wire
+from headgate.models.wire import open_wire
 from headgate.models.wire.failures import ModelUnknown, RequestRejected, ServerTrouble, ToolsUnsupported
 from headgate.models.wire.http import list_models
 

@@ -9,7 +9,7 @@ from headgate.models.transports.choice import find_out, fit, is_asked, with_num_
 from headgate.models.transports.cutting import explain_remedy
 from headgate.models.transports.server_facts import Findings, Inquiry
 from headgate.models.transports.servers import ask_loaded_window, identify
-from headgate.models.wire.connect import open_wire
+from headgate.models.wire import open_wire
 from headgate.models.wire.failures import (
     KeyRefused,
     ModelUnknown,

@@ -19,7 +19,7 @@ from headgate.errors import (
     ModelUnavailable,
     ReplyInvalid,
 )
-from headgate.models.wire.encoding import CallIds, encode_json
+from headgate.models.encoding import CallIds, encode_json
 
 
 class ScriptError(ModelError):

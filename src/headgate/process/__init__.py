@@ -1,5 +1,6 @@
 """Processes: commands and what they leave running, the lock, work that is not interrupted."""
 
+from headgate.process.cancel_shield import uninterrupted
 from headgate.process.commands import (
     MAX_LOG,
     CommandResult,
@@ -9,7 +10,6 @@ from headgate.process.commands import (
 )
 from headgate.process.lock import FileLock
 from headgate.process.reaper import kill_leftovers, kill_own_commands
-from headgate.process.cancel_shield import uninterrupted
 
 __all__ = [
     "MAX_LOG",

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import TracebackType
 
 from headgate.errors import HeadgateError
-from headgate.process.reaper import end_processes, new_mark
 from headgate.process.cancel_shield import uninterrupted
+from headgate.process.reaper import end_processes, new_mark
 
 # What a command prints: its beginning and its end kept, every line passed on, the whole written to a log.
 

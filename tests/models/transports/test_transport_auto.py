@@ -15,8 +15,8 @@ from headgate.errors import ModelUnavailable, ReplyInvalid
 from headgate.models.connect import open_fitted
 from headgate.models.network import open_model
 from headgate.models.transports.choice import AutoModel, find_out, fit
-from headgate.models.transports.native import NativeModel
 from headgate.models.transports.server_facts import TOOL, Findings
+from headgate.models.transports.text import NativeModel
 from headgate.models.wire.openai import OpenAIModel
 
 CALL = '<tool_call>{"name": "ls", "arguments": {"path": "."}}</tool_call>'

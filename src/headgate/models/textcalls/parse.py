@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 from headgate.core import Delta, ToolSpec
+from headgate.models.encoding import mend_text
 from headgate.models.textcalls.pieces import Piece, assemble
 from headgate.models.textcalls.result import CLOSING, PAIRS, Parsed, ToolBook
 from headgate.models.textcalls.scan import MARK, Scan
 from headgate.models.textcalls.source import OutOfWork, Source
 from headgate.models.textcalls.table import FRAMES, NAMES
-from headgate.models.wire.encoding import mend_text
 
 
 def parse_calls(

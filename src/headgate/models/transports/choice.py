@@ -9,11 +9,10 @@ from headgate.errors import ConfigError, ContextOverflow, ReplyInvalid
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile, profile_for, with_price, with_profile
 from headgate.models.transports.cutting import CutWatch
-from headgate.models.transports.native import NativeModel
 from headgate.models.transports.schema import SchemaModel
 from headgate.models.transports.server_facts import Findings, Inquiry
 from headgate.models.transports.servers import ask_largest_window
-from headgate.models.transports.text import TextModel
+from headgate.models.transports.text import NativeModel, TextModel
 from headgate.models.wire.failures import RequestRejected, ToolsUnsupported
 
 RESCUED_MOST = 3

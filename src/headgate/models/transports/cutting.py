@@ -9,9 +9,9 @@ first request of a conversation counts, and only a count that is large enough to
 from dataclasses import replace
 
 from headgate.core import CHARS_PER_TOKEN, Cut, Model, ModelSettings, OnDelta, Reply, Request
+from headgate.models.encoding import EncodedTools
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint
 from headgate.models.transports.servers import Kind, ask_loaded_window, ask_window, identify
-from headgate.models.wire.encoding import EncodedTools
 from headgate.models.wire.openai import encode_tools
 
 LOW = 0.7

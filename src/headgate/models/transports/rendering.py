@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.core import Message, ToolSpec
+from headgate.models.encoding import encode_json
 from headgate.models.textcalls.result import read_properties
-from headgate.models.wire.encoding import encode_json
 
 # Tools in words, for a system message: a line each, because a local model reads all of it.
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from headgate.core import Delta, Message, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.errors import CallUnknown, ReplyInvalid
+from headgate.models.encoding import CallIds, decode_json
 from headgate.models.profile import Profile
 from headgate.models.textcalls import CallScanner, Parsed, Problem, parse_calls
-from headgate.models.wire.encoding import CallIds, decode_json
 
 _CLOSING = "</think>"
 _NAMES_TOLD = 30

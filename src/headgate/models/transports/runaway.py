@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.core import CHARS_PER_TOKEN, Model, OnDelta, Reply, Request, ToolSpec, Usage, size_of
+from headgate.models.encoding import encode_json
 from headgate.models.profile import Profile
 from headgate.models.textcalls.json_families import attempts_in
 from headgate.models.textcalls.result import PAIRS, ToolBook
-from headgate.models.wire.encoding import encode_json
 
 MOST_CALLS = 32
 """In a row of one reply."""

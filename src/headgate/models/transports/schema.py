@@ -7,6 +7,7 @@ from typing import Any
 
 from headgate.core import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.errors import ReplyInvalid
+from headgate.models.encoding import CallIds, encode_json, parse_arguments
 from headgate.models.profile import Profile
 from headgate.models.textcalls.coercion import coerce_arguments, resolve
 from headgate.models.textcalls.result import ToolBook, read_properties
@@ -22,7 +23,6 @@ from headgate.models.transports.replies import (
 )
 from headgate.models.transports.runaway import ask_for_calls
 from headgate.models.transports.servers import CONSTRAINTS, LONG_STRING, SAFE_STRING, Kind
-from headgate.models.wire.encoding import CallIds, encode_json, parse_arguments
 from headgate.models.wire.failures import RequestRejected
 
 # The JSON schema of one decision: a short thought, then one call to one of the tools.

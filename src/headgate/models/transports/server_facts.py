@@ -13,13 +13,13 @@ from pydantic import Field, ValidationError
 
 from headgate.core import Message, Model, ModelSettings, OnDelta, Reply, Request, Settings, ToolSpec, Usage
 from headgate.errors import ModelError
+from headgate.models.encoding import UNPARSED, parse_arguments
 from headgate.models.endpoint import Endpoint, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile
 from headgate.models.transports.replies import read_text
 from headgate.models.transports.schema import read_object
 from headgate.models.transports.servers import CONSTRAINTS, WINDOWS, Kind, ask_window, identify
-from headgate.models.wire.connect import open_wire
-from headgate.models.wire.encoding import UNPARSED, parse_arguments
+from headgate.models.wire import open_wire
 from headgate.models.wire.failures import RequestRejected, ToolsUnsupported
 
 MAX_AGE = 7 * 86_400.0

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from headgate.core import Timeouts
 from headgate.errors import ModelError
+from headgate.models.encoding import encode_json
 from headgate.models.endpoint import Endpoint
-from headgate.models.wire.encoding import encode_json
 from headgate.models.wire.http import HttpClient
 
 Kind = Literal["llamacpp", "vllm", "sglang", "ollama", "ollama-api", "lmstudio", "unknown"]

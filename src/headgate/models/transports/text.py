@@ -1,4 +1,4 @@
-"""Calls as text: for models that can write calls, and servers that do not know them."""
+"""Calls read from the text of a reply: for servers that know no calls, or that leave some in the text."""
 
 from dataclasses import replace
 
@@ -15,6 +15,40 @@ from headgate.models.transports.replies import (
     with_parsed,
 )
 from headgate.models.transports.runaway import ask_for_calls
+
+
+class NativeModel:
+    """Passes requests on as they are, and splits the thinking off where the server did not."""
+
+    def __init__(self, inner: Model, profile: Profile, *, rescue: bool) -> None:
+        self.name = inner.name
+        self.rescued = 0
+        """Replies whose calls were in the text."""
+        self._inner = inner
+        self._profile = profile
+        self._rescue = rescue
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        """One reply."""
+        tools = request.tools if self._rescue else ()
+        shown = watch(on_delta, tools, self._profile)
+        reply = await ask_for_calls(self._inner, request, tools, self._profile, shown)
+        with paid_for(reply):
+            return self._read(reply, request)
+
+    def _read(self, reply: Reply, request: Request) -> Reply:
+        message = reply.message
+        if not message.content:
+            return with_one_call(reply, self._profile)
+        tools = request.tools if self._rescue and not message.calls else ()
+        parsed = read_text(reply, tools, self._profile)
+        if parsed.calls:
+            self.rescued += 1
+        if tools and parsed.problems and not parsed.calls and reply.finish != "length":
+            self.rescued += 1
+            raise explain_problem(parsed.problems[0], tools)
+        return with_one_call(with_parsed(reply, parsed, request), self._profile)
+
 
 _FORM = """# Tools
 

@@ -20,8 +20,7 @@ from headgate.core import (
     clean_text,
 )
 from headgate.errors import ConfigError
-from headgate.models.wire.assembly import Assembly
-from headgate.models.wire.encoding import (
+from headgate.models.encoding import (
     CallIds,
     EncodedTools,
     decode_json,
@@ -29,7 +28,7 @@ from headgate.models.wire.encoding import (
     mend_text,
     parse_arguments,
 )
-from headgate.models.wire.exchange import exchange
+from headgate.models.wire.exchange import Assembly, exchange
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, safe_name
 

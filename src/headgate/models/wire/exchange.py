@@ -1,15 +1,108 @@
 """One request and its reply, streamed or whole: what all wire formats over HTTP have in common."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from headgate.core import CHARS_PER_TOKEN
+from headgate.core import CHARS_PER_TOKEN, Delta, Enough, OnDelta, clean_text
 from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.wire.assembly import Assembly
-from headgate.models.wire.encoding import decode_json
+from headgate.models.encoding import decode_json
 from headgate.models.wire.failures import ServerTrouble, explain_event, show_address
 from headgate.models.wire.http import Answer, HttpClient
+
+MAX_CHARACTERS = 400_000
+"""Of text, reasoning and arguments together."""
+WINDOW = 6_000
+"""How much of a reply must be nothing but one piece repeated."""
+LONGEST_PIECE = 400
+_CHECK_EVERY = 2_000
+
+
+class EndlessWatch:
+    """Sees every piece of a reply once and raises ReplyInvalid when it has seen enough."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._tail = ""
+        self._fresh: list[str] = []
+        self._fresh_size = 0
+
+    def see(self, *pieces: str) -> None:
+        """Takes what has just arrived."""
+        for piece in pieces:
+            self._fresh.append(piece)
+            self._fresh_size += len(piece)
+        if self._fresh_size >= _CHECK_EVERY:
+            self._check()
+
+    def _check(self) -> None:
+        self._total += self._fresh_size
+        if self._total > MAX_CHARACTERS:
+            raise self._cut_off(f"The reply was longer than {MAX_CHARACTERS:,} characters and was cut off.")
+        self._tail = "".join((self._tail, *self._fresh))[-WINDOW:]
+        self._fresh.clear()
+        self._fresh_size = 0
+        if len(self._tail) == WINDOW and repeats_itself(self._tail):
+            raise self._cut_off("The reply repeated itself endlessly and was cut off.")
+
+    def _cut_off(self, reason: str) -> ReplyInvalid:
+        error = ReplyInvalid(reason)
+        error.tokens = (0, self._total // CHARS_PER_TOKEN, 0)
+        return error
+
+
+def repeats_itself(text: str) -> bool:
+    """Whether the whole text is one piece of at most LONGEST_PIECE characters over and over."""
+    # A text that repeats a piece has its own end once more that piece earlier.
+    end = text[-LONGEST_PIECE:]
+    before = text.rfind(end, 0, len(text) - 1)
+    period = len(text) - LONGEST_PIECE - before
+    return before >= 0 and period <= LONGEST_PIECE and text[period:] == text[:-period]
+
+
+class Assembly(ABC):
+    """Takes the pieces of a reply as they arrive, or one whole body."""
+
+    def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
+        self.started = False
+        """A token has come."""
+        self.ended = False
+        """The reply is complete; what follows can add usage, and nothing else."""
+        self.done = False
+        """Nothing more is to come."""
+        self.stopped = False
+        """It was long enough before the model had ended it."""
+        self._on_delta = on_delta
+        self._enough = enough
+        self._watch = EndlessWatch()
+
+    @abstractmethod
+    def add(self, chunk: Mapping[str, Any]) -> None:
+        """Takes one event of a stream."""
+
+    @abstractmethod
+    def load(self, body: Mapping[str, Any]) -> None:
+        """Takes a whole reply. ValueError where the body is none."""
+
+    @property
+    @abstractmethod
+    def calls_tools(self) -> bool:
+        """Whether a call has begun: text after it is no reason to stop."""
+
+    def take_piece(self, text: str = "", reasoning: str = "", arguments: str = "") -> None:
+        """Checks that a reply with this piece will end, and shows the piece."""
+        if not (text or reasoning or arguments):
+            return
+        self.started = True
+        if text and self._enough and not self.calls_tools and self._enough(text):
+            self.ended = self.done = self.stopped = True
+        if not self.stopped:
+            self._watch.see(text, reasoning, arguments)
+        if self._on_delta:
+            self._on_delta(Delta(clean_text(text), clean_text(reasoning), clean_text(arguments)))
+
 
 # Server-sent events, parsed as the HTML standard says, from bytes that arrive in any pieces.
 

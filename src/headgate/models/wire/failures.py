@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
+from headgate.models.encoding import decode_json, encode_json
 from headgate.models.endpoint import DEFAULT_URLS, Endpoint, is_hosted
-from headgate.models.wire.encoding import decode_json, encode_json
 
 _OVERFLOW = re.compile(
     r"exceed_context_size|exceeds? the available context size"  # llama.cpp

@@ -15,8 +15,8 @@ import aiohttp
 
 from headgate.core import ModelSettings, Timeouts
 from headgate.errors import ConfigError, ModelRefused, ReplyInvalid
+from headgate.models.encoding import decode_json
 from headgate.models.endpoint import Endpoint, find_endpoint, is_hosted, split_model
-from headgate.models.wire.encoding import decode_json
 from headgate.models.wire.failures import (
     CHECK_NETWORK,
     KeyRefused,

@@ -17,10 +17,9 @@ from headgate.core import (
     clean_text,
 )
 from headgate.errors import ConfigError
+from headgate.models.encoding import CallIds, EncodedTools, encode_json, mend_text, parse_arguments
 from headgate.models.endpoint import DEFAULT_NUM_CTX
-from headgate.models.wire.assembly import Assembly
-from headgate.models.wire.encoding import CallIds, EncodedTools, encode_json, mend_text, parse_arguments
-from headgate.models.wire.exchange import exchange
+from headgate.models.wire.exchange import Assembly, exchange
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, encode_tools, safe_name

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from headgate.core import Message, ModelSettings, OnDelta, Reply, Request, ToolSpec, clean_text
 from headgate.errors import ConfigError
-from headgate.models.wire.encoding import (
+from headgate.models.encoding import (
     UNPARSED,
     CallIds,
     EncodedTools,

@@ -6,8 +6,8 @@ from typing import Any
 
 from headgate.core import Delta, Enough, Finish, Message, OnDelta, Reply, Timing, ToolCall, Usage, clean_text
 from headgate.errors import ModelUnavailable, ReplyInvalid
-from headgate.models.wire.assembly import Assembly
-from headgate.models.wire.encoding import CallIds, decode_json, encode_json, mend_text
+from headgate.models.encoding import CallIds, decode_json, encode_json, mend_text
+from headgate.models.wire.exchange import Assembly
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 _FINISHES: Mapping[str, Finish] = {
