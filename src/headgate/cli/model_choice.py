@@ -20,9 +20,9 @@ from headgate.config import (
 from headgate.core import ModelSettings, is_openai_name
 from headgate.errors import ConfigError
 from headgate.models import DEFAULT_URLS, explain_local_name, find_endpoint
-from headgate.models.network import PLACES, FoundModel, FoundServer, best_first
+from headgate.models.network import USUAL_ADDRESSES, FoundModel, FoundServer, rank_models
 
-PLACES_VARIABLE = "HEADGATE_SERVERS"
+ADDRESSES_VARIABLE = "HEADGATE_SERVERS"
 Look = Callable[[Sequence[tuple[str, str]]], list[FoundServer]]
 Ask = Callable[[Sequence[FoundModel]], FoundModel]
 _MOST_LISTED = 12
@@ -39,14 +39,16 @@ class ModelChoice:
     """What is left to do before a task can run; empty if nothing is."""
 
 
-def places_to_look(environ: Mapping[str, str]) -> list[tuple[str, str]]:
+def addresses_to_ask(environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """The addresses where a model server may be: HEADGATE_SERVERS, else the usual ones and OLLAMA_HOST."""
-    if PLACES_VARIABLE in environ:
+    if ADDRESSES_VARIABLE in environ:
         return [
-            ("A model server", part.strip()) for part in environ[PLACES_VARIABLE].split(",") if part.strip()
+            ("A model server", part.strip())
+            for part in environ[ADDRESSES_VARIABLE].split(",")
+            if part.strip()
         ]
     host = ollama_address(environ)
-    return [(name, host if host and name == "Ollama" else address) for name, address in PLACES]
+    return [(name, host if host and name == "Ollama" else address) for name, address in USUAL_ADDRESSES]
 
 
 def choose_model(
@@ -57,9 +59,9 @@ def choose_model(
         return _take_named(named, base_url, environ, look)
     if base_url is None and (elsewhere := _named_elsewhere(environ)):
         return ModelChoice(said=(elsewhere,))
-    servers = look([("The model server", base_url)] if base_url else places_to_look(environ))
+    servers = look([("The model server", base_url)] if base_url else addresses_to_ask(environ))
     said = tuple(describe_server(server) for server in servers)
-    models = best_first(servers)
+    models = rank_models(servers)
     if not models and base_url:
         raise ConfigError(
             f"No model server lists its models at {show_address(base_url)}: name one with --model."
@@ -106,7 +108,7 @@ def _take_named(named: str, base_url: str | None, environ: Mapping[str, str], lo
     if provider == "anthropic" or (provider and is_openai_name(name)):
         root = DEFAULT_URLS["anthropic" if provider == "anthropic" else "openai"]
         return ModelChoice(named, said=(f"Tasks will send the code that they read to {root}.",))
-    servers = look([("The model server", base_url)] if base_url else places_to_look(environ))
+    servers = look([("The model server", base_url)] if base_url else addresses_to_ask(environ))
     for model in (model for server in servers for model in server.models):
         if name in (model.name, model.name.removesuffix(":latest")):
             return _take(model, tuple(describe_server(server) for server in servers))
@@ -115,7 +117,7 @@ def _take_named(named: str, base_url: str | None, environ: Mapping[str, str], lo
 
 def _take_of_ollama(named: str, environ: Mapping[str, str], look: Look) -> ModelChoice:
     name = named.partition("/")[2]
-    servers = [server for server in look(places_to_look(environ)) if server.name == "Ollama"]
+    servers = [server for server in look(addresses_to_ask(environ)) if server.name == "Ollama"]
     if not servers:
         return ModelChoice(
             named, todo=f"Start Ollama with `ollama serve`, and get the model with `ollama pull {name}`."

@@ -18,7 +18,7 @@ def check_model(settings: ModelSettings, script_root: Path | None = None) -> Non
 
 
 @asynccontextmanager
-async def open_fitted(
+async def open_configured_model(
     settings: ModelSettings, script_root: Path | None = None, cache: Path | None = None
 ) -> AsyncIterator[tuple[Model, ModelSettings]]:
     """A model, closed on leaving, and its settings with what the user left open filled in.
@@ -31,11 +31,11 @@ async def open_fitted(
         return
     # The one lazy import of a room: the HTTP client and all that needs it take as long to load as the rest of
     # Headgate, and most commands ask no server.
-    from headgate.models.network import fit, open_wrapped
+    from headgate.models.network import complete_settings, open_model
 
-    fitted, inquiry = await fit(settings, cache)
-    async with open_wrapped(fitted, inquiry) as model:
-        yield model, fitted
+    completed, inquiry = await complete_settings(settings, cache)
+    async with open_model(completed, inquiry) as model:
+        yield model, completed
 
 
 def find_window(model: Model, settings: ModelSettings) -> int | None:

@@ -110,7 +110,7 @@ class ScriptedFailure(_Strict):
     kind: Literal["unavailable", "refused", "invalid", "overflow"]
     message: str = "The script says so."
     retry_after: float | None = None
-    """Kind `unavailable`: the seconds that the server asks to wait."""
+    """ServerKind `unavailable`: the seconds that the server asks to wait."""
 
     def as_error(self) -> ModelError:
         """The error that this stands for."""

@@ -8,10 +8,10 @@ from headgate.core import Model, ModelSettings, OnDelta, Reply, Request
 from headgate.errors import ConfigError, ContextOverflow, ReplyInvalid
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile, profile_for, with_price, with_profile
-from headgate.models.transports.cutting import CutWatch
+from headgate.models.servers import ask_largest_window
+from headgate.models.transports.cutting import CutPromptDetector
 from headgate.models.transports.schema import SchemaModel
-from headgate.models.transports.server_facts import Findings, Inquiry
-from headgate.models.transports.servers import ask_largest_window
+from headgate.models.transports.server_facts import ServerFacts, ServerInquiry
 from headgate.models.transports.text import NativeModel, TextModel
 from headgate.models.wire.failures import RequestRejected, ToolsUnsupported
 
@@ -32,7 +32,7 @@ class AutoModel:
     the server may have been started differently since.
     """
 
-    def __init__(self, inner: Model, profile: Profile, inquiry: Inquiry) -> None:
+    def __init__(self, inner: Model, profile: Profile, inquiry: ServerInquiry) -> None:
         self.name = inner.name
         self.context_window: int | None = None
         """What the server said of it when there was reason to ask; None where the settings have it."""
@@ -42,7 +42,7 @@ class AutoModel:
         self._may_probe = not inquiry.is_fresh
         self._silent = 0
         self._refusal: ToolsUnsupported | None = None
-        findings = inquiry.findings or Findings()
+        findings = inquiry.findings or ServerFacts()
         self.transport: Transport = findings.choose(profile)
         """The one at work."""
         self._native = NativeModel(inner, profile, rescue=True)
@@ -120,21 +120,21 @@ class AutoModel:
 _NATIVE_HOSTS = ("api.openai.com",)
 
 
-def is_asked(settings: ModelSettings) -> bool:
+def can_be_probed(settings: ModelSettings) -> bool:
     """Whether there is anything to find out: a script and the large providers are known."""
     return split_model(settings.model)[0] in ("ollama", "openai") and (
         urlsplit(find_endpoint(settings).root).hostname not in _NATIVE_HOSTS
     )
 
 
-def wrap(model: Model, settings: ModelSettings, inquiry: Inquiry) -> Model:
+def with_transport(model: Model, settings: ModelSettings, inquiry: ServerInquiry) -> Model:
     """A model that calls tools as its settings say."""
     provider, name = split_model(settings.model)
     profile = find_profile(name)
-    if is_asked(settings):
-        model = CutWatch(model, settings)
+    if can_be_probed(settings):
+        model = CutPromptDetector(model, settings)
     match settings.tool_transport:
-        case "native" | "auto" | None if not is_asked(settings):
+        case "native" | "auto" | None if not can_be_probed(settings):
             return model
         case "native":
             return NativeModel(model, profile, rescue=False)
@@ -159,31 +159,33 @@ async def with_num_ctx(settings: ModelSettings) -> ModelSettings:
     return settings.model_copy(update={"num_ctx": given, "context_window": window})
 
 
-async def find_out(
+async def find_server_facts(
     settings: ModelSettings,
     cache: Path | None = None,
     first: Reply | ToolsUnsupported | None = None,
     fresh: bool = False,
-) -> Findings | None:
+) -> ServerFacts | None:
     """What is remembered about a model and its server; else they are asked, and the answers remembered.
 
     `first` is what the question with a tool brought, if it was asked already; `fresh` remembers nothing.
     """
-    if not is_asked(settings):
+    if not can_be_probed(settings):
         return None
-    inquiry = Inquiry(settings, cache)
+    inquiry = ServerInquiry(settings, cache)
     return (None if fresh else inquiry.recall()) or await inquiry.probe(first)
 
 
-async def fit(settings: ModelSettings, cache: Path | None = None) -> tuple[ModelSettings, Inquiry]:
+async def complete_settings(
+    settings: ModelSettings, cache: Path | None = None
+) -> tuple[ModelSettings, ServerInquiry]:
     """The settings with what the user left open filled in, and what is known about the server.
 
     With `auto` the model is asked; where `text` or `schema` is named, the server is; otherwise nobody.
     """
     if split_model(settings.model)[0] == "ollama":
         settings = await with_num_ctx(settings)
-    inquiry = Inquiry(settings, cache)
-    if not is_asked(settings):
+    inquiry = ServerInquiry(settings, cache)
+    if not can_be_probed(settings):
         return with_price(settings, profile_for(settings)), inquiry
     if inquiry.recall() is None:
         match settings.tool_transport:

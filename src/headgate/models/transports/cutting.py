@@ -11,7 +11,7 @@ from dataclasses import replace
 from headgate.core import CHARS_PER_TOKEN, Cut, Model, ModelSettings, OnDelta, Reply, Request
 from headgate.models.encoding import EncodedTools
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint
-from headgate.models.transports.servers import Kind, ask_loaded_window, ask_window, identify
+from headgate.models.servers import ServerKind, ask_loaded_window, ask_window, identify_server
 from headgate.models.wire.openai import encode_tools
 
 LOW = 0.7
@@ -22,7 +22,7 @@ LEAST_WINDOW = 1024
 """No server is started with less."""
 
 
-class CutWatch:
+class CutPromptDetector:
     """Passes requests on, and marks replies to prompts that were cut."""
 
     def __init__(self, inner: Model, settings: ModelSettings) -> None:
@@ -31,7 +31,7 @@ class CutWatch:
         self._settings = settings
         self._endpoint = find_endpoint(settings)
         self._tools = EncodedTools(encode_tools)
-        self._asked: tuple[Kind, int | None] | None = None
+        self._asked: tuple[ServerKind, int | None] | None = None
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply."""
@@ -56,11 +56,11 @@ class CutWatch:
             return reply
         return replace(reply, cut=Cut(sent, read, window, explain_remedy(kind, self._endpoint.model)))
 
-    async def _ask(self) -> tuple[Kind, int | None]:
+    async def _ask(self) -> tuple[ServerKind, int | None]:
         """The kind of the server and its window, asked for once."""
         if self._asked is None:
             endpoint, timeouts = self._endpoint, self._settings.timeouts
-            kind, window = await identify(endpoint, timeouts)
+            kind, window = await identify_server(endpoint, timeouts)
             if kind in ("ollama", "ollama-api"):
                 window = await ask_loaded_window(endpoint, timeouts)
             else:
@@ -71,7 +71,7 @@ class CutWatch:
         return self._asked
 
 
-def explain_remedy(kind: Kind, model: str) -> str:
+def explain_remedy(kind: ServerKind, model: str) -> str:
     """What a person can do about a context window that is too small."""
     match kind:
         case "ollama":

@@ -83,7 +83,7 @@ class _Line:
 
 
 @dataclass(slots=True)
-class Offer:
+class ConversationTools:
     """One conversation: what its system message describes, and what was told since."""
 
     first: Message
@@ -123,14 +123,14 @@ class Offer:
         return line if line is not None and line.message is message else None
 
 
-class Offers:
+class KnownConversations:
     """The conversations of one model, each known by its first message."""
 
     def __init__(self) -> None:
-        self._offers: dict[int, Offer] = {}
+        self._offers: dict[int, ConversationTools] = {}
         self._read: dict[ToolSpec, str] = {}
 
-    def find(self, talk: Sequence[Message], tools: tuple[ToolSpec, ...]) -> Offer | None:
+    def find(self, talk: Sequence[Message], tools: tuple[ToolSpec, ...]) -> ConversationTools | None:
         """What the conversation was told, and is told from now on; None where there never was a tool."""
         if not talk:
             return None
@@ -139,7 +139,7 @@ class Offers:
         if known is None or known.first is not first or not known.tell(talk, offered):
             if not tools:
                 return None
-            known = Offer(first, tools, offered)
+            known = ConversationTools(first, tools, offered)
         self._offers[id(first)] = known  # at the end: the one that was used last
         if len(self._offers) > _MOST:
             del self._offers[next(iter(self._offers))]
@@ -199,7 +199,7 @@ class Rendering:
     """Replies carry what the model thought, for models that need it back."""
     _groups: list[_Group] = field(default_factory=list, init=False)
     _systems: dict[tuple[str, tuple[ToolSpec, ...]], Message] = field(default_factory=dict, init=False)
-    _offers: Offers = field(default_factory=Offers, init=False)
+    _offers: KnownConversations = field(default_factory=KnownConversations, init=False)
 
     def render(self, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> list[Message]:
         """The same conversation without calls and results; the tools are described at its beginning.

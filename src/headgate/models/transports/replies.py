@@ -49,7 +49,7 @@ def with_one_call(reply: Reply, profile: Profile) -> Reply:
 
 
 @contextmanager
-def paid_for(reply: Reply) -> Iterator[None]:
+def charge_errors(reply: Reply) -> Iterator[None]:
     """A reply that turns out to be of no use has cost what it cost."""
     try:
         yield
@@ -69,7 +69,7 @@ def explain_problem(problem: Problem, tools: Sequence[ToolSpec]) -> ReplyInvalid
     return CallUnknown(f"{problem.message} The tools are {names}.", problem.name)
 
 
-def known_calls(message: Message, tools: Sequence[ToolSpec]) -> Message:
+def without_unknown_calls(message: Message, tools: Sequence[ToolSpec]) -> Message:
     """A message without calls to tools that were not offered: no server should make any up.
 
     ReplyInvalid where no other is left.
@@ -95,7 +95,7 @@ _HEAD = 4_000
 """A call whose name does not come within so many characters is not looked at any further."""
 
 
-def watch(on_delta: OnDelta | None, tools: Sequence[ToolSpec], profile: Profile) -> OnDelta | None:
+def sort_stream(on_delta: OnDelta | None, tools: Sequence[ToolSpec], profile: Profile) -> OnDelta | None:
     """Passes a stream on, sorted into text, thinking and calls."""
     if on_delta is None:
         return None

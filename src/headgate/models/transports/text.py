@@ -6,13 +6,13 @@ from headgate.core import Message, Model, OnDelta, Reply, Request, ToolCall, Too
 from headgate.models.profile import Profile
 from headgate.models.transports.rendering import Rendering, describe_tools
 from headgate.models.transports.replies import (
+    charge_errors,
     explain_problem,
-    known_calls,
-    paid_for,
     read_text,
-    watch,
+    sort_stream,
     with_one_call,
     with_parsed,
+    without_unknown_calls,
 )
 from headgate.models.transports.runaway import ask_for_calls
 
@@ -31,9 +31,9 @@ class NativeModel:
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply."""
         tools = request.tools if self._rescue else ()
-        shown = watch(on_delta, tools, self._profile)
+        shown = sort_stream(on_delta, tools, self._profile)
         reply = await ask_for_calls(self._inner, request, tools, self._profile, shown)
-        with paid_for(reply):
+        with charge_errors(reply):
             return self._read(reply, request)
 
     def _read(self, reply: Reply, request: Request) -> Reply:
@@ -75,14 +75,14 @@ class TextModel:
         tools = request.tools
         rendered = self._rendering.render(request.messages, tools)
         asked = replace(request, messages=rendered, tools=())
-        shown = watch(on_delta, tools, self._profile)
+        shown = sort_stream(on_delta, tools, self._profile)
         reply = await ask_for_calls(self._inner, asked, tools, self._profile, shown)
-        with paid_for(reply):
+        with charge_errors(reply):
             return self._read(reply, request)
 
     def _read(self, reply: Reply, request: Request) -> Reply:
         tools = request.tools
-        reply = replace(reply, message=known_calls(reply.message, tools))
+        reply = replace(reply, message=without_unknown_calls(reply.message, tools))
         parsed = read_text(reply, tools, self._profile)
         # Of a reply that was cut off the runtime tells the model by itself.
         if parsed.problems and not (parsed.calls or reply.message.calls) and reply.finish != "length":
