@@ -13,7 +13,7 @@ from toolcall_suites import SUITES, Case, read_cases
 
 from cases import CASES, case_path
 from headgate.core.messages import ToolSpec
-from headgate.models.textcalls import CallScanner, Parsed, parse_calls
+from headgate.models.textcalls import CallScanner, ParsedReply, parse_calls
 from headgate.models.textcalls.result import PAIRS
 from headgate.models.textcalls.table import FAMILIES, FRAMES
 
@@ -63,7 +63,7 @@ def test_the_page_is_current(suites: list[Case]) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def feed(case: Case, pieces: list[str] | list[bytes]) -> Parsed:
+def feed(case: Case, pieces: list[str] | list[bytes]) -> ParsedReply:
     scanner = CallScanner(case.tools)
     shown = [scanner.feed(piece) for piece in pieces]
     assert len("".join(d.text + d.reasoning + d.arguments for d in shown)) <= len(case.text)
@@ -84,7 +84,7 @@ def test_a_reply_cut_anywhere_gives_the_same(suites: list[Case]) -> None:
         assert feed(case, list(case.text)) == whole
 
 
-def check(parsed: Parsed, tools: tuple[ToolSpec, ...]) -> None:
+def check(parsed: ParsedReply, tools: tuple[ToolSpec, ...]) -> None:
     """Whatever came in: calls are of existing tools, with objects that can be sent on."""
     names = {tool.name for tool in tools}
     for call in parsed.calls:

@@ -32,7 +32,7 @@ def decode_json(data: str | bytes) -> Any:
             raise ValueError("nested too deeply") from error
 
 
-def mend_text(text: str) -> str:
+def repair_text(text: str) -> str:
     """Text that can be encoded: halves of a character that arrived separately are joined, strays replaced."""
     try:
         text.encode()

@@ -20,7 +20,7 @@ from headgate.models.transports.choice import (
     with_num_ctx,
     with_transport,
 )
-from headgate.models.transports.cutting import explain_remedy
+from headgate.models.transports.cut_prompts import explain_remedy
 from headgate.models.transports.server_facts import ServerInquiry
 from headgate.models.wire import open_wire
 from headgate.models.wire.failures import (

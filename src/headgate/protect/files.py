@@ -323,7 +323,7 @@ class ProtectedFiles:
             with os.fdopen(os.open(self._scanner.full(path), _READ), "rb") as file:
                 return digest_of(file) == record.content
         except OSError:
-            return False  # made unreadable: it is written anew
+            return False  # made unreadable: it is written again
 
 
 class Protection:

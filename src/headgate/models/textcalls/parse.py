@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from headgate.core import Delta, ToolSpec
-from headgate.models.encoding import mend_text
-from headgate.models.textcalls.pieces import Piece, assemble
-from headgate.models.textcalls.result import CLOSING, PAIRS, Parsed, ToolBook
+from headgate.models.encoding import repair_text
+from headgate.models.textcalls.offered_tools import ToolBook
+from headgate.models.textcalls.result import CLOSING, PAIRS, ParsedReply, ReplyPart, assemble_reply
 from headgate.models.textcalls.scan import MARK, Scan
 from headgate.models.textcalls.source import OutOfWork, Source
 from headgate.models.textcalls.table import FRAMES, NAMES
@@ -16,7 +16,7 @@ from headgate.models.textcalls.table import FRAMES, NAMES
 
 def parse_calls(
     text: str, tools: Sequence[ToolSpec], family: str | None = None, thinking: bool = False
-) -> Parsed:
+) -> ParsedReply:
     """The calls, the text and the thinking in a model's reply. Never raises on a reply, whatever it holds.
 
     `family` is how the model is known to write calls: its form is then tried first, and forms that are too
@@ -25,26 +25,26 @@ def parse_calls(
     """
     if family is not None and family not in NAMES:
         raise ValueError(f'There is no family "{family}"; the families are {", ".join(sorted(NAMES))}.')
-    text = mend_text(text)
+    text = repair_text(text)
     try:
         return _parse(text, ToolBook(tools), family, thinking)
     except (OutOfWork, RecursionError):
-        return Parsed(text)
+        return ParsedReply(text)
 
 
-def _parse(text: str, book: ToolBook, family: str | None, thinking: bool) -> Parsed:
+def _parse(text: str, book: ToolBook, family: str | None, thinking: bool) -> ParsedReply:
     # A mark of a frame counts only before the first call: arguments may hold anything.
     first = MARK.search(text)
     head = text[: first.start()] if first else text
     for frame in FRAMES:
         if frame.claims(head, frame.name == family):
-            return assemble(frame.read(Source(text), book), book, frame.whole_batch)
+            return assemble_reply(frame.read(Source(text), book), book, frame.whole_batch)
     if family == "kimi-k3" and thinking:
-        return assemble([Piece("reasoning", text)], book)
-    return assemble(Scan(Source(text), book, family or "", thinking).pieces(), book)
+        return assemble_reply([ReplyPart("reasoning", text)], book)
+    return assemble_reply(Scan(Source(text), book, family or "", thinking).parts(), book)
 
 
-# The incremental form: pieces of a reply as they come, and the same result as for the whole.
+# The incremental form: parts of a reply as they come, and the same result as for the whole.
 
 
 HOLD = 64
@@ -54,7 +54,7 @@ _ANSWER = re.compile(CLOSING)
 
 
 class CallScanner:
-    """Takes a reply in pieces, cut anywhere, and sorts what can be shown already.
+    """Takes a reply in parts, cut anywhere, and sorts what can be shown already.
 
     What `feed` returns is for people to watch; what counts is the result of `finish`, which is decided on the
     whole reply, because a later word can turn a call into thinking, or into an example.
@@ -71,7 +71,7 @@ class CallScanner:
         self._closing = _ANSWER
 
     def feed(self, chunk: str | bytes) -> Delta:
-        """Takes the next piece; returns what it shows: text, thinking, or parts of calls."""
+        """Takes the next part; returns what it shows: text, thinking, or parts of calls."""
         text = self._decoder.decode(chunk) if isinstance(chunk, bytes) else chunk
         self._parts.append(text)
         self._held += text
@@ -81,7 +81,7 @@ class CallScanner:
         text, reasoning, arguments = ("".join(parts) for parts in shown.values())
         return Delta(text, reasoning, arguments)
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedReply:
         """The parsed reply."""
         text = "".join(self._parts) + self._decoder.decode(b"", final=True)
         return parse_calls(text, self._tools, self._family, self._thinking)

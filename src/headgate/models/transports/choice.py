@@ -9,7 +9,7 @@ from headgate.errors import ConfigError, ContextOverflow, ReplyInvalid
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile, profile_for, with_price, with_profile
 from headgate.models.servers import ask_largest_window
-from headgate.models.transports.cutting import CutPromptDetector
+from headgate.models.transports.cut_prompts import CutPromptDetector
 from headgate.models.transports.schema import SchemaModel
 from headgate.models.transports.server_facts import ServerFacts, ServerInquiry
 from headgate.models.transports.text import NativeModel, TextModel
@@ -57,7 +57,7 @@ class AutoModel:
                 self._inquiry.spend(reply.usage + reply.aside)
                 reply = await self._ask(request, on_delta)
         except ReplyInvalid:
-            self._silent = 0  # an attempt at a call, which can be mended
+            self._silent = 0  # an attempt at a call, which the model can fix
             raise
         except ContextOverflow:
             self.context_window = await self._inquiry.find_window()
@@ -167,7 +167,7 @@ async def find_server_facts(
 ) -> ServerFacts | None:
     """What is remembered about a model and its server; else they are asked, and the answers remembered.
 
-    `first` is what the question with a tool brought, if it was asked already; `fresh` remembers nothing.
+    `first` is the answer to the question with a tool, if it was asked already; `fresh` remembers nothing.
     """
     if not can_be_probed(settings):
         return None

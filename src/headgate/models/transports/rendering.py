@@ -6,7 +6,7 @@ from typing import Any
 
 from headgate.core import Message, ToolSpec
 from headgate.models.encoding import encode_json
-from headgate.models.textcalls.result import read_properties
+from headgate.models.textcalls.offered_tools import read_properties
 
 # Tools in words, for a system message: a line each, because a local model reads all of it.
 

@@ -9,13 +9,13 @@ from headgate.core import Delta, Message, OnDelta, Reply, Request, ToolCall, Too
 from headgate.errors import CallUnknown, ReplyInvalid
 from headgate.models.encoding import CallIds, decode_json
 from headgate.models.profile import Profile
-from headgate.models.textcalls import CallScanner, Parsed, Problem, parse_calls
+from headgate.models.textcalls import CallProblem, CallScanner, ParsedReply, parse_calls
 
 _CLOSING = "</think>"
 _NAMES_TOLD = 30
 
 
-def read_text(reply: Reply, tools: Sequence[ToolSpec], profile: Profile) -> Parsed:
+def read_text(reply: Reply, tools: Sequence[ToolSpec], profile: Profile) -> ParsedReply:
     """A reply's content taken apart."""
     message = reply.message
     # A server that splits the thinking off itself leaves nothing of it in the content.
@@ -27,7 +27,7 @@ def read_text(reply: Reply, tools: Sequence[ToolSpec], profile: Profile) -> Pars
     return parse_calls(message.content, tools, profile.calls if tools else None, thinking)
 
 
-def with_parsed(reply: Reply, parsed: Parsed, request: Request) -> Reply:
+def with_parsed(reply: Reply, parsed: ParsedReply, request: Request) -> Reply:
     """The reply with what was found in its content; what the server itself told of calls stays."""
     message = reply.message
     reasoning = "\n".join(part for part in (message.reasoning, parsed.reasoning) if part)
@@ -59,8 +59,8 @@ def charge_errors(reply: Reply) -> Iterator[None]:
         raise
 
 
-def explain_problem(problem: Problem, tools: Sequence[ToolSpec]) -> ReplyInvalid:
-    """The error for an attempt at a call, in words that help the model to mend it."""
+def explain_problem(problem: CallProblem, tools: Sequence[ToolSpec]) -> ReplyInvalid:
+    """The error for an attempt at a call, in words that help the model to fix it."""
     if problem.reason != "unknown_tool":
         return ReplyInvalid(problem.message)
     if not tools:
@@ -78,7 +78,7 @@ def without_unknown_calls(message: Message, tools: Sequence[ToolSpec]) -> Messag
     kept = tuple(call for call in message.calls if call.name in names)
     if message.calls and not kept:
         unknown = message.calls[0].name[:80]
-        raise explain_problem(Problem("unknown_tool", unknown, f'There is no tool "{unknown}".'), tools)
+        raise explain_problem(CallProblem("unknown_tool", unknown, f'There is no tool "{unknown}".'), tools)
     return message if len(kept) == len(message.calls) else replace(message, calls=kept, wire={})
 
 

@@ -1,6 +1,6 @@
 """Replies that run on after their calls: in rows that go round, or with results that the model makes up.
 
-Only a reply that begins with calls is looked at, and only calls that are whole and need no mending: what is
+Only a reply that begins with calls is looked at, and only calls that are whole and need no repair: what is
 found in its beginning then holds whatever follows, and a call that is quoted, thought about or part of an
 argument is not taken for one.
 """
@@ -15,7 +15,8 @@ from headgate.core import CHARS_PER_TOKEN, Model, OnDelta, Reply, Request, ToolS
 from headgate.models.encoding import encode_json
 from headgate.models.profile import Profile
 from headgate.models.textcalls.json_families import attempts_in
-from headgate.models.textcalls.result import PAIRS, ToolBook
+from headgate.models.textcalls.offered_tools import ToolBook
+from headgate.models.textcalls.result import PAIRS
 
 MOST_CALLS = 32
 """In a row of one reply."""

@@ -10,8 +10,7 @@ from headgate.errors import ReplyInvalid
 from headgate.models.encoding import CallIds, encode_json, parse_arguments
 from headgate.models.profile import Profile
 from headgate.models.servers import ServerKind
-from headgate.models.textcalls.coercion import coerce_arguments, resolve
-from headgate.models.textcalls.result import ToolBook, read_properties
+from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, read_properties, resolve
 from headgate.models.textcalls.source import OutOfWork, Source
 from headgate.models.transports.rendering import Rendering, describe_tools
 from headgate.models.transports.replies import (
@@ -261,7 +260,7 @@ class SchemaModel:
 
 
 def read_object(text: str) -> dict[str, Any] | None:
-    """The object that a whole reply is: strictly read, else mended where nothing is made up.
+    """The object that a whole reply is: strictly read, else repaired where nothing is made up.
 
     An object that does not end is none: the half of a file must not be taken for a file.
     """

@@ -130,7 +130,7 @@ class Probe:
     kind: ServerKind
 
     async def run(self, first: Reply | ToolsUnsupported | None = None) -> ServerFacts:
-        """What was found out; `first` is what the question with a tool brought, if it was asked already."""
+        """What was found out; `first` is the answer to the question with a tool, if it was asked already."""
         found = ServerFacts(server=self.kind)
         reply = None
         if "native" in self.profile.transports or first is not None:
@@ -225,7 +225,7 @@ class ServerInquiry:
         return self._settings.context_window is None
 
     def spend(self, usage: Usage) -> None:
-        """Adds the tokens of a request that brought nothing but an answer to a question."""
+        """Adds the tokens of a request that only answered a question."""
         self._spent += usage
 
     def take_spent(self) -> Usage:
@@ -241,7 +241,7 @@ class ServerInquiry:
     async def probe(self, first: Reply | ToolsUnsupported | None = None) -> ServerFacts | None:
         """Asks the server and the model, three tiny requests at most, and remembers the answers.
 
-        `first` is what the question with a tool brought, if it was asked already. None where it failed.
+        `first` is the answer to the question with a tool, if it was asked already. None where it failed.
         """
         endpoint = find_endpoint(self._settings)
         async with open_wire(self._settings) as wire:

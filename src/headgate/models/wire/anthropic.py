@@ -25,8 +25,8 @@ from headgate.models.encoding import (
     EncodedTools,
     decode_json,
     encode_json,
-    mend_text,
     parse_arguments,
+    repair_text,
 )
 from headgate.models.wire.exchange import Assembly, exchange
 from headgate.models.wire.http import HttpClient
@@ -131,9 +131,9 @@ class MessagesAssembly(Assembly):
         """A block with its pieces; the input of a call is its JSON text."""
         for name in ("text", "thinking", "signature"):
             if pieces := self._pieces.get((index, name)):
-                block[name] = mend_text((block.get(name) or "") + "".join(pieces))
+                block[name] = repair_text((block.get(name) or "") + "".join(pieces))
         if "input" in block or block.get("type") == "tool_use":
-            text = mend_text("".join(self._pieces.get((index, "partial_json"), ()))).strip()
+            text = repair_text("".join(self._pieces.get((index, "partial_json"), ()))).strip()
             if not text:
                 text = encode_json(block.get("input") or {}).decode()
             block["input"] = text if block.get("type") == "tool_use" else parse_arguments(text)
@@ -298,7 +298,7 @@ def _kept_blocks(message: Message) -> list[dict[str, Any]]:
 
 
 def _same_content(blocks: Sequence[dict[str, Any]], message: Message) -> bool:
-    """Whether the kept blocks still say what the message says: a shortened message is built anew."""
+    """Whether the kept blocks still say what the message says: a shortened message is built again."""
     text = "".join(block.get("text", "") for block in blocks if block.get("type") == "text")
     ids = [block.get("id") for block in blocks if block.get("type") == "tool_use"]
     return bool(blocks) and text == message.content and ids == [_safe_id(call.id) for call in message.calls]

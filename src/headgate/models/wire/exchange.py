@@ -16,11 +16,11 @@ MAX_CHARACTERS = 400_000
 """Of text, reasoning and arguments together."""
 WINDOW = 6_000
 """How much of a reply must be nothing but one piece repeated."""
-LONGEST_PIECE = 400
+MAX_PERIOD = 400
 _CHECK_EVERY = 2_000
 
 
-class EndlessWatch:
+class EndlessReplyDetector:
     """Sees every piece of a reply once and raises ReplyInvalid when it has seen enough."""
 
     def __init__(self) -> None:
@@ -54,12 +54,12 @@ class EndlessWatch:
 
 
 def repeats_itself(text: str) -> bool:
-    """Whether the whole text is one piece of at most LONGEST_PIECE characters over and over."""
+    """Whether the whole text is one piece of at most MAX_PERIOD characters over and over."""
     # A text that repeats a piece has its own end once more that piece earlier.
-    end = text[-LONGEST_PIECE:]
+    end = text[-MAX_PERIOD:]
     before = text.rfind(end, 0, len(text) - 1)
-    period = len(text) - LONGEST_PIECE - before
-    return before >= 0 and period <= LONGEST_PIECE and text[period:] == text[:-period]
+    period = len(text) - MAX_PERIOD - before
+    return before >= 0 and period <= MAX_PERIOD and text[period:] == text[:-period]
 
 
 class Assembly(ABC):
@@ -76,7 +76,7 @@ class Assembly(ABC):
         """It was long enough before the model had ended it."""
         self._on_delta = on_delta
         self._enough = enough
-        self._watch = EndlessWatch()
+        self._watch = EndlessReplyDetector()
 
     @abstractmethod
     def add(self, chunk: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from headgate.core import (
     clean_text,
 )
 from headgate.errors import ConfigError
-from headgate.models.encoding import CallIds, EncodedTools, encode_json, mend_text, parse_arguments
+from headgate.models.encoding import CallIds, EncodedTools, encode_json, parse_arguments, repair_text
 from headgate.models.endpoint import DEFAULT_NUM_CTX
 from headgate.models.wire.exchange import Assembly, exchange
 from headgate.models.wire.failures import RequestRejected
@@ -61,9 +61,9 @@ class OllamaAssembly(Assembly):
         calls = tuple(ToolCall(ids.take(id), name, arguments) for id, name, arguments in self._calls)
         message = Message(
             "assistant",
-            mend_text("".join(self._text)),
+            repair_text("".join(self._text)),
             calls,
-            reasoning=mend_text("".join(self._thinking)),
+            reasoning=repair_text("".join(self._thinking)),
         )
         last = self._last
         usage = Usage(
@@ -101,7 +101,7 @@ class OllamaAssembly(Assembly):
         name, id, arguments = function.get("name"), call.get("id"), function.get("arguments")
         if not isinstance(arguments, str):
             arguments = encode_json({} if arguments is None else arguments).decode()
-        arguments = mend_text(arguments).strip() or "{}"
+        arguments = repair_text(arguments).strip() or "{}"
         self._calls.append((id if isinstance(id, str) else "", str(name or ""), arguments))
         self.take_piece(arguments=arguments)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from headgate.core import Delta, Enough, Finish, Message, OnDelta, Reply, Timing, ToolCall, Usage, clean_text
 from headgate.errors import ModelUnavailable, ReplyInvalid
-from headgate.models.encoding import CallIds, decode_json, encode_json, mend_text
+from headgate.models.encoding import CallIds, decode_json, encode_json, repair_text
 from headgate.models.wire.exchange import Assembly
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -70,17 +70,17 @@ class ChatAssembly(Assembly):
     def reply(self, ids: CallIds) -> Reply:
         """The finished reply."""
         calls = tuple(
-            ToolCall(ids.take(call.id), call.name, mend_text("".join(call.arguments)).strip() or "{}")
+            ToolCall(ids.take(call.id), call.name, repair_text("".join(call.arguments)).strip() or "{}")
             for call in self._calls
             if call.name or call.arguments
         )
         finish = _FINISHES.get(self._finish, "calls" if calls else "stop")
-        reasoning = mend_text("".join(self._reasoning))
+        reasoning = repair_text("".join(self._reasoning))
         opaque = ""
         if reasoning and self._reasoning_field not in ("", REASONING_FIELDS[0]):
             opaque = encode_json({"reasoning_field": self._reasoning_field}).decode()
         message = Message(
-            "assistant", mend_text("".join(self._text)), calls, reasoning=reasoning, opaque=opaque
+            "assistant", repair_text("".join(self._text)), calls, reasoning=reasoning, opaque=opaque
         )
         return Reply(message, self._count_usage(), finish, timing=self._timing)
 

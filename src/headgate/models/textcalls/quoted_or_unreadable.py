@@ -1,10 +1,11 @@
-"""Calls in doubt: only talked about, or marked and not readable."""
+"""Marked text that is no call to run: it is quoted as an example, or it cannot be read."""
 
 import re
 from collections.abc import Sequence
 
 from headgate.models.textcalls.json_families import guess_name
-from headgate.models.textcalls.result import Attempt, Found, ToolBook
+from headgate.models.textcalls.offered_tools import ToolBook
+from headgate.models.textcalls.result import CallAttempt, CallsFound
 from headgate.models.textcalls.source import Source
 
 _EXAMPLE = re.compile(
@@ -16,7 +17,7 @@ _TRAILING_TAGS = re.compile(r"(?:\s{0,8}<[^<>\s]{1,40}>){1,4}\s*\Z")
 _LOOK_BACK = 240
 
 
-class Quoting:
+class QuotedText:
     """Answers for positions that only grow, so that a reply is looked at once."""
 
     def __init__(self, text: str, start: int) -> None:
@@ -62,7 +63,7 @@ _NAME = re.compile(r"""[\s\[{"']*+(?:call:)?([\w.\-]{1,128}+)""")
 
 def find_unreadable(
     source: Source, mark: re.Match[str], closings: Sequence[str], book: ToolBook
-) -> Found | None:
+) -> CallsFound | None:
     """The attempt that begins with this mark, up to the mark that closes it; None where it is none.
 
     `mark.re` finds all marks: where one follows at once, that one tells.
@@ -83,4 +84,4 @@ def find_unreadable(
     elif not text[start:].strip():
         return None
     name = head[1] if head and named else guess_name(text, start)
-    return Found(end, (Attempt(name, None, "", "unreadable"),))
+    return CallsFound(end, (CallAttempt(name, None, "", "unreadable"),))
