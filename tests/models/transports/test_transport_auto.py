@@ -90,10 +90,8 @@ async def test_a_family_that_cannot_is_not_asked_to(tmp_path: Path) -> None:
     ],
 )
 async def test_the_transport_follows_from_the_findings(found: dict[str, Any], chosen: str) -> None:
-    async with open_model(
-        ModelSettings(model="openai/m", base_url="http://localhost:1/v1", tool_transport="auto"),
-        findings=ServerFacts(**found),
-    ) as model:
+    settings = ModelSettings(model="openai/m", base_url="http://localhost:1/v1", tool_transport="auto")
+    async with open_model(settings, ServerInquiry(settings, findings=ServerFacts(**found))) as model:
         assert isinstance(model, AutoModel)
         assert model.transport == chosen
 

@@ -48,7 +48,7 @@ async def check_transport(
 ) -> DoctorFinding | None:
     """The transport that a task would begin with, and why; None where there is nothing to choose.
 
-    `answer` is the answer to the question with a tool: with `fresh`, or where nothing is remembered, the probe
+    `answer` is the reply to the question with a tool. With `fresh`, or where nothing is remembered, the probe
     goes on from there.
     """
     named = settings.tool_transport if settings.tool_transport != "auto" else None
