@@ -13,8 +13,8 @@ from aiohttp.client_reqrep import ConnectionKey
 from loopback import listing
 
 from headgate.cli.commands.doctor import examine
-from headgate.cli.doctor.model_checks import judge_speed, other_addresses
-from headgate.cli.doctor.setup_checks import DoctorFinding
+from headgate.cli.model_checks import judge_speed, other_addresses
+from headgate.cli.setup_checks import DoctorFinding
 from headgate.core.messages import Message, Reply, Timing, Usage
 from headgate.core.settings import ModelSettings
 from headgate.models.endpoint import Endpoint

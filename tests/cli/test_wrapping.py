@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 from command import environment
+from headgate.cli.terminal import fold_lines, shorten_line
 from hypothesis import given
 from hypothesis import strategies as st
-
-from headgate.cli.show.wrapping import fold_lines, shorten_line
 
 WORDS = st.lists(st.text("abc-/", min_size=1, max_size=30), max_size=30).map(" ".join)
 

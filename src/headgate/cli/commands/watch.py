@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.commands.show import detail_lines
+from headgate.cli.commands.look_back import detail_lines
 from headgate.cli.exit_codes import EXIT_CANCELLED, EXIT_CODES, EXIT_ENVIRONMENT, EXIT_FAILED
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.endings import last_lines
@@ -73,7 +73,7 @@ class Watcher:
             self.progress.print_now(self.progress.waiting)
         self._ahead = ahead
 
-    async def sort_stream(self, store: Store, task_id: str) -> None:
+    async def watch(self, store: Store, task_id: str) -> None:
         """Shows a task's events, the past ones first, until it is settled."""
         async for event in store.follow(task_id):
             self.progress.state.apply(event)  # it comes from another process, and nobody here has folded it
@@ -99,7 +99,7 @@ def _is_over(store: Store, task_id: str, last: int) -> bool:
 
 async def follow(store: Store, task_id: str, folder: Folder, watcher: Watcher) -> tuple[list[str], int]:
     """Shows events as they are committed, until nobody works any more; the last lines and the exit code."""
-    watching = asyncio.ensure_future(watcher.sort_stream(store, task_id))
+    watching = asyncio.ensure_future(watcher.watch(store, task_id))
     lock = FileLock(folder.lock)
     idle = 0
     with watcher.progress:

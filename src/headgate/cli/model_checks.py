@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headgate import models
-from headgate.cli.doctor.setup_checks import DoctorFinding, configuration_fault, environment_fault
 from headgate.cli.model_choice import addresses_to_ask, describe_server
+from headgate.cli.setup_checks import DoctorFinding, configuration_fault, environment_fault
 from headgate.config import Config, provider_of, same_server, show_address
 from headgate.core import Delta, Message, ModelSettings, Reply, Request, ToolSpec, nearest
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
