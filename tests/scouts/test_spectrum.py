@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core.settings import VerifyStep
-from headgate.scouts.spectrum import Spectrum, measure
+from headgate.scouts.suspects import Spectrum, measure
 
 CART = """\
 def total(prices):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from headgate.core import show_path
 from headgate.errors import HeadgateError
-from headgate.protect.files import Change, Restored
+from headgate.protect.protection import Change, Restored
 from headgate.protect.records import stamp_of
 from headgate.workspace import (
     LARGE,

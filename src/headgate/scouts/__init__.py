@@ -1,7 +1,6 @@
 """What can be found out about a repository without a model: which lines a failing test suspects."""
 
-from headgate.scouts.spectrum import measure
-from headgate.scouts.suspects import Suspect, rank_functions, score_lines, suspect_lines
+from headgate.scouts.suspects import Suspect, measure, rank_functions, score_lines, suspect_lines
 
 __all__ = [
     "Suspect",

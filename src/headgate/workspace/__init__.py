@@ -14,7 +14,7 @@ from headgate.workspace.git_repository import (
     safe_folder,
 )
 from headgate.workspace.globs import Rules, expand_braces, fold_case
-from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, walk_files
+from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, internal_name, walk_files
 from headgate.workspace.interrupted_writes import hash_at, mode_at, open_parent, read_at, settle_writes
 from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
 from headgate.workspace.paths import ConfinedTree
@@ -26,7 +26,6 @@ from headgate.workspace.proposal import (
     record_proposal,
     tree_with_files,
 )
-from headgate.workspace.reserved import internal_name
 from headgate.workspace.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
 
 __all__ = [
