@@ -14,7 +14,7 @@ from toolcall_suites import SUITES, Case, read_cases
 from cases import CASES, case_path
 from headgate.core.messages import ToolSpec
 from headgate.models.textcalls import CallScanner, ParsedReply, parse_calls
-from headgate.models.textcalls.result import PAIRS
+from headgate.models.textcalls.result import THINKING_MARKS
 from headgate.models.textcalls.table import FAMILIES, FRAMES
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "gen_toolcall_docs.py"
@@ -117,8 +117,8 @@ def test_replies_that_are_damaged_give_calls_or_none(suites: list[Case]) -> None
 MARKS = [
     *(family.sample for family in FAMILIES),
     *(frame.sample for frame in FRAMES),
-    *PAIRS,
-    *PAIRS.values(),
+    *THINKING_MARKS,
+    *THINKING_MARKS.values(),
     *(
         '{"name": "ls", "arguments": {',
         '"path": ',

@@ -74,7 +74,7 @@ async def check_transport(
     return DoctorFinding(CHECK, "ok", f"{chosen}: {found.describe()}")
 
 
-def ease(finding: DoctorFinding, transport: DoctorFinding | None) -> DoctorFinding:
+def relax_finding(finding: DoctorFinding, transport: DoctorFinding | None) -> DoctorFinding:
     """A failure of the server's own calls, where tools are called in another way."""
     if transport is None or transport.detail.startswith("native") or finding.status == "ok":
         return finding
@@ -289,7 +289,7 @@ async def _check_reply(
     except ToolsUnsupported as error:
         fix = next((fix for sign, fix in _SWITCHES.items() if sign in str(error)), _SWITCH_ON)
         transport = await check_transport(settings, error, fresh, total)
-        yield ease(environment_fault("tool calls", str(error), fix), transport)
+        yield relax_finding(environment_fault("tool calls", str(error), fix), transport)
         if transport:
             yield transport
         return
@@ -306,7 +306,7 @@ async def _check_reply(
             "streaming", "note", "a reply arrived in one piece: a task's progress will be less visible"
         )
     transport = await check_transport(settings, reply, fresh, total)
-    yield ease(judge_tool_call(reply), transport)
+    yield relax_finding(judge_tool_call(reply), transport)
     if transport:
         yield transport
     for finding in (judge_speed(reply), await check_window(settings)):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from headgate.config.own_commands import Has, find_own_steps
 from headgate.config.projects import (
-    Found,
-    Kind,
+    FoundProject,
+    ProjectKind,
     find_cmake,
     find_go,
     find_gradle,
@@ -28,7 +28,7 @@ from headgate.config.projects import (
 )
 from headgate.core import VerifyStep
 
-__all__ = ["Detection", "Kind", "detect_project"]
+__all__ = ["Detection", "ProjectKind", "detect_project"]
 
 _MARKS = (
     *("pyproject.toml", "setup.py", "package.json", "go.mod", "Cargo.toml", "pom.xml", "CMakeLists.txt"),
@@ -57,7 +57,7 @@ _MAX_NAMED = 8
 class Detection:
     """What was seen, the verification that follows from it, and what a person should look at."""
 
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[ProjectKind, ...] = ()
     steps: tuple[VerifyStep, ...] = ()
     hints: tuple[str, ...] = ()
     left_out: tuple[VerifyStep, ...] = ()
@@ -110,7 +110,7 @@ def detect_project(root: Path, python: str = "python3", has: Has = lambda progra
     return Detection(tuple(kinds), tuple(steps), tuple(hints), tuple(left_out))
 
 
-def _look(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[Found]:
+def _look(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[FoundProject]:
     """Every kind of project in one folder."""
     finders = (find_node, find_go, find_rust, find_maven, find_gradle, find_cmake)
     looked = [find_python(folder, root, python, list(below)), *(find(folder, root) for find in finders)]
@@ -118,11 +118,13 @@ def _look(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[
     found = [item for item in looked if item and (folder == root or not _is_script(item.kind))]
     if make := find_make(folder, root):
         # A Makefile next to a project that says how it is tested mostly wraps just that.
-        found.append(Found(make.kind) if any(item.steps for item in found) else make)
+        found.append(FoundProject(make.kind) if any(item.steps for item in found) else make)
     return found
 
 
-def _with_own_steps(found: list[Found], folder: Path, root: Path, python: str, has: Has) -> list[Found]:
+def _with_own_steps(
+    found: list[FoundProject], folder: Path, root: Path, python: str, has: Has
+) -> list[FoundProject]:
     """What was found, with the steps that the project itself names in place of the usual ones."""
     kinds = [item for item in found if item.kind.name != "Make"]
     if len(kinds) != 1 or kinds[0].kind.name == "Node":
@@ -154,7 +156,7 @@ def _that_is_there(command: str, folder: Path, has: Has) -> str | None:
     return f"{plain['tool']}{plain['rest']}" if has(plain["tool"]) else None
 
 
-def _is_script(kind: Kind) -> bool:
+def _is_script(kind: ProjectKind) -> bool:
     return kind.evidence.endswith(".py") and kind.evidence != "setup.py"
 
 
@@ -181,7 +183,7 @@ def _folders_with_projects(root: Path) -> Iterator[Path]:
         level = deeper
 
 
-def _name_steps(found: Iterable[Found]) -> list[VerifyStep]:
+def _name_steps(found: Iterable[FoundProject]) -> list[VerifyStep]:
     steps: list[VerifyStep] = []
     for item in found:
         for name, command in item.steps:
@@ -194,18 +196,18 @@ def _name_steps(found: Iterable[Found]) -> list[VerifyStep]:
     return steps
 
 
-def _move(item: Found, folder: Path, root: Path) -> Found:
+def _move(item: FoundProject, folder: Path, root: Path) -> FoundProject:
     """The same, run from the root."""
     go = f"cd {shlex.quote(_name(folder, root))} && "
     return replace(item, steps=tuple((name, go + command) for name, command in item.steps))
 
 
-def _steps_below(folder: Path, items: list[Found], root: Path) -> Iterator[VerifyStep]:
+def _steps_below(folder: Path, items: list[FoundProject], root: Path) -> Iterator[VerifyStep]:
     for step in _name_steps(_move(item, folder, root) for item in items):
         yield VerifyStep(name=f"{folder.name}-{step.name}", command=step.command)
 
 
-def _name_projects(below: dict[Path, list[Found]], root: Path) -> str:
+def _name_projects(below: dict[Path, list[FoundProject]], root: Path) -> str:
     named = [
         f"{_name(folder, root)} ({', '.join(item.kind.name for item in items)})"
         for folder, items in below.items()

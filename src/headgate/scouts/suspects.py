@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from headgate.core import VerifyStep
 from headgate.process import CommandUnavailable, run_command
-from headgate.reading import find_functions, telling_lines
+from headgate.reading import find_functions, lines_with_logic
 
 TRACE_BONUS = 0.15
 """What being in the trace of a failure adds: it breaks ties, and little more."""
@@ -87,7 +87,7 @@ def rank_functions(
     traced = list(trace)
     found: list[tuple[float, int, Suspect]] = []
     for path, source in sources.items():
-        telling = telling_lines(source)
+        telling = lines_with_logic(source)
         for function in find_functions(source):
             # The line of the `def` is run on import, by whichever test comes first; it may be all there is.
             inside = range(function.first + (function.last > function.first), function.last + 1)
@@ -131,7 +131,7 @@ disable_warnings = no-data-collected,module-not-measured,module-not-imported,cou
 
 
 @dataclass(frozen=True, slots=True)
-class Spectrum:
+class CoverageByTest:
     """The lines of each test, by its name as a function: `test_cart.TestTotal.test_empty`."""
 
     tests: Mapping[str, Lines]
@@ -159,14 +159,14 @@ def _is_among(test: str, names: set[str]) -> bool:
     return any(f".{test}".endswith(f".{name}") or f".{name}".endswith(f".{test}") for name in names)
 
 
-async def measure(
+async def measure_coverage(
     steps: Sequence[VerifyStep],
     tree: Path,
     cwd: Path,
     environment: Mapping[str, str],
     seconds: float,
     owner: Path | None = None,
-) -> Spectrum:
+) -> CoverageByTest:
     """Runs the steps in a copy of the tree, at most so long in all; paths are relative to the copy.
 
     `owner` is the repository that the copy is of.
@@ -189,7 +189,7 @@ async def measure(
             seconds -= done.seconds
             if seconds <= 0:
                 break
-        return Spectrum(await asyncio.to_thread(_read, folder, tree), "\n".join(output))
+        return CoverageByTest(await asyncio.to_thread(_read, folder, tree), "\n".join(output))
 
 
 def _prepare(folder: Path, tree: Path) -> dict[str, str]:

@@ -8,8 +8,14 @@ from typing import Literal
 from headgate.core import Delta, ToolSpec
 from headgate.models.encoding import repair_text
 from headgate.models.textcalls.offered_tools import ToolBook
-from headgate.models.textcalls.result import CLOSING, PAIRS, ParsedReply, ReplyPart, assemble_reply
-from headgate.models.textcalls.scan import MARK, Scan
+from headgate.models.textcalls.result import (
+    THINKING_CLOSING,
+    THINKING_MARKS,
+    ParsedReply,
+    ReplyPart,
+    assemble_reply,
+)
+from headgate.models.textcalls.scan import MARK, ReplyScan
 from headgate.models.textcalls.source import OutOfWork, Source
 from headgate.models.textcalls.table import FRAMES, NAMES
 
@@ -41,7 +47,7 @@ def _parse(text: str, book: ToolBook, family: str | None, thinking: bool) -> Par
             return assemble_reply(frame.read(Source(text), book), book, frame.whole_batch)
     if family == "kimi-k3" and thinking:
         return assemble_reply([ReplyPart("reasoning", text)], book)
-    return assemble_reply(Scan(Source(text), book, family or "", thinking).parts(), book)
+    return assemble_reply(ReplyScan(Source(text), book, family or "", thinking).parts(), book)
 
 
 # The incremental form: parts of a reply as they come, and the same result as for the whole.
@@ -50,7 +56,7 @@ def _parse(text: str, book: ToolBook, family: str | None, thinking: bool) -> Par
 HOLD = 64
 """No mark is longer: so many characters tell whether one begins."""
 _MAYBE = re.compile(r"[<\[\]]")
-_ANSWER = re.compile(CLOSING)
+_ANSWER = re.compile(THINKING_CLOSING)
 
 
 class CallScanner:
@@ -124,7 +130,7 @@ class CallScanner:
             return False
         if mark and mark["think"] and self._mode == "start":
             self._held = self._held[mark.end() :]
-            self._closing = re.compile(re.escape(PAIRS[mark[0]]))
+            self._closing = re.compile(re.escape(THINKING_MARKS[mark[0]]))
             self._mode = "thinking"
             return True
         if mark and not mark["think"] and not mark["answer"]:

@@ -66,7 +66,7 @@ class CallsFound:
 # The marks around thinking, by family.
 
 
-PAIRS: Mapping[str, str] = {
+THINKING_MARKS: Mapping[str, str] = {
     "<think>": "</think>",
     "<thinking>": "</thinking>",
     "<thought>": "</thought>",
@@ -77,10 +77,12 @@ PAIRS: Mapping[str, str] = {
     "<|channel>thought": "<channel|>",
     "<|begin_of_thought|>": "<|end_of_thought|>",
 }
-FINAL = "[BEGIN FINAL RESPONSE]"
+FINAL_RESPONSE = "[BEGIN FINAL RESPONSE]"
 """Ends the thinking of models that begin every reply with it."""
-OPENING = "|".join(re.escape(mark) for mark in PAIRS)
-CLOSING = "|".join(re.escape(mark) for mark in (*PAIRS.values(), FINAL) if mark != "<channel|>")
+THINKING_OPENING = "|".join(re.escape(mark) for mark in THINKING_MARKS)
+THINKING_CLOSING = "|".join(
+    re.escape(mark) for mark in (*THINKING_MARKS.values(), FINAL_RESPONSE) if mark != "<channel|>"
+)
 
 
 # Marks around calls that mean nothing by themselves, before and after one; and ends of turns.

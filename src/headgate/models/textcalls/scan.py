@@ -10,9 +10,9 @@ from headgate.models.textcalls.json_families import CALLS, MarkedJson, read_pyth
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.quoted_or_unreadable import QuotedText, find_unreadable
 from headgate.models.textcalls.result import (
-    CLOSING,
-    OPENING,
-    PAIRS,
+    THINKING_CLOSING,
+    THINKING_MARKS,
+    THINKING_OPENING,
     CallAttempt,
     CallsFound,
     ParsedCall,
@@ -26,7 +26,7 @@ MARK = re.compile(
     # The look ahead tells quickly that there is none, which is so almost everywhere.
     r"(?=<[|｜]?[A-Za-z/]|\[[/A-Z]|\]<|functools)(?:"
     + "|".join(f"(?:{opening.replace('?P<prefix>', '?:')})" for opening in OPENINGS)
-    + f"|(?P<think>{OPENING})|(?P<answer>{CLOSING}))"
+    + f"|(?P<think>{THINKING_OPENING})|(?P<answer>{THINKING_CLOSING}))"
 )
 """What begins a call, or begins or ends thinking."""
 _KEYS = r"name|id|type|action|tool\w{0,9}|function\w{0,5}|call_id|arg\w{1,7}|param\w{1,7}"
@@ -65,7 +65,7 @@ class _Span:
     """Thinking without the marks around it."""
 
 
-class Scan:
+class ReplyScan:
     """One pass over a reply."""
 
     def __init__(self, source: Source, book: ToolBook, family: str = "", thinking: bool = False) -> None:
@@ -139,14 +139,14 @@ class Scan:
         fresh = self._spans[-1].end if self._spans else self._start
         if self._text[fresh : mark.start()].strip() or self._unclosed > 0:
             return mark.end()
-        end = self._source.find(PAIRS[mark[0]], mark.end())
+        end = self._source.find(THINKING_MARKS[mark[0]], mark.end())
         self._thought = True
         if end < 0:
             self._unclosed = mark.end()
             self._spans.append(_Span("reasoning", mark.start(), mark.end(), inside=(mark.end(), mark.end())))
             return mark.end()
         self._unclosed = -1
-        stop = end + len(PAIRS[mark[0]])
+        stop = end + len(THINKING_MARKS[mark[0]])
         return self._add(_Span("reasoning", mark.start(), stop, inside=(mark.end(), end)))
 
     def _take_answer(self, mark: re.Match[str]) -> int:

@@ -254,9 +254,9 @@ class Source:
         else:
             self.spend(end - start)
             return Value(value, end)
-        return self._mend(start, closing)
+        return self._read_relaxed(start, closing)
 
-    def _mend(self, start: int, closing: int) -> Value | None:
+    def _read_relaxed(self, start: int, closing: int) -> Value | None:
         parser = RelaxedParser(self.text, start)
         try:
             return Value(parser.value(), parser.position)

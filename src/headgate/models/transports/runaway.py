@@ -16,7 +16,7 @@ from headgate.models.encoding import encode_json
 from headgate.models.profile import Profile
 from headgate.models.textcalls.json_families import attempts_in
 from headgate.models.textcalls.offered_tools import ToolBook
-from headgate.models.textcalls.result import PAIRS
+from headgate.models.textcalls.result import THINKING_MARKS
 
 MOST_CALLS = 32
 """In a row of one reply."""
@@ -36,7 +36,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _RowCall:
     key: str
     """The same for calls that ask for the same."""
     tool: ToolSpec | None
@@ -77,7 +77,7 @@ class _Row:
         self._seen: Counter[str] = Counter()
         self._since_change: set[str] = set()
 
-    def takes(self, call: _Call) -> bool:
+    def takes(self, call: _RowCall) -> bool:
         """Whether it has not come with nothing but reading since, nor SAME_MOST times already."""
         if call.key in self._since_change or self._seen[call.key] == SAME_MOST:
             return False
@@ -91,7 +91,7 @@ class _Row:
 def _row_start(text: str, opened: bool) -> int | None:
     """Where calls begin if a reply begins with any: behind its thinking. None where that has no end yet."""
     start = len(text) - len(text.lstrip())
-    for opening, closing in PAIRS.items():
+    for opening, closing in THINKING_MARKS.items():
         if text.startswith(opening, start):
             return _behind(text, closing)
     # A server that splits the thinking off leaves neither mark.
@@ -103,7 +103,7 @@ def _behind(text: str, mark: str) -> int | None:
     return None if end < 0 else end + len(mark)
 
 
-def _calls(text: str, start: int, book: ToolBook) -> Iterator[_Call]:
+def _calls(text: str, start: int, book: ToolBook) -> Iterator[_RowCall]:
     """The calls of a row, with nothing but space between them."""
     while opening := _CALL.match(text, start):
         try:
@@ -119,7 +119,7 @@ def _calls(text: str, start: int, book: ToolBook) -> Iterator[_Call]:
             start = closing.end()
         if len(attempts) != 1:
             return
-        yield _Call(key, book.find(attempts[0].name), start)
+        yield _RowCall(key, book.find(attempts[0].name), start)
 
 
 class _RunningOn:

@@ -175,7 +175,7 @@ class Probe:
         return read_object(read_text(reply, (), self.profile).content) == {"state": _WORD}
 
 
-async def examine(
+async def probe_server(
     settings: ModelSettings,
     endpoint: Endpoint,
     model: Model,
@@ -247,7 +247,9 @@ class ServerInquiry:
         async with open_wire(self._settings) as wire:
             counted = _Counted(wire)
             try:
-                found = await examine(self._settings, endpoint, counted, find_profile(endpoint.model), first)
+                found = await probe_server(
+                    self._settings, endpoint, counted, find_profile(endpoint.model), first
+                )
             finally:
                 self.spend(counted.usage)
         if found is not None:

@@ -9,8 +9,8 @@ from typing import Any
 from headgate.core import CHARS_PER_TOKEN, Delta, Enough, OnDelta, clean_text
 from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.encoding import decode_json
-from headgate.models.wire.failures import ServerTrouble, explain_event, show_address
-from headgate.models.wire.http import Answer, HttpClient
+from headgate.models.wire.failures import ServerTrouble, endpoint_label, explain_event
+from headgate.models.wire.http import HttpAnswer, HttpClient
 
 MAX_CHARACTERS = 400_000
 """Of text, reasoning and arguments together."""
@@ -18,6 +18,11 @@ WINDOW = 6_000
 """How much of a reply must be nothing but one piece repeated."""
 MAX_PERIOD = 400
 _CHECK_EVERY = 2_000
+
+
+def read_count(value: object) -> int:
+    """A number of tokens that a server told; 0 where it is none."""
+    return max(0, value) if isinstance(value, int) else 0
 
 
 class EndlessReplyDetector:
@@ -253,7 +258,7 @@ def _parser_for(body: bytes) -> SseParser | LineParser | None:
     return LineParser() if _TWO_LINES.match(body) else None
 
 
-async def _read_stream(answer: Answer, parser: SseParser | LineParser, assembly: Assembly) -> None:
+async def _read_stream(answer: HttpAnswer, parser: SseParser | LineParser, assembly: Assembly) -> None:
     while not assembly.done:
         try:
             chunk = await answer.chunk()
@@ -269,13 +274,13 @@ async def _read_stream(answer: Answer, parser: SseParser | LineParser, assembly:
     _require_end(answer, assembly)
 
 
-def _require_end(answer: Answer, assembly: Assembly) -> None:
+def _require_end(answer: HttpAnswer, assembly: Assembly) -> None:
     if not assembly.ended:
-        server = show_address(answer.endpoint)
+        server = endpoint_label(answer.endpoint)
         raise ServerTrouble(f"{server} closed the connection in the middle of a reply.", "cut")
 
 
-def _feed(answer: Answer, parser: SseParser | LineParser, chunk: bytes, assembly: Assembly) -> None:
+def _feed(answer: HttpAnswer, parser: SseParser | LineParser, chunk: bytes, assembly: Assembly) -> None:
     for event in parser.feed(chunk):
         data = event.data.strip()
         if data == "[DONE]":
@@ -289,7 +294,7 @@ def _feed(answer: Answer, parser: SseParser | LineParser, chunk: bytes, assembly
         except ValueError:
             payload = None
         if not isinstance(payload, Mapping):
-            server = show_address(answer.endpoint)
+            server = endpoint_label(answer.endpoint)
             raise ServerTrouble(f"{server} sent an event that is not part of a reply.", "broken")
         # Some servers report a reached limit as an error although the reply is complete.
         if payload.get("error") and not assembly.ended:
@@ -297,7 +302,7 @@ def _feed(answer: Answer, parser: SseParser | LineParser, chunk: bytes, assembly
         assembly.add(payload)
 
 
-def _read_whole(answer: Answer, body: bytes, assembly: Assembly) -> None:
+def _read_whole(answer: HttpAnswer, body: bytes, assembly: Assembly) -> None:
     payload = answer.decode(body)
     if isinstance(payload, Mapping):
         if payload.get("error"):
@@ -305,8 +310,9 @@ def _read_whole(answer: Answer, body: bytes, assembly: Assembly) -> None:
         try:
             assembly.load(payload)
         except ValueError as error:
+            server = endpoint_label(answer.endpoint)
             raise ModelRefused(
-                f"{show_address(answer.endpoint)} does not answer like a model API: {error}. Check base_url."
+                f"{server} does not answer like a model API: {error}. Check base_url."
             ) from error
         return
-    raise ModelRefused(f"{show_address(answer.endpoint)} does not answer like a model API. Check base_url.")
+    raise ModelRefused(f"{endpoint_label(answer.endpoint)} does not answer like a model API. Check base_url.")

@@ -19,7 +19,7 @@ from headgate.core import (
 from headgate.errors import ConfigError
 from headgate.models.encoding import CallIds, EncodedTools, encode_json, parse_arguments, repair_text
 from headgate.models.endpoint import DEFAULT_NUM_CTX
-from headgate.models.wire.exchange import Assembly, exchange
+from headgate.models.wire.exchange import Assembly, exchange, read_count
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, encode_tools, safe_name
@@ -67,9 +67,9 @@ class OllamaAssembly(Assembly):
         )
         last = self._last
         usage = Usage(
-            _count(last.get("prompt_eval_count")),
-            _count(last.get("eval_count")),
-            _count(last.get("prompt_eval_cached_count")),
+            read_count(last.get("prompt_eval_count")),
+            read_count(last.get("eval_count")),
+            read_count(last.get("prompt_eval_cached_count")),
         )
         timing = Timing(
             _seconds(last.get("load_duration")),
@@ -111,12 +111,8 @@ class OllamaAssembly(Assembly):
         return bool(self._calls)
 
 
-def _count(value: object) -> int:
-    return max(0, value) if isinstance(value, int) else 0
-
-
 def _seconds(value: object) -> float:
-    return _count(value) / _NANOSECONDS
+    return read_count(value) / _NANOSECONDS
 
 
 WIRE = "ollama"
