@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
-from headgate.models.connect import check_model, open_configured_model
+from headgate.models import check_model, open_configured_model
 from headgate.models.endpoint import Endpoint, find_endpoint, split_model
 from headgate.models.network import open_model
 from headgate.models.scripted import ScriptedModel

@@ -10,7 +10,7 @@ from ollama_server import calling, ollama
 from headgate.core.messages import Delta, Message, Request, Timing, ToolCall, ToolSpec, Usage
 from headgate.core.settings import ModelSettings
 from headgate.errors import ContextOverflow, ModelRefused
-from headgate.models.connect import find_window, open_configured_model
+from headgate.models import find_window, open_configured_model
 from headgate.models.network import open_model
 from headgate.models.wire import open_wire
 from headgate.models.wire.failures import ModelUnknown, RequestRejected, ServerTrouble, ToolsUnsupported

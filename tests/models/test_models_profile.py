@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from headgate.core.settings import ModelSettings, Price
-from headgate.models.connect import open_configured_model
+from headgate.models import open_configured_model
 from headgate.models.profile import (
     UNKNOWN,
     Profile,

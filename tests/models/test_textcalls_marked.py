@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headgate.core.messages import ToolSpec
-from headgate.models.textcalls import CallProblem, CallScanner, ParsedReply, parse_calls
+from headgate.models.textcalls import CallProblem, ParsedReply, parse_calls
 from headgate.models.textcalls.scan import MARK
 from headgate.models.textcalls.table import FAMILIES
 
@@ -293,12 +293,3 @@ def test_no_special_mark_is_passed_over(mark: str, head: str, noise: str) -> Non
     assume(body.strip() and "`" not in body)
     parsed = parse(f"Now.\n{mark}{body}")
     assert parsed.calls or parsed.problems
-
-
-@given(st.sampled_from(MARKS), NOISE, st.integers(1, 9))
-def test_pieces_make_no_difference(mark: str, noise: str, size: int) -> None:
-    text = f"Now {mark}{noise}{TOKYO}"
-    scanner = CallScanner(TOOLS)
-    for start in range(0, len(text), size):
-        scanner.feed(text[start : start + size])
-    assert scanner.finish() == parse(text)

@@ -9,6 +9,7 @@ from headgate.models.servers import (
     FoundModel,
     FoundServer,
     ask_loaded_window,
+    explain_remedy,
     find_servers,
     identify_server,
     rank_models,
@@ -20,7 +21,6 @@ from headgate.models.transports.choice import (
     with_num_ctx,
     with_transport,
 )
-from headgate.models.transports.cut_prompts import explain_remedy
 from headgate.models.transports.server_facts import ServerInquiry
 from headgate.models.wire import open_wire
 from headgate.models.wire.failures import (

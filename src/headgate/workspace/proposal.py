@@ -19,7 +19,6 @@ _PATCH_FLAGS = (
 )
 _APPLY = ("apply", "--whitespace=nowarn")
 _REJECTED = re.compile(r"^Rejected hunk #(\d+)\.$", re.MULTILINE)
-_EXECUTABLE = 0o755
 
 
 @dataclass(frozen=True, slots=True)

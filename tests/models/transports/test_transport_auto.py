@@ -12,7 +12,7 @@ from local_model_server import ASK, LS, TOOLS, Body, Habits, calling, text
 from headgate.core.messages import Message, Model, Request, ToolCall
 from headgate.core.settings import ModelSettings
 from headgate.errors import ModelUnavailable, ReplyInvalid
-from headgate.models.connect import open_configured_model
+from headgate.models import open_configured_model
 from headgate.models.network import open_model
 from headgate.models.transports.choice import AutoModel, complete_settings, find_server_facts
 from headgate.models.transports.server_facts import TOOL, ServerFacts, ServerInquiry

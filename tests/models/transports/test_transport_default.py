@@ -11,7 +11,7 @@ from local_model_server import ASK, TOOLS, Body, Habits, calling, text
 from headgate.core.messages import Message, Model, Request, Usage
 from headgate.core.settings import ModelSettings, ToolTransport
 from headgate.errors import CallUnknown, ContextOverflow, ReplyInvalid
-from headgate.models.connect import find_window, open_configured_model
+from headgate.models import find_window, open_configured_model
 from headgate.models.transports.choice import AutoModel, find_server_facts
 from headgate.models.transports.server_facts import TOOL, ServerFacts
 from models.model_server import Server

@@ -1,6 +1,5 @@
 """Takes a whole reply apart."""
 
-import codecs
 import re
 from collections.abc import Sequence
 from typing import Literal
@@ -9,7 +8,6 @@ from headgate.core import Delta, ToolSpec
 from headgate.models.encoding import repair_text
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import (
-    THINKING_CLOSING,
     THINKING_MARKS,
     ParsedReply,
     ReplyPart,
@@ -50,47 +48,34 @@ def _parse(text: str, book: ToolBook, family: str | None, thinking: bool) -> Par
     return assemble_reply(ReplyScan(Source(text), book, family or "", thinking).parts(), book)
 
 
-# The incremental form: parts of a reply as they come, and the same result as for the whole.
+# A reply while it streams.
 
 
 HOLD = 64
 """No mark is longer: so many characters tell whether one begins."""
 _MAYBE = re.compile(r"[<\[\]]")
-_ANSWER = re.compile(THINKING_CLOSING)
 
 
 class CallScanner:
     """Takes a reply in parts, cut anywhere, and sorts what can be shown already.
 
-    What `feed` returns is for people to watch; what counts is the result of `finish`, which is decided on the
-    whole reply, because a later word can turn a call into thinking, or into an example.
+    That is for people to watch. What counts is decided on the whole reply (`parse_calls`), because a later
+    word can turn a call into thinking, or into an example.
     """
 
-    def __init__(self, tools: Sequence[ToolSpec], family: str | None = None, thinking: bool = False) -> None:
-        self._tools = tools
-        self._family = family
-        self._thinking = thinking
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._parts: list[str] = []
+    def __init__(self) -> None:
         self._held = ""
-        self._mode: Literal["start", "text", "thinking", "calls"] = "thinking" if thinking else "start"
-        self._closing = _ANSWER
+        self._mode: Literal["start", "text", "thinking", "calls"] = "start"
+        self._closing = ""
 
-    def feed(self, chunk: str | bytes) -> Delta:
+    def feed(self, chunk: str) -> Delta:
         """Takes the next part; returns what it shows: text, thinking, or parts of calls."""
-        text = self._decoder.decode(chunk) if isinstance(chunk, bytes) else chunk
-        self._parts.append(text)
-        self._held += text
+        self._held += chunk
         shown: dict[str, list[str]] = {"text": [], "reasoning": [], "arguments": []}
         while self._held and self._step(shown):
             pass
         text, reasoning, arguments = ("".join(parts) for parts in shown.values())
         return Delta(text, reasoning, arguments)
-
-    def finish(self) -> ParsedReply:
-        """The parsed reply."""
-        text = "".join(self._parts) + self._decoder.decode(b"", final=True)
-        return parse_calls(text, self._tools, self._family, self._thinking)
 
     def _step(self, shown: dict[str, list[str]]) -> bool:
         """Moves something out of what is held; False where more has to come first."""
@@ -109,9 +94,10 @@ class CallScanner:
         return self._step_text(shown["text"])
 
     def _step_thinking(self, shown: list[str]) -> bool:
-        if end := self._closing.search(self._held):
-            shown.append(self._held[: end.start()])
-            self._held = self._held[end.end() :]
+        thinking, found, rest = self._held.partition(self._closing)
+        if found:
+            shown.append(thinking)
+            self._held = rest
             self._mode = "start"
             return True
         return self._show(shown, len(self._held) - HOLD)
@@ -130,7 +116,7 @@ class CallScanner:
             return False
         if mark and mark["think"] and self._mode == "start":
             self._held = self._held[mark.end() :]
-            self._closing = re.compile(re.escape(THINKING_MARKS[mark[0]]))
+            self._closing = THINKING_MARKS[mark[0]]
             self._mode = "thinking"
             return True
         if mark and not mark["think"] and not mark["answer"]:

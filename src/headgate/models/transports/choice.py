@@ -8,8 +8,7 @@ from headgate.core import Model, ModelSettings, OnDelta, Reply, Request
 from headgate.errors import ConfigError, ContextOverflow, ReplyInvalid
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile, profile_for, with_price, with_profile
-from headgate.models.servers import ask_largest_window
-from headgate.models.transports.cut_prompts import CutPromptDetector
+from headgate.models.servers import CutPromptDetector, ask_largest_window
 from headgate.models.transports.schema import SchemaModel
 from headgate.models.transports.server_facts import ServerFacts, ServerInquiry
 from headgate.models.transports.text import NativeModel, TextModel

@@ -95,11 +95,11 @@ _HEAD = 4_000
 """A call whose name does not come within so many characters is not looked at any further."""
 
 
-def sort_stream(on_delta: OnDelta | None, tools: Sequence[ToolSpec], profile: Profile) -> OnDelta | None:
+def sort_stream(on_delta: OnDelta | None, tools: Sequence[ToolSpec]) -> OnDelta | None:
     """Passes a stream on, sorted into text, thinking and calls."""
     if on_delta is None:
         return None
-    scanner, head = CallScanner(tools, profile.calls), CallHead(tools)
+    scanner, head = CallScanner(), CallHead(tools)
 
     def sort(delta: Delta) -> None:
         shown = scanner.feed(delta.text) if delta.text else Delta()

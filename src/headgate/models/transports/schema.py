@@ -178,7 +178,7 @@ class SchemaModel:
         tools = request.tools
         rendered = self._rendering.render(request.messages, tools)
         asked = replace(request, messages=rendered, tools=())
-        shown = sort_stream(on_delta, tools, self._profile)
+        shown = sort_stream(on_delta, tools)
         if not tools:
             reply = await self._inner.reply(asked, shown)
             return with_parsed(reply, read_text(reply, (), self._profile), request)

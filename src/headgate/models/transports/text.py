@@ -31,7 +31,7 @@ class NativeModel:
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         """One reply."""
         tools = request.tools if self._rescue else ()
-        shown = sort_stream(on_delta, tools, self._profile)
+        shown = sort_stream(on_delta, tools)
         reply = await ask_for_calls(self._inner, request, tools, self._profile, shown)
         with charge_errors(reply):
             return self._read(reply, request)
@@ -75,7 +75,7 @@ class TextModel:
         tools = request.tools
         rendered = self._rendering.render(request.messages, tools)
         asked = replace(request, messages=rendered, tools=())
-        shown = sort_stream(on_delta, tools, self._profile)
+        shown = sort_stream(on_delta, tools)
         reply = await ask_for_calls(self._inner, asked, tools, self._profile, shown)
         with charge_errors(reply):
             return self._read(reply, request)

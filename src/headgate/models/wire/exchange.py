@@ -3,7 +3,6 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from headgate.core import CHARS_PER_TOKEN, Delta, Enough, OnDelta, clean_text
@@ -116,30 +115,17 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class SseEvent:
-    """One dispatched event. `id` is the last event id, which stays until another one is sent."""
-
-    data: str
-    type: str = "message"
-    id: str = ""
-
-
 class SseParser:
-    """Feed it bytes; it returns the events that they complete. An event without its blank line is dropped."""
+    """Feed it bytes; it returns the data of the events that they complete."""
 
     def __init__(self) -> None:
-        self.retry: int | None = None
-        """The reconnection time in milliseconds, where the server named one."""
         self._line: list[bytes] = []
         self._first_line = True
         self._skip_newline = False
         self._data: list[str] = []
-        self._type = ""
-        self._id = ""
 
-    def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that are complete with this chunk."""
+    def feed(self, chunk: bytes) -> list[str]:
+        """The data of the events that are complete with this chunk."""
         if not chunk:
             return []
         # A carriage return ends its line at once; the newline of a split CR LF comes with the next chunk.
@@ -151,34 +137,24 @@ class SseParser:
             if self._line:
                 line = b"".join((*self._line, line))
                 self._line.clear()
-            if event := self._take(line):
-                events.append(event)
+            if (data := self._take(line)) is not None:
+                events.append(data)
         if rest:
             self._line.append(rest)
         return events
 
-    def _take(self, line: bytes) -> SseEvent | None:
+    def _take(self, line: bytes) -> str | None:
         if self._first_line:
             self._first_line = False
             line = line.removeprefix(BOM)
         if not line:
-            return self._dispatch()
+            data, self._data = self._data, []
+            return "\n".join(data) if data else None
         name, _, value = line.decode("utf-8", "replace").partition(":")
         value = value.removeprefix(" ")
         if name == "data":
             self._data.append(value)
-        elif name == "event":
-            self._type = value
-        elif name == "id" and "\0" not in value:
-            self._id = value
-        elif name == "retry" and value.isascii() and value.isdigit():
-            self.retry = int(value)
         return None
-
-    def _dispatch(self) -> SseEvent | None:
-        data, kind = self._data, self._type
-        self._data, self._type = [], ""
-        return SseEvent("\n".join(data), kind or "message", self._id) if data else None
 
 
 def is_event_stream(content_type: str) -> bool:
@@ -192,12 +168,12 @@ def is_event_stream(content_type: str) -> bool:
 
 
 class LineParser:
-    """Feed it bytes; it returns the lines that they complete, each as an event."""
+    """Feed it bytes; it returns the lines that they complete."""
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []
 
-    def feed(self, chunk: bytes) -> list[SseEvent]:
+    def feed(self, chunk: bytes) -> list[str]:
         """The lines that are complete with this chunk; an empty chunk completes the last one."""
         if not chunk:
             chunk = b"\n"
@@ -207,7 +183,7 @@ class LineParser:
             self._rest.clear()
         if rest:
             self._rest.append(rest)
-        return [SseEvent(line.decode("utf-8", "replace")) for line in lines if line.strip()]
+        return [line.decode("utf-8", "replace") for line in lines if line.strip()]
 
 
 def is_line_stream(content_type: str) -> bool:
@@ -281,8 +257,8 @@ def _require_end(answer: HttpAnswer, assembly: Assembly) -> None:
 
 
 def _feed(answer: HttpAnswer, parser: SseParser | LineParser, chunk: bytes, assembly: Assembly) -> None:
-    for event in parser.feed(chunk):
-        data = event.data.strip()
+    for data in parser.feed(chunk):
+        data = data.strip()
         if data == "[DONE]":
             assembly.ended = assembly.done = True
         if assembly.done:
