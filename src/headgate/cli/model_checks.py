@@ -16,7 +16,7 @@ from headgate.cli.setup_checks import DoctorFinding, configuration_fault, enviro
 from headgate.config import Config, provider_of, same_server, show_address
 from headgate.core import Delta, Message, ModelSettings, Reply, Request, ToolSpec, nearest
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
-from headgate.models import UNPARSED, find_endpoint, find_profile, is_hosted, parse_arguments
+from headgate.models import UNPARSED, arguments_as_object, find_endpoint, find_profile, is_hosted
 from headgate.models.network import (
     USUAL_ADDRESSES,
     KeyRefused,
@@ -318,7 +318,8 @@ def judge_tool_call(reply: Reply) -> DoctorFinding:
     """What a reply to the question says about the model and its server."""
     message = reply.message
     if any(
-        call.name == TOOL.name and UNPARSED not in parse_arguments(call.arguments) for call in message.calls
+        call.name == TOOL.name and UNPARSED not in arguments_as_object(call.arguments)
+        for call in message.calls
     ):
         return DoctorFinding("tool calls", "ok", "the model called the tool as asked")
     if message.calls:

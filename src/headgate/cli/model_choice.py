@@ -1,7 +1,7 @@
 """Which model `headgate init` writes into agent.yaml: the one that was named, else one on this machine.
 
-The code of a repository goes to a hosted service only if a person named that service or one of its models: a
-key in the environment is no such word.
+The code of a repository goes to a hosted service only if a person named that service or one of its models. A
+key in the environment is not enough.
 """
 
 import json

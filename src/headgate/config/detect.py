@@ -1,7 +1,7 @@
 """Guessing how a repository is tested from the files in it. Nothing is run.
 
-The root comes first. A project in a folder below it gets steps of its own only if it is the only one: which
-of several count, and in which order, a person has to say.
+The root comes first. A project in a folder below it gets steps of its own only if it is the only one. If
+there are several, a person has to say which of them count, and in which order.
 """
 
 import os
@@ -71,7 +71,7 @@ def detect_project(root: Path, python: str = "python3", has: Has = lambda progra
     are there.
     """
     folders = list(_folders_with_projects(root))
-    found = _with_own_steps(_look(root, root, python, folders), root, root, python, has)
+    found = _with_own_steps(_find_projects(root, root, python, folders), root, root, python, has)
     covered = {item.kind.name for item in found if item.covers_below}
     below = {
         folder: items
@@ -79,7 +79,9 @@ def detect_project(root: Path, python: str = "python3", has: Has = lambda progra
         if (
             items := [
                 item
-                for item in _with_own_steps(_look(folder, root, python, ()), folder, root, python, has)
+                for item in _with_own_steps(
+                    _find_projects(folder, root, python, ()), folder, root, python, has
+                )
                 if item.kind.name not in covered
             ]
         )
@@ -110,7 +112,7 @@ def detect_project(root: Path, python: str = "python3", has: Has = lambda progra
     return Detection(tuple(kinds), tuple(steps), tuple(hints), tuple(left_out))
 
 
-def _look(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[FoundProject]:
+def _find_projects(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[FoundProject]:
     """Every kind of project in one folder."""
     finders = (find_node, find_go, find_rust, find_maven, find_gradle, find_cmake)
     looked = [find_python(folder, root, python, list(below)), *(find(folder, root) for find in finders)]
@@ -138,7 +140,7 @@ def _with_own_steps(
     commands: dict[str, str] = {}
     hints = [f'The step "{step.name}" comes from {step.source}.' for step in own.values()]
     for name, command in usual.items():
-        there = own[name].command if name in own else _that_is_there(command, folder, has)
+        there = own[name].command if name in own else _runnable_here(command, folder, has)
         if there:
             commands[name] = there
         else:
@@ -148,7 +150,7 @@ def _with_own_steps(
     return [changed if each is item else each for each in found]
 
 
-def _that_is_there(command: str, folder: Path, has: Has) -> str | None:
+def _runnable_here(command: str, folder: Path, has: Has) -> str | None:
     """A linter's command as it can be run here; other commands stay as they are."""
     plain = re.fullmatch(r"(?:(?P<venv>\S+/bin)/python -m )?(?P<tool>ruff|mypy)(?P<rest>.*)", command)
     if plain is None or (plain["venv"] and (folder / plain["venv"] / plain["tool"]).exists()):

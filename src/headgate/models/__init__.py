@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from headgate.core import Model, ModelSettings
-from headgate.models.encoding import UNPARSED, parse_arguments
+from headgate.models.encoding import UNPARSED, arguments_as_object
 from headgate.models.endpoint import (
     DEFAULT_URLS,
     check_key,
@@ -21,6 +21,7 @@ __all__ = [
     "DEFAULT_URLS",
     "UNPARSED",
     "ScriptedModel",
+    "arguments_as_object",
     "check_model",
     "explain_local_name",
     "find_endpoint",
@@ -28,7 +29,6 @@ __all__ = [
     "find_window",
     "is_hosted",
     "open_configured_model",
-    "parse_arguments",
     "profile_for",
     "with_price",
 ]

@@ -41,7 +41,7 @@ def repair_text(text: str) -> str:
     return text
 
 
-def parse_arguments(text: str) -> dict[str, Any]:
+def arguments_as_object(text: str) -> dict[str, Any]:
     """The arguments of a past call as an object: servers parse them again and fail on anything else."""
     try:
         value = orjson.loads(text)

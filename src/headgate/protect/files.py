@@ -2,8 +2,8 @@
 
 A guard can judge a path that a tool names; what a shell command writes can only be seen afterwards. So the
 protected paths are recorded before a command, with their content, and whatever it did to them is undone:
-they have the bytes, modes and link targets of before, and nothing new lies among them. What changes between
-two commands was not done by one: the next `begin` takes it as it is, only a check before that undoes it.
+they get their bytes, modes and link targets back, and new files among them are removed. Changes between two
+commands are nobody's fault: the next `begin` records them as they are; only a check before that undoes them.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What verification steps give to test runners, and which files of a repository that means."""
+"""The arguments that verification steps give to test runners, and the files that these name."""
 
 import posixpath
 import re

@@ -1,4 +1,4 @@
-"""git away from any repository: no configuration, attributes, hooks or filters of anybody's count."""
+"""git in a temporary folder, without anybody's configuration, attributes, hooks or filters."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The repository on disk: paths go through `Tree`, accesses past the guards, writes through a `Batch`."""
+"""The repository on disk: `ConfinedTree` finds paths, guards judge accesses, a `WriteBatch` writes."""
 
 import difflib
 import os

@@ -1,4 +1,4 @@
-"""What a dry run proposes: kept as two git trees, shown as a patch, fitted to the tree as it is by then."""
+"""What a dry run proposes: kept as two git trees, shown as a patch, adapted to the current tree."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Takes a whole reply apart."""
+"""Parsing a reply: calls, text and thinking of a whole one, and what a streamed one shows so far."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The table of all families: a new one is a new line."""
+"""The table of all families of models and how they write calls. A new family is a new entry."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The transport that a model uses: begun with what is known, and left for another one on evidence."""
+"""Choosing the transport of a model: from what is known at first, and another one if it does not work."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A conversation with tools for a server that is offered none: tools described, calls and results as text."""
+"""A conversation as plain text for a server without tools: descriptions of tools, calls and results."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -98,7 +98,7 @@ class ConversationTools:
 
     def tell(self, talk: Sequence[Message], offered: Described) -> bool:
         """Tells which tools there are now, if that was not told before; False if there is no place for it."""
-        place = _place(talk)
+        place = _message_to_extend(talk)
         self._lines.pop(id(place), None)
         now = known = self.described
         if self._lines:
@@ -154,7 +154,7 @@ class KnownConversations:
         return {tool.name: self._read[tool] for tool in tools}
 
 
-def _place(talk: Sequence[Message]) -> Message:
+def _message_to_extend(talk: Sequence[Message]) -> Message:
     """The message behind which tools are told of: not a hint that comes last and is gone the next time."""
     hinted = len(talk) > 1 and talk[-1].role == "user" and talk[-2].role != "assistant"
     return talk[-2] if hinted else talk[-1]
@@ -180,7 +180,7 @@ _MOST_SYSTEMS = 16
 
 
 @dataclass(slots=True)
-class _Group:
+class _MessageGroup:
     """Neighbouring messages of one side: many chat templates insist that the sides alternate."""
 
     sources: tuple[Message, ...]
@@ -197,7 +197,7 @@ class Rendering:
     write: Write
     keep_reasoning: bool = False
     """Replies carry what the model thought, for models that need it back."""
-    _groups: list[_Group] = field(default_factory=list, init=False)
+    _groups: list[_MessageGroup] = field(default_factory=list, init=False)
     _systems: dict[tuple[str, tuple[ToolSpec, ...]], Message] = field(default_factory=dict, init=False)
     _offers: KnownConversations = field(default_factory=KnownConversations, init=False)
 
@@ -223,7 +223,7 @@ class Rendering:
                 if kept:
                     del self._groups[index:]
                     kept = False
-                self._groups.append(_Group(sources, lines, self._join(sources, lines, names)))
+                self._groups.append(_MessageGroup(sources, lines, self._join(sources, lines, names)))
             rendered.append(self._groups[index].message)
             if sources[0].role == "assistant":
                 names = {call.id: call.name for message in sources for call in message.calls}

@@ -1,4 +1,4 @@
-"""What all transports do with a reply: thinking apart, calls as calls, one of them where only one counts."""
+"""What all transports do with a reply: they separate thinking, text and calls, also while it streams."""
 
 import re
 from collections.abc import Iterator, Sequence

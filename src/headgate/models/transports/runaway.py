@@ -1,8 +1,8 @@
-"""Replies that run on after their calls: in rows that go round, or with results that the model makes up.
+"""Replies that do not stop after their calls: they repeat calls, or go on with invented results.
 
-Only a reply that begins with calls is looked at, and only calls that are whole and need no repair: what is
-found in its beginning then holds whatever follows, and a call that is quoted, thought about or part of an
-argument is not taken for one.
+Only replies that begin with calls are checked, and only calls that are complete and need no repair. So the
+finding does not depend on what follows, and a call that is quoted, thought about or part of an argument does
+not count.
 """
 
 import json

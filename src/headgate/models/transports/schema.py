@@ -1,4 +1,4 @@
-"""One JSON object per turn, to which the server holds the model."""
+"""Calls as JSON objects: each request carries a schema, and the server makes the model keep to it."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate.core import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.errors import ReplyInvalid
-from headgate.models.encoding import CallIds, encode_json, parse_arguments
+from headgate.models.encoding import CallIds, arguments_as_object, encode_json
 from headgate.models.profile import Profile
 from headgate.models.servers import ServerKind
 from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, read_properties, resolve
@@ -289,5 +289,5 @@ def _write(message: Message) -> str:
 
 
 def _write_call(message: Message, call: ToolCall) -> str:
-    fields = {"thought": message.content, "name": call.name, "arguments": parse_arguments(call.arguments)}
+    fields = {"thought": message.content, "name": call.name, "arguments": arguments_as_object(call.arguments)}
     return encode_json(fields).decode()

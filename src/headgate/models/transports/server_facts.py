@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from headgate.core import Message, Model, ModelSettings, OnDelta, Reply, Request, Settings, ToolSpec, Usage
 from headgate.errors import ModelError
-from headgate.models.encoding import UNPARSED, parse_arguments
+from headgate.models.encoding import UNPARSED, arguments_as_object
 from headgate.models.endpoint import Endpoint, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile
 from headgate.models.servers import WINDOWS, ServerKind, ask_window, identify_server
@@ -158,7 +158,7 @@ class Probe:
 
     def _judge(self, reply: Reply) -> Native:
         # A call of something else is of no use, but the server's way of calling works.
-        if any(UNPARSED not in parse_arguments(call.arguments) for call in reply.message.calls):
+        if any(UNPARSED not in arguments_as_object(call.arguments) for call in reply.message.calls):
             return "calls"
         if read_text(reply, (TOOL,), self.profile).calls:
             return "text"

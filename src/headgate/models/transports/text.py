@@ -1,4 +1,4 @@
-"""Calls read from the text of a reply: for servers that know no calls, or that leave some in the text."""
+"""Reading calls from the text of a reply, for servers that do not support calls or leave some in the text."""
 
 from dataclasses import replace
 

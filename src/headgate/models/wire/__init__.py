@@ -1,4 +1,4 @@
-"""Wire formats: one module for each, and opening a model by the one that its server speaks.
+"""Wire formats: one module for each. `open_wire` opens a model with the format of its server.
 
 This needs the HTTP client, which takes long to import.
 """

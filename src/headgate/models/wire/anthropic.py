@@ -23,9 +23,9 @@ from headgate.errors import ConfigError
 from headgate.models.encoding import (
     CallIds,
     EncodedTools,
+    arguments_as_object,
     decode_json,
     encode_json,
-    parse_arguments,
     repair_text,
 )
 from headgate.models.wire.exchange import Assembly, exchange
@@ -94,7 +94,7 @@ class MessagesAssembly(Assembly):
                 id, name = str(block.get("id", "")), str(block.get("name", ""))
                 call = ToolCall(ids.take(id), name, block["input"])
                 calls.append(call)
-                block |= {"id": call.id, "input": parse_arguments(call.arguments)}
+                block |= {"id": call.id, "input": arguments_as_object(call.arguments)}
         # Signed thinking is accepted only unchanged and in its place, so the blocks are kept as they came.
         signed = any(block.get("type") not in _PLAIN_BLOCKS for block in blocks)
         message = Message(
@@ -136,7 +136,7 @@ class MessagesAssembly(Assembly):
             text = repair_text("".join(self._pieces.get((index, "partial_json"), ()))).strip()
             if not text:
                 text = encode_json(block.get("input") or {}).decode()
-            block["input"] = text if block.get("type") == "tool_use" else parse_arguments(text)
+            block["input"] = text if block.get("type") == "tool_use" else arguments_as_object(text)
         return block
 
     def _take_stop(self, source: Mapping[str, Any]) -> None:
@@ -180,7 +180,7 @@ _THINKING = ("thinking", "redacted_thinking")
 
 
 @dataclass(slots=True)
-class _Group:
+class _BlockGroup:
     """Neighbouring messages of one side: the API wants the two sides to alternate."""
 
     role: Literal["user", "assistant"]
@@ -249,16 +249,16 @@ def _split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Seque
     return [message for message in messages[:count] if message.content.strip()], messages[count:]
 
 
-def _group(messages: Sequence[Message]) -> Iterator[_Group]:
-    group: _Group | None = None
+def _group(messages: Sequence[Message]) -> Iterator[_BlockGroup]:
+    group: _BlockGroup | None = None
     for message in messages:
         role: Literal["user", "assistant"] = "assistant" if message.role == "assistant" else "user"
         if group is None and role == "assistant":
-            yield _Group("user", [_text_block("(The conversation continues.)")])
+            yield _BlockGroup("user", [_text_block("(The conversation continues.)")])
         if group is None or group.role != role:
             if group is not None:
                 yield group
-            group = _Group(role)
+            group = _BlockGroup(role)
         group.blocks.append(_wire(message))
     if group is not None:
         yield group
@@ -287,7 +287,7 @@ def _encode_blocks(message: Message) -> list[bytes]:
         blocks.append(_text_block(message.content))
     for call in message.calls:
         use = {"type": "tool_use", "id": _safe_id(call.id), "name": safe_name(call.name)}
-        blocks.append(encode_json(use | {"input": parse_arguments(call.arguments)}))
+        blocks.append(encode_json(use | {"input": arguments_as_object(call.arguments)}))
     return blocks
 
 

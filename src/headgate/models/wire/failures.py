@@ -1,4 +1,4 @@
-"""What a server's refusal means: from a status and a body to the error that says who reacts."""
+"""Failures of servers: which model error a status and a body, or a broken connection, stand for."""
 
 import errno
 import re

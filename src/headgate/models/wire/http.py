@@ -1,4 +1,4 @@
-"""One HTTP client for all models: a request is one attempt, and whatever goes wrong has a name."""
+"""The HTTP client for all models. A request is one attempt; every failure becomes a model error."""
 
 import asyncio
 import socket

@@ -17,7 +17,7 @@ from headgate.core import (
     clean_text,
 )
 from headgate.errors import ConfigError
-from headgate.models.encoding import CallIds, EncodedTools, encode_json, parse_arguments, repair_text
+from headgate.models.encoding import CallIds, EncodedTools, arguments_as_object, encode_json, repair_text
 from headgate.models.endpoint import DEFAULT_NUM_CTX
 from headgate.models.wire.exchange import Assembly, exchange, read_count
 from headgate.models.wire.failures import RequestRejected
@@ -203,7 +203,7 @@ def _encode_message(message: Message, tool: str) -> bytes:
         fields["tool_calls"] = [
             {
                 "id": call.id,
-                "function": {"name": safe_name(call.name), "arguments": parse_arguments(call.arguments)},
+                "function": {"name": safe_name(call.name), "arguments": arguments_as_object(call.arguments)},
             }
             for call in message.calls
         ]

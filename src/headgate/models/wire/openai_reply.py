@@ -1,4 +1,4 @@
-"""The reply of a chat-completions server, put together from the pieces and habits of many servers."""
+"""The reply of a chat-completions server, assembled from chunks; servers differ in how they send them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
