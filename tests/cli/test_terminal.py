@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 from command import environment
-from headgate.cli.terminal import fold_lines, shorten_line
 from hypothesis import given
 from hypothesis import strategies as st
+
+from headgate.cli.terminal import fold_lines, shorten_line
 
 WORDS = st.lists(st.text("abc-/", min_size=1, max_size=30), max_size=30).map(" ".join)
 

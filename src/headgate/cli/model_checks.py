@@ -244,7 +244,7 @@ async def _check_server(
     try:
         async with asyncio.timeout(total):
             offered = await list_models(settings)
-        told = _NO_LIST if offered is None else _count(len(offered), "model")
+        told = _NO_LIST if offered is None else f"{len(offered)} model{'s' * (len(offered) != 1)}"
     except KeyRefused:
         # Some keys may ask a model and not see the list; whether this one may, the question below shows.
         told = "it does not list its models for this key"
@@ -365,7 +365,3 @@ def other_addresses(settings: ModelSettings) -> str:
     tried = same_server(find_endpoint(settings).root)
     usual = ((name, f"{root}/v1") for name, root in USUAL_ADDRESSES)
     return ", ".join(f"{name} {address}" for name, address in usual if same_server(address) != tried)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import CallAttempt, CallsFound, Fault
-from headgate.models.textcalls.source import RelaxedParser, Source, Value, read_json
+from headgate.models.textcalls.source import JsonValue, RelaxedParser, Source, read_json
 
 NAME_KEYS = ("name", "tool_name", "function", "function_name", "tool", "action")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "action_input", "tool_input", "kwargs")
@@ -265,7 +265,7 @@ class MarkedJson:
             self._pythonic and source.text[(place := source.skip_space(position + 1)) : place + 1].isalpha()
         )
 
-    def _separator(self, source: Source, value: Value) -> int:
+    def _separator(self, source: Source, value: JsonValue) -> int:
         position = source.skip_space(value.end)
         if source.text[position : position + 1] in (";", ","):
             following = source.skip_space(position + 1)
@@ -327,7 +327,12 @@ class DeepSeekCall:
 
 
 def _named(
-    name: str, call_id: str, value: Value | None, start: int, closing: str = "", source: Source | None = None
+    name: str,
+    call_id: str,
+    value: JsonValue | None,
+    start: int,
+    closing: str = "",
+    source: Source | None = None,
 ) -> CallsFound:
     if value is None:
         return CallsFound(start, (CallAttempt(name, None, call_id, "unreadable"),))

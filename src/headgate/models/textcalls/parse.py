@@ -14,7 +14,7 @@ from headgate.models.textcalls.result import (
     assemble_reply,
 )
 from headgate.models.textcalls.scan import MARK, ReplyScan
-from headgate.models.textcalls.source import OutOfWork, Source
+from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.textcalls.table import FRAMES, NAMES
 
 
@@ -32,7 +32,7 @@ def parse_calls(
     text = repair_text(text)
     try:
         return _parse(text, ToolBook(tools), family, thinking)
-    except (OutOfWork, RecursionError):
+    except (WorkLimitReached, RecursionError):
         return ParsedReply(text)
 
 

@@ -19,7 +19,7 @@ from headgate.models.textcalls.result import (
     ReplyPart,
     check_attempt,
 )
-from headgate.models.textcalls.source import OutOfWork, Source
+from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.textcalls.table import OPENINGS, Family
 
 MARK = re.compile(
@@ -83,7 +83,7 @@ class ReplyScan:
     def parts(self) -> list[ReplyPart]:
         """The reply in parts."""
         # Out of work, what was found stands; the rest of such a text is nothing that a model meant.
-        with suppress(OutOfWork):
+        with suppress(WorkLimitReached):
             self._scan()
             self._take_inline()
         self._keep_meant()
@@ -308,7 +308,7 @@ class ReplyScan:
                 found = read_pythonic(inner, 0, self._book)
                 if found and found.end == len(rest) and not found.attempts[-1].fault:
                     self._spans.append(_Span("calls", start, len(self._text), found.attempts))
-        except OutOfWork:
+        except WorkLimitReached:
             return
 
     def _cut(self) -> list[ReplyPart]:

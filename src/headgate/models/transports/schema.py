@@ -11,7 +11,7 @@ from headgate.models.encoding import CallIds, arguments_as_object, encode_json
 from headgate.models.profile import Profile
 from headgate.models.servers import ServerKind
 from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, read_properties, resolve
-from headgate.models.textcalls.source import OutOfWork, Source
+from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.transports.rendering import Rendering, describe_tools
 from headgate.models.transports.replies import (
     charge_errors,
@@ -267,7 +267,7 @@ def read_object(text: str) -> dict[str, Any] | None:
     text = text.strip()
     try:
         found = Source(text).json_at(0)
-    except OutOfWork:
+    except WorkLimitReached:
         return None
     if found is None or found.cut or text[found.end :].strip():
         return None
