@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from headgate.models.textcalls.offered_tools import ToolBook
-from headgate.models.textcalls.result import CallAttempt, CallsFound, Fault
+from headgate.models.textcalls.result import CallAttempt, CallsFound, Fault, guess_name
 from headgate.models.textcalls.source import JsonValue, RelaxedParser, Source, read_json
 
 NAME_KEYS = ("name", "tool_name", "function", "function_name", "tool", "action")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "action_input", "tool_input", "kwargs")
 ID_KEYS = ("id", "tool_call_id", "call_id")
-_NAMED = re.compile(r'"(?:name|tool_name)"\s*:\s*"([^"\\]{1,200})"')
 
 
 def attempts_in(value: Any, keyed: bool = False) -> tuple[CallAttempt, ...] | None:
@@ -25,12 +24,6 @@ def attempts_in(value: Any, keyed: bool = False) -> tuple[CallAttempt, ...] | No
         return None
     calls = tuple(item for item in found if item)
     return calls if len(calls) == len(found) else None
-
-
-def guess_name(text: str, start: int) -> str:
-    """The tool's name in an object that cannot be read to its end."""
-    match = _NAMED.search(text, start, start + 2_000)
-    return match[1] if match else ""
 
 
 def read_arguments(value: Any) -> dict[str, Any] | None:

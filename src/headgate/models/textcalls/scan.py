@@ -8,7 +8,6 @@ from typing import Literal
 
 from headgate.models.textcalls.json_families import CALLS, MarkedJson, read_pythonic
 from headgate.models.textcalls.offered_tools import ToolBook
-from headgate.models.textcalls.quoted_or_unreadable import QuotedText, find_unreadable
 from headgate.models.textcalls.result import (
     THINKING_CLOSING,
     THINKING_MARKS,
@@ -16,8 +15,10 @@ from headgate.models.textcalls.result import (
     CallAttempt,
     CallsFound,
     ParsedCall,
+    QuotedText,
     ReplyPart,
     check_attempt,
+    find_unreadable,
 )
 from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.textcalls.table import OPENINGS, Family

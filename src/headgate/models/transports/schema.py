@@ -13,7 +13,8 @@ from headgate.models.servers import ServerKind
 from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, read_properties, resolve
 from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.transports.rendering import Rendering, describe_tools
-from headgate.models.transports.replies import (
+from headgate.models.transports.runaway import ask_for_calls
+from headgate.models.transports.text import (
     charge_errors,
     read_text,
     sort_stream,
@@ -21,7 +22,6 @@ from headgate.models.transports.replies import (
     with_parsed,
     without_unknown_calls,
 )
-from headgate.models.transports.runaway import ask_for_calls
 from headgate.models.wire.failures import RequestRejected
 
 # The JSON schema of one decision: a short thought, then one call to one of the tools.
