@@ -14,8 +14,7 @@ from headgate.cli.show.live import Footer, Progress
 from headgate.core import events as ev
 from headgate.core.messages import Delta, Pulse, ToolSpec
 from headgate.core.state import State, fold
-from headgate.models.profile import Profile
-from headgate.models.transports.replies import watch
+from headgate.models.transports.text import sort_stream
 from headgate.store.log import Bus
 
 
@@ -127,7 +126,7 @@ READ = ToolSpec("read_file", "", {}, "read")
 )
 def test_calls_written_as_text_are_shown_by_name(size: int, text: str, thought: str, tool: str) -> None:
     shown: list[Delta] = []
-    pass_on = watch(shown.append, (LS, READ), Profile(name="any"))
+    pass_on = sort_stream(shown.append, (LS, READ))
     assert pass_on is not None
     for start in range(0, len(text), size):
         pass_on(Delta(text=text[start : start + size]))

@@ -17,8 +17,8 @@ import yaml
 from aiohttp import web
 
 from headgate.cli.commands.doctor import check_protected_tests, examine
-from headgate.cli.doctor.model_checks import PATIENCE, Patience, check_transport
-from headgate.cli.doctor.setup_checks import DoctorFinding, check_disk, check_repository, missing_program
+from headgate.cli.model_checks import PATIENCE, Patience, check_transport
+from headgate.cli.setup_checks import DoctorFinding, check_disk, check_repository, missing_program
 from headgate.config.schema import Config
 from headgate.core.messages import Message, Reply
 from headgate.core.settings import ModelSettings

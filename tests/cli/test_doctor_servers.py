@@ -13,8 +13,8 @@ from aiohttp.client_reqrep import ConnectionKey
 from loopback import listing
 
 from headgate.cli.commands.doctor import examine
-from headgate.cli.doctor.model_checks import judge_speed, other_places
-from headgate.cli.doctor.setup_checks import DoctorFinding
+from headgate.cli.model_checks import judge_speed, other_addresses
+from headgate.cli.setup_checks import DoctorFinding
 from headgate.core.messages import Message, Reply, Timing, Usage
 from headgate.core.settings import ModelSettings
 from headgate.models.endpoint import Endpoint
@@ -172,6 +172,6 @@ def test_speed_is_told_where_the_server_tells() -> None:
 
 def test_the_address_that_has_just_failed_is_not_advised() -> None:
     others = "vLLM http://localhost:8000/v1, LM Studio http://localhost:1234/v1"
-    assert other_places(ModelSettings(model="ollama/m")) == f"llama.cpp http://localhost:8080/v1, {others}"
+    assert other_addresses(ModelSettings(model="ollama/m")) == f"llama.cpp http://localhost:8080/v1, {others}"
     llamacpp = ModelSettings(model="openai/m", base_url="http://localhost:8080/v1")
-    assert other_places(llamacpp) == f"Ollama http://localhost:11434/v1, {others}"
+    assert other_addresses(llamacpp) == f"Ollama http://localhost:11434/v1, {others}"

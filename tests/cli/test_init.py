@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from loopback import listing
 
 from headgate.cli.commands.init import command, render_config
-from headgate.cli.model_choice import places_to_look
+from headgate.cli.model_choice import addresses_to_ask
 from headgate.config.detect import Detection, detect_project
 from headgate.config.load import load_config
 from headgate.config.schema import Config
 from headgate.config.yaml_files import parse_yaml
 from headgate.core.settings import VerifyStep
 from headgate.errors import ConfigError
-from headgate.models.discovery import PLACES
+from headgate.models.servers import USUAL_ADDRESSES
 
 NOTHING = (
     "No model server answered on this machine. Headgate looked for Ollama, llama.cpp, vLLM and LM Studio."
@@ -359,9 +359,9 @@ def test_both_hosted_keys_are_named(repo: Path) -> None:
 
 
 def test_where_is_looked(tmp_path: Path) -> None:
-    assert places_to_look({}) == list(PLACES)
-    assert places_to_look({"OLLAMA_HOST": "0.0.0.0:5000"})[0] == ("Ollama", "http://127.0.0.1:5000")
-    assert places_to_look({"HEADGATE_SERVERS": ""}) == []
+    assert addresses_to_ask({}) == list(USUAL_ADDRESSES)
+    assert addresses_to_ask({"OLLAMA_HOST": "0.0.0.0:5000"})[0] == ("Ollama", "http://127.0.0.1:5000")
+    assert addresses_to_ask({"HEADGATE_SERVERS": ""}) == []
 
 
 def test_several_projects_are_left_to_the_user(repo: Path) -> None:

@@ -159,7 +159,7 @@ def test_closed_streams_are_no_error(closed: str, argv: str, code: int) -> None:
 
 def test_no_file_takes_the_place_of_a_closed_stream() -> None:
     program = (
-        "import os\nfrom headgate.cli.main import fill_closed_streams\nfill_closed_streams()\n"
+        "import os\nfrom headgate.cli.terminal import fill_closed_streams\nfill_closed_streams()\n"
         "print('lost')\nfile = os.open('/dev/zero', 0)\nos.write(2, str(file).encode())"
     )
     assert int(run_shell(f'"$PYTHON" -c "{program}" >&- <&-').stderr) > 2

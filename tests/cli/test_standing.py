@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from processes import call, ended, line_with, start, until
 
-from headgate.cli.doctor.setup_checks import check_store
 from headgate.cli.main import main
+from headgate.cli.setup_checks import check_store
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
 from headgate.process.lock import FileLock

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from headgate.config.detect import Detection, detect_project
-from headgate.config.projects import Kind
+from headgate.config.projects import ProjectKind
 from headgate.core.settings import VerifyStep
 
 PLAIN_TEST = "def test_it():\n    assert True\n"
@@ -117,7 +117,11 @@ def test_steps(tmp_path: Path, files: dict[str, str], steps: dict[str, str]) -> 
 def test_several_kinds_are_all_listed(tmp_path: Path) -> None:
     build(tmp_path, {"go.mod": "", "Cargo.toml": "", "Makefile": "test:\n\tgo test\n"})
     assert detect_project(tmp_path) == Detection(
-        kinds=(Kind("Go", "go.mod"), Kind("Rust", "Cargo.toml"), Kind("Make", "Makefile")),
+        kinds=(
+            ProjectKind("Go", "go.mod"),
+            ProjectKind("Rust", "Cargo.toml"),
+            ProjectKind("Make", "Makefile"),
+        ),
         steps=(
             VerifyStep(name="vet", command="go vet ./..."),
             VerifyStep(name="tests", command="go test ./..."),
@@ -135,7 +139,7 @@ def test_nothing_known_is_said(tmp_path: Path) -> None:
 def test_a_project_without_tests_is_said(tmp_path: Path) -> None:
     build(tmp_path, {"pyproject.toml": "[project]\ndependencies = ['pytest']\n"})
     assert detect_project(tmp_path) == Detection(
-        kinds=(Kind("Python", "pyproject.toml"),),
+        kinds=(ProjectKind("Python", "pyproject.toml"),),
         hints=(
             "Python: no test files were found.",
             "No tests were found: write the commands that verify the project yourself.",
@@ -197,7 +201,7 @@ class TestBelowTheRoot:
             {"my app/pyproject.toml": "", "my app/tests/test_a.py": UNIT_TEST, ".venv/bin/python": ""},
         )
         assert detect_project(tmp_path) == Detection(
-            kinds=(Kind("Python", "my app/pyproject.toml"),),
+            kinds=(ProjectKind("Python", "my app/pyproject.toml"),),
             steps=(
                 VerifyStep(
                     name="tests", command="cd 'my app' && ../.venv/bin/python -m unittest discover -s tests"
@@ -219,7 +223,7 @@ class TestBelowTheRoot:
         build(tmp_path, {"a/package.json": "{}", "b/pyproject.toml": "", "b/calc.py": ""})
         build(tmp_path, {"b/tests/test_calc.py": UNIT_TEST})
         assert detect_project(tmp_path) == Detection(
-            kinds=(Kind("Node", "a/package.json"), Kind("Python", "b/pyproject.toml")),
+            kinds=(ProjectKind("Node", "a/package.json"), ProjectKind("Python", "b/pyproject.toml")),
             hints=(
                 'a: Node: package.json has no "test" script.',
                 "Several projects below the root were left out: a (Node), b (Python). Add the steps "

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.cli.commands.demo import account
+from headgate.cli.commands.demo import describe_control
 from headgate.cli.local_server import LocalServer
 from headgate.config.load import load_config
 from headgate.core.events import Event, ReplyFailed, ReplyReceived, ViewCompacted
@@ -104,7 +104,7 @@ async def test_a_session_of_five_turns_ends(tmp_path: Path, server: LocalServer)
         assert {call.name for call in reply.message.calls} <= offered
     assert report.prompt_tokens == sum(reply.prompt_tokens for reply in replies) > 0
     assert 0 < report.completion_tokens <= LONGEST * len(replies)
-    told = " ".join(account(report))
+    told = " ".join(describe_control(report))
     assert f"in {report.requests} replies" in told
     assert report.verified or f"the state is {report.state}, and the exit code 1" in told
     # Each turn only adds to the prompt, so the server has read most of it before.

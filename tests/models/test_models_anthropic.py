@@ -13,8 +13,8 @@ from pydantic import SecretStr
 
 from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, ToolSpec, Usage
 from headgate.errors import ContextOverflow, ModelRefused, ModelUnavailable
+from headgate.models.encoding import CallIds
 from headgate.models.wire.anthropic import MessagesAssembly
-from headgate.models.wire.encoding import CallIds
 
 LS = ToolSpec("ls", "List.", {"type": "object"}, "read")
 CAT = ToolSpec("cat", "Show.", {"type": "object"}, "read")

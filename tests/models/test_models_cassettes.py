@@ -12,7 +12,7 @@ from cases import case_path
 from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.settings import ModelSettings
 from headgate.errors import ModelError, ModelRefused, ReplyInvalid
-from headgate.models.wire.connect import open_wire
+from headgate.models.wire import open_wire
 from headgate.models.wire.failures import ModelUnknown, RequestRejected, ServerTrouble
 
 ASK = Request([Message("user", "Hi")])

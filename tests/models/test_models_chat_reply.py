@@ -12,7 +12,7 @@ from model_server import HELLO, answer, chunk, stream, talk_to
 from cases import case_path
 from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, Usage
 from headgate.errors import ModelUnavailable, ReplyInvalid
-from headgate.models.wire.encoding import CallIds
+from headgate.models.encoding import CallIds
 from headgate.models.wire.openai import encode_message
 from headgate.models.wire.openai_reply import ChatAssembly
 

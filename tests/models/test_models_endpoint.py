@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from headgate.core.settings import ModelSettings
 from headgate.errors import ConfigError
-from headgate.models.connect import check_model, open_fitted
+from headgate.models import check_model, open_configured_model
 from headgate.models.endpoint import Endpoint, find_endpoint, split_model
 from headgate.models.network import open_model
 from headgate.models.scripted import ScriptedModel
@@ -172,7 +172,7 @@ def test_a_script_has_no_address() -> None:
 
 async def test_open_model_takes_a_script_from_its_root(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("- text: hi\n")
-    async with open_fitted(ModelSettings(model="script:a.yaml"), tmp_path) as (model, _):
+    async with open_configured_model(ModelSettings(model="script:a.yaml"), tmp_path) as (model, _):
         assert isinstance(model, ScriptedModel)
         assert model.name == "script:a.yaml"
     assert await list_models(ModelSettings(model="script:a.yaml")) is None

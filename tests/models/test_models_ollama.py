@@ -10,9 +10,9 @@ from ollama_server import calling, ollama
 from headgate.core.messages import Delta, Message, Request, Timing, ToolCall, ToolSpec, Usage
 from headgate.core.settings import ModelSettings
 from headgate.errors import ContextOverflow, ModelRefused
-from headgate.models.connect import find_window, open_fitted
+from headgate.models import find_window, open_configured_model
 from headgate.models.network import open_model
-from headgate.models.wire.connect import open_wire
+from headgate.models.wire import open_wire
 from headgate.models.wire.failures import ModelUnknown, RequestRejected, ServerTrouble, ToolsUnsupported
 from headgate.models.wire.http import list_models
 
@@ -275,7 +275,7 @@ async def test_the_window_is_what_was_asked_for(
     models = {"qwen3:8b": {"context_length": context_length}}
     async with (
         ollama(models=models) as (server, habits),
-        open_fitted(settings(server.url, **fields)) as (model, fitted),
+        open_configured_model(settings(server.url, **fields)) as (model, fitted),
     ):
         await model.reply(HI)
         assert find_window(model, fitted) == window
@@ -285,7 +285,7 @@ async def test_the_window_is_what_was_asked_for(
 async def test_a_server_that_does_not_tell_the_largest_window() -> None:
     async with (
         serve(answer({"error": "broken"}, 500)) as server,
-        open_fitted(settings(server.url)) as (model, fitted),
+        open_configured_model(settings(server.url)) as (model, fitted),
     ):
         assert find_window(model, fitted) == 16_384
 
@@ -293,7 +293,7 @@ async def test_a_server_that_does_not_tell_the_largest_window() -> None:
 async def test_the_profile_is_found_by_name() -> None:
     async with ollama(models={"qwen3-coder:30b": {}}) as (server, habits):
         given = settings(server.url, model="ollama/qwen3-coder:30b")
-        async with open_fitted(given) as (model, _):
+        async with open_configured_model(given) as (model, _):
             await model.reply(HI)
     assert habits.chats[0]["options"] == {"num_ctx": 16_384, "temperature": 0.7, "top_p": 0.8}
 
@@ -306,7 +306,7 @@ async def test_how_calls_are_made_is_found_out() -> None:
 
     async with (
         ollama(say=say) as (server, habits),
-        open_fitted(settings(server.url, tool_transport="auto")) as (model, _),
+        open_configured_model(settings(server.url, tool_transport="auto")) as (model, _),
     ):
         assert getattr(model, "transport", None) == "schema"
     assert {body["options"]["num_ctx"] for body in habits.chats} == {16_384}

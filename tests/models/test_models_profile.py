@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from headgate.core.settings import ModelSettings, Price
-from headgate.models.connect import open_fitted
+from headgate.models import open_configured_model
 from headgate.models.profile import (
     UNKNOWN,
     Profile,
@@ -92,7 +92,7 @@ NO_PRICES = ["gpt-4o-2024-05-13", "ft:gpt-4o-2024-08-06:me::1", "gpt-4o-audio-pr
 
 
 async def cost(tmp_path: Path, **fields: Any) -> Price:
-    async with open_fitted(ModelSettings(**fields), cache=tmp_path) as (_, fitted):
+    async with open_configured_model(ModelSettings(**fields), cache=tmp_path) as (_, fitted):
         return fitted.price
 
 
@@ -115,7 +115,7 @@ async def test_no_price_is_made_up(tmp_path: Path, name: str) -> None:
 
 async def test_the_large_providers_get_nothing_but_a_price(tmp_path: Path) -> None:
     settings = ModelSettings(model="openai/gpt-5")
-    async with open_fitted(settings, cache=tmp_path) as (_, fitted):
+    async with open_configured_model(settings, cache=tmp_path) as (_, fitted):
         assert fitted == settings.model_copy(update={"price": fitted.price})
     assert with_price(settings, UNKNOWN) is settings
     assert profile_for(ModelSettings(model="script:a.yaml")) is UNKNOWN

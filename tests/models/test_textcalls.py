@@ -5,7 +5,7 @@ import json
 import pytest
 
 from headgate.core.messages import ToolSpec
-from headgate.models.textcalls import NAMES, Parsed, ParsedCall, Problem, parse_calls
+from headgate.models.textcalls import NAMES, CallProblem, ParsedCall, ParsedReply, parse_calls
 from headgate.models.textcalls.table import FAMILIES, FRAMES
 
 LS = ToolSpec("ls", "", {"type": "object", "properties": {"path": {"type": "string"}}}, "read")
@@ -40,7 +40,7 @@ CALL = '{"name": "ls", "arguments": {"path": "src"}}'
 LS_SRC = ParsedCall("ls", '{"path": "src"}')
 
 
-def parse(text: str, family: str | None = None, thinking: bool = False) -> Parsed:
+def parse(text: str, family: str | None = None, thinking: bool = False) -> ParsedReply:
     return parse_calls(text, TOOLS, family, thinking)
 
 
@@ -106,25 +106,27 @@ def test_a_call_that_is_only_talked_about_is_not_run(text: str) -> None:
 
 def test_text_without_calls_is_kept_to_the_letter() -> None:
     text = "  Use `<think>` tags.\n\n```json\n{}\n```\n"
-    assert parse(text) == Parsed(text)
+    assert parse(text) == ParsedReply(text)
 
 
 def test_a_tool_that_does_not_exist_stays_text() -> None:
     text = '<tool_call>{"name": "rm", "arguments": {}}</tool_call>'
-    assert parse(text) == Parsed(text, problems=(Problem("unknown_tool", "rm", 'There is no tool "rm".'),))
+    assert parse(text) == ParsedReply(
+        text, problems=(CallProblem("unknown_tool", "rm", 'There is no tool "rm".'),)
+    )
 
 
 def test_several_calls_text_and_thinking() -> None:
     text = f"<think>\nTwo steps.\n</think>\n\nI begin.\n<tool_call>{CALL}</tool_call>"
     text += "\n<tool_call>\n<function=run_tests>\n</function>\n</tool_call>"
-    assert parse(text) == Parsed("I begin.", "Two steps.", (LS_SRC, ParsedCall("run_tests", "{}")))
+    assert parse(text) == ParsedReply("I begin.", "Two steps.", (LS_SRC, ParsedCall("run_tests", "{}")))
 
 
 def test_a_reply_that_begins_inside_the_thinking() -> None:
-    assert parse("So it goes.\n</think>\n\nDone.") == Parsed("Done.", "So it goes.")
-    assert parse("So it goes", thinking=True) == Parsed("", "So it goes")
+    assert parse("So it goes.\n</think>\n\nDone.") == ParsedReply("Done.", "So it goes.")
+    assert parse("So it goes", thinking=True) == ParsedReply("", "So it goes")
     text = f"So it goes\n<tool_call>{CALL}</tool_call>"
-    assert parse(text, thinking=True) == Parsed("", "So it goes", (LS_SRC,))
+    assert parse(text, thinking=True) == ParsedReply("", "So it goes", (LS_SRC,))
 
 
 def test_arguments_may_hold_the_marks_of_any_family() -> None:
@@ -201,18 +203,18 @@ def test_harmony_channels() -> None:
         "<|channel|>analysis<|message|>Look first.<|end|><|start|>assistant<|channel|>commentary "
         'to=functions.ls <|constrain|>json<|message|>{"path": "src"}<|call|>'
     )
-    assert parse(text) == Parsed("", "Look first.", (LS_SRC,))
+    assert parse(text) == ParsedReply("", "Look first.", (LS_SRC,))
 
 
 def test_a_family_is_known_by_name() -> None:
     assert {family.name for family in FAMILIES} | {frame.name for frame in FRAMES} < NAMES
-    assert parse("all\nHello", family="functionary") == Parsed("Hello")
+    assert parse("all\nHello", family="functionary") == ParsedReply("Hello")
     with pytest.raises(ValueError, match="There is no family"):
         parse("", family="nobody")
 
 
 def test_without_tools_there_are_no_calls() -> None:
-    assert parse_calls(f"<think>a</think><tool_call>{CALL}</tool_call>", ()) == Parsed(
+    assert parse_calls(f"<think>a</think><tool_call>{CALL}</tool_call>", ()) == ParsedReply(
         f"<tool_call>{CALL}</tool_call>", "a"
     )
 

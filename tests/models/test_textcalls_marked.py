@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headgate.core.messages import ToolSpec
-from headgate.models.textcalls import CallScanner, Parsed, Problem, parse_calls
+from headgate.models.textcalls import CallProblem, ParsedReply, parse_calls
 from headgate.models.textcalls.scan import MARK
 from headgate.models.textcalls.table import FAMILIES
 
@@ -38,11 +38,11 @@ TOKYO = '{"name": "get_weather", "arguments": {"city": "Tokyo"}}'
 Calls = list[tuple[str, Any]]
 
 
-def parse(text: str, family: str | None = None) -> Parsed:
+def parse(text: str, family: str | None = None) -> ParsedReply:
     return parse_calls(text, TOOLS, family)
 
 
-def calls(parsed: Parsed) -> Calls:
+def calls(parsed: ParsedReply) -> Calls:
     return [(call.name, json.loads(call.arguments)) for call in parsed.calls]
 
 
@@ -215,7 +215,7 @@ def test_a_marked_call_that_cannot_be_read_is_answered(text: str, problem: str) 
 def test_the_correction_says_what_to_do() -> None:
     parsed = parse('<|tool_call_start|>[get_weather(city="the "old" town")]<|tool_call_end|>')
     assert parsed.problems == (
-        Problem(
+        CallProblem(
             "unreadable",
             "get_weather",
             'The call to "get_weather" cannot be read: write its arguments as one JSON object, and escape '
@@ -293,12 +293,3 @@ def test_no_special_mark_is_passed_over(mark: str, head: str, noise: str) -> Non
     assume(body.strip() and "`" not in body)
     parsed = parse(f"Now.\n{mark}{body}")
     assert parsed.calls or parsed.problems
-
-
-@given(st.sampled_from(MARKS), NOISE, st.integers(1, 9))
-def test_pieces_make_no_difference(mark: str, noise: str, size: int) -> None:
-    text = f"Now {mark}{noise}{TOKYO}"
-    scanner = CallScanner(TOOLS)
-    for start in range(0, len(text), size):
-        scanner.feed(text[start : start + size])
-    assert scanner.finish() == parse(text)

@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,8 @@ from toolcall_suites import SUITES, Case, read_cases
 
 from cases import CASES, case_path
 from headgate.core.messages import ToolSpec
-from headgate.models.textcalls import CallScanner, Parsed, parse_calls
-from headgate.models.textcalls.result import PAIRS
+from headgate.models.textcalls import CallScanner, ParsedReply, parse_calls
+from headgate.models.textcalls.result import THINKING_MARKS
 from headgate.models.textcalls.table import FAMILIES, FRAMES
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "gen_toolcall_docs.py"
@@ -63,28 +64,22 @@ def test_the_page_is_current(suites: list[Case]) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def feed(case: Case, pieces: list[str] | list[bytes]) -> Parsed:
-    scanner = CallScanner(case.tools)
+def show(pieces: list[str]) -> str:
+    scanner = CallScanner()
     shown = [scanner.feed(piece) for piece in pieces]
-    assert len("".join(d.text + d.reasoning + d.arguments for d in shown)) <= len(case.text)
-    return scanner.finish()
+    return "".join(delta.text + delta.reasoning + delta.arguments for delta in shown)
 
 
-def test_a_reply_cut_anywhere_gives_the_same(suites: list[Case]) -> None:
+def test_a_reply_cut_anywhere_is_shown_at_most_once(suites: list[Case]) -> None:
     chance = random.Random(6)
     for case in suites:
-        data, whole = case.text.encode(), case.parse(False)
-        places = range(len(data) + 1) if len(data) < 80 else chance.sample(range(len(data)), 6)
-        for place in places:
-            assert feed(case, [data[:place], data[place:]]) == whole
-        cuts = sorted(chance.choices(range(len(data) + 1), k=9))
-        ends = [*cuts, len(data)]
-        starts = [0, *cuts]
-        assert feed(case, [data[a:b] for a, b in zip(starts, ends, strict=True)]) == whole
-        assert feed(case, list(case.text)) == whole
+        cuts = sorted(chance.choices(range(len(case.text) + 1), k=9))
+        parts = [case.text[start:end] for start, end in pairwise([0, *cuts, len(case.text)])]
+        assert len(show(parts)) <= len(case.text)
+        assert len(show(list(case.text))) <= len(case.text)
 
 
-def check(parsed: Parsed, tools: tuple[ToolSpec, ...]) -> None:
+def check(parsed: ParsedReply, tools: tuple[ToolSpec, ...]) -> None:
     """Whatever came in: calls are of existing tools, with objects that can be sent on."""
     names = {tool.name for tool in tools}
     for call in parsed.calls:
@@ -117,8 +112,8 @@ def test_replies_that_are_damaged_give_calls_or_none(suites: list[Case]) -> None
 MARKS = [
     *(family.sample for family in FAMILIES),
     *(frame.sample for frame in FRAMES),
-    *PAIRS,
-    *PAIRS.values(),
+    *THINKING_MARKS,
+    *THINKING_MARKS.values(),
     *(
         '{"name": "ls", "arguments": {',
         '"path": ',
@@ -163,12 +158,7 @@ def test_any_text_gives_calls_or_none(codes: bytes) -> None:
 def test_any_bytes_give_calls_or_none(noise: bytes, code: bytes, cut: int) -> None:
     data = spell(code).encode()
     data = data[:cut] + noise + data[cut:]
-    scanner = CallScanner(TOOLS)
-    scanner.feed(data[:cut])
-    scanner.feed(data[cut:])
-    parsed = scanner.finish()
-    check(parsed, TOOLS)
-    assert parsed == parse_calls(data.decode(errors="replace"), TOOLS)
+    check(parse_calls(data.decode(errors="replace"), TOOLS), TOOLS)
 
 
 @pytest.mark.parametrize(

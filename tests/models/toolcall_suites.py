@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.core.messages import ToolSpec
-from headgate.models.textcalls import Parsed, parse_calls
+from headgate.models.textcalls import ParsedReply, parse_calls
 
 SUITES = ("toolcall-llamacpp/cases.jsonl", "toolcall-sglang/full.jsonl")
 # The family that a model's profile would name, by what the case says of the model.
@@ -58,20 +58,20 @@ class Case:
     thinking: bool
     cut: bool
 
-    def parse(self, hinted: bool) -> Parsed:
+    def parse(self, hinted: bool) -> ParsedReply:
         """The reply taken apart, with what a model's profile could tell or without."""
         return parse_calls(
             self.text, self.tools, self.family if hinted else None, thinking=hinted and self.thinking
         )
 
-    def gives(self, parsed: Parsed) -> tuple[tuple[str, str], ...]:
+    def gives(self, parsed: ParsedReply) -> tuple[tuple[str, str], ...]:
         """What to compare with `calls`. A reply that was cut off gives the names of its calls."""
         if self.cut:
             names = [*parsed.calls, *(item for item in parsed.problems if item.reason == "cut_off")]
             return tuple((item.name, "") for item in names)
         return tuple((call.name, canonical(call.arguments)) for call in parsed.calls)
 
-    def same_text(self, parsed: Parsed) -> bool:
+    def same_text(self, parsed: ParsedReply) -> bool:
         """Whether the content and, where the suite has it, the thinking agree, but for outer white space."""
         content = parsed.content.strip() == self.content.strip()
         return content and (self.reasoning is None or parsed.reasoning.strip() == self.reasoning.strip())

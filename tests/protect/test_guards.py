@@ -11,7 +11,7 @@ from headgate.core.access import Access, Denial
 from headgate.protect.guards import Boundaries, OnlyInside
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles, redactor
 from headgate.reading.command_lines import split_commands
-from headgate.workspace.reserved import InternalFiles
+from headgate.workspace.ignore import InternalFiles
 
 SECRET = [
     *(".env", ".env.local", ".env.production", "config/.env", ".ENV", "prod.env", ".envrc", "server.pem"),

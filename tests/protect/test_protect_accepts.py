@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.protect.files import ProtectedFiles, Restored
+from headgate.protect.files import ProtectedFiles
+from headgate.protect.protection import Restored
 
 WHY = "its first line is protected"
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.protect.files import ProtectedFiles, Restored
-from headgate.protect.git_settings import protect_git
+from headgate.protect.files import ProtectedFiles, protect_git
 from headgate.protect.guards import Boundaries, OnlyInside
+from headgate.protect.protection import Restored
 from headgate.protect.records import CopyLimits
 from headgate.workspace.ignore import IgnoredPaths
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.reading.test_output import doubtful_result
+from headgate.reading.test_output import explain_doubtful_success
 
 PYTEST = "..  [100%]\n2 passed in 0.01s\n"
 UNITTEST = "-----\nRan 1 test in 0.000s\n\nOK\n"
@@ -44,8 +44,8 @@ FAILED = "ended with exit code 0, but {}'s own result says that tests failed"
     ],
 )
 def test_the_runner_s_own_result(runner: str, command: str, output: str) -> None:
-    assert doubtful_result(command, output) == ""
-    assert doubtful_result(command, "OK\n") == MISSING.format(runner)
+    assert explain_doubtful_success(command, output) == ""
+    assert explain_doubtful_success(command, "OK\n") == MISSING.format(runner)
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_the_runner_s_own_result(runner: str, command: str, output: str) -> None
     ],
 )
 def test_a_result_that_the_exit_code_denies(runner: str, command: str, output: str) -> None:
-    assert doubtful_result(command, output) == FAILED.format(runner)
+    assert explain_doubtful_success(command, output) == FAILED.format(runner)
 
 
 def test_every_call_has_a_result_of_its_own() -> None:
-    assert doubtful_result("pytest a && pytest b", PYTEST) == MISSING.format("pytest")
-    assert doubtful_result("pytest a && pytest b", PYTEST * 2) == ""
-    assert doubtful_result("pytest a && jest", PYTEST) == MISSING.format("jest")
-    assert doubtful_result("cargo test", f"running 2 tests\n{CARGO}") == MISSING.format("cargo test")
+    assert explain_doubtful_success("pytest a && pytest b", PYTEST) == MISSING.format("pytest")
+    assert explain_doubtful_success("pytest a && pytest b", PYTEST * 2) == ""
+    assert explain_doubtful_success("pytest a && jest", PYTEST) == MISSING.format("jest")
+    assert explain_doubtful_success("cargo test", f"running 2 tests\n{CARGO}") == MISSING.format("cargo test")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_every_call_has_a_result_of_its_own() -> None:
     ],
 )
 def test_nothing_is_missed_where_none_can_tell(command: str) -> None:
-    assert doubtful_result(command, "") == ""
+    assert explain_doubtful_success(command, "") == ""
 
 
 @pytest.mark.parametrize(
@@ -136,4 +136,4 @@ def test_a_real_runner(code: str, doubt: str, tmp_path: Path) -> None:
         check=True,
         stdin=subprocess.DEVNULL,
     )
-    assert doubtful_result("python -m pytest -q test_a.py", done.stdout + done.stderr) == doubt
+    assert explain_doubtful_success("python -m pytest -q test_a.py", done.stdout + done.stderr) == doubt

@@ -8,10 +8,10 @@ from headgate.reading.python_source import (
     Function,
     find_functions,
     insertion_points,
+    lines_with_logic,
     parse_python,
     python_fingerprint,
     source_excerpt,
-    telling_lines,
     with_definitions,
 )
 
@@ -123,7 +123,7 @@ def test_functions_and_methods_are_found_with_their_lines() -> None:
 def test_what_cannot_be_parsed_has_nothing(source: str) -> None:
     assert parse_python(source) is None
     assert find_functions(source) == ()
-    assert telling_lines(source) == frozenset()
+    assert lines_with_logic(source) == frozenset()
     assert python_fingerprint(source) == ""
     assert insertion_points(source, "f") == ()
     assert with_definitions(source, "def f():\n    return 1", "f") is None
@@ -134,7 +134,7 @@ def test_lines_with_something_to_get_wrong() -> None:
         "import a\ndef f(x):\n    try:\n        y = (\n            1\n        )\n    finally:\n        pass\n"
     )
     source += "    if x:\n        raise ValueError(\n            x)\n    else:\n        return y\n"
-    assert telling_lines(source) == {2, 4, 5, 9, 13}
+    assert lines_with_logic(source) == {2, 4, 5, 9, 13}
 
 
 def test_where_a_line_can_be_added() -> None:
@@ -278,7 +278,7 @@ def test_whatever_is_written_the_result_parses(source: str, written: str, wanted
 @settings(max_examples=200)
 @given(fragments, st.text(max_size=40))
 def test_no_source_is_too_odd(source: str, written: str) -> None:
-    assert telling_lines(source) <= set(range(1, source.count("\n") + 2))
+    assert lines_with_logic(source) <= set(range(1, source.count("\n") + 2))
     assert bool(python_fingerprint(source)) == (parse_python(source) is not None)
     for name in {function.name for function in find_functions(source)}:
         lines = source.split("\n")

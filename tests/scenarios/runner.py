@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from headgate.cli.commands.apply import apply_exit_code
+from headgate.cli.commands.proposal import apply_exit_code
 from headgate.cli.exit_codes import EXIT_CODES
 from headgate.config.load import load_config
 from headgate.core.events import Event

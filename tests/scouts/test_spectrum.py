@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core.settings import VerifyStep
-from headgate.scouts.spectrum import Spectrum, measure
+from headgate.scouts.suspects import CoverageByTest, measure_coverage
 
 CART = """\
 def total(prices):
@@ -60,13 +60,13 @@ def tree(tmp_path: Path) -> Path:
     return tree
 
 
-def run(tree: Path, *commands: str, seconds: float = 60, **environment: str) -> Spectrum:
+def run(tree: Path, *commands: str, seconds: float = 60, **environment: str) -> CoverageByTest:
     steps = [VerifyStep(name=f"s{n}", command=command, timeout=60) for n, command in enumerate(commands)]
     variables = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **environment}
-    return asyncio.run(measure(steps, tree, tree, variables, seconds))
+    return asyncio.run(measure_coverage(steps, tree, tree, variables, seconds))
 
 
-def of_project(spectrum: Spectrum) -> dict[str, dict[str, frozenset[int]]]:
+def of_project(spectrum: CoverageByTest) -> dict[str, dict[str, frozenset[int]]]:
     return {
         test: {path: lines for path, lines in ran.items() if not path.startswith("test_")}
         for test, ran in spectrum.tests.items()

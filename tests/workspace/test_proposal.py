@@ -17,9 +17,9 @@ from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import Snapshots, exclude_internal, git
 from headgate.workspace.overlay import OverlayWorkspace, ProposedChange
 from headgate.workspace.proposal import (
-    FittedProposal,
+    AdaptedProposal,
     ProposalConflicts,
-    fit_proposal,
+    adapt_proposal,
     patch_between,
     record_proposal,
 )
@@ -129,7 +129,7 @@ def test_nothing_of_the_user_s_counts_or_changes(repo: Path) -> None:
     told = propose(repo, changes)
     assert b"\n--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n \n-three \n+3 \n" in told
     assert b"\n--- a/i.log\n+++ b/i.log\n" in told
-    assert fit_proposal(DiskWorkspace(repo), told) == FittedProposal(
+    assert adapt_proposal(DiskWorkspace(repo), told) == AdaptedProposal(
         tuple(sorted(changes, key=lambda change: change.path))
     )
     assert of_git() == watched
@@ -148,7 +148,7 @@ def test_the_baseline_differs_from_what_was_touched(repo: Path) -> None:
 
 def test_no_changes_make_an_empty_patch(repo: Path) -> None:
     assert propose(repo, []) == b""
-    assert fit_proposal(DiskWorkspace(repo), b"") == FittedProposal(())
+    assert adapt_proposal(DiskWorkspace(repo), b"") == AdaptedProposal(())
 
 
 def test_hunks_fit_where_their_lines_have_gone(repo: Path) -> None:
@@ -156,7 +156,7 @@ def test_hunks_fit_where_their_lines_have_gone(repo: Path) -> None:
     moved = "new top\n" * 7 + LINES.replace("line 55\n", "other\n")
     (repo / "a.py").write_text(moved)
     after = moved.replace("line 30\n", "line thirty\n")
-    assert fit_proposal(DiskWorkspace(repo), told) == FittedProposal(
+    assert adapt_proposal(DiskWorkspace(repo), told) == AdaptedProposal(
         (FileChange("a.py", moved.encode(), after.encode()),)
     )
 
@@ -173,13 +173,13 @@ def test_what_is_in_the_tree_already_is_left_out(repo: Path) -> None:
     told = propose(repo, changes)
     workspace = DiskWorkspace(repo)
     workspace.apply([changes[0], changes[1]])
-    fitted = fit_proposal(workspace, told)
-    assert isinstance(fitted, FittedProposal)
+    fitted = adapt_proposal(workspace, told)
+    assert isinstance(fitted, AdaptedProposal)
     assert [change.path for change in fitted.changes] == ["empty", "moved.sh", "new", "run.sh"]
     workspace.apply(fitted.changes)
-    assert fit_proposal(workspace, told) == FittedProposal(())
+    assert adapt_proposal(workspace, told) == AdaptedProposal(())
     (repo / "new").chmod(0o644)
-    assert fit_proposal(workspace, told) == FittedProposal((FileChange("new", b"n\n", b"n\n", 0o755),))
+    assert adapt_proposal(workspace, told) == AdaptedProposal((FileChange("new", b"n\n", b"n\n", 0o755),))
 
 
 def test_modes_are_kept_as_far_as_git_does_not_know_them(repo: Path) -> None:
@@ -193,8 +193,8 @@ def test_modes_are_kept_as_far_as_git_does_not_know_them(repo: Path) -> None:
             FileChange("b.bin", b"\0\1\2", b"\0\1\3", 0o755),
         ],
     )
-    fitted = fit_proposal(DiskWorkspace(repo), told)
-    assert isinstance(fitted, FittedProposal)
+    fitted = adapt_proposal(DiskWorkspace(repo), told)
+    assert isinstance(fitted, AdaptedProposal)
     assert {change.path: change.mode for change in fitted.changes} == {
         "b.bin": 0o750,
         "go.sh": 0o600,
@@ -243,7 +243,7 @@ def test_conflicts_say_where(repo: Path) -> None:
     def guard(access: Access, /) -> Denial | None:
         return Denial("locked is not to be read.") if access.target == "locked" else None
 
-    conflicts = fit_proposal(DiskWorkspace(repo, [guard]), told)
+    conflicts = adapt_proposal(DiskWorkspace(repo, [guard]), told)
     assert isinstance(conflicts, ProposalConflicts)
     assert set(conflicts.problems) == {
         "a.py: hunk 2 (@@ -27,7 +27,7 @@) does not apply",
@@ -267,7 +267,7 @@ def test_a_repository_with_long_hashes(tmp_path: Path) -> None:
     changes = (FileChange("b.bin", b"\0\1\2", b"\0\1\3"), FileChange("c", b"c", None))
     told = propose(repo, list(changes))
     git(repo, "apply", "--check", "-", stdin=told)
-    assert fit_proposal(DiskWorkspace(repo), told) == FittedProposal(changes)
+    assert adapt_proposal(DiskWorkspace(repo), told) == AdaptedProposal(changes)
 
 
 def test_a_file_gives_way_to_a_directory(repo: Path) -> None:
@@ -278,16 +278,16 @@ def test_a_file_gives_way_to_a_directory(repo: Path) -> None:
     )
     git(repo, "apply", "--check", "-", stdin=told)
     workspace = DiskWorkspace(repo)
-    fitted = fit_proposal(workspace, told)
-    assert isinstance(fitted, FittedProposal)
+    fitted = adapt_proposal(workspace, told)
+    assert isinstance(fitted, AdaptedProposal)
     workspace.apply(fitted.changes)
     assert (repo / "run.sh/deep/y").read_bytes() == b"y\n"
-    assert fit_proposal(workspace, told) == FittedProposal(())
+    assert adapt_proposal(workspace, told) == AdaptedProposal(())
 
 
 def test_what_is_no_patch_is_refused(repo: Path) -> None:
     with pytest.raises(StoreError):
-        fit_proposal(DiskWorkspace(repo), b"hello\n")
+        adapt_proposal(DiskWorkspace(repo), b"hello\n")
 
 
 TEXT = "".join(f"{number} some words\n" for number in range(12)).encode()
@@ -342,17 +342,17 @@ def test_git_and_fit_make_of_a_patch_what_the_overlay_holds(
             overlay.apply([FileChange(name, there.data if there else None, after, mode)])
         snapshots = Snapshots(repo)
         told = patch_between(snapshots, *record_proposal(snapshots, snapshots.take(), overlay.changes()))
-        fitted = fit_proposal(DiskWorkspace(repo), told)
-        assert isinstance(fitted, FittedProposal)
+        fitted = adapt_proposal(DiskWorkspace(repo), told)
+        assert isinstance(fitted, AdaptedProposal)
         assert tree(repo) == before
 
-        by_fit, by_git = Path(folder, "fit_proposal"), Path(folder, "git")
+        by_fit, by_git = Path(folder, "adapt_proposal"), Path(folder, "git")
         for copy in (by_fit, by_git):
             shutil.copytree(repo, copy)
         DiskWorkspace(repo).apply(overlay.changes())
         DiskWorkspace(by_fit).apply(fitted.changes)
         assert tree(by_fit) == tree(repo)
-        assert fit_proposal(DiskWorkspace(by_fit), told) == FittedProposal(())
+        assert adapt_proposal(DiskWorkspace(by_fit), told) == AdaptedProposal(())
         if told:
             lenient = ("-c", "core.protectNTFS=false")
             git(by_git, *lenient, "apply", "--check", "-", stdin=told)

@@ -18,7 +18,7 @@ import orjson
 from headgate.core import Broken, Fail, Pass, StepResult, Verdict, VerifyStep
 from headgate.errors import HeadgateError
 from headgate.process import MAX_LOG, CommandResult, run_command
-from headgate.reading import FailedTest, doubtful_result, find_failures, plain_lines
+from headgate.reading import FailedTest, explain_doubtful_success, find_failures, plain_lines
 from headgate.workspace import WriteBatch
 
 MANIFEST = "manifest.json"
@@ -277,7 +277,11 @@ def unless_cut_short(found: Verification, folder: Path) -> Verification:
     except (OSError, ValueError) as error:
         return replace(found, verdict=Broken(f"the logs of {folder.name} cannot be read: {error}"))
     for number, (step, output) in enumerate(logs):
-        if step["passed"] and output is not None and (doubt := doubtful_result(step["command"], output)):
+        if (
+            step["passed"]
+            and output is not None
+            and (doubt := explain_doubtful_success(step["command"], output))
+        ):
             steps = list(found.steps)
             steps[number] = steps[number].model_copy(update={"passed": False})
             tail = "\n".join(plain_lines(output)[-TAIL_LINES:])

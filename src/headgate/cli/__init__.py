@@ -1,1 +1,1 @@
-"""The command line. Modules here are imported lazily, one per command."""
+"""The command line. `main` imports the module of a command when the command is used."""

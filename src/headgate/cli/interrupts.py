@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import FrameType
 
 from headgate.cli.exit_codes import EXIT_CANCELLED
-from headgate.cli.streams import redirect_to_null, terminal_descriptors
+from headgate.cli.terminal import redirect_to_null, terminal_descriptors
 from headgate.process import kill_own_commands
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -21,7 +21,13 @@ from headgate.cli.exit_codes import (
     EXIT_ENVIRONMENT,
     EXIT_USAGE,
 )
-from headgate.cli.streams import outlive_terminal
+from headgate.cli.terminal import (
+    fill_closed_streams,
+    fold_lines,
+    help_width,
+    outlive_terminal,
+    terminal_width,
+)
 from headgate.errors import ConfigError, HeadgateError
 
 PROGRAM = "headgate"
@@ -44,45 +50,40 @@ class CommandEntry(NamedTuple):
 
     section: str
     module: str
+    """In `headgate.cli.commands`."""
     summary: str
+    function: str = "command"
 
 
 COMMANDS = {
-    "init": CommandEntry("Set up", "headgate.cli.commands.init", "Write agent.yaml for this repository."),
-    "doctor": CommandEntry(
-        "Set up", "headgate.cli.commands.doctor", "Check git, the configuration and the model."
-    ),
-    "demo": CommandEntry(
-        "Set up", "headgate.cli.commands.demo", "Watch a task run without a model, in a throwaway repository."
-    ),
-    "flows": CommandEntry("Set up", "headgate.cli.commands.flows", "List, show, check and draw flows."),
-    "run": CommandEntry("Work", "headgate.cli.commands.run", "Run a task and wait for it to end."),
-    "ask": CommandEntry(
-        "Work", "headgate.cli.commands.ask", "Ask a question about the code and print the answer."
-    ),
-    "submit": CommandEntry("Work", "headgate.cli.commands.submit", "Queue a task and return at once."),
-    "watch": CommandEntry("Work", "headgate.cli.commands.watch", "Follow a task while it runs."),
-    "cancel": CommandEntry("Work", "headgate.cli.commands.cancel", "Cancel a queued or running task."),
-    "apply": CommandEntry("Work", "headgate.cli.commands.apply", "Write a dry run's proposal and verify it."),
-    "abort": CommandEntry("Work", "headgate.cli.commands.abort", "Discard a dry run's proposal."),
-    "verify": CommandEntry(
-        "Work", "headgate.cli.commands.verify", "Run the verification steps now, without a task."
-    ),
+    "init": CommandEntry("Set up", "init", "Write agent.yaml for this repository."),
+    "doctor": CommandEntry("Set up", "doctor", "Check git, the configuration and the model."),
+    "demo": CommandEntry("Set up", "demo", "Watch a task run without a model, in a throwaway repository."),
+    "flows": CommandEntry("Set up", "flows", "List, show, check and draw flows."),
+    "run": CommandEntry("Work", "run", "Run a task and wait for it to end."),
+    "ask": CommandEntry("Work", "ask", "Ask a question about the code and print the answer."),
+    "submit": CommandEntry("Work", "submit", "Queue a task and return at once.", "submit_command"),
+    "watch": CommandEntry("Work", "watch", "Follow a task while it runs."),
+    "cancel": CommandEntry("Work", "cancel", "Cancel a queued or running task."),
+    "apply": CommandEntry("Work", "proposal", "Write a dry run's proposal and verify it.", "apply_command"),
+    "abort": CommandEntry("Work", "proposal", "Discard a dry run's proposal.", "abort_command"),
+    "verify": CommandEntry("Work", "verify", "Run the verification steps now, without a task."),
     "tasks": CommandEntry(
         "Look back",
-        "headgate.cli.commands.tasks",
+        "look_back",
         "List the tasks with their states, queue positions and ages.",
+        "tasks_command",
     ),
     "show": CommandEntry(
-        "Look back", "headgate.cli.commands.show", "Show a task: its state, stages and changes."
+        "Look back", "look_back", "Show a task: its state, stages and changes.", "show_command"
     ),
     "diff": CommandEntry(
-        "Look back", "headgate.cli.commands.diff", "Print what a task proposes or has changed."
+        "Look back", "look_back", "Print what a task proposes or has changed.", "diff_command"
     ),
-    "report": CommandEntry("Look back", "headgate.cli.commands.report", "Print a task's report."),
+    "report": CommandEntry("Look back", "look_back", "Print a task's report.", "report_command"),
 }
 
-HIDDEN = {"work": CommandEntry("", "headgate.cli.commands.work", "Run the queued tasks, then exit.")}
+HIDDEN = {"work": CommandEntry("", "submit", "Run the queued tasks, then exit.", "work_command")}
 """Commands that Headgate gives itself; no list shows them."""
 
 ENVIRONMENT = {
@@ -129,7 +130,7 @@ class LazyGroup(click.Group):
             return None
         gc.disable()  # imports leave no garbage, and looking for some takes a tenth of the time
         try:
-            command = import_module(entry.module).command
+            command = getattr(import_module(f"headgate.cli.commands.{entry.module}"), entry.function)
         finally:
             gc.enable()
         assert isinstance(command, click.Command)
@@ -194,29 +195,6 @@ def main(argv: list[str] | None = None) -> NoReturn:
     raise AssertionError("the policy lets nothing through")
 
 
-def fill_closed_streams() -> None:
-    """Gives a process that was started with a standard stream closed one that leads nowhere.
-
-    The descriptors are filled, too: otherwise the next file to be opened would be standard output to every
-    program that is started.
-    """
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(descriptor, True)
-    os.close(descriptor)
-    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
-
-
-def help_width() -> int:
-    """How wide help is printed. click would import a good deal more to find out."""
-    try:
-        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stdout.fileno()).columns)
-    except (ValueError, OSError):
-        columns = 80
-    return max(50, min(columns, 100) - 2)
-
-
 class ErrorPolicy:
     """Turns whatever leaves the block into one line on stderr and an exit code, never a traceback."""
 
@@ -239,8 +217,6 @@ class ErrorPolicy:
             from traceback import print_exception
 
             print_exception(error)
-        from headgate.cli.show.wrapping import fold_lines, terminal_width
-
         try:
             click.echo(fold_lines(line, terminal_width(sys.stderr), 2), err=True)
         except BrokenPipeError:

@@ -1,7 +1,7 @@
 """Guessing how a repository is tested from the files in it. Nothing is run.
 
-The root comes first. A project in a folder below it gets steps of its own only if it is the only one: which
-of several count, and in which order, a person has to say.
+The root comes first. A project in a folder below it gets steps of its own only if it is the only one. If
+there are several, a person has to say which of them count, and in which order.
 """
 
 import os
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from headgate.config.own_commands import Has, find_own_steps
 from headgate.config.projects import (
-    Found,
-    Kind,
+    FoundProject,
+    ProjectKind,
     find_cmake,
     find_go,
     find_gradle,
@@ -28,7 +28,7 @@ from headgate.config.projects import (
 )
 from headgate.core import VerifyStep
 
-__all__ = ["Detection", "Kind", "detect_project"]
+__all__ = ["Detection", "ProjectKind", "detect_project"]
 
 _MARKS = (
     *("pyproject.toml", "setup.py", "package.json", "go.mod", "Cargo.toml", "pom.xml", "CMakeLists.txt"),
@@ -57,7 +57,7 @@ _MAX_NAMED = 8
 class Detection:
     """What was seen, the verification that follows from it, and what a person should look at."""
 
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[ProjectKind, ...] = ()
     steps: tuple[VerifyStep, ...] = ()
     hints: tuple[str, ...] = ()
     left_out: tuple[VerifyStep, ...] = ()
@@ -71,7 +71,7 @@ def detect_project(root: Path, python: str = "python3", has: Has = lambda progra
     are there.
     """
     folders = list(_folders_with_projects(root))
-    found = _with_own_steps(_look(root, root, python, folders), root, root, python, has)
+    found = _with_own_steps(_find_projects(root, root, python, folders), root, root, python, has)
     covered = {item.kind.name for item in found if item.covers_below}
     below = {
         folder: items
@@ -79,7 +79,9 @@ def detect_project(root: Path, python: str = "python3", has: Has = lambda progra
         if (
             items := [
                 item
-                for item in _with_own_steps(_look(folder, root, python, ()), folder, root, python, has)
+                for item in _with_own_steps(
+                    _find_projects(folder, root, python, ()), folder, root, python, has
+                )
                 if item.kind.name not in covered
             ]
         )
@@ -110,7 +112,7 @@ def detect_project(root: Path, python: str = "python3", has: Has = lambda progra
     return Detection(tuple(kinds), tuple(steps), tuple(hints), tuple(left_out))
 
 
-def _look(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[Found]:
+def _find_projects(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[FoundProject]:
     """Every kind of project in one folder."""
     finders = (find_node, find_go, find_rust, find_maven, find_gradle, find_cmake)
     looked = [find_python(folder, root, python, list(below)), *(find(folder, root) for find in finders)]
@@ -118,11 +120,13 @@ def _look(folder: Path, root: Path, python: str, below: Iterable[Path]) -> list[
     found = [item for item in looked if item and (folder == root or not _is_script(item.kind))]
     if make := find_make(folder, root):
         # A Makefile next to a project that says how it is tested mostly wraps just that.
-        found.append(Found(make.kind) if any(item.steps for item in found) else make)
+        found.append(FoundProject(make.kind) if any(item.steps for item in found) else make)
     return found
 
 
-def _with_own_steps(found: list[Found], folder: Path, root: Path, python: str, has: Has) -> list[Found]:
+def _with_own_steps(
+    found: list[FoundProject], folder: Path, root: Path, python: str, has: Has
+) -> list[FoundProject]:
     """What was found, with the steps that the project itself names in place of the usual ones."""
     kinds = [item for item in found if item.kind.name != "Make"]
     if len(kinds) != 1 or kinds[0].kind.name == "Node":
@@ -136,7 +140,7 @@ def _with_own_steps(found: list[Found], folder: Path, root: Path, python: str, h
     commands: dict[str, str] = {}
     hints = [f'The step "{step.name}" comes from {step.source}.' for step in own.values()]
     for name, command in usual.items():
-        there = own[name].command if name in own else _that_is_there(command, folder, has)
+        there = own[name].command if name in own else _runnable_here(command, folder, has)
         if there:
             commands[name] = there
         else:
@@ -146,7 +150,7 @@ def _with_own_steps(found: list[Found], folder: Path, root: Path, python: str, h
     return [changed if each is item else each for each in found]
 
 
-def _that_is_there(command: str, folder: Path, has: Has) -> str | None:
+def _runnable_here(command: str, folder: Path, has: Has) -> str | None:
     """A linter's command as it can be run here; other commands stay as they are."""
     plain = re.fullmatch(r"(?:(?P<venv>\S+/bin)/python -m )?(?P<tool>ruff|mypy)(?P<rest>.*)", command)
     if plain is None or (plain["venv"] and (folder / plain["venv"] / plain["tool"]).exists()):
@@ -154,7 +158,7 @@ def _that_is_there(command: str, folder: Path, has: Has) -> str | None:
     return f"{plain['tool']}{plain['rest']}" if has(plain["tool"]) else None
 
 
-def _is_script(kind: Kind) -> bool:
+def _is_script(kind: ProjectKind) -> bool:
     return kind.evidence.endswith(".py") and kind.evidence != "setup.py"
 
 
@@ -181,7 +185,7 @@ def _folders_with_projects(root: Path) -> Iterator[Path]:
         level = deeper
 
 
-def _name_steps(found: Iterable[Found]) -> list[VerifyStep]:
+def _name_steps(found: Iterable[FoundProject]) -> list[VerifyStep]:
     steps: list[VerifyStep] = []
     for item in found:
         for name, command in item.steps:
@@ -194,18 +198,18 @@ def _name_steps(found: Iterable[Found]) -> list[VerifyStep]:
     return steps
 
 
-def _move(item: Found, folder: Path, root: Path) -> Found:
+def _move(item: FoundProject, folder: Path, root: Path) -> FoundProject:
     """The same, run from the root."""
     go = f"cd {shlex.quote(_name(folder, root))} && "
     return replace(item, steps=tuple((name, go + command) for name, command in item.steps))
 
 
-def _steps_below(folder: Path, items: list[Found], root: Path) -> Iterator[VerifyStep]:
+def _steps_below(folder: Path, items: list[FoundProject], root: Path) -> Iterator[VerifyStep]:
     for step in _name_steps(_move(item, folder, root) for item in items):
         yield VerifyStep(name=f"{folder.name}-{step.name}", command=step.command)
 
 
-def _name_projects(below: dict[Path, list[Found]], root: Path) -> str:
+def _name_projects(below: dict[Path, list[FoundProject]], root: Path) -> str:
     named = [
         f"{_name(folder, root)} ({', '.join(item.kind.name for item in items)})"
         for folder, items in below.items()

@@ -41,7 +41,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class DefaultEndpoint:
     """Where the default model is, and what else came out of finding that."""
 
     base_url: str | None = None
@@ -115,13 +115,13 @@ def _split(text: str) -> SplitResult | None:
 
 def choose_endpoint(
     merged: Mapping[str, Any], layers: Sequence[Layer], environ: Mapping[str, str], flag: str | None
-) -> Endpoint:
+) -> DefaultEndpoint:
     """The address by flag, environment or file, in that order, and the strongest key that may go there."""
     model = merged.get("model")
     entry = merged.get("models", {}).get(model, {})
     provider = provider_of(entry.get("model", model or ""))
     if provider not in PROVIDER_KEYS:
-        return Endpoint()
+        return DefaultEndpoint()
     address = _address(model, provider, layers, environ, flag)
     base_url = address.text if address else None
     sources = [address.source] if address and address.source in _VARIABLES else []
@@ -129,12 +129,12 @@ def choose_endpoint(
     for key in _keys(model, provider, layers, environ, base_url):
         if address is None or _may_go(key, provider, address):
             sources += [key.source] if key.source in _VARIABLES else []
-            return Endpoint(base_url, key.text, tuple(sources), tuple(notes))
+            return DefaultEndpoint(base_url, key.text, tuple(sources), tuple(notes))
         notes.append(
             f"{_key_name(key)} is not sent to {show_address(address.text)}, which only the repository's "
             f"{address.source} names: to confirm it, set HEADGATE_BASE_URL or --base-url to its address."
         )
-    return Endpoint(base_url, None, tuple(sources), tuple(notes))
+    return DefaultEndpoint(base_url, None, tuple(sources), tuple(notes))
 
 
 def _address(

@@ -240,7 +240,7 @@ def config_files(
         named += _flow_files(document.data.get("flow"))
     if config:
         named += _flows_of_the_repository(root)
-    return tuple(dict.fromkeys(path for name in named for path in _places(root, name)))
+    return tuple(dict.fromkeys(path for name in named for path in _paths_through_links(root, name)))
 
 
 def repository_source(repo: Path, loaded: Loaded, flow: str | None, model: str | None) -> str:
@@ -254,7 +254,7 @@ def repository_source(repo: Path, loaded: Loaded, flow: str | None, model: str |
     naming = next((layer for layer in reversed(loaded.layers) if "flow" in layer.document.data), None)
     named = flow or (naming.document.data["flow"] if naming else None)
     root = Path(os.path.realpath(repo))
-    inside = [path for path in _flow_files(named) if list(_places(root, path))]
+    inside = [path for path in _flow_files(named) if list(_paths_through_links(root, path))]
     if isinstance(named, list) and any(
         isinstance(one, Mapping) and one.get("model") == model for one in named
     ):
@@ -284,7 +284,7 @@ def _flow_files(flow: Any) -> Iterator[str]:
                 yield stage["file"]
 
 
-def _places(root: Path, name: str) -> Iterator[str]:
+def _paths_through_links(root: Path, name: str) -> Iterator[str]:
     path = Path(os.path.normpath(root / name))
     path = path if path.is_relative_to(root) else Path(os.path.realpath(path))
     for _ in range(_MAX_LINKS):

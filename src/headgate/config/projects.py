@@ -34,7 +34,7 @@ _MAKE_TARGETS = ("test", "check")
 
 
 @dataclass(frozen=True)
-class Kind:
+class ProjectKind:
     """A kind of project, and the file that shows it."""
 
     name: str
@@ -42,26 +42,26 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundProject:
     """One kind of project in one folder: its steps as names and commands, and what a person should know."""
 
-    kind: Kind
+    kind: ProjectKind
     steps: tuple[tuple[str, str], ...] = ()
     hints: tuple[str, ...] = ()
     covers_below: bool = False
     """The steps also run the projects of this kind in folders below."""
 
 
-def find_node(folder: Path, root: Path) -> Found | None:
+def find_node(folder: Path, root: Path) -> FoundProject | None:
     """A project with a package.json. Scripts whose tool is missing are left out, and that is said."""
     package = folder / "package.json"
     if not package.is_file():
         return None
-    kind = Kind("Node", "package.json")
+    kind = ProjectKind("Node", "package.json")
     try:
         data = json.loads(read_text(package))
     except (ValueError, RecursionError):
-        return Found(kind, hints=("Node: package.json is not valid JSON.",))
+        return FoundProject(kind, hints=("Node: package.json is not valid JSON.",))
     data = data if isinstance(data, dict) else {}
     scripts = _table(data, "scripts")
     runner = next((tool for lock, tool in _NODE_LOCKS.items() if _up(folder, root, lock)), "npm")
@@ -86,7 +86,7 @@ def find_node(folder: Path, root: Path) -> Found | None:
         else:
             steps.append((name, f"{runner} run {script}"))
     covers = "workspaces" in data or any((folder / name).is_file() for name in _NODE_WORKSPACES)
-    return Found(kind, tuple(steps), tuple(hints), covers)
+    return FoundProject(kind, tuple(steps), tuple(hints), covers)
 
 
 def _missing_tool(line: str, listed: set[str], folder: Path, root: Path) -> str | None:
@@ -101,49 +101,57 @@ def _missing_tool(line: str, listed: set[str], folder: Path, root: Path) -> str 
     return None
 
 
-def find_go(folder: Path, root: Path) -> Found | None:
+def find_go(folder: Path, root: Path) -> FoundProject | None:
     """A module, or a workspace of modules."""
     if (folder / "go.mod").is_file():
-        return Found(Kind("Go", "go.mod"), (("vet", "go vet ./..."), ("tests", "go test ./...")))
+        return FoundProject(
+            ProjectKind("Go", "go.mod"), (("vet", "go vet ./..."), ("tests", "go test ./..."))
+        )
     if not (folder / "go.work").is_file():
         return None
     # Without a module of its own, a workspace's root has to name the modules.
     modules = re.findall(r"^\s*(?:use\s+)?(\./[\w./-]+)\s*$", read_text(folder / "go.work"), re.MULTILINE)
     patterns = " ".join(f"{module.rstrip('/')}/..." for module in modules)
     if not patterns:
-        return Found(Kind("Go", "go.work"), hints=("Go: go.work names no modules.",))
+        return FoundProject(ProjectKind("Go", "go.work"), hints=("Go: go.work names no modules.",))
     steps = (("vet", f"go vet {patterns}"), ("tests", f"go test {patterns}"))
-    return Found(Kind("Go", "go.work"), steps, covers_below=True)
+    return FoundProject(ProjectKind("Go", "go.work"), steps, covers_below=True)
 
 
-def find_rust(folder: Path, root: Path) -> Found | None:
+def find_rust(folder: Path, root: Path) -> FoundProject | None:
     """A crate or a workspace of crates."""
     if not (folder / "Cargo.toml").is_file():
         return None
     workspace = "workspace" in read_toml(folder / "Cargo.toml")
     flag = " --workspace" if workspace else ""
-    return Found(Kind("Rust", "Cargo.toml"), (("tests", f"cargo test{flag}"),), covers_below=workspace)
+    return FoundProject(
+        ProjectKind("Rust", "Cargo.toml"), (("tests", f"cargo test{flag}"),), covers_below=workspace
+    )
 
 
-def find_maven(folder: Path, root: Path) -> Found | None:
+def find_maven(folder: Path, root: Path) -> FoundProject | None:
     """A Maven project."""
     if not (folder / "pom.xml").is_file():
         return None
     command = "./mvnw" if (folder / "mvnw").is_file() else "mvn"
     covers = "<modules>" in read_text(folder / "pom.xml")
-    return Found(Kind("Java (Maven)", "pom.xml"), (("tests", f"{command} -q -B test"),), covers_below=covers)
+    return FoundProject(
+        ProjectKind("Java (Maven)", "pom.xml"), (("tests", f"{command} -q -B test"),), covers_below=covers
+    )
 
 
-def find_gradle(folder: Path, root: Path) -> Found | None:
+def find_gradle(folder: Path, root: Path) -> FoundProject | None:
     """A Gradle build."""
     evidence = next((name for name in _GRADLE_FILES if (folder / name).is_file()), None)
     if evidence is None:
         return None
     command = "./gradlew" if (folder / "gradlew").is_file() else "gradle"
-    return Found(Kind("Java (Gradle)", evidence), (("tests", f"{command} -q test"),), covers_below=True)
+    return FoundProject(
+        ProjectKind("Java (Gradle)", evidence), (("tests", f"{command} -q test"),), covers_below=True
+    )
 
 
-def find_cmake(folder: Path, root: Path) -> Found | None:
+def find_cmake(folder: Path, root: Path) -> FoundProject | None:
     """A CMake project; its subdirectories belong to it."""
     if not (folder / "CMakeLists.txt").is_file():
         return None
@@ -154,10 +162,10 @@ def find_cmake(folder: Path, root: Path) -> Found | None:
         steps.append(("tests", "ctest --test-dir build --output-on-failure"))
     else:
         hints = ("CMake: CMakeLists.txt declares no tests, so there is only a build.",)
-    return Found(Kind("CMake", "CMakeLists.txt"), tuple(steps), hints, covers_below=True)
+    return FoundProject(ProjectKind("CMake", "CMakeLists.txt"), tuple(steps), hints, covers_below=True)
 
 
-def find_make(folder: Path, root: Path) -> Found | None:
+def find_make(folder: Path, root: Path) -> FoundProject | None:
     """A Makefile with a target that tests."""
     for name in ("GNUmakefile", "makefile", "Makefile"):
         if (folder / name).is_file():
@@ -166,8 +174,10 @@ def find_make(folder: Path, root: Path) -> Found | None:
                 if re.search(
                     rf"^(?:[\w.-]+[ \t]+)*{target}(?:[ \t]+[\w.-]+)*[ \t]*::?(?!=)", text, re.MULTILINE
                 ):
-                    return Found(Kind("Make", name), (("tests", f"make {target}"),))
-            return Found(Kind("Make", name), hints=("Make: there is no target named test or check.",))
+                    return FoundProject(ProjectKind("Make", name), (("tests", f"make {target}"),))
+            return FoundProject(
+                ProjectKind("Make", name), hints=("Make: there is no target named test or check.",)
+            )
     return None
 
 
@@ -215,7 +225,9 @@ _PYTEST_FILE = re.compile(r"test_.*\.py|.*_test\.py")
 _UNITTEST_FILE = re.compile(r"test.*\.py|.*_test\.py")
 
 
-def find_python(folder: Path, root: Path, python: str, projects_below: Collection[Path]) -> Found | None:
+def find_python(
+    folder: Path, root: Path, python: str, projects_below: Collection[Path]
+) -> FoundProject | None:
     """A project with a manifest, or plain Python files.
 
     `python` is the interpreter to name where the project has none. Without a manifest here, the files of
@@ -242,7 +254,7 @@ def find_python(folder: Path, root: Path, python: str, projects_below: Collectio
         if arguments is not None:
             steps.append(("tests", f"{interpreter} -m unittest discover{arguments}"))
     steps += _linters(folder, interpreter if own else None)
-    return Found(Kind("Python", evidence), tuple(steps), tuple(hints), covers_below=by_pytest)
+    return FoundProject(ProjectKind("Python", evidence), tuple(steps), tuple(hints), covers_below=by_pytest)
 
 
 def _linters(folder: Path, interpreter: str | None) -> Iterator[tuple[str, str]]:

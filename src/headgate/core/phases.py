@@ -1,8 +1,8 @@
 """Phase control: a side channel that adds one hint to what the model sees, and decides nothing else.
 
 A task is in one phase at a time. The rules move it forward only, in the order in which the states are listed,
-by what the runtime saw happen. The classifier may move it anywhere. When it has moved the phase, what the rules
-count starts from zero, so that they do not at once undo what it said.
+by what the runtime saw happen. The classifier may move it anywhere. After that, what the rules count starts
+from zero, so that they do not at once undo what it said.
 """
 
 import re

@@ -30,7 +30,14 @@ from headgate.core import (
 )
 from headgate.engine.assembly import TOOLS
 from headgate.errors import ConfigError
-from headgate.models import ScriptedModel, check_model, find_endpoint, open_fitted, profile_for, with_price
+from headgate.models import (
+    ScriptedModel,
+    check_model,
+    find_endpoint,
+    open_configured_model,
+    profile_for,
+    with_price,
+)
 from headgate.store import Folder
 
 SPECS = tuple(tool.spec for tool in TOOLS)
@@ -166,7 +173,7 @@ async def open_models(
         if model.handed_in is not None:
             models[model.name], settings[model.name] = model.handed_in, model.settings
             continue
-        opened, fitted = await stack.enter_async_context(open_fitted(model.settings, repo))
+        opened, fitted = await stack.enter_async_context(open_configured_model(model.settings, repo))
         if isinstance(opened, ScriptedModel):
             opened.skip(requests_made(past, flow, model.name))
         models[model.name], settings[model.name] = opened, fitted

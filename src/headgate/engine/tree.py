@@ -11,15 +11,15 @@ from headgate.reading import MOST_CHARS, TaskDiff
 from headgate.store import TaskRow
 from headgate.workspace import (
     LARGE,
+    AdaptedProposal,
     ConfinedTree,
     FileChange,
-    FittedProposal,
     OverlayWorkspace,
     ProposalConflicts,
     Snapshots,
     Workspace,
+    adapt_proposal,
     ancestors,
-    fit_proposal,
     hash_at,
     mode_at,
     patch_between,
@@ -137,9 +137,9 @@ class TaskTree:
         before, after = record_proposal(self._snapshots, self._baseline, changes)
         return Proposal(before, after, tuple(show_path(change.path) for change in changes))
 
-    def fit(self, workspace: Workspace, before: str, after: str) -> FittedProposal | ProposalConflicts:
+    def fit(self, workspace: Workspace, before: str, after: str) -> AdaptedProposal | ProposalConflicts:
         """What a proposal makes of the tree as it is now; nothing is written."""
-        return fit_proposal(workspace, patch_between(self._snapshots, before, after))
+        return adapt_proposal(workspace, patch_between(self._snapshots, before, after))
 
     async def mark(self) -> str:
         """Remembers the tree as it is now."""

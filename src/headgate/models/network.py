@@ -4,12 +4,25 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from headgate.core import Model, ModelSettings
-from headgate.models.discovery import PLACES, FoundModel, FoundServer, best_first, find_servers
-from headgate.models.transports.choice import find_out, fit, is_asked, with_num_ctx, wrap
-from headgate.models.transports.cutting import explain_remedy
-from headgate.models.transports.server_facts import Findings, Inquiry
-from headgate.models.transports.servers import ask_loaded_window, identify
-from headgate.models.wire.connect import open_wire
+from headgate.models.servers import (
+    USUAL_ADDRESSES,
+    FoundModel,
+    FoundServer,
+    ask_loaded_window,
+    explain_remedy,
+    find_servers,
+    identify_server,
+    rank_models,
+)
+from headgate.models.transports.choice import (
+    can_be_probed,
+    complete_settings,
+    find_server_facts,
+    with_num_ctx,
+    with_transport,
+)
+from headgate.models.transports.server_facts import ServerInquiry
+from headgate.models.wire import open_wire
 from headgate.models.wire.failures import (
     KeyRefused,
     ModelUnknown,
@@ -20,7 +33,7 @@ from headgate.models.wire.failures import (
 from headgate.models.wire.http import list_models
 
 __all__ = [
-    "PLACES",
+    "USUAL_ADDRESSES",
     "FoundModel",
     "FoundServer",
     "KeyRefused",
@@ -29,33 +42,25 @@ __all__ = [
     "ServerTrouble",
     "ToolsUnsupported",
     "ask_loaded_window",
-    "best_first",
+    "can_be_probed",
+    "complete_settings",
     "explain_remedy",
-    "find_out",
+    "find_server_facts",
     "find_servers",
-    "fit",
-    "identify",
-    "is_asked",
+    "identify_server",
     "list_models",
     "open_model",
     "open_wire",
-    "open_wrapped",
+    "rank_models",
     "with_num_ctx",
 ]
 
 
 @asynccontextmanager
-async def open_model(settings: ModelSettings, findings: Findings | None = None) -> AsyncIterator[Model]:
+async def open_model(settings: ModelSettings, inquiry: ServerInquiry | None = None) -> AsyncIterator[Model]:
     """A model, closed on leaving, with its tools called as the settings say.
 
-    `findings` are what is known about the server.
+    `inquiry` holds what is known about the server.
     """
-    async with open_wrapped(settings, Inquiry(settings, findings=findings)) as model:
-        yield model
-
-
-@asynccontextmanager
-async def open_wrapped(settings: ModelSettings, inquiry: Inquiry) -> AsyncIterator[Model]:
-    """The same, with what was asked of the server."""
     async with open_wire(settings) as model:
-        yield wrap(model, settings, inquiry)
+        yield with_transport(model, settings, inquiry or ServerInquiry(settings))

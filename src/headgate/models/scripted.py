@@ -19,7 +19,7 @@ from headgate.errors import (
     ModelUnavailable,
     ReplyInvalid,
 )
-from headgate.models.wire.encoding import CallIds, encode_json
+from headgate.models.encoding import CallIds, encode_json
 
 
 class ScriptError(ModelError):
@@ -110,7 +110,7 @@ class ScriptedFailure(_Strict):
     kind: Literal["unavailable", "refused", "invalid", "overflow"]
     message: str = "The script says so."
     retry_after: float | None = None
-    """Kind `unavailable`: the seconds that the server asks to wait."""
+    """ServerKind `unavailable`: the seconds that the server asks to wait."""
 
     def as_error(self) -> ModelError:
         """The error that this stands for."""

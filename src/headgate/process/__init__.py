@@ -1,12 +1,12 @@
 """Processes: commands and what they leave running, the lock, work that is not interrupted."""
 
-from headgate.process.cancel_shield import uninterrupted
 from headgate.process.commands import (
     MAX_LOG,
     CommandResult,
     CommandUnavailable,
     filtered_environment,
     run_command,
+    uninterrupted,
 )
 from headgate.process.lock import FileLock
 from headgate.process.reaper import kill_leftovers, kill_own_commands

@@ -14,14 +14,16 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any, TypeVar
 
 from headgate.errors import HeadgateError
-from headgate.process.cancel_shield import uninterrupted
 from headgate.process.reaper import end_processes, new_mark
+
+T = TypeVar("T")
 
 # What a command prints: its beginning and its end kept, every line passed on, the whole written to a log.
 
@@ -289,3 +291,17 @@ def filtered_environment(environ: Mapping[str, str]) -> dict[str, str]:
         if not _SECRET_NAME.search(name) and not _SECRET_VALUE.search(value)
     }
     return kept | _FIXED
+
+
+async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Waits for work to its end; a cancellation takes effect only then."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None and not task.cancelled() and task.exception() is None:
+        raise cancelled
+    return task.result()

@@ -1,12 +1,11 @@
 """What may not be touched: guards for tools, and files that are restored after a command."""
 
-from headgate.protect.around_commands import protected_while
 from headgate.protect.boundaries import ResolvedBoundaries, resolve_boundaries
 from headgate.protect.commits import CommitProtection, CommitRule, CommitsFound
-from headgate.protect.files import Protected, ProtectedFiles, Protection, Restored
-from headgate.protect.git_settings import protect_git
+from headgate.protect.files import ProtectedFiles, protect_git
 from headgate.protect.guards import Boundaries, ConfigFiles, OnlyInside, PatternPresence, spellings_of
 from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
+from headgate.protect.protection import Protected, Protection, Restored, protected_while
 from headgate.protect.records import RecordStore
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles, redactor
 

@@ -107,7 +107,7 @@ def resolve_boundaries(
     and opens nothing that another boundary protects.
     """
     names = _Names(files)
-    found = _Found(matches)
+    found = _ResolvedSoFar(matches)
     spelled_roots = tuple(roots)
     placed = {text: within_root(text, spelled_roots) for text in map(str.strip, boundaries)}
     for text in sorted(placed, key=lambda text: split_exception(placed[text]) is None):
@@ -117,7 +117,7 @@ def resolve_boundaries(
     )
 
 
-class _Found:
+class _ResolvedSoFar:
     """What has been found so far, each once."""
 
     def __init__(self, matches: Callable[[str], bool]) -> None:
@@ -181,7 +181,7 @@ def _everything_below(pattern: str) -> str:
     return f"{body}/**" if "/" in body else f"**/{body}/**"
 
 
-def _resolve_text(text: str, placed: str, names: _Names, found: _Found) -> None:
+def _resolve_text(text: str, placed: str, names: _Names, found: _ResolvedSoFar) -> None:
     """One boundary as it was written. `placed` is the same with its paths relative to the repository."""
     whole = unquote(placed)
     if not whole:
@@ -244,16 +244,16 @@ def _paths_alone(part: str, names: _Names) -> list[str]:
     return spelled if not takes_back and (whole or adds_nothing(" ".join(words))) else []
 
 
-def _resolve_prose(text: str, parts: list[str], names: _Names, found: _Found) -> None:
+def _resolve_prose(text: str, parts: list[str], names: _Names, found: _ResolvedSoFar) -> None:
     """Words that spell no path: part by part if each fits something, or as a whole, or as far as they go."""
-    fitting = {part: dict(_fitting_paths(part, names)) for part in parts}
+    fitting = {part: dict(_matching_paths(part, names)) for part in parts}
     if len(parts) == 1 and not fitting[parts[0]]:
         word = parts[0]
         if _is_one_word(word) and wanted_words(word) and not word.startswith("#"):
             found.add_pattern(word)  # nothing has this name yet; should it come, it is meant
         else:
             found.add_prose(text, {})
-    elif len(parts) == 1 or (not all(fitting.values()) and (fits := dict(_fitting_paths(text, names)))):
+    elif len(parts) == 1 or (not all(fitting.values()) and (fits := dict(_matching_paths(text, names)))):
         found.add_prose(text, fitting[parts[0]] if len(parts) == 1 else fits)
     else:
         for part, paths in fitting.items():
@@ -330,7 +330,7 @@ def _is_pattern(text: str) -> bool:
     return text == "." or looks_like_path(text) or _GLOB.search(text) is not None
 
 
-def _fitting_paths(text: str, names: _Names) -> Iterator[tuple[str, str]]:
+def _matching_paths(text: str, names: _Names) -> Iterator[tuple[str, str]]:
     wanted = wanted_words(text)
     taken: list[str] = []
     for directory in names.directories if wanted else ():

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from headgate.core import show_path
 from headgate.errors import HeadgateError
-from headgate.protect.files import Change, Restored
+from headgate.protect.protection import Change, Restored
 from headgate.protect.records import stamp_of
 from headgate.workspace import (
     LARGE,
@@ -76,7 +76,7 @@ def head_stamp(repo: Path, common: Path) -> tuple[object, ...] | None:
     head = _read(own / "HEAD")
     branch = head.removeprefix(b"ref:").strip()
     if branch == head.strip():
-        return (head,) if is_id(branch) else None
+        return (head,) if is_commit_id(branch) else None
     if branch == b"refs/heads/.invalid":  # the refs are in tables
         return head, *(_read(folder / "reftable" / "tables.list") for folder in (own, common))
     name = os.fsdecode(branch)
@@ -84,13 +84,13 @@ def head_stamp(repo: Path, common: Path) -> tuple[object, ...] | None:
         return None
     loose = _read(common / name) or _read(own / name)
     if loose:
-        return (head, loose) if is_id(loose.strip()) else None  # it may lead to yet another branch
+        return (head, loose) if is_commit_id(loose.strip()) else None  # it may lead to yet another branch
     with suppress(OSError):
         return head, stamp_of((common / "packed-refs").lstat())
     return (head,)
 
 
-def follows(repo: Path, before: Head, after: Head) -> bool:
+def only_adds_commits(repo: Path, before: Head, after: Head) -> bool:
     """Whether commits were only added to the branch that was checked out, or its last one was amended."""
     if before.branch != after.branch:
         return False
@@ -100,7 +100,7 @@ def follows(repo: Path, before: Head, after: Head) -> bool:
     return ancestor.returncode == 0 or _parents(repo, before.commit) == _parents(repo, after.commit)
 
 
-def count_new(repo: Path, before: Head, after: Head) -> int:
+def count_new_commits(repo: Path, before: Head, after: Head) -> int:
     """How many commits the second one has that the first does not."""
     old = [f"^{before.commit}"] if before.commit else []
     return int(git(repo, "rev-list", "--count", after.commit, *old, env=PLAIN))
@@ -120,7 +120,7 @@ def _parents(repo: Path, commit: str) -> bytes:
     return git(repo, "rev-parse", f"{commit}^@", env=PLAIN)
 
 
-def is_id(text: bytes) -> bool:
+def is_commit_id(text: bytes) -> bool:
     """Whether this is what git calls a commit."""
     return len(text) in (40, 64) and all(chr(byte) in hexdigits for byte in text)
 
@@ -245,7 +245,7 @@ class CommitProtection:
             broken = tuple(self._broken(before, after))
             if not broken:
                 return ()
-            if not untouched and not follows(self._repo, before, after):
+            if not untouched and not only_adds_commits(self._repo, before, after):
                 untouched = _REWRITTEN
             said = self._leave(before, after, broken, untouched) if untouched else ""
             said = said or self._undo(before, after, broken)
@@ -261,7 +261,7 @@ class CommitProtection:
         )
 
     def _undo(self, before: Head, after: Head, broken: Sequence[_Broken]) -> str:
-        number = count_new(self._repo, before, after)
+        number = count_new_commits(self._repo, before, after)
         commits = "commit" if number == 1 else f"{number} commits up to"
         what = f"{commits} {after.commit[:_SHORT]} {_list(broken)}."
         try:
@@ -338,7 +338,7 @@ class CommitProtection:
         """The HEAD that a command began with, of which a process that was killed never saw the end."""
         try:
             match json.loads(self._file.read_text(encoding="ascii", errors="replace")):
-                case [str(branch), str(commit)] if not commit or is_id(commit.encode()):
+                case [str(branch), str(commit)] if not commit or is_commit_id(commit.encode()):
                     return Head(branch, commit)
         except (OSError, ValueError):
             pass

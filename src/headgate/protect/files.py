@@ -2,22 +2,21 @@
 
 A guard can judge a path that a tool names; what a shell command writes can only be seen afterwards. So the
 protected paths are recorded before a command, with their content, and whatever it did to them is undone:
-they have the bytes, modes and link targets of before, and nothing new lies among them. What changes between
-two commands was not done by one: the next `begin` takes it as it is, only a check before that undoes it.
+they get their bytes, modes and link targets back, and new files among them are removed. Changes between two
+commands are nobody's fault: the next `begin` records them as they are; only a check before that undoes them.
 """
 
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import partial
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import Literal, Protocol
 
 from headgate.core import show_path
+from headgate.protect.protection import Change, Protection, Restored
 from headgate.protect.records import (
     DEFAULT_LIMITS,
     CopyLimits,
@@ -31,54 +30,12 @@ from headgate.protect.records import (
 from headgate.protect.restore import Restorer
 from headgate.workspace import ConfinedTree
 
-Change = Literal["changed", "deleted", "created"]
-
 CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 """What running code leaves behind. It is cleared like all else, since it can change what code does, but the
 model did not mean to make it and need not hear of it."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _READ_TRIES = 3
 _MAX_ACCEPTED = 10_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """One protected path that had been changed."""
-
-    path: str
-    """As it is shown."""
-    change: Change
-    reason: str
-    """Why it is protected: `it is out of bounds for this task`."""
-    problem: str = ""
-    """Why it could not be put back; empty if it was."""
-
-    def sentence(self) -> str:
-        """What happened, for the model."""
-        done = "Removed" if self.change == "created" else "Restored"
-        why = f"{self.reason}; the command had {self.change} it"
-        if self.problem:
-            return f"Could not be {done.lower()}: {self.path} ({why}, and {self.problem})."
-        return f"{done}: {self.path} ({why})."
-
-
-class Protected(Protocol):
-    """What the shell tool, and whoever is about to verify, asks. The calls block."""
-
-    def begin(self) -> tuple[Restored, ...]:
-        """Takes note of everything as it is, since a command is about to run.
-
-        If a command was running when an earlier process died, what it changed is undone first, and told.
-        """
-        ...
-
-    def check_and_restore(self) -> tuple[Restored, ...]:
-        """Undoes what has changed since the last `begin`. Nothing happens where none has been."""
-        ...
-
-    def forget(self) -> None:
-        """Removes what was kept, when the task has ended. What was moved aside stays."""
-        ...
 
 
 class ProtectedFiles:
@@ -323,27 +280,7 @@ class ProtectedFiles:
             with os.fdopen(os.open(self._scanner.full(path), _READ), "rb") as file:
                 return digest_of(file) == record.content
         except OSError:
-            return False  # made unreadable: it is written anew
-
-
-class Protection:
-    """Several protections as one."""
-
-    def __init__(self, parts: Sequence[Protected]) -> None:
-        self._parts = tuple(parts)
-
-    def begin(self) -> tuple[Restored, ...]:
-        """See Protected."""
-        return tuple(restored for part in self._parts for restored in part.begin())
-
-    def check_and_restore(self) -> tuple[Restored, ...]:
-        """See Protected."""
-        return tuple(restored for part in self._parts for restored in part.check_and_restore())
-
-    def forget(self) -> None:
-        """See Protected."""
-        for part in self._parts:
-            part.forget()
+            return False  # made unreadable: it is written again
 
 
 def _look(full: str) -> os.stat_result | None:
@@ -377,3 +314,33 @@ def _worth_telling(paths: Iterable[str], folders: set[str]) -> list[str]:
         while path := path.rpartition("/")[0]:
             above.add(path)
     return [path for path in told if path not in folders or path not in above]
+
+
+# What makes git run programs or look away: its hooks and settings. The index, refs and objects are free.
+
+
+_GIT_FILES = frozenset({"config", "config.worktree", "info/attributes", "info/exclude"})
+_GIT_FOLDERS = frozenset({"hooks", "info"})
+_GIT_REASON = "commands may not change git's hooks and settings"
+
+
+def protect_git(repo: Path, common: Path, folder: Path) -> Protection:
+    """The protection of a repository's git folder; in a worktree also of the file that names that folder."""
+    files = ProtectedFiles(
+        common,
+        lambda path: path in _GIT_FILES or path.startswith("hooks/"),
+        enters=lambda directory: directory in _GIT_FOLDERS or directory.startswith("hooks/"),
+        folder=folder / "files",
+        reason=_GIT_REASON,
+        label=".git/",
+    )
+    if (repo / ".git").is_dir() and not (repo / ".git").is_symlink():
+        return Protection([files])
+    link = ProtectedFiles(
+        repo,
+        lambda path: path == ".git",
+        enters=lambda directory: False,
+        folder=folder / "link",
+        reason=_GIT_REASON,
+    )
+    return Protection([link, files])

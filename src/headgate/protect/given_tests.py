@@ -1,4 +1,4 @@
-"""What verification steps give to test runners, and which files of a repository that means."""
+"""The arguments that verification steps give to test runners, and the files that these name."""
 
 import posixpath
 import re
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from headgate.protect.step_commands import read_text
 from headgate.reading import (
     UNITTEST_PATTERN,
     Command,
@@ -17,6 +16,21 @@ from headgate.reading import (
     read_runner,
 )
 from headgate.workspace import Rules, expand_braces, fold_case
+
+MAX_FILE = 200_000
+
+
+def read_text(root: Path, *parts: str) -> str:
+    """A file of the repository; empty where there is none, or none that can be read."""
+    path = root.joinpath(*parts)
+    try:
+        if not path.resolve().is_relative_to(root.resolve()):
+            return ""
+        with path.open("rb") as file:
+            return file.read(MAX_FILE).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+
 
 # Whether a folder that a test runner is given holds nothing but tests, or the code as well.
 

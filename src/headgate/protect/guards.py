@@ -1,4 +1,4 @@
-"""What tools may touch. Each guard is a small callable that says no, or has no objection.
+"""Guards: what tools may access. Each guard is a callable that returns a denial or None.
 
 `InternalFiles` is part of every DiskWorkspace; the engine adds the others, from configuration and task.
 """

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from headgate.core import Access, Denial, show_path
-from headgate.protect.given_tests import NamedTests
+from headgate.protect.given_tests import NamedTests, read_text
 from headgate.protect.guards import Boundaries
-from headgate.protect.step_commands import read_text
-from headgate.protect.step_programs import StepFiles, read_steps
+from headgate.protect.step_commands import StepFiles, read_steps
 from headgate.reading import (
     changed_settings,
     has_test_settings,

@@ -274,14 +274,14 @@ class Scanner:
             return known
         settled = self.is_settled(status)
         try:
-            return self._list_anew(path, stamp_of(status), settled)
+            return self._list_now(path, stamp_of(status), settled)
         except PermissionError:
             if not unlock(path):
                 raise
             Path(self.full(path)).chmod(0o700)
-            return self._list_anew(path, stamp_of(status), settled=False)
+            return self._list_now(path, stamp_of(status), settled=False)
 
-    def _list_anew(self, path: str, stamp: Stamp, settled: bool) -> _Listing:
+    def _list_now(self, path: str, stamp: Stamp, settled: bool) -> _Listing:
         prefix = f"{path}/" if path else ""
         directories: list[str] = []
         covered: list[str] = []

@@ -16,10 +16,10 @@ from headgate.reading.layout import MOST_CHARS, same_but_for_layout
 from headgate.reading.python_source import (
     find_functions,
     insertion_points,
+    lines_with_logic,
     parse_python,
     python_fingerprint,
     source_excerpt,
-    telling_lines,
     with_definitions,
 )
 from headgate.reading.task_runners import (
@@ -48,7 +48,7 @@ from headgate.reading.test_files import (
 from headgate.reading.test_output import (
     MAX_FAILURES,
     describe,
-    doubtful_result,
+    explain_doubtful_success,
     find_failures,
     render_failures,
 )
@@ -68,7 +68,7 @@ __all__ = [
     "TaskDiff",
     "changed_settings",
     "describe",
-    "doubtful_result",
+    "explain_doubtful_success",
     "find_failures",
     "find_functions",
     "find_tests",
@@ -83,6 +83,7 @@ __all__ = [
     "is_task_file",
     "is_test",
     "just_commands",
+    "lines_with_logic",
     "make_commands",
     "nox_commands",
     "parse_python",
@@ -102,7 +103,6 @@ __all__ = [
     "source_of",
     "split_commands",
     "task_program",
-    "telling_lines",
     "tox_commands",
     "with_definitions",
 ]

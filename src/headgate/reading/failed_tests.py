@@ -1,4 +1,4 @@
-"""What the parsers of test output share: what they find, clean lines, and which place to name."""
+"""What the parsers of test output share: the type of a failed test, clean lines, and the location to name."""
 
 import re
 from collections.abc import Iterable

@@ -58,7 +58,7 @@ def find_functions(source: str) -> tuple[Function, ...]:
     return tuple(_functions(module.body, "")) if module else ()
 
 
-def telling_lines(source: str) -> frozenset[int]:
+def lines_with_logic(source: str) -> frozenset[int]:
     """The lines with something in them to get wrong: no bare `else`, no `pass`, no brackets, no messages."""
     module = parse_python(source)
     if module is None:

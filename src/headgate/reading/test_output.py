@@ -114,7 +114,7 @@ _UNITTEST = re.compile(r"^Ran \d+ tests? in [\d.]+s\n\s*\n(OK|FAILED)\b", re.MUL
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _RunEnds:
     """How many runs an output tells the end of, and whether one of them ended badly."""
 
     closed: int
@@ -123,14 +123,14 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Runner:
-    read: Callable[[list[str]], _Found]
+    read: Callable[[list[str]], _RunEnds]
     silent: re.Pattern[str]
     """Options with which it does not run tests, or does not close as usual."""
     on_errors: bool = False
     """It speaks on the standard error."""
 
 
-def doubtful_result(command: str, output: str) -> str:
+def explain_doubtful_success(command: str, output: str) -> str:
     """What is wrong with an exit code of 0, as the end of a sentence; empty where nothing is known to be."""
     calls = list(_calls(_decisive(command)))
     if not calls or _UNSURE.search(command):
@@ -209,37 +209,37 @@ def _split_short(words: Sequence[str]) -> list[str]:
     ]
 
 
-def _read_pytest(lines: list[str]) -> _Found:
+def _read_pytest(lines: list[str]) -> _RunEnds:
     said = [found["said"] or found["sugar"] for line in lines if (found := _PYTEST.fullmatch(line))]
     said = [text for text in said if _PYTEST_RAN.search(text)]
     if said:
-        return _Found(len(said), any(map(_FAILED.search, said)))
+        return _RunEnds(len(said), any(map(_FAILED.search, said)))
     # Very quiet runs, such as those of -qq, only show how far they came.
     progress = [found for line in lines if (found := _PROGRESS.fullmatch(line))]
     failed = any(mark in found[1] for found in progress for mark in "FE")
-    return _Found(sum(found[2] == "100" for found in progress), failed)
+    return _RunEnds(sum(found[2] == "100" for found in progress), failed)
 
 
-def _read_unittest(lines: list[str]) -> _Found:
+def _read_unittest(lines: list[str]) -> _RunEnds:
     ends = _UNITTEST.findall("\n".join(lines))
-    return _Found(len(ends), "FAILED" in ends)
+    return _RunEnds(len(ends), "FAILED" in ends)
 
 
-def _read_jest(lines: list[str]) -> _Found:
+def _read_jest(lines: list[str]) -> _RunEnds:
     said = [line for line in lines if line.startswith(("Tests: ", "No tests found, exiting with code 0"))]
-    return _Found(len(said), any(map(_FAILED.search, said)))
+    return _RunEnds(len(said), any(map(_FAILED.search, said)))
 
 
-def _read_go(lines: list[str]) -> _Found:
+def _read_go(lines: list[str]) -> _RunEnds:
     ends = re.compile(r"(ok|\?) +\t.*|.*\"Action\":\"(pass|skip)\".*")
-    return _Found(sum(ends.fullmatch(line) is not None for line in lines))
+    return _RunEnds(sum(ends.fullmatch(line) is not None for line in lines))
 
 
-def _read_cargo(lines: list[str]) -> _Found:
+def _read_cargo(lines: list[str]) -> _RunEnds:
     """Every test program says how many tests it runs; one that was ended does not say how that went."""
     begun = sum(re.fullmatch(r"running \d+ tests?", line) is not None for line in lines)
     ended = sum(line.startswith("test result: ok") for line in lines)
-    return _Found(ended if ended >= begun else 0)
+    return _RunEnds(ended if ended >= begun else 0)
 
 
 _RUNNERS = {

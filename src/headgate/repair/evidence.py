@@ -23,7 +23,7 @@ from headgate.reading import (
 )
 from headgate.repair.answers import Partial
 from headgate.run import Job, Trials
-from headgate.scouts import Suspect, measure, rank_functions, score_lines
+from headgate.scouts import Suspect, measure_coverage, rank_functions, score_lines
 from headgate.workspace import CopyImpossible
 
 MOST_SECONDS = 120.0
@@ -141,7 +141,7 @@ async def _scores(job: Job, failures: Sequence[FailedTest]) -> dict[tuple[str, i
     names = {failure.name for failure in failures}
     async with trials.verifier() as (tree, verifier):
         where = (tree, verifier.directory, verifier.environment, MOST_SECONDS, trials.root)
-        spectrum = await measure(verifier.steps, *where)
+        spectrum = await measure_coverage(verifier.steps, *where)
         there = {failure.name for failure in find_failures(spectrum.output, str(verifier.directory))}
     if there != names:
         again = await trials.verify([])  # coverage itself may have made the difference

@@ -1,11 +1,10 @@
 """What can be found out about a repository without a model: which lines a failing test suspects."""
 
-from headgate.scouts.spectrum import measure
-from headgate.scouts.suspects import Suspect, rank_functions, score_lines, suspect_lines
+from headgate.scouts.suspects import Suspect, measure_coverage, rank_functions, score_lines, suspect_lines
 
 __all__ = [
     "Suspect",
-    "measure",
+    "measure_coverage",
     "rank_functions",
     "score_lines",
     "suspect_lines",

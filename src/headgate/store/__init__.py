@@ -2,9 +2,8 @@
 
 from headgate.store.folder import REPORTED, Folder
 from headgate.store.log import Bus, TaskLog, complete_state, load_state
-from headgate.store.pause import Pause, find_pause
-from headgate.store.queue import CancelOutcome
-from headgate.store.store import Store, TaskRow
+from headgate.store.queue import CancelOutcome, Pause
+from headgate.store.store import Store, TaskRow, find_pause
 from headgate.store.writer import Draft
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The store's file: how it is opened, which tables it has, and what its errors are called."""
+"""The database of the store: connections, tables and their migrations, and SQLite errors in plain words."""
 
 import sqlite3
 from collections.abc import Callable, Iterator

@@ -4,6 +4,7 @@ All of it happens within the caller's transaction, so that what is checked still
 """
 
 import sqlite3
+from dataclasses import dataclass
 from typing import Literal
 
 from headgate.core import FINAL_STATES, Standing, TaskState, check_transition
@@ -93,3 +94,28 @@ def move(db: sqlite3.Connection, number: int, new: Standing) -> None:
 def number_of(task_id: str) -> int:
     """The number of a task, which its id ends with."""
     return int(task_id.removeprefix("t"))
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Why the tasks in the queue are not carried out."""
+
+    seq: int
+    """The number of the event that paused it."""
+    failed: str
+    """The id of the task that the environment failed."""
+    why: str
+    head: str
+    """The id of the first task in the queue."""
+    ended: bool
+    """Whether the failed task ended; otherwise it is a proposal again."""
+
+    def sentence(self) -> str:
+        """Why it is paused, and what goes on with it."""
+        again = f"submit --resume {self.failed}" if self.ended else f"apply {self.failed}"
+        how = f"{self.failed} ended INFRA_ERROR" if self.ended else f"{self.failed} could not be applied"
+        return (
+            f"The queue is paused: {how}: {self.why.rstrip('.')}."
+            f" headgate submit --resume {self.head} resumes the queue;"
+            f" headgate {again} also retries {self.failed}."
+        )

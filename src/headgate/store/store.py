@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from headgate.core import Event, ImpossibleTransition, Task, TaskState
+from headgate.core import ApplyRefused, Event, ImpossibleTransition, Task, TaskEnded, TaskState, holds_up
 from headgate.store import queue
 from headgate.store.database import (
     BUSY_MILLISECONDS,
@@ -24,8 +24,11 @@ from headgate.store.database import (
     store_errors,
 )
 from headgate.store.file import StoreFile
+from headgate.store.queue import Pause
 from headgate.store.writer import Draft, EventWriter
 
+STOPPING_EVENTS = ("task_ended", "proposal_made", "apply_refused")
+"""The events after which a task no longer runs."""
 VACUUM_MILLISECONDS = 500
 """How long the clearing up after a cancelled task waits for others."""
 
@@ -302,3 +305,25 @@ class Store:
         cannot take raises ImpossibleTransition, and nothing is committed.
         """
         return self._writer.enqueue(task, drafts, state, keep_bodies=keep_bodies)
+
+
+def find_pause(store: Store) -> Pause | None:
+    """Whether the queue is paused, and why. Nothing stores that: it follows from the last task's last event.
+
+    It is paused if the last task that ran failed for a reason that holds up the next in the queue. A task
+    that was queued after that is no reason to call the queue paused: it asked for another try.
+    """
+    head, rest = store.head(), store.last_event(*STOPPING_EVENTS)
+    if head is None or rest is None or head.created > rest.at or store.running():
+        return None
+    failed = store.task(rest.task)
+    match rest.body:
+        case TaskEnded(state="INFRA_ERROR", reason=reason, summary=summary):
+            why, ended = summary.partition("\n")[0].rpartition("not the work: ")[2], True
+        case ApplyRefused(reason=reason, detail=why):
+            ended = False
+        case _:
+            return None
+    if failed is None or not holds_up(reason, failed.task, head.task):
+        return None
+    return Pause(rest.seq, rest.task, why, head.task.id, ended)

@@ -14,24 +14,24 @@ from headgate.workspace.git_repository import (
     safe_folder,
 )
 from headgate.workspace.globs import Rules, expand_braces, fold_case
-from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, walk_files
+from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, internal_name, walk_files
 from headgate.workspace.interrupted_writes import hash_at, mode_at, open_parent, read_at, settle_writes
 from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
 from headgate.workspace.paths import ConfinedTree
 from headgate.workspace.proposal import (
-    FittedProposal,
+    AdaptedProposal,
     ProposalConflicts,
-    fit_proposal,
+    adapt_proposal,
     patch_between,
     record_proposal,
     tree_with_files,
 )
-from headgate.workspace.reserved import internal_name
 from headgate.workspace.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
 
 __all__ = [
     "LARGE",
     "TEMPORARY",
+    "AdaptedProposal",
     "ConfinedTree",
     "CopyImpossible",
     "Difference",
@@ -39,7 +39,6 @@ __all__ = [
     "DiskWorkspace",
     "File",
     "FileChange",
-    "FittedProposal",
     "GitFailed",
     "IgnoredPaths",
     "OverlayWorkspace",
@@ -49,12 +48,12 @@ __all__ = [
     "Snapshots",
     "Workspace",
     "WriteBatch",
+    "adapt_proposal",
     "ancestors",
     "decode_changes",
     "encode_changes",
     "exclude_internal",
     "expand_braces",
-    "fit_proposal",
     "fold_case",
     "git",
     "hash_at",

@@ -15,8 +15,7 @@ from tempfile import TemporaryDirectory
 
 from headgate.core import show_path
 from headgate.errors import HeadgateError
-from headgate.workspace.ignore import IgnoredPaths
-from headgate.workspace.reserved import RESERVED
+from headgate.workspace.ignore import RESERVED, IgnoredPaths
 from headgate.workspace.workspace import FileChange
 
 MOST_FILES = 20_000

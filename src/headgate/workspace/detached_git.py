@@ -1,4 +1,4 @@
-"""git away from any repository: no configuration, attributes, hooks or filters of anybody's count."""
+"""git in a temporary folder, without anybody's configuration, attributes, hooks or filters."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ _FLAGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Detached:
+class DetachedGit:
     """An empty working tree, and a git folder that knows nothing but, perhaps, where objects are."""
 
     tree: Path
@@ -44,7 +44,7 @@ class Detached:
 
 
 @contextmanager
-def detached_git(*, sha256: bool, objects: Path | None = None) -> Iterator[Detached]:
+def detached_git(*, sha256: bool, objects: Path | None = None) -> Iterator[DetachedGit]:
     """Such a place, gone with the block. Objects are found in, and go to, a folder that stays."""
     with TemporaryDirectory(prefix="headgate-") as temporary:
         top = Path(os.path.realpath(temporary))
@@ -66,4 +66,4 @@ def detached_git(*, sha256: bool, objects: Path | None = None) -> Iterator[Detac
         }
         if objects is not None:
             environment["GIT_OBJECT_DIRECTORY"] = str(objects)
-        yield Detached(tree, environment)
+        yield DetachedGit(tree, environment)

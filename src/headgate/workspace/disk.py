@@ -1,4 +1,4 @@
-"""The repository on disk: paths go through `Tree`, accesses past the guards, writes through a `Batch`."""
+"""The repository on disk: `ConfinedTree` finds paths, guards judge accesses, a `WriteBatch` writes."""
 
 import difflib
 import os
@@ -14,9 +14,8 @@ from threading import Lock
 from headgate.core import Access, Act, Ask, Guard, first_objection, show_path
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.workspace.atomic import FileMoved, Fingerprint, WriteBatch, file_fingerprint
-from headgate.workspace.ignore import TEMPORARY, walk_files
+from headgate.workspace.ignore import RESERVED, TEMPORARY, InternalFiles, walk_files
 from headgate.workspace.paths import ConfinedTree, Spot, explain
-from headgate.workspace.reserved import RESERVED, InternalFiles
 from headgate.workspace.workspace import (
     DirectoryEntry,
     EntryKind,

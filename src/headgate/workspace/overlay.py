@@ -1,4 +1,4 @@
-"""A workspace whose writes stay in memory: a dry run's. The tools do not know."""
+"""The workspace of a dry run: its writes stay in memory. Tools use it like any other."""
 
 import base64
 import json

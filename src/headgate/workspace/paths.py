@@ -18,7 +18,7 @@ from pathlib import Path
 
 from headgate.core import parse_path, show_path
 from headgate.errors import ToolDenied, ToolFailed
-from headgate.workspace.workspace import NOTHING, Laid, OverlayLayer
+from headgate.workspace.workspace import NOTHING, OverlaidKind, OverlayLayer
 
 MAX_SYMLINKS = 40
 # With O_PATH a directory that may be entered but not listed can still be walked through.
@@ -244,7 +244,7 @@ class _Walk:
                 raise self._not_a_directory(part) from None
             self._follow(part, target, ahead)
 
-    def _laid(self, part: str) -> Laid | None:
+    def _laid(self, part: str) -> OverlaidKind | None:
         return self.tree.layer.kind(self._path_of(part))
 
     def _not_a_directory(self, part: str) -> ToolFailed:

@@ -1,4 +1,4 @@
-"""What a dry run proposes: kept as two git trees, shown as a patch, fitted to the tree as it is by then."""
+"""What a dry run proposes: kept as two git trees, shown as a patch, adapted to the current tree."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from hashlib import new as new_hash
 from headgate.core import show_path
 from headgate.errors import StoreError, ToolDenied, ToolError, ToolFailed
 from headgate.reading import FileDiff, read_git_diff
-from headgate.workspace.detached_git import SHA256_LENGTH, Detached, detached_git
+from headgate.workspace.detached_git import SHA256_LENGTH, DetachedGit, detached_git
 from headgate.workspace.git_repository import Snapshots
 from headgate.workspace.overlay import ProposedChange
 from headgate.workspace.workspace import NEW_FILE_MODE, File, FileChange, Workspace, ancestors
@@ -19,11 +19,10 @@ _PATCH_FLAGS = (
 )
 _APPLY = ("apply", "--whitespace=nowarn")
 _REJECTED = re.compile(r"^Rejected hunk #(\d+)\.$", re.MULTILINE)
-_EXECUTABLE = 0o755
 
 
 @dataclass(frozen=True, slots=True)
-class FittedProposal:
+class AdaptedProposal:
     """What to write so that the proposal is in the tree; nothing if it is there already."""
 
     changes: tuple[FileChange, ...]
@@ -45,7 +44,7 @@ def record_proposal(
     """
     with detached_git(sha256=len(baseline) == SHA256_LENGTH, objects=snapshots.objects) as place:
         place.git("read-tree", baseline)
-        _give_way(place, [change.path for change in changes])
+        _drop_nested_repositories(place, [change.path for change in changes])
         names = _store(place, [data for one in changes for data in (one.before, one.after)])
         before = _write_tree(
             place, {change.path: (change.before, change.before_mode) for change in changes}, names
@@ -130,14 +129,14 @@ def _blob_name(data: bytes, length: int) -> str:
     return new_hash(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def fit_proposal(workspace: Workspace, patch: bytes) -> FittedProposal | ProposalConflicts:
+def adapt_proposal(workspace: Workspace, patch: bytes) -> AdaptedProposal | ProposalConflicts:
     """What a patch makes of the tree as it is now; nothing is written.
 
     Lines may have moved. What is in the tree already is left out; of a file that was only moved, the patch
     does not tell the content, so that it counts as moved if it is gone here and there is one there.
     """
     files = _files_of(patch)
-    scene = _Scene(workspace, files)
+    scene = _PatchedFiles(workspace, files)
     changes: list[FileChange] = []
     todo: list[FilePatch] = []
     problems: list[str] = []
@@ -155,10 +154,10 @@ def fit_proposal(workspace: Workspace, patch: bytes) -> FittedProposal | Proposa
         problems += _explain(scene, todo) or [str(error)]
     if problems:
         return ProposalConflicts(tuple(sorted(problems)))
-    return FittedProposal(tuple(sorted(changes, key=lambda change: change.path)))
+    return AdaptedProposal(tuple(sorted(changes, key=lambda change: change.path)))
 
 
-def _give_way(place: Detached, paths: Iterable[str]) -> None:
+def _drop_nested_repositories(place: DetachedGit, paths: Iterable[str]) -> None:
     """Takes the repositories within the repository out of the index that these files are in.
 
     A tree has either one of them or files in its place, and its deletion is not what is proposed.
@@ -174,7 +173,7 @@ def _give_way(place: Detached, paths: Iterable[str]) -> None:
     place.git("update-index", "-z", "--index-info", stdin=b"".join(gone))
 
 
-def _store(place: Detached, given: Iterable[bytes | None]) -> dict[bytes, str]:
+def _store(place: DetachedGit, given: Iterable[bytes | None]) -> dict[bytes, str]:
     """Writes contents as objects, as they are; their names by content."""
     contents = list(dict.fromkeys(data for data in given if data is not None))
     for number, data in enumerate(contents):
@@ -185,7 +184,7 @@ def _store(place: Detached, given: Iterable[bytes | None]) -> dict[bytes, str]:
 
 
 def _write_tree(
-    place: Detached, files: Mapping[str, tuple[bytes | None, int | None]], names: Mapping[bytes, str]
+    place: DetachedGit, files: Mapping[str, tuple[bytes | None, int | None]], names: Mapping[bytes, str]
 ) -> str:
     gone, there = [], []
     for path, (data, mode) in files.items():
@@ -200,7 +199,7 @@ def _write_tree(
     return place.git("write-tree", "--missing-ok").decode().strip()
 
 
-class _Scene:
+class _PatchedFiles:
     """The files that a patch is about, as they are now."""
 
     def __init__(self, workspace: Workspace, files: Iterable[FilePatch]) -> None:
@@ -238,7 +237,7 @@ class _Scene:
             return []
         return [FileChange(now.path, now.data, now.data, _with_executable(now.mode, file.is_executable))]
 
-    def result(self, file: FilePatch, place: Detached) -> list[FileChange]:
+    def result(self, file: FilePatch, place: DetachedGit) -> list[FileChange]:
         """What git made of one file, as changes to what is there now."""
         old = None if file.old is None else self.now(file.old)
         changes = []
@@ -253,7 +252,7 @@ class _Scene:
             changes.append(FileChange(file.new, before, made.read_bytes(), None if mode == usual else mode))
         return changes
 
-    def lay_out(self, file: FilePatch, place: Detached) -> None:
+    def lay_out(self, file: FilePatch, place: DetachedGit) -> None:
         """Puts the file as it is now where git is to work on it."""
         old = None if file.old is None else self.now(file.old)
         if old is not None:
@@ -277,7 +276,7 @@ class _Scene:
             raise
 
 
-def _apply(scene: _Scene, files: Sequence[FilePatch]) -> list[FileChange]:
+def _apply(scene: _PatchedFiles, files: Sequence[FilePatch]) -> list[FileChange]:
     """All that the patches make of their files. ToolFailed if one does not fit."""
     if not files:
         return []
@@ -290,7 +289,7 @@ def _apply(scene: _Scene, files: Sequence[FilePatch]) -> list[FileChange]:
         return [change for file in files for change in scene.result(file, place)]
 
 
-def _explain(scene: _Scene, files: Sequence[FilePatch]) -> list[str]:
+def _explain(scene: _PatchedFiles, files: Sequence[FilePatch]) -> list[str]:
     """Which hunks do not fit, found by trying each file by itself."""
     problems: list[str] = []
     for file in files:

@@ -108,7 +108,7 @@ class Workspace(Protocol):
 # Files and directories that are there, or gone, on top of a tree on disk without being written to it.
 
 
-Laid = Literal["file", "directory", "absent"]
+OverlaidKind = Literal["file", "directory", "absent"]
 NEW_FILE_MODE = 0o644
 _NAME_MAX = 255
 
@@ -134,7 +134,7 @@ class OverlayLayer:
     directories: frozenset[str] = frozenset()
     """Directories that are not on disk. Like real ones, they outlive the files in them."""
 
-    def kind(self, path: str) -> Laid | None:
+    def kind(self, path: str) -> OverlaidKind | None:
         """What is at a path; None where the disk decides. OSError for a name that no directory could hold."""
         if path in self.directories:
             return "directory"
@@ -149,13 +149,13 @@ class OverlayLayer:
         """The file that is laid at a path, if one is."""
         return self.files.get(path)
 
-    def children(self, directory: str) -> Mapping[str, Laid]:
+    def children(self, directory: str) -> Mapping[str, OverlaidKind]:
         """The names in a directory for which the disk does not decide."""
         return self._children.get(directory, {})
 
     @cached_property
-    def _children(self) -> dict[str, dict[str, Laid]]:
-        out: dict[str, dict[str, Laid]] = {}
+    def _children(self) -> dict[str, dict[str, OverlaidKind]]:
+        out: dict[str, dict[str, OverlaidKind]] = {}
         for path in (*self.files, *self.directories):
             kind = self.kind(path)
             if kind is not None:

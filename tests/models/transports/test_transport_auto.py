@@ -12,11 +12,11 @@ from local_model_server import ASK, LS, TOOLS, Body, Habits, calling, text
 from headgate.core.messages import Message, Model, Request, ToolCall
 from headgate.core.settings import ModelSettings
 from headgate.errors import ModelUnavailable, ReplyInvalid
-from headgate.models.connect import open_fitted
+from headgate.models import open_configured_model
 from headgate.models.network import open_model
-from headgate.models.transports.choice import AutoModel, find_out, fit
-from headgate.models.transports.native import NativeModel
-from headgate.models.transports.server_facts import TOOL, Findings
+from headgate.models.transports.choice import AutoModel, complete_settings, find_server_facts
+from headgate.models.transports.server_facts import TOOL, ServerFacts, ServerInquiry
+from headgate.models.transports.text import NativeModel
 from headgate.models.wire.openai import OpenAIModel
 
 CALL = '<tool_call>{"name": "ls", "arguments": {"path": "."}}</tool_call>'
@@ -32,12 +32,12 @@ def obedient(body: Body) -> Body:
     return {"content": '{"thought": "I look.", "name": "ls", "arguments": {}}'}
 
 
-async def found_by(habits: Habits, cache: Path, model: str = "m", **fields: Any) -> Findings | None:
+async def found_by(habits: Habits, cache: Path, model: str = "m", **fields: Any) -> ServerFacts | None:
     async with habits.running() as server:
         settings = ModelSettings(
             model=f"openai/{model}", base_url=server.url, **{"tool_transport": "auto", **fields}
         )
-        return await find_out(settings, cache)
+        return await find_server_facts(settings, cache)
 
 
 async def findings(habits: Habits, cache: Path, model: str = "m") -> dict[str, Any]:
@@ -90,10 +90,8 @@ async def test_a_family_that_cannot_is_not_asked_to(tmp_path: Path) -> None:
     ],
 )
 async def test_the_transport_follows_from_the_findings(found: dict[str, Any], chosen: str) -> None:
-    async with open_model(
-        ModelSettings(model="openai/m", base_url="http://localhost:1/v1", tool_transport="auto"),
-        findings=Findings(**found),
-    ) as model:
+    settings = ModelSettings(model="openai/m", base_url="http://localhost:1/v1", tool_transport="auto")
+    async with open_model(settings, ServerInquiry(settings, findings=ServerFacts(**found))) as model:
         assert isinstance(model, AutoModel)
         assert model.transport == chosen
 
@@ -166,8 +164,8 @@ async def test_what_servers_tell_of_themselves(
     habits = Habits(text("?"), pages)
     async with habits.running() as server:
         named = ModelSettings(model="openai/m", base_url=server.url, tool_transport="text")
-        fitted, inquiry = await fit(named, tmp_path / "other")
-    known = inquiry.findings or Findings()
+        fitted, inquiry = await complete_settings(named, tmp_path / "other")
+    known = inquiry.findings or ServerFacts()
     assert (known.server, fitted.context_window, habits.asked) == (kind, window, [])
 
 
@@ -175,29 +173,29 @@ async def test_what_was_found_is_remembered(tmp_path: Path) -> None:
     habits = Habits(lambda body: calling(TOOL.name, ok=True))
     async with habits.running() as server:
         settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
-        first = await find_out(settings, tmp_path)
-        assert await find_out(settings, tmp_path) == first
+        first = await find_server_facts(settings, tmp_path)
+        assert await find_server_facts(settings, tmp_path) == first
         assert len(habits.asked) == 1
-        assert await find_out(settings, tmp_path, fresh=True) != first
+        assert await find_server_facts(settings, tmp_path, fresh=True) != first
         assert len(habits.asked) == 2
-        await find_out(settings.model_copy(update={"model": "openai/n"}), tmp_path)
+        await find_server_facts(settings.model_copy(update={"model": "openai/n"}), tmp_path)
         assert len(habits.asked) == 3
         for file in tmp_path.iterdir():
             file.write_text("{")
-        await find_out(settings, tmp_path)
+        await find_server_facts(settings, tmp_path)
         assert len(habits.asked) == 4
         for file in tmp_path.iterdir():
-            file.write_text(Findings(native="text", at=1.0).model_dump_json())
-        assert (await find_out(settings, tmp_path) or Findings()).native == "calls"
+            file.write_text(ServerFacts(native="text", at=1.0).model_dump_json())
+        assert (await find_server_facts(settings, tmp_path) or ServerFacts()).native == "calls"
 
 
 async def test_a_probe_that_fails_is_no_failure(tmp_path: Path) -> None:
     async with Habits(text("?")).running() as server:
         gone = server.url
     settings = ModelSettings(model="openai/m", base_url=gone, tool_transport="auto")
-    assert await find_out(settings, tmp_path) is None
+    assert await find_server_facts(settings, tmp_path) is None
     assert list(tmp_path.iterdir()) == []
-    async with open_fitted(settings, cache=tmp_path) as (model, fitted):
+    async with open_configured_model(settings, cache=tmp_path) as (model, fitted):
         assert isinstance(model, AutoModel)
         assert (model.transport, fitted) == ("native", settings)
         with pytest.raises(ModelUnavailable):
@@ -213,18 +211,18 @@ async def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path: Path) -> N
 @pytest.mark.parametrize("model", ["openai/gpt-5-pro", "anthropic/claude"])
 async def test_the_large_providers_are_not_asked(tmp_path: Path, model: str) -> None:
     settings = ModelSettings(model=model, tool_transport="auto")
-    assert await find_out(settings, tmp_path) is None
-    async with open_fitted(settings, cache=tmp_path) as (opened, fitted):
+    assert await find_server_facts(settings, tmp_path) is None
+    async with open_configured_model(settings, cache=tmp_path) as (opened, fitted):
         assert not isinstance(opened, AutoModel | NativeModel)
         assert isinstance(opened, OpenAIModel) == model.startswith("openai")
         assert fitted == settings
-    async with open_fitted(ModelSettings(model=model), cache=tmp_path) as (opened, _):
+    async with open_configured_model(ModelSettings(model=model), cache=tmp_path) as (opened, _):
         assert not isinstance(opened, AutoModel | NativeModel)
 
 
 async def test_a_script_is_played_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("replies: [{text: '<tool_call>'}]")
-    async with open_fitted(ModelSettings(model="script:s.yaml"), tmp_path, tmp_path) as (model, _):
+    async with open_configured_model(ModelSettings(model="script:s.yaml"), tmp_path, tmp_path) as (model, _):
         assert (await model.reply(Request([ASK], TOOLS))).message.content == "<tool_call>"
 
 
@@ -234,14 +232,14 @@ async def test_what_the_user_wrote_wins(tmp_path: Path) -> None:
     async with habits.running() as server:
         given = {"base_url": server.url, "temperature": 0.3, "context_window": 1000}
         settings = ModelSettings(model="openai/devstral", tool_transport="auto", **given)
-        async with open_fitted(settings, cache=tmp_path) as (_, fitted):
+        async with open_configured_model(settings, cache=tmp_path) as (_, fitted):
             assert fitted == settings
         left_open = ModelSettings(model="openai/devstral", base_url=server.url, tool_transport="auto")
-        async with open_fitted(left_open, cache=tmp_path) as (_, fitted):
+        async with open_configured_model(left_open, cache=tmp_path) as (_, fitted):
             # The server lists another model, so the family's own window counts.
             assert (fitted.temperature, fitted.context_window) == (0.15, 131072)
         named = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
-        async with open_fitted(named, cache=tmp_path) as (_, fitted):
+        async with open_configured_model(named, cache=tmp_path) as (_, fitted):
             assert (fitted.temperature, fitted.context_window) == (None, 8192)
 
 
@@ -258,10 +256,10 @@ async def answers(model: Model, count: int) -> list[str]:
     return done
 
 
-async def opened(habits: Habits, found: Findings, count: int) -> tuple[list[str], str]:
+async def opened(habits: Habits, found: ServerFacts, count: int) -> tuple[list[str], str]:
     async with habits.running() as server:
         settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
-        async with open_model(settings, findings=found) as model:
+        async with open_model(settings, ServerInquiry(settings, findings=found)) as model:
             done = await answers(model, count)
             assert isinstance(model, AutoModel)
             return done, model.transport
@@ -269,7 +267,7 @@ async def opened(habits: Habits, found: Findings, count: int) -> tuple[list[str]
 
 async def test_calls_in_the_text_are_rescued_and_then_expected_there() -> None:
     habits = Habits(text(CALL))
-    assert await opened(habits, Findings(native="calls"), 5) == (["ls"] * 5, "text")
+    assert await opened(habits, ServerFacts(native="calls"), 5) == (["ls"] * 5, "text")
     assert ["tools" in body for body in habits.asked] == [True, True, True, False, False]
 
 
@@ -277,24 +275,24 @@ async def test_a_server_that_refuses_tools_is_asked_again_without() -> None:
     habits = Habits(
         text(CALL), refuse=lambda body: "tools param requires --jinja flag" if "tools" in body else None
     )
-    assert await opened(habits, Findings(), 2) == (["ls", "ls"], "text")
+    assert await opened(habits, ServerFacts(), 2) == (["ls", "ls"], "text")
     assert len(habits.asked) == 3
 
 
 async def test_a_schema_that_is_ignored_is_given_up() -> None:
     habits = Habits(text("Good morning."))
-    found = Findings(native="none", constrains=True)
+    found = ServerFacts(native="none", constrains=True)
     done, transport = await opened(habits, found, 3)
     assert (done, transport) == (["The reply must be one "] * 2 + ["Good morning."], "text")
 
 
 async def test_a_schema_that_is_refused_is_given_up_at_once() -> None:
     habits = Habits(text(CALL), refuse=lambda body: "response_format?" if "response_format" in body else None)
-    assert await opened(habits, Findings(native="none", constrains=True), 2) == (["ls", "ls"], "text")
+    assert await opened(habits, ServerFacts(native="none", constrains=True), 2) == (["ls", "ls"], "text")
 
 
 async def test_a_schema_that_holds_is_kept() -> None:
-    assert await opened(Habits(obedient), Findings(native="none", constrains=True), 3) == (
+    assert await opened(Habits(obedient), ServerFacts(native="none", constrains=True), 3) == (
         ["ls"] * 3,
         "schema",
     )
@@ -333,10 +331,10 @@ async def test_native_calls_of_a_model_that_manages_one() -> None:
 @given(st.binary(max_size=120))
 async def test_any_bytes_over_the_wire_give_calls_or_a_correction(data: bytes) -> None:
     said = data.decode("utf-8", "surrogateescape")
-    for found in (Findings(), Findings(native="text"), Findings(native="none", constrains=True)):
+    for found in (ServerFacts(), ServerFacts(native="text"), ServerFacts(native="none", constrains=True)):
         async with Habits(text(said)).running() as server:
             wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
-            async with open_model(wanted, findings=found) as model:
+            async with open_model(wanted, ServerInquiry(wanted, findings=found)) as model:
                 try:
                     reply = await model.reply(Request([ASK], TOOLS))
                 except ReplyInvalid:

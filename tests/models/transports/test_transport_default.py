@@ -11,9 +11,9 @@ from local_model_server import ASK, TOOLS, Body, Habits, calling, text
 from headgate.core.messages import Message, Model, Request, Usage
 from headgate.core.settings import ModelSettings, ToolTransport
 from headgate.errors import CallUnknown, ContextOverflow, ReplyInvalid
-from headgate.models.connect import find_window, open_fitted
-from headgate.models.transports.choice import AutoModel, find_out
-from headgate.models.transports.server_facts import TOOL, Findings
+from headgate.models import find_window, open_configured_model
+from headgate.models.transports.choice import AutoModel, find_server_facts
+from headgate.models.transports.server_facts import TOOL, ServerFacts
 from models.model_server import Server
 
 CALL = '<tool_call>{"name": "ls", "arguments": {"path": "."}}</tool_call>'
@@ -68,7 +68,7 @@ async def run(
     """The answers, the transport at the end, the server, and what each request to the model was."""
     async with habits.running() as server:
         settings = ModelSettings(model="openai/m", base_url=server.url, **fields)
-        async with open_fitted(settings, cache=cache) as (model, _):
+        async with open_configured_model(settings, cache=cache) as (model, _):
             done = await converse(model, count)
             transport = model.transport if isinstance(model, AutoModel) else ""
     return done, transport, server, kinds(habits.asked)
@@ -145,11 +145,11 @@ async def test_what_was_found_out_is_used_without_asking(tmp_path: Path) -> None
     habits = Habits(obedient, PROPS)
     async with habits.running() as server:
         settings = ModelSettings(model="openai/m", base_url=server.url)
-        async with open_fitted(settings, cache=tmp_path) as (model, fitted):
+        async with open_configured_model(settings, cache=tmp_path) as (model, fitted):
             await converse(model, 3)
             assert (fitted.context_window, find_window(model, fitted)) == (None, 4096)
         before = len(server.seen)
-        async with open_fitted(settings, cache=tmp_path) as (model, fitted):
+        async with open_configured_model(settings, cache=tmp_path) as (model, fitted):
             assert len(server.seen) == before
             assert (fitted.context_window, find_window(model, fitted)) == (4096, 4096)
             assert await converse(model, 2) == ["ls", "ls"]
@@ -163,15 +163,15 @@ async def test_a_server_that_was_started_differently_since_is_asked_once_more(
     habits = Habits(lambda body: calling(TOOL.name if is_probe(body) else "ls"))
     async with habits.running() as server:
         settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport=transport)
-        assert (await find_out(settings, tmp_path) or Findings()).native == "calls"
+        assert (await find_server_facts(settings, tmp_path) or ServerFacts()).native == "calls"
         habits.say = obedient
         habits.asked.clear()
-        async with open_fitted(settings, cache=tmp_path) as (model, _):
+        async with open_configured_model(settings, cache=tmp_path) as (model, _):
             assert (await converse(model, 4))[1:] == ["ls"] * 3
         assert kinds(habits.asked) == ["native"] * 2 + ["probe"] * 3 + ["schema"] * 3
         # What was found replaces what was remembered.
         habits.asked.clear()
-        async with open_fitted(settings, cache=tmp_path) as (model, _):
+        async with open_configured_model(settings, cache=tmp_path) as (model, _):
             assert await converse(model, 2) == ["ls"] * 2
         assert kinds(habits.asked) == ["schema"] * 2
 
@@ -185,7 +185,7 @@ async def test_a_model_that_stays_silent_is_asked_once_a_task(tmp_path: Path) ->
             ["native"] * 2 + ["probe"] + ["native"] * 3,  # remembered, and doubted
         ):
             habits.asked.clear()
-            async with open_fitted(settings, cache=tmp_path) as (model, _):
+            async with open_configured_model(settings, cache=tmp_path) as (model, _):
                 assert await converse(model, 5) == ["Hm."] * 5
             assert kinds(habits.asked) == asked
 
@@ -206,7 +206,7 @@ async def test_broken_calls_are_no_silence(tmp_path: Path) -> None:
     habits = Habits(taking_turns({"content": "Hm."}, {"content": CALL[:-20]}, {"content": "Hm."}))
     async with habits.running() as server:
         settings = ModelSettings(model="openai/m", base_url=server.url)
-        async with open_fitted(settings, cache=tmp_path) as (model, _):
+        async with open_configured_model(settings, cache=tmp_path) as (model, _):
             await converse(model, 1)
             with pytest.raises(ReplyInvalid):
                 await converse(model, 1)
@@ -219,7 +219,7 @@ async def test_a_useless_reply_has_cost_what_it_cost(transport: ToolTransport | 
     habits = Habits(text('<tool_call>{"name": "ls", "arguments": {"path": "'))
     async with habits.running() as server:
         settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport=transport)
-        async with open_fitted(settings, cache=tmp_path) as (model, _):
+        async with open_configured_model(settings, cache=tmp_path) as (model, _):
             with pytest.raises(ReplyInvalid) as caught:
                 await converse(model, 1)
     prompt, completion, cached = caught.value.tokens
@@ -230,7 +230,7 @@ async def test_a_request_without_tools_says_nothing_about_them(tmp_path: Path) -
     habits = Habits(text("Hm."))
     async with habits.running() as server:
         settings = ModelSettings(model="openai/m", base_url=server.url)
-        async with open_fitted(settings, cache=tmp_path) as (model, _):
+        async with open_configured_model(settings, cache=tmp_path) as (model, _):
             for _ in range(4):
                 await model.reply(Request([ASK]))
     assert len(server.seen) == 4
@@ -261,7 +261,7 @@ async def test_what_the_questions_cost_is_told_with_the_next_reply(tmp_path: Pat
         for transport, replies in ((None, 2), ("auto", 1)):
             settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport=transport)
             habits.asked.clear()
-            async with open_fitted(settings, cache=tmp_path / str(transport)) as (model, _):
+            async with open_configured_model(settings, cache=tmp_path / str(transport)) as (model, _):
                 told = [await model.reply(Request([ASK], TOOLS)) for _ in range(replies + 1)]
             # The questions, and the request that was made in vain before them.
             extra = habits.asked[1:5] if transport is None else habits.asked[:3]
@@ -283,7 +283,7 @@ async def test_a_request_that_does_not_fit_is_reason_to_ask_for_the_window(
     )
     async with habits.running() as server:
         settings = ModelSettings(model="openai/m", base_url=server.url, **given)
-        async with open_fitted(settings, cache=tmp_path) as (model, fitted):
+        async with open_configured_model(settings, cache=tmp_path) as (model, fitted):
             assert server.seen == []
             for _ in range(2):
                 with pytest.raises(ContextOverflow):
@@ -297,7 +297,7 @@ async def test_a_family_that_knows_no_calls_begins_with_what_it_can(tmp_path: Pa
     habits = Habits(obedient)
     async with habits.running() as server:
         settings = ModelSettings(model="openai/qwen2.5-coder:1.5b", base_url=server.url)
-        async with open_fitted(settings, cache=tmp_path) as (model, _):
+        async with open_configured_model(settings, cache=tmp_path) as (model, _):
             assert await converse(model, 3) == ["ls"] * 3
     assert kinds(habits.asked) == ["schema"] * 3
     assert len(server.seen) == 3

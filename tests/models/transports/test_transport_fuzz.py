@@ -19,9 +19,8 @@ from headgate.errors import ReplyInvalid
 from headgate.models.profile import UNKNOWN, Profile
 from headgate.models.textcalls import NAMES
 from headgate.models.textcalls.table import FAMILIES, FRAMES
-from headgate.models.transports.native import NativeModel
 from headgate.models.transports.schema import SchemaModel
-from headgate.models.transports.text import TextModel
+from headgate.models.transports.text import NativeModel, TextModel
 
 WANTED = int(os.environ.get("HEADGATE_FUZZ", "0"))
 EXAMPLES = WANTED or 10_000

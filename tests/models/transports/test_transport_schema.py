@@ -16,7 +16,7 @@ from headgate.errors import ConfigError, ReplyInvalid
 from headgate.models.network import open_model
 from headgate.models.profile import UNKNOWN
 from headgate.models.transports.schema import SchemaModel, call_schema
-from headgate.models.transports.server_facts import Findings
+from headgate.models.transports.server_facts import ServerFacts, ServerInquiry
 from headgate.models.wire.failures import RequestRejected
 
 SCHEMA = call_schema(TOOLS, 1000)
@@ -251,8 +251,8 @@ async def test_a_field_that_is_refused_is_replaced_by_the_next(kind: str, fields
     )
     async with habits.running() as server:
         wanted = ModelSettings(model="openai/m", base_url=server.url, tool_transport="schema")
-        found = Findings.model_validate({"server": kind})
-        async with open_model(wanted, findings=found) as model:
+        found = ServerFacts.model_validate({"server": kind})
+        async with open_model(wanted, ServerInquiry(wanted, findings=found)) as model:
             if not known:
                 with pytest.raises(RequestRejected):
                     await model.reply(Request([ASK], (DONE, LS)))

@@ -1,1 +1,1 @@
-"""One module per command; each is imported when its command is used."""
+"""The commands: one module for each, or for several of one subject."""

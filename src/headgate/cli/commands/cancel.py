@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.commands.work import start_worker
+from headgate.cli.commands.submit import start_worker
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.live import say
 from headgate.cli.stored_tasks import find_only, open_store

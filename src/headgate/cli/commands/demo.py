@@ -76,7 +76,7 @@ def command(into: Path | None, local: bool) -> None:
     print_summary(report)
     if local:
         say()
-        for line in account(report):
+        for line in describe_control(report):
             say(line, hanging=2)
     if report.files_changed:
         say(f"\n$ headgate diff {report.task_id}")
@@ -86,7 +86,7 @@ def command(into: Path | None, local: bool) -> None:
     sys.exit(EXIT_CODES[report.state])
 
 
-def account(report: Report) -> Iterator[str]:
+def describe_control(report: Report) -> Iterator[str]:
     """What a model tried, what became of it, and how that shows to a shell."""
     yield "How Headgate controlled the model:"
     yield (

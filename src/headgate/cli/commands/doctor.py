@@ -11,8 +11,11 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.doctor.model_checks import PATIENCE, Patience, Say, examine_model
-from headgate.cli.doctor.setup_checks import (
+from headgate.cli.commands.verify import run_steps, say_result
+from headgate.cli.exit_codes import EXIT_ENVIRONMENT, EXIT_SUCCESS, EXIT_USAGE
+from headgate.cli.model_checks import PATIENCE, Patience, Say, examine_model
+from headgate.cli.options import config_option, find_repo, model_options, repo_option
+from headgate.cli.setup_checks import (
     DoctorFinding,
     check_config,
     check_disk,
@@ -25,10 +28,7 @@ from headgate.cli.doctor.setup_checks import (
     configuration_fault,
     environment_fault,
 )
-from headgate.cli.exit_codes import EXIT_ENVIRONMENT, EXIT_SUCCESS, EXIT_USAGE
-from headgate.cli.options import config_option, find_repo, model_options, repo_option
-from headgate.cli.show.wrapping import fold_lines, terminal_width
-from headgate.cli.step_runs import run_steps, say_result
+from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.config import Config, load_config
 from headgate.core import Broken, Pass
 from headgate.engine import known_tests, resolve_package

@@ -12,8 +12,7 @@ from typing import Any
 
 import click
 
-from headgate.cli.model_choice import Ask, ModelChoice, choose_model
-from headgate.cli.model_setting import PLACEHOLDER, quote, set_model
+from headgate.cli.model_choice import PLACEHOLDER, Ask, ModelChoice, choose_model, quote, set_model
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.live import say
 from headgate.config import (

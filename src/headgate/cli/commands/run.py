@@ -3,16 +3,21 @@
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 
 import click
 
-from headgate.cli import benchmark
 from headgate.cli.exit_codes import EXIT_CODES
+from headgate.cli.show.endings import try_exit_code
 from headgate.cli.show.follow import follow_task
 from headgate.cli.submission import Submission, resume_option, submission_options
-from headgate.core import Task
+from headgate.core import Options, Task
 from headgate.engine import Engine
+
+BLOCK_TEST_EDITS = ("HEADGATE_BLOCK_TEST_EDITS", "LOCALCODE_BLOCK_TEST_EDITS")
+"""The first of these that says anything decides; tests are protected unless it says no."""
+_NO = frozenset({"0", "false", "no", "off"})
 
 
 @click.command("run")
@@ -56,10 +61,10 @@ def command(
     exit code of a failure is 1 whatever the reason, or 130 if the task was cancelled. The task cannot change
     tests, or what decides how they run, unless HEADGATE_BLOCK_TEST_EDITS=0 is in the environment.
     """
-    benchmark.check_options(is_try, number, as_json, submission.options.dry_run)
+    check_benchmark_options(is_try, number, as_json, submission.options.dry_run)
     submission.check_text("run", resume)
     if number is not None:
-        options = benchmark.benchmark_options(submission.options, number, os.environ)
+        options = benchmark_options(submission.options, number, os.environ)
         submission = replace(submission, options=options)
     is_try_of = number
 
@@ -71,5 +76,21 @@ def command(
 
     following = follow_task(submission.root, begin, as_json, submission.notes, submission.read_config)
     report = asyncio.run(following).report
-    code = EXIT_CODES[report.state] if is_try_of is None else benchmark.try_exit_code(report.state)
+    code = EXIT_CODES[report.state] if is_try_of is None else try_exit_code(report.state)
     sys.exit(code)
+
+
+def benchmark_options(options: Options, number: int, environ: Mapping[str, str]) -> Options:
+    """The options of a task that is a try: tests are protected, unless the environment says no."""
+    said = next((value for name in BLOCK_TEST_EDITS if (value := environ.get(name, "").strip())), "")
+    protect = "off" if said.lower() in _NO else "all"
+    return options.model_copy(update={"benchmark": number, "protect_tests": protect})
+
+
+def check_benchmark_options(benchmark: bool, number: int | None, as_json: bool, dry_run: bool) -> None:
+    """UsageError for what does not go together: each of these wants standard output for itself."""
+    if benchmark != (number is not None):
+        raise click.UsageError("Use --benchmark and --try N together, such as --benchmark --try 1.")
+    for given, option in ((as_json, "--json"), (dry_run, "--dry-run")):
+        if benchmark and given:
+            raise click.UsageError(f"--benchmark prints only one line: leave out {option}.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.commands.show import detail_lines
+from headgate.cli.commands.look_back import detail_lines
 from headgate.cli.exit_codes import EXIT_CANCELLED, EXIT_CODES, EXIT_ENVIRONMENT, EXIT_FAILED
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.endings import last_lines

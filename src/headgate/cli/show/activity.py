@@ -1,4 +1,4 @@
-"""What is being done right now, for people who wait: from events, and from signs of life between them."""
+"""What a task is doing now, for the live footer: from its events, and from pulses between them."""
 
 import time
 from collections import deque

@@ -1,8 +1,12 @@
-"""The last lines about a task: what came of it, and the commands that go on from there."""
+"""The last lines about a task: what came of it, commands to go on with, and the line of a benchmark's try."""
 
 from collections.abc import Sequence
 
-from headgate.core import Report, TaskState, plain
+from headgate.cli.exit_codes import EXIT_CANCELLED, EXIT_FAILED, EXIT_SUCCESS
+from headgate.cli.show.live import printable
+from headgate.core import Report, State, TaskState, last_summary, plain
+
+_REASON_CHARS = 300
 
 
 def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
@@ -75,3 +79,39 @@ def _cancelled(report: Report) -> str:
         else ""
     )
     return f"Task {report.task_id} was cancelled.{left}"
+
+
+# The one line of a benchmark's try.
+
+
+def result_line(number: int, report: Report | None, state: State) -> str:
+    """`Finished TryN`, or `Failed TryN: reason`; what the model said last, if the configuration wants that.
+
+    Without a report Headgate itself has failed.
+    """
+    if state.config.get("benchmark_output_mode") == "model" and (said := last_summary(state)):
+        return " ".join(printable(said).split())
+    if report is not None and report.state == "SUCCESS":
+        return f"Finished Try{number}"
+    forced = (
+        f" [final turn: {', '.join(dict.fromkeys(report.final_turns))}]"
+        if report and report.final_turns
+        else ""
+    )
+    reason = " ".join(printable(_reason(report)).split())
+    return f"Failed Try{number}: {reason[:_REASON_CHARS].rstrip()}{forced}"
+
+
+def try_exit_code(state: TaskState) -> int:
+    """The exit code of a try: 1 for every failure, whatever the reason, and 130 if it was cancelled."""
+    return {"SUCCESS": EXIT_SUCCESS, "CANCELLED": EXIT_CANCELLED}.get(state, EXIT_FAILED)
+
+
+def _reason(report: Report | None) -> str:
+    if report is None:
+        return "Headgate itself failed"
+    if report.state == "CANCELLED":
+        return "cancelled"
+    if report.state == "QUEUED":
+        return "the queue is paused"
+    return (report.summary.splitlines() or [report.reason])[0]

@@ -11,13 +11,12 @@ from pathlib import Path
 import click
 import orjson
 
-from headgate.cli.benchmark import result_line
-from headgate.cli.commands.work import start_worker
+from headgate.cli.commands.submit import start_worker
 from headgate.cli.interrupts import on_interrupt
-from headgate.cli.show.endings import last_lines
+from headgate.cli.show.endings import last_lines, result_line
 from headgate.cli.show.live import Progress, say
-from headgate.cli.show.wrapping import fold_lines, terminal_width
 from headgate.cli.stored_tasks import find_task, pause_sentence, tasks_ahead
+from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.core import (
     SETTLED_STATES,
     Event,
@@ -175,7 +174,7 @@ class QueueLines:
             self._progress.print_line(self._queued(), 0)
         elif first:
             who = f"process {wait.holder}" if wait.holder else "another process"
-            self._progress.print_line(f"QueueLines: {who} is working in this repository", 0)
+            self._progress.print_line(f"Waiting: {who} is working in this repository", 0)
         self._ahead = wait.ahead
         self._progress.waiting = f"Queued: {wait.ahead} before this one" if wait.ahead else ""
 

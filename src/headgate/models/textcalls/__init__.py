@@ -1,7 +1,7 @@
 """Tool calls that models write as text, in all their forms."""
 
 from headgate.models.textcalls.parse import CallScanner, parse_calls
-from headgate.models.textcalls.result import Parsed, ParsedCall, Problem
+from headgate.models.textcalls.result import CallProblem, ParsedCall, ParsedReply
 from headgate.models.textcalls.table import NAMES
 
-__all__ = ["NAMES", "CallScanner", "Parsed", "ParsedCall", "Problem", "parse_calls"]
+__all__ = ["NAMES", "CallProblem", "CallScanner", "ParsedCall", "ParsedReply", "parse_calls"]

@@ -4,16 +4,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from headgate.models.textcalls.result import Attempt, Fault, Found, ToolBook
-from headgate.models.textcalls.source import RelaxedParser, Source, Value, read_json
+from headgate.models.textcalls.offered_tools import ToolBook
+from headgate.models.textcalls.result import CallAttempt, CallsFound, Fault, guess_name
+from headgate.models.textcalls.source import JsonValue, RelaxedParser, Source, read_json
 
 NAME_KEYS = ("name", "tool_name", "function", "function_name", "tool", "action")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "action_input", "tool_input", "kwargs")
 ID_KEYS = ("id", "tool_call_id", "call_id")
-_NAMED = re.compile(r'"(?:name|tool_name)"\s*:\s*"([^"\\]{1,200})"')
 
 
-def attempts_in(value: Any, keyed: bool = False) -> tuple[Attempt, ...] | None:
+def attempts_in(value: Any, keyed: bool = False) -> tuple[CallAttempt, ...] | None:
     """The calls that a JSON value holds; None where some part of it is none.
 
     `keyed`: an object may also name the tool by its only key, `{"ls": {"path": "."}}`.
@@ -24,12 +24,6 @@ def attempts_in(value: Any, keyed: bool = False) -> tuple[Attempt, ...] | None:
         return None
     calls = tuple(item for item in found if item)
     return calls if len(calls) == len(found) else None
-
-
-def guess_name(text: str, start: int) -> str:
-    """The tool's name in an object that cannot be read to its end."""
-    match = _NAMED.search(text, start, start + 2_000)
-    return match[1] if match else ""
 
 
 def read_arguments(value: Any) -> dict[str, Any] | None:
@@ -51,7 +45,7 @@ def _unwrap(items: list[Any]) -> Iterator[Any]:
             yield item
 
 
-def _read_object(item: Mapping[str, Any], keyed: bool) -> Attempt | None:
+def _read_object(item: Mapping[str, Any], keyed: bool) -> CallAttempt | None:
     ids = (item[key] for key in ID_KEYS if isinstance(item.get(key), str))
     call_id = next(ids, "")
     inner = item.get("function")
@@ -60,19 +54,19 @@ def _read_object(item: Mapping[str, Any], keyed: bool) -> Attempt | None:
     name = next((item[key] for key in NAME_KEYS if isinstance(item.get(key), str)), None)
     if name is None:
         (key, value), *rest = item.items() or [("", None)]
-        return Attempt(key, value, call_id) if keyed and isinstance(value, dict) and not rest else None
+        return CallAttempt(key, value, call_id) if keyed and isinstance(value, dict) and not rest else None
     if "description" in item:
         # The description of a tool, not a call to it.
         return None
     given = [item[key] for key in ARGUMENT_KEYS if key in item]
     if not given:
-        return Attempt(name, None, call_id)
+        return CallAttempt(name, None, call_id)
     arguments = read_arguments(given[0])
     if arguments is None:
-        return Attempt(name, None, call_id, "unreadable")
+        return CallAttempt(name, None, call_id, "unreadable")
     if arguments.get("type") == "object" and isinstance(arguments.get("properties"), dict):
         return None
-    return Attempt(name, arguments, call_id)
+    return CallAttempt(name, arguments, call_id)
 
 
 # Calls written as Python: `[read_file(path="a.py"), ls()]`, and Gemma's `call:ls{path:...}`.
@@ -93,7 +87,7 @@ class PythonicMark:
     def __init__(self, *closings: str) -> None:
         self.closings = closings
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads a list of calls, or one call without the brackets."""
         found = read_pythonic(source, opening.end(), book)
         return found and _closed(source, found, self.closings)
@@ -105,24 +99,24 @@ class PythonicRows:
     def __init__(self, *closings: str) -> None:
         self.closings = closings
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads calls up to the closing mark. One that cannot be read does not spoil the others."""
         position = opening.end()
-        attempts: list[Attempt] = []
+        attempts: list[CallAttempt] = []
         while len(attempts) < ROWS and (head := _CALL_HEAD.match(source.text, position)):
             found = read_pythonic(source, head.start(1), book)
             if found:
                 attempts += found.attempts
                 position = found.end
                 continue
-            attempts.append(Attempt(head[1], None, "", "unreadable"))
+            attempts.append(CallAttempt(head[1], None, "", "unreadable"))
             closing = min(
                 (at for mark in self.closings if (at := source.find(mark, head.end())) >= 0), default=-1
             )
             row = _ROW.search(source.text, head.end(), closing if closing >= 0 else len(source.text))
             position = row.end() if row else closing if closing >= 0 else head.end()
             source.spend(position - head.start())
-        return _closed(source, Found(position, tuple(attempts)), self.closings) if attempts else None
+        return _closed(source, CallsFound(position, tuple(attempts)), self.closings) if attempts else None
 
 
 class GemmaCall:
@@ -132,7 +126,7 @@ class GemmaCall:
         self._quote = quote
         self.closings = (closing,)
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads one call."""
         head = _GEMMA_NAME.match(source.text, opening.end())
         if not head:
@@ -142,23 +136,23 @@ class GemmaCall:
             arguments = parser.value()
         except ValueError:
             fault: Fault = "cut_off" if parser.cut else "unreadable"
-            return Found(parser.position, (Attempt(head[1], None, "", fault),))
+            return CallsFound(parser.position, (CallAttempt(head[1], None, "", fault),))
         finally:
             source.spend(parser.position - head.end())
-        return _closed(source, Found(parser.position, (Attempt(head[1], arguments),)), self.closings)
+        return _closed(source, CallsFound(parser.position, (CallAttempt(head[1], arguments),)), self.closings)
 
 
-def _closed(source: Source, found: Found, closings: Sequence[str]) -> Found:
+def _closed(source: Source, found: CallsFound, closings: Sequence[str]) -> CallsFound:
     """What was found, with the mark that ends it."""
     end = source.skip_space(found.end)
     closing = next((mark for mark in closings if source.text.startswith(mark, end)), None)
-    return Found(end + len(closing), found.attempts) if closing else found
+    return CallsFound(end + len(closing), found.attempts) if closing else found
 
 
-def read_pythonic(source: Source, start: int, book: ToolBook) -> Found | None:
+def read_pythonic(source: Source, start: int, book: ToolBook) -> CallsFound | None:
     """Calls in a list, or one call; None where there is something else. An end that is missing is a cut."""
     parser = RelaxedParser(source.text, start)
-    attempts: list[Attempt] = []
+    attempts: list[CallAttempt] = []
     name = ""
     try:
         bracket = parser.take("[")
@@ -167,14 +161,14 @@ def read_pythonic(source: Source, start: int, book: ToolBook) -> Found | None:
             name = parser.word()
             if not parser.take("("):
                 raise parser.error("not a call")
-            attempts.append(Attempt(name, _read_arguments(parser, name, book)))
+            attempts.append(CallAttempt(name, _read_arguments(parser, name, book)))
             if not bracket or parser.take("]"):
-                return Found(parser.position, tuple(attempts))
+                return CallsFound(parser.position, tuple(attempts))
             if not parser.take(","):
                 raise parser.error("a list is not closed")
     except ValueError:
         if parser.cut and book.find(name):
-            return Found(len(source.text), (*attempts, Attempt(name, None, "", "cut_off")))
+            return CallsFound(len(source.text), (*attempts, CallAttempt(name, None, "", "cut_off")))
         return None
     finally:
         source.spend(parser.position - start)
@@ -221,10 +215,10 @@ class MarkedJson:
         self._keyed = keyed
         self._pythonic = pythonic
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads values up to the closing mark, or to the end of the last one where the mark is missing."""
         text, position = source.text, source.skip_space(opening.end())
-        attempts: list[Attempt] = []
+        attempts: list[CallAttempt] = []
         while text[position : position + 1] in ("{", "[") and len(attempts) < CALLS:
             value = (
                 source.json_at(position, self._closing_at(source, position))
@@ -237,10 +231,12 @@ class MarkedJson:
                 attempts += found.attempts
                 position = source.skip_space(found.end)
             elif value is None:
-                return Found(position + 1, (Attempt(guess_name(text, position), None, "", "unreadable"),))
+                return CallsFound(
+                    position + 1, (CallAttempt(guess_name(text, position), None, "", "unreadable"),)
+                )
             elif value.cut:
-                attempts.append(Attempt(guess_name(text, position), None, "", "cut_off"))
-                return Found(value.end, tuple(attempts))
+                attempts.append(CallAttempt(guess_name(text, position), None, "", "cut_off"))
+                return CallsFound(value.end, tuple(attempts))
             else:
                 calls = attempts_in(value.value, self._keyed)
                 if calls is None:
@@ -251,7 +247,7 @@ class MarkedJson:
             if text.startswith(closing, position):
                 position += len(closing)
                 break
-        return Found(position, tuple(attempts)) if attempts else None
+        return CallsFound(position, tuple(attempts)) if attempts else None
 
     def _closing_at(self, source: Source, position: int) -> int:
         places = [source.find(closing, position) for closing in self.closings]
@@ -262,7 +258,7 @@ class MarkedJson:
             self._pythonic and source.text[(place := source.skip_space(position + 1)) : place + 1].isalpha()
         )
 
-    def _separator(self, source: Source, value: Value) -> int:
+    def _separator(self, source: Source, value: JsonValue) -> int:
         position = source.skip_space(value.end)
         if source.text[position : position + 1] in (";", ","):
             following = source.skip_space(position + 1)
@@ -276,12 +272,14 @@ class NamedJson:
 
     closings: tuple[str, ...] = ()
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads `name[ARGS]{...}`, perhaps with an id between, or a name alone."""
         head = _MISTRAL_NAME.match(source.text, opening.end())
         if not head:
             alone = _MISTRAL_ALONE.match(source.text, opening.end())
-            return Found(alone.end(), (Attempt(alone[1]),)) if alone and book.find(alone[1]) else None
+            return (
+                CallsFound(alone.end(), (CallAttempt(alone[1]),)) if alone and book.find(alone[1]) else None
+            )
         value = source.json_at(head.end())
         return _named(head[1], head[2] or "", value, head.end())
 
@@ -291,7 +289,7 @@ class KimiCall:
 
     closings: tuple[str, ...] = ("<|tool_call_end|>",)
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads one call of a section."""
         head = _KIMI_HEAD.match(source.text, opening.end())
         if not head:
@@ -310,7 +308,7 @@ class DeepSeekCall:
 
     closings: tuple[str, ...] = ("<｜tool▁call▁end｜>", "<|tool_call_end|>")
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads one call of a section."""
         head = _DEEPSEEK_HEAD.match(source.text, opening.end())
         body = _DEEPSEEK_JSON.match(source.text, head.end()) if head else None
@@ -318,19 +316,24 @@ class DeepSeekCall:
             return None
         found = _named(head[1], "", source.json_at(body.end()), body.end())
         end = _DEEPSEEK_END.match(source.text, found.end)
-        return Found(end.end() if end else found.end, found.attempts)
+        return CallsFound(end.end() if end else found.end, found.attempts)
 
 
 def _named(
-    name: str, call_id: str, value: Value | None, start: int, closing: str = "", source: Source | None = None
-) -> Found:
+    name: str,
+    call_id: str,
+    value: JsonValue | None,
+    start: int,
+    closing: str = "",
+    source: Source | None = None,
+) -> CallsFound:
     if value is None:
-        return Found(start, (Attempt(name, None, call_id, "unreadable"),))
+        return CallsFound(start, (CallAttempt(name, None, call_id, "unreadable"),))
     if value.cut:
-        return Found(value.end, (Attempt(name, None, call_id, "cut_off"),))
+        return CallsFound(value.end, (CallAttempt(name, None, call_id, "cut_off"),))
     arguments = read_arguments(value.value)
     end = value.end
     if source and closing and source.text.startswith(closing, source.skip_space(end)):
         end = source.skip_space(end) + len(closing)
     fault: Fault = "" if arguments is not None else "unreadable"
-    return Found(end, (Attempt(name, arguments, call_id, fault),))
+    return CallsFound(end, (CallAttempt(name, arguments, call_id, fault),))

@@ -4,10 +4,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.models.textcalls.coercion import branches, read_text, types_of
 from headgate.models.textcalls.json_families import attempts_in, read_arguments
-from headgate.models.textcalls.pieces import MESSAGES_READ, Piece
-from headgate.models.textcalls.result import Attempt, Found, ToolBook, read_properties
+from headgate.models.textcalls.offered_tools import ToolBook, branches, read_properties, read_text, types_of
+from headgate.models.textcalls.result import MESSAGES_READ, CallAttempt, CallsFound, ReplyPart
 from headgate.models.textcalls.source import DEPTH, Source
 from headgate.models.textcalls.xml_families import InvokeCall
 
@@ -33,30 +32,30 @@ class MuseGlimmer:
         """Whether a reply begins with a recipient."""
         return _MUSE_HEADER.match(text) is not None or (hinted and "<|message|>" in text[:400])
 
-    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+    def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
         """The messages of a reply; what follows the last one without a header is text."""
-        pieces: list[Piece] = []
+        parts: list[ReplyPart] = []
         position, text = 0, source.text
-        while position < len(text) and len(pieces) < MESSAGES_READ:
+        while position < len(text) and len(parts) < MESSAGES_READ:
             header = _MUSE_HEADER.match(text, position)
             if not header:
-                pieces.append(Piece("content", text[position:]))
+                parts.append(ReplyPart("content", text[position:]))
                 break
             end = source.search(_MUSE_END, header.end())
             body = text[header.end() : end.start() if end else len(text)]
             stop = end.end() if end else len(text)
             if header[1] == "self":
-                pieces.append(Piece("reasoning", body))
+                parts.append(ReplyPart("reasoning", body))
             elif header[1] == "user":
-                pieces.append(Piece("content", body))
+                parts.append(ReplyPart("content", body))
             else:
-                pieces.append(Piece("calls", text[position:stop], self._read_calls(body, book)))
+                parts.append(ReplyPart("calls", text[position:stop], self._read_calls(body, book)))
             position = stop
-        return pieces
+        return parts
 
-    def _read_calls(self, body: str, book: ToolBook) -> tuple[Attempt, ...]:
+    def _read_calls(self, body: str, book: ToolBook) -> tuple[CallAttempt, ...]:
         inner, reader, position = Source(body), InvokeCall(), 0
-        attempts: list[Attempt] = []
+        attempts: list[CallAttempt] = []
         while opening := inner.search(_MUSE_INVOKE, position):
             found = reader.read(inner, opening, book)
             attempts += found.attempts if found else ()
@@ -76,9 +75,9 @@ class Inkling:
         """Whether a reply has messages of this family."""
         return "<|message_model|>" in text or _INKLING_CALL in text or _INKLING_TEXT in text
 
-    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+    def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
         """The messages of a reply."""
-        pieces: list[Piece] = []
+        parts: list[ReplyPart] = []
         for message in source.text.split("<|end_message|>", MESSAGES_READ):
             source.spend(len(message))
             if not message:
@@ -87,19 +86,19 @@ class Inkling:
             if mark:
                 visible, _, _ = before.partition("<|message_model|>")
                 if visible:
-                    pieces.append(Piece("content", _INKLING_MARK.sub("", visible)))
+                    parts.append(ReplyPart("content", _INKLING_MARK.sub("", visible)))
                 call = _INKLING_MARK.sub("", message[len(visible) :])
-                pieces.append(Piece("calls", call, self._read_call(body)))
+                parts.append(ReplyPart("calls", call, self._read_call(body)))
             elif "<|content_thinking|>" in message:
-                pieces.append(Piece("reasoning", _INKLING_MARK.sub("", message)))
+                parts.append(ReplyPart("reasoning", _INKLING_MARK.sub("", message)))
             else:
-                pieces.append(Piece("content", _INKLING_MARK.sub("", message)))
-        return pieces
+                parts.append(ReplyPart("content", _INKLING_MARK.sub("", message)))
+        return parts
 
-    def _read_call(self, body: str) -> tuple[Attempt, ...]:
+    def _read_call(self, body: str) -> tuple[CallAttempt, ...]:
         value = Source(body.strip()).json_at(0)
         calls = attempts_in(value.value) if value and not value.cut else None
-        return calls or (Attempt("", None, "", "unreadable"),)
+        return calls or (CallAttempt("", None, "", "unreadable"),)
 
 
 class KimiK3:
@@ -114,9 +113,9 @@ class KimiK3:
         """Whether a reply has such tags."""
         return _KIMI_TAG.search(text) is not None
 
-    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+    def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
         """The sections of a reply; text before the first tag that closes a thought was thinking."""
-        pieces: list[Piece] = []
+        parts: list[ReplyPart] = []
         position = start = 0
         name, key, kind = "", "", ""
         arguments: dict[str, object] = {}
@@ -127,7 +126,7 @@ class KimiK3:
             attributes = dict(_KIMI_ATTRIBUTE.findall(tag[2]))
             if section in ("think", "response") and inner and not name:
                 is_thought = section == "think" or (tag[1] == "close" and head == "think")
-                pieces.append(Piece("reasoning" if is_thought else "content", inner))
+                parts.append(ReplyPart("reasoning" if is_thought else "content", inner))
             if tag[1] == "open":
                 section = head
                 if head == "call":
@@ -140,13 +139,13 @@ class KimiK3:
                 schema = book.properties(name).get(key)
                 arguments[key] = inner if kind == "string" else read_text(inner, schema, book.root(name))
             elif head == "call" and name:
-                pieces.append(Piece("calls", text[start:position], (Attempt(name, arguments),)))
+                parts.append(ReplyPart("calls", text[start:position], (CallAttempt(name, arguments),)))
                 name = ""
         if name:
-            pieces.append(Piece("calls", text[start:], (Attempt(name, None, "", "cut_off"),)))
+            parts.append(ReplyPart("calls", text[start:], (CallAttempt(name, None, "", "cut_off"),)))
         elif text[position:].strip():
-            pieces.append(Piece("reasoning" if section == "think" else "content", text[position:]))
-        return pieces
+            parts.append(ReplyPart("reasoning" if section == "think" else "content", text[position:]))
+        return parts
 
 
 class Functionary:
@@ -161,21 +160,21 @@ class Functionary:
         """Whether a reply begins with a recipient; a name alone is taken for one only with the hint."""
         return text.startswith(">>>") or hinted
 
-    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+    def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
         """The messages of a reply."""
-        pieces: list[Piece] = []
+        parts: list[ReplyPart] = []
         for part in source.text.removeprefix(">>>").split("\n>>>", MESSAGES_READ):
             source.spend(len(part))
             head, _, body = part.partition("\n")
             value = Source(body.strip()).json_at(0) if book.find(head) else None
             arguments = read_arguments(value.value) if value and not value.cut else None
             if value and value.cut:
-                pieces.append(Piece("calls", part, (Attempt(head, None, "", "cut_off"),)))
+                parts.append(ReplyPart("calls", part, (CallAttempt(head, None, "", "cut_off"),)))
             elif arguments is not None:
-                pieces.append(Piece("calls", part, (Attempt(head, arguments),)))
+                parts.append(ReplyPart("calls", part, (CallAttempt(head, arguments),)))
             else:
-                pieces.append(Piece("content", body if head.strip() == "all" else part))
-        return pieces
+                parts.append(ReplyPart("content", body if head.strip() == "all" else part))
+        return parts
 
 
 # gpt-oss: messages with channels. Calls go to `functions.NAME`, thinking to the channel `analysis`.
@@ -201,49 +200,47 @@ class Harmony:
         """Whether a reply begins with a channel."""
         return _START.match(text) is not None
 
-    def read(self, source: Source, book: ToolBook) -> list[Piece]:
+    def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
         """The messages of a reply."""
-        pieces: list[Piece] = []
+        parts: list[ReplyPart] = []
         position, text = 0, source.text
-        while len(pieces) < MESSAGES_READ and (begin := source.find(_MESSAGE, position)) >= 0:
+        while len(parts) < MESSAGES_READ and (begin := source.find(_MESSAGE, position)) >= 0:
             header = text[position:begin]
             start = begin + len(_MESSAGE)
             end = source.search(_END, start)
             body = text[start : end.start()] if end else text[start:]
             piece_end = end.end() if end else len(text)
-            pieces.append(
-                self._read_message(header[-600:], body, text[position:piece_end], book, end is None)
-            )
+            parts.append(self._read_message(header[-600:], body, text[position:piece_end], book, end is None))
             position = piece_end
         rest = text[position:]
-        if rest.strip() and not pieces:
-            pieces.append(Piece("content", rest))
-        return pieces
+        if rest.strip() and not parts:
+            parts.append(ReplyPart("content", rest))
+        return parts
 
-    def _read_message(self, header: str, body: str, whole: str, book: ToolBook, last: bool) -> Piece:
+    def _read_message(self, header: str, body: str, whole: str, book: ToolBook, last: bool) -> ReplyPart:
         recipients = [name for name in _RECIPIENT.findall(header) if name not in _NOBODY]
         channels = _CHANNEL.findall(header)
         if recipients:
-            return Piece("calls", whole, (self._read_call(recipients[-1], body, book, last),))
+            return ReplyPart("calls", whole, (self._read_call(recipients[-1], body, book, last),))
         if channels and channels[-1] == "analysis":
-            return Piece("reasoning", body)
-        return Piece("content", body)
+            return ReplyPart("reasoning", body)
+        return ReplyPart("content", body)
 
-    def _read_call(self, name: str, body: str, book: ToolBook, last: bool) -> Attempt:
+    def _read_call(self, name: str, body: str, book: ToolBook, last: bool) -> CallAttempt:
         value = Source(body).json_at(0) if body.startswith("{") else None
         value = value or Source(body.strip()).json_at(0)
         if value and value.cut:
             value = value if last else None
             if value:
-                return Attempt(name, None, "", "cut_off")
+                return CallAttempt(name, None, "", "cut_off")
         arguments = read_arguments(value.value) if value else None
         if arguments is not None:
-            return Attempt(name, arguments)
+            return CallAttempt(name, arguments)
         # Tools that take code, such as `python`, are sent the code itself.
         names = list(read_properties(book.root(name)))
         if len(names) == 1 and body.strip() and not body.lstrip().startswith("{"):
-            return Attempt(name, {names[0]: body})
-        return Attempt(name, None, "", "unreadable")
+            return CallAttempt(name, {names[0]: body})
+        return CallAttempt(name, None, "", "unreadable")
 
 
 # MiniMax M3: a tree of tags named after the arguments, each with the same mark before it.
@@ -267,7 +264,7 @@ class MiniMaxTree:
 
     closings: tuple[str, ...] = (f"{MARK}</invoke>",)
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads one call; a tag that closes another one makes it unreadable."""
         head = _NAME.match(source.text, opening.end())
         if not head:
@@ -281,16 +278,16 @@ class MiniMaxTree:
             if not tag[1]:
                 stack.append(_Node(tag[2], position))
             elif tag[2] != node.tag or len(stack) > DEPTH:
-                return Found(position, (Attempt(name, None, "", "unreadable"),))
+                return CallsFound(position, (CallAttempt(name, None, "", "unreadable"),))
             else:
                 node.text = source.text[node.start : tag.start()]
                 stack.pop()
                 if not stack:
-                    return Found(
-                        position, (Attempt(name, _read_object(node, book.root(name), book.root(name))),)
+                    return CallsFound(
+                        position, (CallAttempt(name, _read_object(node, book.root(name), book.root(name))),)
                     )
                 stack[-1].children.append(node)
-        return Found(len(source.text), (Attempt(name, None, "", "cut_off"),))
+        return CallsFound(len(source.text), (CallAttempt(name, None, "", "cut_off"),))
 
 
 def _read_object(node: _Node, schema: Any, root: Any) -> dict[str, Any]:

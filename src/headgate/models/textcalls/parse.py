@@ -1,22 +1,26 @@
-"""Takes a whole reply apart."""
+"""Parsing a reply: calls, text and thinking of a whole one, and what a streamed one shows so far."""
 
-import codecs
 import re
 from collections.abc import Sequence
 from typing import Literal
 
 from headgate.core import Delta, ToolSpec
-from headgate.models.textcalls.pieces import Piece, assemble
-from headgate.models.textcalls.result import CLOSING, PAIRS, Parsed, ToolBook
-from headgate.models.textcalls.scan import MARK, Scan
-from headgate.models.textcalls.source import OutOfWork, Source
+from headgate.models.encoding import repair_text
+from headgate.models.textcalls.offered_tools import ToolBook
+from headgate.models.textcalls.result import (
+    THINKING_MARKS,
+    ParsedReply,
+    ReplyPart,
+    assemble_reply,
+)
+from headgate.models.textcalls.scan import MARK, ReplyScan
+from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.textcalls.table import FRAMES, NAMES
-from headgate.models.wire.encoding import mend_text
 
 
 def parse_calls(
     text: str, tools: Sequence[ToolSpec], family: str | None = None, thinking: bool = False
-) -> Parsed:
+) -> ParsedReply:
     """The calls, the text and the thinking in a model's reply. Never raises on a reply, whatever it holds.
 
     `family` is how the model is known to write calls: its form is then tried first, and forms that are too
@@ -25,66 +29,53 @@ def parse_calls(
     """
     if family is not None and family not in NAMES:
         raise ValueError(f'There is no family "{family}"; the families are {", ".join(sorted(NAMES))}.')
-    text = mend_text(text)
+    text = repair_text(text)
     try:
         return _parse(text, ToolBook(tools), family, thinking)
-    except (OutOfWork, RecursionError):
-        return Parsed(text)
+    except (WorkLimitReached, RecursionError):
+        return ParsedReply(text)
 
 
-def _parse(text: str, book: ToolBook, family: str | None, thinking: bool) -> Parsed:
+def _parse(text: str, book: ToolBook, family: str | None, thinking: bool) -> ParsedReply:
     # A mark of a frame counts only before the first call: arguments may hold anything.
     first = MARK.search(text)
     head = text[: first.start()] if first else text
     for frame in FRAMES:
         if frame.claims(head, frame.name == family):
-            return assemble(frame.read(Source(text), book), book, frame.whole_batch)
+            return assemble_reply(frame.read(Source(text), book), book, frame.whole_batch)
     if family == "kimi-k3" and thinking:
-        return assemble([Piece("reasoning", text)], book)
-    return assemble(Scan(Source(text), book, family or "", thinking).pieces(), book)
+        return assemble_reply([ReplyPart("reasoning", text)], book)
+    return assemble_reply(ReplyScan(Source(text), book, family or "", thinking).parts(), book)
 
 
-# The incremental form: pieces of a reply as they come, and the same result as for the whole.
+# A reply while it streams.
 
 
 HOLD = 64
 """No mark is longer: so many characters tell whether one begins."""
 _MAYBE = re.compile(r"[<\[\]]")
-_ANSWER = re.compile(CLOSING)
 
 
 class CallScanner:
-    """Takes a reply in pieces, cut anywhere, and sorts what can be shown already.
+    """Takes a reply in parts, cut anywhere, and sorts what can be shown already.
 
-    What `feed` returns is for people to watch; what counts is the result of `finish`, which is decided on the
-    whole reply, because a later word can turn a call into thinking, or into an example.
+    That is for people to watch. What counts is decided on the whole reply (`parse_calls`), because a later
+    word can turn a call into thinking, or into an example.
     """
 
-    def __init__(self, tools: Sequence[ToolSpec], family: str | None = None, thinking: bool = False) -> None:
-        self._tools = tools
-        self._family = family
-        self._thinking = thinking
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._parts: list[str] = []
+    def __init__(self) -> None:
         self._held = ""
-        self._mode: Literal["start", "text", "thinking", "calls"] = "thinking" if thinking else "start"
-        self._closing = _ANSWER
+        self._mode: Literal["start", "text", "thinking", "calls"] = "start"
+        self._closing = ""
 
-    def feed(self, chunk: str | bytes) -> Delta:
-        """Takes the next piece; returns what it shows: text, thinking, or parts of calls."""
-        text = self._decoder.decode(chunk) if isinstance(chunk, bytes) else chunk
-        self._parts.append(text)
-        self._held += text
+    def feed(self, chunk: str) -> Delta:
+        """Takes the next part; returns what it shows: text, thinking, or parts of calls."""
+        self._held += chunk
         shown: dict[str, list[str]] = {"text": [], "reasoning": [], "arguments": []}
         while self._held and self._step(shown):
             pass
         text, reasoning, arguments = ("".join(parts) for parts in shown.values())
         return Delta(text, reasoning, arguments)
-
-    def finish(self) -> Parsed:
-        """The parsed reply."""
-        text = "".join(self._parts) + self._decoder.decode(b"", final=True)
-        return parse_calls(text, self._tools, self._family, self._thinking)
 
     def _step(self, shown: dict[str, list[str]]) -> bool:
         """Moves something out of what is held; False where more has to come first."""
@@ -103,9 +94,10 @@ class CallScanner:
         return self._step_text(shown["text"])
 
     def _step_thinking(self, shown: list[str]) -> bool:
-        if end := self._closing.search(self._held):
-            shown.append(self._held[: end.start()])
-            self._held = self._held[end.end() :]
+        thinking, found, rest = self._held.partition(self._closing)
+        if found:
+            shown.append(thinking)
+            self._held = rest
             self._mode = "start"
             return True
         return self._show(shown, len(self._held) - HOLD)
@@ -124,7 +116,7 @@ class CallScanner:
             return False
         if mark and mark["think"] and self._mode == "start":
             self._held = self._held[mark.end() :]
-            self._closing = re.compile(re.escape(PAIRS[mark[0]]))
+            self._closing = THINKING_MARKS[mark[0]]
             self._mode = "thinking"
             return True
         if mark and not mark["think"] and not mark["answer"]:

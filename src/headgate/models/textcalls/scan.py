@@ -6,18 +6,28 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from headgate.models.textcalls.doubtful_calls import Quoting, find_unreadable
 from headgate.models.textcalls.json_families import CALLS, MarkedJson, read_pythonic
-from headgate.models.textcalls.pieces import Piece, judge
-from headgate.models.textcalls.result import CLOSING, OPENING, PAIRS, Attempt, Found, ParsedCall, ToolBook
-from headgate.models.textcalls.source import OutOfWork, Source
+from headgate.models.textcalls.offered_tools import ToolBook
+from headgate.models.textcalls.result import (
+    THINKING_CLOSING,
+    THINKING_MARKS,
+    THINKING_OPENING,
+    CallAttempt,
+    CallsFound,
+    ParsedCall,
+    QuotedText,
+    ReplyPart,
+    check_attempt,
+    find_unreadable,
+)
+from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.textcalls.table import OPENINGS, Family
 
 MARK = re.compile(
     # The look ahead tells quickly that there is none, which is so almost everywhere.
     r"(?=<[|｜]?[A-Za-z/]|\[[/A-Z]|\]<|functools)(?:"
     + "|".join(f"(?:{opening.replace('?P<prefix>', '?:')})" for opening in OPENINGS)
-    + f"|(?P<think>{OPENING})|(?P<answer>{CLOSING}))"
+    + f"|(?P<think>{THINKING_OPENING})|(?P<answer>{THINKING_CLOSING}))"
 )
 """What begins a call, or begins or ends thinking."""
 _KEYS = r"name|id|type|action|tool\w{0,9}|function\w{0,5}|call_id|arg\w{1,7}|param\w{1,7}"
@@ -49,14 +59,14 @@ class _Span:
     kind: Literal["calls", "reasoning"]
     start: int
     end: int
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[CallAttempt, ...] = ()
     weak: bool = False
     """It has no mark of its own, so that its place in the reply decides whether it is meant."""
     inside: tuple[int, int] = (0, 0)
     """Thinking without the marks around it."""
 
 
-class Scan:
+class ReplyScan:
     """One pass over a reply."""
 
     def __init__(self, source: Source, book: ToolBook, family: str = "", thinking: bool = False) -> None:
@@ -69,12 +79,12 @@ class Scan:
         self._thought = False
         self._unclosed = 0 if thinking else -1
         """Where thinking begins that has no end so far."""
-        self._quoting = Quoting(self._text, 0)
+        self._quoting = QuotedText(self._text, 0)
 
-    def pieces(self) -> list[Piece]:
-        """The reply in pieces."""
+    def parts(self) -> list[ReplyPart]:
+        """The reply in parts."""
         # Out of work, what was found stands; the rest of such a text is nothing that a model meant.
-        with suppress(OutOfWork):
+        with suppress(WorkLimitReached):
             self._scan()
             self._take_inline()
         self._keep_meant()
@@ -113,7 +123,7 @@ class Scan:
             return max(found.end, mark.end())
         return self._add(_Span("calls", mark.start(), max(found.end, mark.end()), found.attempts))
 
-    def _read_marked(self, mark: re.Match[str]) -> Found | None:
+    def _read_marked(self, mark: re.Match[str]) -> CallsFound | None:
         closings: list[str] = []
         for pattern, families in _READERS:
             if opening := pattern.match(self._text, mark.start()):
@@ -130,14 +140,14 @@ class Scan:
         fresh = self._spans[-1].end if self._spans else self._start
         if self._text[fresh : mark.start()].strip() or self._unclosed > 0:
             return mark.end()
-        end = self._source.find(PAIRS[mark[0]], mark.end())
+        end = self._source.find(THINKING_MARKS[mark[0]], mark.end())
         self._thought = True
         if end < 0:
             self._unclosed = mark.end()
             self._spans.append(_Span("reasoning", mark.start(), mark.end(), inside=(mark.end(), mark.end())))
             return mark.end()
         self._unclosed = -1
-        stop = end + len(PAIRS[mark[0]])
+        stop = end + len(THINKING_MARKS[mark[0]])
         return self._add(_Span("reasoning", mark.start(), stop, inside=(mark.end(), end)))
 
     def _take_answer(self, mark: re.Match[str]) -> int:
@@ -167,7 +177,7 @@ class Scan:
         self._quoting.skip_to(stop)
         return stop
 
-    def _read_block(self, start: int, end: int, info: str) -> tuple[Attempt, ...]:
+    def _read_block(self, start: int, end: int, info: str) -> tuple[CallAttempt, ...]:
         """The calls in a code block that holds nothing else."""
         if info not in _CALL_FENCES:
             return ()
@@ -178,7 +188,7 @@ class Scan:
             return ()
         return found.attempts if all(not attempt.fault for attempt in found.attempts) else ()
 
-    def _read_run(self, inner: Source, pythonic: bool) -> Found | None:
+    def _read_run(self, inner: Source, pythonic: bool) -> CallsFound | None:
         if opening := _EMPTY.match(inner.text):
             return MarkedJson(pythonic=True).read(inner, opening, self._book)
         if pythonic:
@@ -197,7 +207,7 @@ class Scan:
         opening = _EMPTY.match(self._text, start)
         found = MarkedJson(pythonic=True).read(self._source, opening, self._book) if opening else None
         is_call = found and all(
-            isinstance(judge(a, self._book), ParsedCall) or a.fault for a in found.attempts
+            isinstance(check_attempt(a, self._book), ParsedCall) or a.fault for a in found.attempts
         )
         if not found or not is_call:
             return line.end()
@@ -217,12 +227,12 @@ class Scan:
             end, start = span.start, 0
         if not self._book or not _CALL_END.search(self._text, max(start, end - 400), end):
             return
-        quoting = Quoting(self._text, start)
+        quoting = QuotedText(self._text, start)
         for head in islice(_INLINE.finditer(self._text, start, end), INLINE):
             opening = _EMPTY.match(self._text, head.start())
             found = MarkedJson(pythonic=True).read(self._source, opening, self._book) if opening else None
             if not found or not all(
-                isinstance(judge(each, self._book), ParsedCall) for each in found.attempts
+                isinstance(check_attempt(each, self._book), ParsedCall) for each in found.attempts
             ):
                 continue
             # Calls on lines of their own below it were found already: they are read here once more.
@@ -234,8 +244,8 @@ class Scan:
                     self._spans = sorted([*others, span], key=lambda each: each.start)
                 return
 
-    def _take_broken(self, line: re.Match[str], found: Found) -> int:
-        """An object that breaks off and is begun anew: the model noticed its own slip."""
+    def _take_broken(self, line: re.Match[str], found: CallsFound) -> int:
+        """An object that breaks off and is begun again: the model noticed its own slip."""
         again = _CALL_START.search(self._text, line.end(), line.end() + 2_000)
         opening = _EMPTY.match(self._text, again.start()) if again else None
         second = MarkedJson().read(self._source, opening, self._book) if opening else None
@@ -289,7 +299,7 @@ class Scan:
             if head and self._book.find(head[1]):
                 value = inner.json_at(head.end())
                 if value and isinstance(value.value, dict) and not rest[value.end :].strip():
-                    call = Attempt(head[1], value.value)
+                    call = CallAttempt(head[1], value.value)
                     self._spans.append(_Span("calls", start, len(self._text), (call,)))
             elif opening := _EMPTY.match(rest):
                 run = MarkedJson().read(inner, opening, self._book)
@@ -299,25 +309,25 @@ class Scan:
                 found = read_pythonic(inner, 0, self._book)
                 if found and found.end == len(rest) and not found.attempts[-1].fault:
                     self._spans.append(_Span("calls", start, len(self._text), found.attempts))
-        except OutOfWork:
+        except WorkLimitReached:
             return
 
-    def _cut(self) -> list[Piece]:
-        pieces: list[Piece] = []
+    def _cut(self) -> list[ReplyPart]:
+        parts: list[ReplyPart] = []
         position = 0
         unclosed = self._unclosed
         for span in [*self._spans, _Span("reasoning", len(self._text), len(self._text))]:
             if between := self._text[position : span.start]:
-                thinking = 0 <= unclosed <= position and not any(piece.kind == "calls" for piece in pieces)
-                pieces.append(Piece("reasoning" if thinking else "content", between))
+                thinking = 0 <= unclosed <= position and not any(part.kind == "calls" for part in parts)
+                parts.append(ReplyPart("reasoning" if thinking else "content", between))
             if span.kind == "calls":
-                pieces.append(Piece("calls", self._text[span.start : span.end], span.attempts))
+                parts.append(ReplyPart("calls", self._text[span.start : span.end], span.attempts))
             elif span.inside[0] < span.inside[1]:
-                pieces.append(Piece("reasoning", self._text[span.inside[0] : span.inside[1]]))
+                parts.append(ReplyPart("reasoning", self._text[span.inside[0] : span.inside[1]]))
             elif span.start < span.end:
-                pieces.append(Piece("reasoning", ""))
+                parts.append(ReplyPart("reasoning", ""))
             position = span.end
-        return pieces
+        return parts
 
 
 def _is_markup(text: str) -> bool:

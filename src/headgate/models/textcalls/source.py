@@ -189,7 +189,7 @@ _STRUCTURE = re.compile(r'["{}\[\]]')
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 
-class Value(NamedTuple):
+class JsonValue(NamedTuple):
     """A JSON value and where it ends; `cut` where the text ended inside of it."""
 
     value: Any
@@ -197,7 +197,7 @@ class Value(NamedTuple):
     cut: bool = False
 
 
-class OutOfWork(Exception):
+class WorkLimitReached(Exception):
     """The text has cost more than its length allows; what is left of it stays as it is."""
 
 
@@ -211,10 +211,10 @@ class Source:
         self._found: dict[str, tuple[int, int]] = {}
 
     def spend(self, amount: int) -> None:
-        """Counts work in characters looked at; OutOfWork when there was too much."""
+        """Counts work in characters looked at; WorkLimitReached when there was too much."""
         self._work -= amount + 40
         if self._work < 0:
-            raise OutOfWork
+            raise WorkLimitReached
 
     def find(self, literal: str, start: int) -> int:
         """Like str.find, but many searches for the same text cost as much as one."""
@@ -238,7 +238,7 @@ class Source:
             position += 1
         return position
 
-    def json_at(self, start: int, closing: int = -1) -> Value | None:
+    def json_at(self, start: int, closing: int = -1) -> JsonValue | None:
         """The JSON value at a position, repaired where that makes nothing up.
 
         `closing` is where the mark that ends the call stands, if one was found: only then may an end that is
@@ -253,20 +253,20 @@ class Source:
             return None
         else:
             self.spend(end - start)
-            return Value(value, end)
-        return self._mend(start, closing)
+            return JsonValue(value, end)
+        return self._read_relaxed(start, closing)
 
-    def _mend(self, start: int, closing: int) -> Value | None:
+    def _read_relaxed(self, start: int, closing: int) -> JsonValue | None:
         parser = RelaxedParser(self.text, start)
         try:
-            return Value(parser.value(), parser.position)
+            return JsonValue(parser.value(), parser.position)
         except ValueError:
             pass
         finally:
             self.spend(parser.position - start)
         end = self._balance(start)
         if end < 0 and closing < 0:
-            return Value(None, len(self.text), cut=True)
+            return JsonValue(None, len(self.text), cut=True)
         if end < 0 or 0 <= closing < end:
             end = closing
         part = self.text[start:end]
@@ -274,7 +274,7 @@ class Source:
             return None
         self._repair -= max(len(part), 512)
         value = repair_json(part)
-        return None if value is None else Value(value, end)
+        return None if value is None else JsonValue(value, end)
 
     def _balance(self, start: int) -> int:
         """Where the brackets that open at a position are closed; -1 where they are not."""

@@ -1,4 +1,4 @@
-"""The table of all families: a new one is a new line."""
+"""The table of all families of models and how they write calls. A new family is a new entry."""
 
 import re
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ from headgate.models.textcalls.message_families import (
     MiniMaxTree,
     MuseGlimmer,
 )
-from headgate.models.textcalls.pieces import Piece
-from headgate.models.textcalls.result import Found, ToolBook
+from headgate.models.textcalls.offered_tools import ToolBook
+from headgate.models.textcalls.result import CallsFound, ReplyPart
 from headgate.models.textcalls.source import SPECIAL_QUOTE, Source
 from headgate.models.textcalls.xml_families import GlmCall, InvokeCall, QwenCall
 
@@ -38,7 +38,7 @@ class Reader(Protocol):
     def closings(self) -> tuple[str, ...]:
         """The marks that may end a call."""
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """The calls that begin with this opening; None where there is none after all."""
 
 
@@ -70,8 +70,8 @@ class Frame(Protocol):
     def claims(self, text: str, hinted: bool) -> bool:
         """Whether a reply is of this family."""
 
-    def read(self, source: Source, book: ToolBook) -> list[Piece]:
-        """The reply in pieces."""
+    def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
+        """The reply in parts."""
 
 
 FAMILIES: tuple[Family, ...] = (

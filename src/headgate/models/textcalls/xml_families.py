@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from headgate.models.textcalls.coercion import read_text
-from headgate.models.textcalls.result import Attempt, Found, ToolBook
+from headgate.models.textcalls.offered_tools import ToolBook, read_text
+from headgate.models.textcalls.result import CallAttempt, CallsFound
 from headgate.models.textcalls.source import Source
 
 # A value may hold the tag that ends it (code about such tags): an end is one only if a tag follows.
@@ -15,7 +15,7 @@ _QWEN_END = re.compile(
     r"|</function>(?=\s*+(?:</?\w{0,8}:?tool_call>|<function=|\Z))"
 )
 _QWEN_NEXT = re.compile(
-    r"<parameter=([^>\n]{1,128})>|</function>|(?=</\w{0,8}:?tool_call>)|(?P<anew>)(?=<function=)"
+    r"<parameter=([^>\n]{1,128})>|</function>|(?=</\w{0,8}:?tool_call>)|(?P<again>)(?=<function=)"
 )
 _QWEN_NAME = re.compile(r"""\s*+["']?([^>"'\n<]{1,128})["']?>\s*+""")
 _ATTRIBUTE_NAME = re.compile(r"""\s*+["']?([^"'>\n]{1,128})["']?\s*+(/?)>""")
@@ -27,7 +27,7 @@ class QwenCall:
 
     closings: tuple[str, ...] = ("</function>",)
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads one call up to `</function>`."""
         head = _QWEN_NAME.match(source.text, opening.end())
         if not head:
@@ -38,10 +38,10 @@ class QwenCall:
         properties, root = book.properties(name), book.root(name)
         arguments: dict[str, Any] = {}
         while tag := source.search(_QWEN_NEXT, position):
-            if tag["anew"] is not None:
-                return Found(tag.start(), (Attempt(name, None, "", "unreadable"),))
+            if tag["again"] is not None:
+                return CallsFound(tag.start(), (CallAttempt(name, None, "", "unreadable"),))
             if not tag[1]:
-                return Found(tag.end(), (Attempt(name, arguments),))
+                return CallsFound(tag.end(), (CallAttempt(name, arguments),))
             end = source.search(_QWEN_END, tag.end())
             if not end:
                 break
@@ -50,7 +50,7 @@ class QwenCall:
                 trim_lines(source.text[tag.end() : end.start()]), properties.get(key), root
             )
             position = end.end() if end[0] == "</parameter>" else end.start()
-        return Found(len(source.text), (Attempt(name, None, "", "cut_off"),))
+        return CallsFound(len(source.text), (CallAttempt(name, None, "", "cut_off"),))
 
 
 class GlmCall:
@@ -73,7 +73,7 @@ class GlmCall:
         value_end = self._value.replace("<", "</")
         self._end = re.compile(rf"{value_end}(?=(?:\s|\\n)*+(?:{ends}|\Z))")
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads one call up to the tag that closes it."""
         head = self._name.match(source.text, opening.end())
         if not head:
@@ -84,7 +84,7 @@ class GlmCall:
         while tag := source.search(self._next, position):
             position = tag.end()
             if tag[0] == self._closing:
-                return Found(position, (Attempt(name, arguments),))
+                return CallsFound(position, (CallAttempt(name, arguments),))
             if tag[0] != self._value:
                 key = (tag[1] or "").strip()
                 continue
@@ -97,7 +97,7 @@ class GlmCall:
             key, position = "", end.end()
         if source.find(self._key, head.end()) < 0:
             return None
-        return Found(len(source.text), (Attempt(name, None, "", "cut_off"),))
+        return CallsFound(len(source.text), (CallAttempt(name, None, "", "cut_off"),))
 
 
 class InvokeCall:
@@ -108,14 +108,14 @@ class InvokeCall:
         self._inner = inner
         self.closings = (f"</{outer}>",)
 
-    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> Found | None:
+    def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads one call up to its closing tag; the group `prefix` of the opening stands in every tag."""
         head = _ATTRIBUTE_NAME.match(source.text, opening.end())
         if not head:
             return None
         name, position = head[1].strip(), head.end()
         if head[2]:
-            return Found(position, (Attempt(name, {}),))
+            return CallsFound(position, (CallAttempt(name, {}),))
         tags = _tags(opening.groupdict().get("prefix") or "", self._outer, self._inner)
         body = source.skip_space(position)
         if source.text.startswith("{", body):
@@ -124,7 +124,7 @@ class InvokeCall:
         arguments: dict[str, Any] = {}
         while tag := source.search(tags.next, position):
             if not tag[1]:
-                return Found(tag.end(), (Attempt(name, arguments),))
+                return CallsFound(tag.end(), (CallAttempt(name, arguments),))
             wanted = tags.cdata_end if source.text.startswith(_CDATA, tag.end()) else tags.end
             end = source.search(wanted, tag.end())
             if not end:
@@ -134,7 +134,7 @@ class InvokeCall:
             plain = 'string="true"' in tag[2]
             arguments[tag[1]] = text if plain else read_text(text, properties.get(tag[1]), root)
             position = end.end()
-        return Found(len(source.text), (Attempt(name, None, "", "cut_off"),))
+        return CallsFound(len(source.text), (CallAttempt(name, None, "", "cut_off"),))
 
 
 class _Tags:
@@ -157,17 +157,17 @@ def _tags(prefix: str, outer: str, inner: str) -> _Tags:
     return _Tags(prefix, outer, inner)
 
 
-def _read_json_body(source: Source, name: str, start: int, closing: str) -> Found:
+def _read_json_body(source: Source, name: str, start: int, closing: str) -> CallsFound:
     value = source.json_at(start, source.find(closing, start))
     if value is None:
-        return Found(start, (Attempt(name, None, "", "unreadable"),))
+        return CallsFound(start, (CallAttempt(name, None, "", "unreadable"),))
     if value.cut:
-        return Found(value.end, (Attempt(name, None, "", "cut_off"),))
+        return CallsFound(value.end, (CallAttempt(name, None, "", "cut_off"),))
     end = source.skip_space(value.end)
     end = end + len(closing) if source.text.startswith(closing, end) else value.end
     if not isinstance(value.value, Mapping):
-        return Found(end, (Attempt(name, None, "", "unreadable"),))
-    return Found(end, (Attempt(name, dict(value.value)),))
+        return CallsFound(end, (CallAttempt(name, None, "", "unreadable"),))
+    return CallsFound(end, (CallAttempt(name, dict(value.value)),))
 
 
 def trim_lines(text: str) -> str:

@@ -1,1 +1,1 @@
-"""How tools are called: each transport is a model around a model, and nothing above knows which one."""
+"""Transports: ways to call tools. Each one wraps a model and is a model itself."""

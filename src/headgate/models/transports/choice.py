@@ -1,4 +1,4 @@
-"""The transport that a model uses: begun with what is known, and left for another one on evidence."""
+"""Choosing the transport of a model: from what is known at first, and another one if it does not work."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,12 +8,10 @@ from headgate.core import Model, ModelSettings, OnDelta, Reply, Request
 from headgate.errors import ConfigError, ContextOverflow, ReplyInvalid
 from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile, profile_for, with_price, with_profile
-from headgate.models.transports.cutting import CutWatch
-from headgate.models.transports.native import NativeModel
+from headgate.models.servers import CutPromptDetector, ask_largest_window
 from headgate.models.transports.schema import SchemaModel
-from headgate.models.transports.server_facts import Findings, Inquiry
-from headgate.models.transports.servers import ask_largest_window
-from headgate.models.transports.text import TextModel
+from headgate.models.transports.server_facts import ServerFacts, ServerInquiry
+from headgate.models.transports.text import NativeModel, TextModel
 from headgate.models.wire.failures import RequestRejected, ToolsUnsupported
 
 RESCUED_MOST = 3
@@ -33,7 +31,7 @@ class AutoModel:
     the server may have been started differently since.
     """
 
-    def __init__(self, inner: Model, profile: Profile, inquiry: Inquiry) -> None:
+    def __init__(self, inner: Model, profile: Profile, inquiry: ServerInquiry) -> None:
         self.name = inner.name
         self.context_window: int | None = None
         """What the server said of it when there was reason to ask; None where the settings have it."""
@@ -43,7 +41,7 @@ class AutoModel:
         self._may_probe = not inquiry.is_fresh
         self._silent = 0
         self._refusal: ToolsUnsupported | None = None
-        findings = inquiry.findings or Findings()
+        findings = inquiry.findings or ServerFacts()
         self.transport: Transport = findings.choose(profile)
         """The one at work."""
         self._native = NativeModel(inner, profile, rescue=True)
@@ -58,7 +56,7 @@ class AutoModel:
                 self._inquiry.spend(reply.usage + reply.aside)
                 reply = await self._ask(request, on_delta)
         except ReplyInvalid:
-            self._silent = 0  # an attempt at a call, which can be mended
+            self._silent = 0  # an attempt at a call, which the model can fix
             raise
         except ContextOverflow:
             self.context_window = await self._inquiry.find_window()
@@ -121,21 +119,21 @@ class AutoModel:
 _NATIVE_HOSTS = ("api.openai.com",)
 
 
-def is_asked(settings: ModelSettings) -> bool:
+def can_be_probed(settings: ModelSettings) -> bool:
     """Whether there is anything to find out: a script and the large providers are known."""
     return split_model(settings.model)[0] in ("ollama", "openai") and (
         urlsplit(find_endpoint(settings).root).hostname not in _NATIVE_HOSTS
     )
 
 
-def wrap(model: Model, settings: ModelSettings, inquiry: Inquiry) -> Model:
+def with_transport(model: Model, settings: ModelSettings, inquiry: ServerInquiry) -> Model:
     """A model that calls tools as its settings say."""
     provider, name = split_model(settings.model)
     profile = find_profile(name)
-    if is_asked(settings):
-        model = CutWatch(model, settings)
+    if can_be_probed(settings):
+        model = CutPromptDetector(model, settings)
     match settings.tool_transport:
-        case "native" | "auto" | None if not is_asked(settings):
+        case "native" | "auto" | None if not can_be_probed(settings):
             return model
         case "native":
             return NativeModel(model, profile, rescue=False)
@@ -160,31 +158,33 @@ async def with_num_ctx(settings: ModelSettings) -> ModelSettings:
     return settings.model_copy(update={"num_ctx": given, "context_window": window})
 
 
-async def find_out(
+async def find_server_facts(
     settings: ModelSettings,
     cache: Path | None = None,
     first: Reply | ToolsUnsupported | None = None,
     fresh: bool = False,
-) -> Findings | None:
+) -> ServerFacts | None:
     """What is remembered about a model and its server; else they are asked, and the answers remembered.
 
-    `first` is what the question with a tool brought, if it was asked already; `fresh` remembers nothing.
+    `first` is the answer to the question with a tool, if it was asked already; `fresh` remembers nothing.
     """
-    if not is_asked(settings):
+    if not can_be_probed(settings):
         return None
-    inquiry = Inquiry(settings, cache)
+    inquiry = ServerInquiry(settings, cache)
     return (None if fresh else inquiry.recall()) or await inquiry.probe(first)
 
 
-async def fit(settings: ModelSettings, cache: Path | None = None) -> tuple[ModelSettings, Inquiry]:
+async def complete_settings(
+    settings: ModelSettings, cache: Path | None = None
+) -> tuple[ModelSettings, ServerInquiry]:
     """The settings with what the user left open filled in, and what is known about the server.
 
     With `auto` the model is asked; where `text` or `schema` is named, the server is; otherwise nobody.
     """
     if split_model(settings.model)[0] == "ollama":
         settings = await with_num_ctx(settings)
-    inquiry = Inquiry(settings, cache)
-    if not is_asked(settings):
+    inquiry = ServerInquiry(settings, cache)
+    if not can_be_probed(settings):
         return with_price(settings, profile_for(settings)), inquiry
     if inquiry.recall() is None:
         match settings.tool_transport:

@@ -1,12 +1,12 @@
-"""A conversation with tools for a server that is offered none: tools described, calls and results as text."""
+"""A conversation as plain text for a server without tools: descriptions of tools, calls and results."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.core import Message, ToolSpec
-from headgate.models.textcalls.result import read_properties
-from headgate.models.wire.encoding import encode_json
+from headgate.models.encoding import encode_json
+from headgate.models.textcalls.offered_tools import read_properties
 
 # Tools in words, for a system message: a line each, because a local model reads all of it.
 
@@ -83,7 +83,7 @@ class _Line:
 
 
 @dataclass(slots=True)
-class Offer:
+class ConversationTools:
     """One conversation: what its system message describes, and what was told since."""
 
     first: Message
@@ -98,7 +98,7 @@ class Offer:
 
     def tell(self, talk: Sequence[Message], offered: Described) -> bool:
         """Tells which tools there are now, if that was not told before; False if there is no place for it."""
-        place = _place(talk)
+        place = _message_to_extend(talk)
         self._lines.pop(id(place), None)
         now = known = self.described
         if self._lines:
@@ -123,14 +123,14 @@ class Offer:
         return line if line is not None and line.message is message else None
 
 
-class Offers:
+class KnownConversations:
     """The conversations of one model, each known by its first message."""
 
     def __init__(self) -> None:
-        self._offers: dict[int, Offer] = {}
+        self._offers: dict[int, ConversationTools] = {}
         self._read: dict[ToolSpec, str] = {}
 
-    def find(self, talk: Sequence[Message], tools: tuple[ToolSpec, ...]) -> Offer | None:
+    def find(self, talk: Sequence[Message], tools: tuple[ToolSpec, ...]) -> ConversationTools | None:
         """What the conversation was told, and is told from now on; None where there never was a tool."""
         if not talk:
             return None
@@ -139,7 +139,7 @@ class Offers:
         if known is None or known.first is not first or not known.tell(talk, offered):
             if not tools:
                 return None
-            known = Offer(first, tools, offered)
+            known = ConversationTools(first, tools, offered)
         self._offers[id(first)] = known  # at the end: the one that was used last
         if len(self._offers) > _MOST:
             del self._offers[next(iter(self._offers))]
@@ -154,7 +154,7 @@ class Offers:
         return {tool.name: self._read[tool] for tool in tools}
 
 
-def _place(talk: Sequence[Message]) -> Message:
+def _message_to_extend(talk: Sequence[Message]) -> Message:
     """The message behind which tools are told of: not a hint that comes last and is gone the next time."""
     hinted = len(talk) > 1 and talk[-1].role == "user" and talk[-2].role != "assistant"
     return talk[-2] if hinted else talk[-1]
@@ -180,7 +180,7 @@ _MOST_SYSTEMS = 16
 
 
 @dataclass(slots=True)
-class _Group:
+class _MessageGroup:
     """Neighbouring messages of one side: many chat templates insist that the sides alternate."""
 
     sources: tuple[Message, ...]
@@ -197,9 +197,9 @@ class Rendering:
     write: Write
     keep_reasoning: bool = False
     """Replies carry what the model thought, for models that need it back."""
-    _groups: list[_Group] = field(default_factory=list, init=False)
+    _groups: list[_MessageGroup] = field(default_factory=list, init=False)
     _systems: dict[tuple[str, tuple[ToolSpec, ...]], Message] = field(default_factory=dict, init=False)
-    _offers: Offers = field(default_factory=Offers, init=False)
+    _offers: KnownConversations = field(default_factory=KnownConversations, init=False)
 
     def render(self, messages: Sequence[Message], tools: tuple[ToolSpec, ...]) -> list[Message]:
         """The same conversation without calls and results; the tools are described at its beginning.
@@ -223,7 +223,7 @@ class Rendering:
                 if kept:
                     del self._groups[index:]
                     kept = False
-                self._groups.append(_Group(sources, lines, self._join(sources, lines, names)))
+                self._groups.append(_MessageGroup(sources, lines, self._join(sources, lines, names)))
             rendered.append(self._groups[index].message)
             if sources[0].role == "assistant":
                 names = {call.id: call.name for message in sources for call in message.calls}

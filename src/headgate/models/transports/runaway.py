@@ -1,8 +1,8 @@
-"""Replies that run on after their calls: in rows that go round, or with results that the model makes up.
+"""Replies that do not stop after their calls: they repeat calls, or go on with invented results.
 
-Only a reply that begins with calls is looked at, and only calls that are whole and need no mending: what is
-found in its beginning then holds whatever follows, and a call that is quoted, thought about or part of an
-argument is not taken for one.
+Only replies that begin with calls are checked, and only calls that are complete and need no repair. So the
+finding does not depend on what follows, and a call that is quoted, thought about or part of an argument does
+not count.
 """
 
 import json
@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.core import CHARS_PER_TOKEN, Model, OnDelta, Reply, Request, ToolSpec, Usage, size_of
+from headgate.models.encoding import encode_json
 from headgate.models.profile import Profile
 from headgate.models.textcalls.json_families import attempts_in
-from headgate.models.textcalls.result import PAIRS, ToolBook
-from headgate.models.wire.encoding import encode_json
+from headgate.models.textcalls.offered_tools import ToolBook
+from headgate.models.textcalls.result import THINKING_MARKS
 
 MOST_CALLS = 32
 """In a row of one reply."""
@@ -35,7 +36,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _RowCall:
     key: str
     """The same for calls that ask for the same."""
     tool: ToolSpec | None
@@ -76,7 +77,7 @@ class _Row:
         self._seen: Counter[str] = Counter()
         self._since_change: set[str] = set()
 
-    def takes(self, call: _Call) -> bool:
+    def takes(self, call: _RowCall) -> bool:
         """Whether it has not come with nothing but reading since, nor SAME_MOST times already."""
         if call.key in self._since_change or self._seen[call.key] == SAME_MOST:
             return False
@@ -90,7 +91,7 @@ class _Row:
 def _row_start(text: str, opened: bool) -> int | None:
     """Where calls begin if a reply begins with any: behind its thinking. None where that has no end yet."""
     start = len(text) - len(text.lstrip())
-    for opening, closing in PAIRS.items():
+    for opening, closing in THINKING_MARKS.items():
         if text.startswith(opening, start):
             return _behind(text, closing)
     # A server that splits the thinking off leaves neither mark.
@@ -102,7 +103,7 @@ def _behind(text: str, mark: str) -> int | None:
     return None if end < 0 else end + len(mark)
 
 
-def _calls(text: str, start: int, book: ToolBook) -> Iterator[_Call]:
+def _calls(text: str, start: int, book: ToolBook) -> Iterator[_RowCall]:
     """The calls of a row, with nothing but space between them."""
     while opening := _CALL.match(text, start):
         try:
@@ -118,7 +119,7 @@ def _calls(text: str, start: int, book: ToolBook) -> Iterator[_Call]:
             start = closing.end()
         if len(attempts) != 1:
             return
-        yield _Call(key, book.find(attempts[0].name), start)
+        yield _RowCall(key, book.find(attempts[0].name), start)
 
 
 class _RunningOn:

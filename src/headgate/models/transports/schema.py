@@ -1,28 +1,27 @@
-"""One JSON object per turn, to which the server holds the model."""
+"""Calls as JSON objects: each request carries a schema, and the server makes the model keep to it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from headgate.core import Message, Model, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.errors import ReplyInvalid
+from headgate.models.encoding import CallIds, arguments_as_object, encode_json
 from headgate.models.profile import Profile
-from headgate.models.textcalls.coercion import coerce_arguments, resolve
-from headgate.models.textcalls.result import ToolBook, read_properties
-from headgate.models.textcalls.source import OutOfWork, Source
+from headgate.models.servers import ServerKind
+from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, read_properties, resolve
+from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.transports.rendering import Rendering, describe_tools
-from headgate.models.transports.replies import (
-    known_calls,
-    paid_for,
+from headgate.models.transports.runaway import ask_for_calls
+from headgate.models.transports.text import (
+    charge_errors,
     read_text,
-    watch,
+    sort_stream,
     with_one_call,
     with_parsed,
+    without_unknown_calls,
 )
-from headgate.models.transports.runaway import ask_for_calls
-from headgate.models.transports.servers import CONSTRAINTS, LONG_STRING, SAFE_STRING, Kind
-from headgate.models.wire.encoding import CallIds, encode_json, parse_arguments
 from headgate.models.wire.failures import RequestRejected
 
 # The JSON schema of one decision: a short thought, then one call to one of the tools.
@@ -121,6 +120,36 @@ def reaches_limit(value: Any, limit: int) -> bool:
     return False
 
 
+# The fields of a request that take a schema.
+
+
+Constrain = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    inner = {"name": "call", "schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": inner}}
+
+
+_COMMON: tuple[Constrain, ...] = (_response_format,)
+CONSTRAINTS: Mapping[ServerKind, tuple[Constrain, ...]] = {
+    "llamacpp": (_response_format, lambda schema: {"json_schema": schema}),
+    "vllm": (
+        _response_format,
+        lambda schema: {"structured_outputs": {"json": schema}},
+        lambda schema: {"guided_json": schema},
+    ),
+    "sglang": _COMMON,
+    "ollama": (_response_format, lambda schema: {"format": schema}),
+    "ollama-api": (lambda schema: {"format": schema},),
+    "lmstudio": _COMMON,
+    "unknown": _COMMON,
+}
+"""The fields that hold a reply to a schema, by server, in the order in which they are tried."""
+LONG_STRING, SAFE_STRING = 8_000, 2_000
+"""The longest string in a call: at first, and where a server cannot make a grammar of that."""
+
+
 _FORM = """# Tools
 
 Answer with one JSON object that calls one tool. Its keys are thought (one short sentence: why), name (of the
@@ -133,7 +162,7 @@ _GRAMMAR = re.compile("grammar|repetition|sampler", re.IGNORECASE)
 class SchemaModel:
     """Sends the schema of a call with each request and reads the object that comes back."""
 
-    def __init__(self, inner: Model, profile: Profile, kind: Kind = "unknown") -> None:
+    def __init__(self, inner: Model, profile: Profile, kind: ServerKind = "unknown") -> None:
         self.name = inner.name
         self.ignored = 0
         """Replies that are no object: the server does not do what it was asked."""
@@ -149,13 +178,13 @@ class SchemaModel:
         tools = request.tools
         rendered = self._rendering.render(request.messages, tools)
         asked = replace(request, messages=rendered, tools=())
-        shown = watch(on_delta, tools, self._profile)
+        shown = sort_stream(on_delta, tools)
         if not tools:
             reply = await self._inner.reply(asked, shown)
             return with_parsed(reply, read_text(reply, (), self._profile), request)
         reply = await self._ask(asked, tools, shown)
-        with paid_for(reply):
-            reply = replace(reply, message=known_calls(reply.message, tools))
+        with charge_errors(reply):
+            reply = replace(reply, message=without_unknown_calls(reply.message, tools))
             return with_one_call(self._read(reply, request), self._profile)
 
     def _schema(self, tools: tuple[ToolSpec, ...]) -> dict[str, Any]:
@@ -231,14 +260,14 @@ class SchemaModel:
 
 
 def read_object(text: str) -> dict[str, Any] | None:
-    """The object that a whole reply is: strictly read, else mended where nothing is made up.
+    """The object that a whole reply is: strictly read, else repaired where nothing is made up.
 
     An object that does not end is none: the half of a file must not be taken for a file.
     """
     text = text.strip()
     try:
         found = Source(text).json_at(0)
-    except OutOfWork:
+    except WorkLimitReached:
         return None
     if found is None or found.cut or text[found.end :].strip():
         return None
@@ -260,5 +289,5 @@ def _write(message: Message) -> str:
 
 
 def _write_call(message: Message, call: ToolCall) -> str:
-    fields = {"thought": message.content, "name": call.name, "arguments": parse_arguments(call.arguments)}
+    fields = {"thought": message.content, "name": call.name, "arguments": arguments_as_object(call.arguments)}
     return encode_json(fields).decode()

@@ -13,13 +13,13 @@ from pydantic import Field, ValidationError
 
 from headgate.core import Message, Model, ModelSettings, OnDelta, Reply, Request, Settings, ToolSpec, Usage
 from headgate.errors import ModelError
+from headgate.models.encoding import UNPARSED, arguments_as_object
 from headgate.models.endpoint import Endpoint, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile
-from headgate.models.transports.replies import read_text
-from headgate.models.transports.schema import read_object
-from headgate.models.transports.servers import CONSTRAINTS, WINDOWS, Kind, ask_window, identify
-from headgate.models.wire.connect import open_wire
-from headgate.models.wire.encoding import UNPARSED, parse_arguments
+from headgate.models.servers import WINDOWS, ServerKind, ask_window, identify_server
+from headgate.models.transports.schema import CONSTRAINTS, read_object
+from headgate.models.transports.text import read_text
+from headgate.models.wire import open_wire
 from headgate.models.wire.failures import RequestRejected, ToolsUnsupported
 
 MAX_AGE = 7 * 86_400.0
@@ -28,7 +28,7 @@ MAX_AGE = 7 * 86_400.0
 Native = Literal["calls", "text", "none", "refused", "unknown"]
 
 
-class Findings(Settings):
+class ServerFacts(Settings):
     """How a model answered, when it was asked to call a tool."""
 
     native: Native = "unknown"
@@ -37,7 +37,7 @@ class Findings(Settings):
     """The prompt had as many tokens with the tool as without it: the server never showed it."""
     constrains: bool | None = None
     """The server held the model to a JSON schema."""
-    server: Kind = "unknown"
+    server: ServerKind = "unknown"
     context_window: int | None = Field(None, ge=WINDOWS.start, lt=WINDOWS.stop)
     """What the server says."""
     at: float = 0
@@ -70,7 +70,7 @@ class Findings(Settings):
         return told
 
 
-class FindingsFile:
+class ServerFactsFile:
     """Where the findings about one model at one address are kept, in the user's cache folder."""
 
     def __init__(self, endpoint: Endpoint, folder: Path | None = None) -> None:
@@ -78,15 +78,15 @@ class FindingsFile:
         folder = folder or platformdirs.user_cache_path("headgate") / "models"
         self.path = folder / f"{key}.json"
 
-    def read(self) -> Findings | None:
+    def read(self) -> ServerFacts | None:
         """What is remembered; None if there is nothing, or nothing that can still be believed."""
         try:
-            found = Findings.model_validate_json(self.path.read_bytes())
+            found = ServerFacts.model_validate_json(self.path.read_bytes())
         except (OSError, ValidationError):
             return None
         return found if 0 <= time.time() - found.at <= MAX_AGE else None
 
-    def write(self, findings: Findings) -> None:
+    def write(self, findings: ServerFacts) -> None:
         """Remembers."""
         fresh = self.path.with_suffix(f".{os.getpid()}.tmp")
         try:
@@ -127,11 +127,11 @@ class Probe:
 
     model: Model
     profile: Profile
-    kind: Kind
+    kind: ServerKind
 
-    async def run(self, first: Reply | ToolsUnsupported | None = None) -> Findings:
-        """What was found out; `first` is what the question with a tool brought, if it was asked already."""
-        found = Findings(server=self.kind)
+    async def run(self, first: Reply | ToolsUnsupported | None = None) -> ServerFacts:
+        """What was found out; `first` is the answer to the question with a tool, if it was asked already."""
+        found = ServerFacts(server=self.kind)
         reply = None
         if "native" in self.profile.transports or first is not None:
             answer = first if first is not None else await self._offer_tool()
@@ -158,7 +158,7 @@ class Probe:
 
     def _judge(self, reply: Reply) -> Native:
         # A call of something else is of no use, but the server's way of calling works.
-        if any(UNPARSED not in parse_arguments(call.arguments) for call in reply.message.calls):
+        if any(UNPARSED not in arguments_as_object(call.arguments) for call in reply.message.calls):
             return "calls"
         if read_text(reply, (TOOL,), self.profile).calls:
             return "text"
@@ -175,17 +175,17 @@ class Probe:
         return read_object(read_text(reply, (), self.profile).content) == {"state": _WORD}
 
 
-async def examine(
+async def probe_server(
     settings: ModelSettings,
     endpoint: Endpoint,
     model: Model,
     profile: Profile,
     first: Reply | ToolsUnsupported | None = None,
-) -> Findings | None:
+) -> ServerFacts | None:
     """Everything that can be found out; None where the server did not answer or took too long."""
     try:
         async with asyncio.timeout(SECONDS):
-            kind, window = await identify(endpoint, settings.timeouts)
+            kind, window = await identify_server(endpoint, settings.timeouts)
             found = await Probe(model, profile, kind).run(first)
             # Asked last: some servers tell only of models that are loaded.
             window = await ask_window(endpoint, settings.timeouts, kind) or window
@@ -197,11 +197,11 @@ async def examine(
 # What is known about a model and its server, and what may be asked of them, each thing once a task.
 
 
-class Inquiry:
+class ServerInquiry:
     """Knows what was found out. Creating it asks nothing; each method says what it asks."""
 
     def __init__(
-        self, settings: ModelSettings, cache: Path | None = None, findings: Findings | None = None
+        self, settings: ModelSettings, cache: Path | None = None, findings: ServerFacts | None = None
     ) -> None:
         self.findings = findings
         """None where nothing is known."""
@@ -213,7 +213,7 @@ class Inquiry:
         self._asked_window = False
 
     @property
-    def server(self) -> Kind:
+    def server(self) -> ServerKind:
         """The kind of the server, as far as it is known."""
         if split_model(self._settings.model)[0] == "ollama":
             return "ollama-api"
@@ -225,7 +225,7 @@ class Inquiry:
         return self._settings.context_window is None
 
     def spend(self, usage: Usage) -> None:
-        """Adds the tokens of a request that brought nothing but an answer to a question."""
+        """Adds the tokens of a request that only answered a question."""
         self._spent += usage
 
     def take_spent(self) -> Usage:
@@ -233,21 +233,23 @@ class Inquiry:
         spent, self._spent = self._spent, Usage()
         return spent
 
-    def recall(self) -> Findings | None:
+    def recall(self) -> ServerFacts | None:
         """What is remembered from earlier tasks."""
         self.findings = self.findings or self._file().read()
         return self.findings
 
-    async def probe(self, first: Reply | ToolsUnsupported | None = None) -> Findings | None:
+    async def probe(self, first: Reply | ToolsUnsupported | None = None) -> ServerFacts | None:
         """Asks the server and the model, three tiny requests at most, and remembers the answers.
 
-        `first` is what the question with a tool brought, if it was asked already. None where it failed.
+        `first` is the answer to the question with a tool, if it was asked already. None where it failed.
         """
         endpoint = find_endpoint(self._settings)
         async with open_wire(self._settings) as wire:
             counted = _Counted(wire)
             try:
-                found = await examine(self._settings, endpoint, counted, find_profile(endpoint.model), first)
+                found = await probe_server(
+                    self._settings, endpoint, counted, find_profile(endpoint.model), first
+                )
             finally:
                 self.spend(counted.usage)
         if found is not None:
@@ -255,13 +257,13 @@ class Inquiry:
             self.findings, self.is_fresh = found, True
         return found
 
-    async def ask_server(self) -> Findings:
+    async def ask_server(self) -> ServerFacts:
         """Asks the server about itself, with a few short GETs that may fail, and the model nothing."""
         self._asked_window = True
         endpoint, timeouts = find_endpoint(self._settings), self._settings.timeouts
-        kind, window = await identify(endpoint, timeouts)
+        kind, window = await identify_server(endpoint, timeouts)
         window = await ask_window(endpoint, timeouts, kind) or window
-        known = self.findings or Findings()
+        known = self.findings or ServerFacts()
         self.findings = known.model_copy(update={"server": kind, "context_window": window})
         return self.findings
 
@@ -273,8 +275,8 @@ class Inquiry:
             await self.ask_server()
         return self.findings.context_window if self.findings else None
 
-    def _file(self) -> FindingsFile:
-        return FindingsFile(find_endpoint(self._settings), self._cache)
+    def _file(self) -> ServerFactsFile:
+        return ServerFactsFile(find_endpoint(self._settings), self._cache)
 
 
 class _Counted:

@@ -20,16 +20,15 @@ from headgate.core import (
     clean_text,
 )
 from headgate.errors import ConfigError
-from headgate.models.wire.assembly import Assembly
-from headgate.models.wire.encoding import (
+from headgate.models.encoding import (
     CallIds,
     EncodedTools,
+    arguments_as_object,
     decode_json,
     encode_json,
-    mend_text,
-    parse_arguments,
+    repair_text,
 )
-from headgate.models.wire.exchange import exchange
+from headgate.models.wire.exchange import Assembly, exchange
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, safe_name
 
@@ -95,7 +94,7 @@ class MessagesAssembly(Assembly):
                 id, name = str(block.get("id", "")), str(block.get("name", ""))
                 call = ToolCall(ids.take(id), name, block["input"])
                 calls.append(call)
-                block |= {"id": call.id, "input": parse_arguments(call.arguments)}
+                block |= {"id": call.id, "input": arguments_as_object(call.arguments)}
         # Signed thinking is accepted only unchanged and in its place, so the blocks are kept as they came.
         signed = any(block.get("type") not in _PLAIN_BLOCKS for block in blocks)
         message = Message(
@@ -132,12 +131,12 @@ class MessagesAssembly(Assembly):
         """A block with its pieces; the input of a call is its JSON text."""
         for name in ("text", "thinking", "signature"):
             if pieces := self._pieces.get((index, name)):
-                block[name] = mend_text((block.get(name) or "") + "".join(pieces))
+                block[name] = repair_text((block.get(name) or "") + "".join(pieces))
         if "input" in block or block.get("type") == "tool_use":
-            text = mend_text("".join(self._pieces.get((index, "partial_json"), ()))).strip()
+            text = repair_text("".join(self._pieces.get((index, "partial_json"), ()))).strip()
             if not text:
                 text = encode_json(block.get("input") or {}).decode()
-            block["input"] = text if block.get("type") == "tool_use" else parse_arguments(text)
+            block["input"] = text if block.get("type") == "tool_use" else arguments_as_object(text)
         return block
 
     def _take_stop(self, source: Mapping[str, Any]) -> None:
@@ -181,7 +180,7 @@ _THINKING = ("thinking", "redacted_thinking")
 
 
 @dataclass(slots=True)
-class _Group:
+class _BlockGroup:
     """Neighbouring messages of one side: the API wants the two sides to alternate."""
 
     role: Literal["user", "assistant"]
@@ -250,16 +249,16 @@ def _split_system(messages: Sequence[Message]) -> tuple[Sequence[Message], Seque
     return [message for message in messages[:count] if message.content.strip()], messages[count:]
 
 
-def _group(messages: Sequence[Message]) -> Iterator[_Group]:
-    group: _Group | None = None
+def _group(messages: Sequence[Message]) -> Iterator[_BlockGroup]:
+    group: _BlockGroup | None = None
     for message in messages:
         role: Literal["user", "assistant"] = "assistant" if message.role == "assistant" else "user"
         if group is None and role == "assistant":
-            yield _Group("user", [_text_block("(The conversation continues.)")])
+            yield _BlockGroup("user", [_text_block("(The conversation continues.)")])
         if group is None or group.role != role:
             if group is not None:
                 yield group
-            group = _Group(role)
+            group = _BlockGroup(role)
         group.blocks.append(_wire(message))
     if group is not None:
         yield group
@@ -288,7 +287,7 @@ def _encode_blocks(message: Message) -> list[bytes]:
         blocks.append(_text_block(message.content))
     for call in message.calls:
         use = {"type": "tool_use", "id": _safe_id(call.id), "name": safe_name(call.name)}
-        blocks.append(encode_json(use | {"input": parse_arguments(call.arguments)}))
+        blocks.append(encode_json(use | {"input": arguments_as_object(call.arguments)}))
     return blocks
 
 
@@ -299,7 +298,7 @@ def _kept_blocks(message: Message) -> list[dict[str, Any]]:
 
 
 def _same_content(blocks: Sequence[dict[str, Any]], message: Message) -> bool:
-    """Whether the kept blocks still say what the message says: a shortened message is built anew."""
+    """Whether the kept blocks still say what the message says: a shortened message is built again."""
     text = "".join(block.get("text", "") for block in blocks if block.get("type") == "text")
     ids = [block.get("id") for block in blocks if block.get("type") == "tool_use"]
     return bool(blocks) and text == message.content and ids == [_safe_id(call.id) for call in message.calls]

@@ -1,15 +1,112 @@
 """One request and its reply, streamed or whole: what all wire formats over HTTP have in common."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
-from headgate.core import CHARS_PER_TOKEN
+from headgate.core import CHARS_PER_TOKEN, Delta, Enough, OnDelta, clean_text
 from headgate.errors import ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.wire.assembly import Assembly
-from headgate.models.wire.encoding import decode_json
-from headgate.models.wire.failures import ServerTrouble, explain_event, show_address
-from headgate.models.wire.http import Answer, HttpClient
+from headgate.models.encoding import decode_json
+from headgate.models.wire.failures import ServerTrouble, endpoint_label, explain_event
+from headgate.models.wire.http import HttpAnswer, HttpClient
+
+MAX_CHARACTERS = 400_000
+"""Of text, reasoning and arguments together."""
+WINDOW = 6_000
+"""How much of a reply must be nothing but one piece repeated."""
+MAX_PERIOD = 400
+_CHECK_EVERY = 2_000
+
+
+def read_count(value: object) -> int:
+    """A number of tokens that a server told; 0 where it is none."""
+    return max(0, value) if isinstance(value, int) else 0
+
+
+class EndlessReplyDetector:
+    """Sees every piece of a reply once and raises ReplyInvalid when it has seen enough."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._tail = ""
+        self._fresh: list[str] = []
+        self._fresh_size = 0
+
+    def see(self, *pieces: str) -> None:
+        """Takes what has just arrived."""
+        for piece in pieces:
+            self._fresh.append(piece)
+            self._fresh_size += len(piece)
+        if self._fresh_size >= _CHECK_EVERY:
+            self._check()
+
+    def _check(self) -> None:
+        self._total += self._fresh_size
+        if self._total > MAX_CHARACTERS:
+            raise self._cut_off(f"The reply was longer than {MAX_CHARACTERS:,} characters and was cut off.")
+        self._tail = "".join((self._tail, *self._fresh))[-WINDOW:]
+        self._fresh.clear()
+        self._fresh_size = 0
+        if len(self._tail) == WINDOW and repeats_itself(self._tail):
+            raise self._cut_off("The reply repeated itself endlessly and was cut off.")
+
+    def _cut_off(self, reason: str) -> ReplyInvalid:
+        error = ReplyInvalid(reason)
+        error.tokens = (0, self._total // CHARS_PER_TOKEN, 0)
+        return error
+
+
+def repeats_itself(text: str) -> bool:
+    """Whether the whole text is one piece of at most MAX_PERIOD characters over and over."""
+    # A text that repeats a piece has its own end once more that piece earlier.
+    end = text[-MAX_PERIOD:]
+    before = text.rfind(end, 0, len(text) - 1)
+    period = len(text) - MAX_PERIOD - before
+    return before >= 0 and period <= MAX_PERIOD and text[period:] == text[:-period]
+
+
+class Assembly(ABC):
+    """Takes the pieces of a reply as they arrive, or one whole body."""
+
+    def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
+        self.started = False
+        """A token has come."""
+        self.ended = False
+        """The reply is complete; what follows can add usage, and nothing else."""
+        self.done = False
+        """Nothing more is to come."""
+        self.stopped = False
+        """It was long enough before the model had ended it."""
+        self._on_delta = on_delta
+        self._enough = enough
+        self._watch = EndlessReplyDetector()
+
+    @abstractmethod
+    def add(self, chunk: Mapping[str, Any]) -> None:
+        """Takes one event of a stream."""
+
+    @abstractmethod
+    def load(self, body: Mapping[str, Any]) -> None:
+        """Takes a whole reply. ValueError where the body is none."""
+
+    @property
+    @abstractmethod
+    def calls_tools(self) -> bool:
+        """Whether a call has begun: text after it is no reason to stop."""
+
+    def take_piece(self, text: str = "", reasoning: str = "", arguments: str = "") -> None:
+        """Checks that a reply with this piece will end, and shows the piece."""
+        if not (text or reasoning or arguments):
+            return
+        self.started = True
+        if text and self._enough and not self.calls_tools and self._enough(text):
+            self.ended = self.done = self.stopped = True
+        if not self.stopped:
+            self._watch.see(text, reasoning, arguments)
+        if self._on_delta:
+            self._on_delta(Delta(clean_text(text), clean_text(reasoning), clean_text(arguments)))
+
 
 # Server-sent events, parsed as the HTML standard says, from bytes that arrive in any pieces.
 
@@ -18,30 +115,17 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class SseEvent:
-    """One dispatched event. `id` is the last event id, which stays until another one is sent."""
-
-    data: str
-    type: str = "message"
-    id: str = ""
-
-
 class SseParser:
-    """Feed it bytes; it returns the events that they complete. An event without its blank line is dropped."""
+    """Feed it bytes; it returns the data of the events that they complete."""
 
     def __init__(self) -> None:
-        self.retry: int | None = None
-        """The reconnection time in milliseconds, where the server named one."""
         self._line: list[bytes] = []
         self._first_line = True
         self._skip_newline = False
         self._data: list[str] = []
-        self._type = ""
-        self._id = ""
 
-    def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that are complete with this chunk."""
+    def feed(self, chunk: bytes) -> list[str]:
+        """The data of the events that are complete with this chunk."""
         if not chunk:
             return []
         # A carriage return ends its line at once; the newline of a split CR LF comes with the next chunk.
@@ -53,34 +137,24 @@ class SseParser:
             if self._line:
                 line = b"".join((*self._line, line))
                 self._line.clear()
-            if event := self._take(line):
-                events.append(event)
+            if (data := self._take(line)) is not None:
+                events.append(data)
         if rest:
             self._line.append(rest)
         return events
 
-    def _take(self, line: bytes) -> SseEvent | None:
+    def _take(self, line: bytes) -> str | None:
         if self._first_line:
             self._first_line = False
             line = line.removeprefix(BOM)
         if not line:
-            return self._dispatch()
+            data, self._data = self._data, []
+            return "\n".join(data) if data else None
         name, _, value = line.decode("utf-8", "replace").partition(":")
         value = value.removeprefix(" ")
         if name == "data":
             self._data.append(value)
-        elif name == "event":
-            self._type = value
-        elif name == "id" and "\0" not in value:
-            self._id = value
-        elif name == "retry" and value.isascii() and value.isdigit():
-            self.retry = int(value)
         return None
-
-    def _dispatch(self) -> SseEvent | None:
-        data, kind = self._data, self._type
-        self._data, self._type = [], ""
-        return SseEvent("\n".join(data), kind or "message", self._id) if data else None
 
 
 def is_event_stream(content_type: str) -> bool:
@@ -94,12 +168,12 @@ def is_event_stream(content_type: str) -> bool:
 
 
 class LineParser:
-    """Feed it bytes; it returns the lines that they complete, each as an event."""
+    """Feed it bytes; it returns the lines that they complete."""
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []
 
-    def feed(self, chunk: bytes) -> list[SseEvent]:
+    def feed(self, chunk: bytes) -> list[str]:
         """The lines that are complete with this chunk; an empty chunk completes the last one."""
         if not chunk:
             chunk = b"\n"
@@ -109,7 +183,7 @@ class LineParser:
             self._rest.clear()
         if rest:
             self._rest.append(rest)
-        return [SseEvent(line.decode("utf-8", "replace")) for line in lines if line.strip()]
+        return [line.decode("utf-8", "replace") for line in lines if line.strip()]
 
 
 def is_line_stream(content_type: str) -> bool:
@@ -160,7 +234,7 @@ def _parser_for(body: bytes) -> SseParser | LineParser | None:
     return LineParser() if _TWO_LINES.match(body) else None
 
 
-async def _read_stream(answer: Answer, parser: SseParser | LineParser, assembly: Assembly) -> None:
+async def _read_stream(answer: HttpAnswer, parser: SseParser | LineParser, assembly: Assembly) -> None:
     while not assembly.done:
         try:
             chunk = await answer.chunk()
@@ -176,15 +250,15 @@ async def _read_stream(answer: Answer, parser: SseParser | LineParser, assembly:
     _require_end(answer, assembly)
 
 
-def _require_end(answer: Answer, assembly: Assembly) -> None:
+def _require_end(answer: HttpAnswer, assembly: Assembly) -> None:
     if not assembly.ended:
-        server = show_address(answer.endpoint)
+        server = endpoint_label(answer.endpoint)
         raise ServerTrouble(f"{server} closed the connection in the middle of a reply.", "cut")
 
 
-def _feed(answer: Answer, parser: SseParser | LineParser, chunk: bytes, assembly: Assembly) -> None:
-    for event in parser.feed(chunk):
-        data = event.data.strip()
+def _feed(answer: HttpAnswer, parser: SseParser | LineParser, chunk: bytes, assembly: Assembly) -> None:
+    for data in parser.feed(chunk):
+        data = data.strip()
         if data == "[DONE]":
             assembly.ended = assembly.done = True
         if assembly.done:
@@ -196,7 +270,7 @@ def _feed(answer: Answer, parser: SseParser | LineParser, chunk: bytes, assembly
         except ValueError:
             payload = None
         if not isinstance(payload, Mapping):
-            server = show_address(answer.endpoint)
+            server = endpoint_label(answer.endpoint)
             raise ServerTrouble(f"{server} sent an event that is not part of a reply.", "broken")
         # Some servers report a reached limit as an error although the reply is complete.
         if payload.get("error") and not assembly.ended:
@@ -204,7 +278,7 @@ def _feed(answer: Answer, parser: SseParser | LineParser, chunk: bytes, assembly
         assembly.add(payload)
 
 
-def _read_whole(answer: Answer, body: bytes, assembly: Assembly) -> None:
+def _read_whole(answer: HttpAnswer, body: bytes, assembly: Assembly) -> None:
     payload = answer.decode(body)
     if isinstance(payload, Mapping):
         if payload.get("error"):
@@ -212,8 +286,9 @@ def _read_whole(answer: Answer, body: bytes, assembly: Assembly) -> None:
         try:
             assembly.load(payload)
         except ValueError as error:
+            server = endpoint_label(answer.endpoint)
             raise ModelRefused(
-                f"{show_address(answer.endpoint)} does not answer like a model API: {error}. Check base_url."
+                f"{server} does not answer like a model API: {error}. Check base_url."
             ) from error
         return
-    raise ModelRefused(f"{show_address(answer.endpoint)} does not answer like a model API. Check base_url.")
+    raise ModelRefused(f"{endpoint_label(answer.endpoint)} does not answer like a model API. Check base_url.")

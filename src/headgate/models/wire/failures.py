@@ -1,4 +1,4 @@
-"""What a server's refusal means: from a status and a body to the error that says who reacts."""
+"""Failures of servers: which model error a status and a body, or a broken connection, stand for."""
 
 import errno
 import re
@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
+from headgate.models.encoding import decode_json, encode_json
 from headgate.models.endpoint import DEFAULT_URLS, Endpoint, is_hosted
-from headgate.models.wire.encoding import decode_json, encode_json
 
 _OVERFLOW = re.compile(
     r"exceed_context_size|exceeds? the available context size"  # llama.cpp
@@ -143,8 +143,8 @@ def explain_event(endpoint: Endpoint, payload: Mapping[str, Any]) -> ModelError:
 
 
 def _explain(endpoint: Endpoint, status: int, complaint: Complaint, wait: float | None) -> ModelError:
-    address = show_address(endpoint)
-    detail = shorten(endpoint, complaint.message)
+    address = endpoint_label(endpoint)
+    detail = safe_excerpt(endpoint, complaint.message)
     said = f": {detail}" if detail else ""
     said += "" if said.endswith((".", "!", "?", "…")) else "."
     text = complaint.text
@@ -156,7 +156,7 @@ def _explain(endpoint: Endpoint, status: int, complaint: Complaint, wait: float 
     if status == 413 or _TOO_LARGE_FOR_ANY_WAIT.search(text) or (status != 429 and _OVERFLOW.search(text)):
         return ContextOverflow(f"The request does not fit the context of {endpoint.model}{said}")
     if _REPLY_UNUSABLE.search(text):
-        wrote = shorten(endpoint, complaint.generation)
+        wrote = safe_excerpt(endpoint, complaint.generation)
         wrote = f" It wrote: {wrote}" if wrote else ""
         return ReplyInvalid(f"The server could not read the model's reply{said}{wrote}")
     if _NO_TOOLS.search(text):
@@ -192,7 +192,7 @@ def _explain(endpoint: Endpoint, status: int, complaint: Complaint, wait: float 
     return RequestRejected(f"{address} rejected the request (HTTP {status}){said}", complaint.message)
 
 
-def show_address(endpoint: Endpoint) -> str:
+def endpoint_label(endpoint: Endpoint) -> str:
     """The server as an error text names it."""
     return f"The model server at {endpoint.root}"
 
@@ -203,7 +203,7 @@ def _hint_version(endpoint: Endpoint) -> str:
     return ""
 
 
-def shorten(endpoint: Endpoint, text: str) -> str:
+def safe_excerpt(endpoint: Endpoint, text: str) -> str:
     """A server's words on one short line, without control characters and without secrets."""
     for secret in endpoint.secrets:
         text = text.replace(secret, "(key)")
@@ -292,7 +292,7 @@ _NO_WAY = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOW
 
 def explain_transport(endpoint: Endpoint, error: Exception) -> ModelError:
     """The error for a request that got no answer at all."""
-    server = show_address(endpoint)
+    server = endpoint_label(endpoint)
     match error:
         case aiohttp.InvalidURL():
             return ModelRefused(f"{server} has no valid address: correct base_url.")
@@ -336,15 +336,15 @@ def _unknown_host(endpoint: Endpoint, error: OSError) -> ServerTrouble:
 
 def _no_connection(endpoint: Endpoint, error: OSError) -> ServerTrouble:
     if is_hosted(endpoint) and error.errno != errno.ECONNRESET:
-        told = f"{show_address(endpoint)} cannot be reached: {CHECK_NETWORK}."
+        told = f"{endpoint_label(endpoint)} cannot be reached: {CHECK_NETWORK}."
     elif error.errno == errno.ECONNREFUSED:
         told = f"Nothing listens at {endpoint.root}: {_how_to_start(endpoint)}."
     elif error.errno in _NO_WAY:
         told = f"{endpoint.root} cannot be reached from here: check the network, or correct base_url."
     elif error.errno == errno.ECONNRESET:
-        return ServerTrouble(f"{show_address(endpoint)} closed the connection before it answered.", "cut")
+        return ServerTrouble(f"{endpoint_label(endpoint)} closed the connection before it answered.", "cut")
     else:
-        told = f"{show_address(endpoint)} cannot be reached: start it, or correct base_url."
+        told = f"{endpoint_label(endpoint)} cannot be reached: start it, or correct base_url."
     return ServerTrouble(told, "unreachable")
 
 

@@ -1,4 +1,4 @@
-"""One HTTP client for all models: a request is one attempt, and whatever goes wrong has a name."""
+"""The HTTP client for all models. A request is one attempt; every failure becomes a model error."""
 
 import asyncio
 import socket
@@ -15,17 +15,17 @@ import aiohttp
 
 from headgate.core import ModelSettings, Timeouts
 from headgate.errors import ConfigError, ModelRefused, ReplyInvalid
+from headgate.models.encoding import decode_json
 from headgate.models.endpoint import Endpoint, find_endpoint, is_hosted, split_model
-from headgate.models.wire.encoding import decode_json
 from headgate.models.wire.failures import (
     CHECK_NETWORK,
     KeyRefused,
     ServerTrouble,
+    endpoint_label,
     explain_response,
     explain_transport,
     read_body,
-    shorten,
-    show_address,
+    safe_excerpt,
 )
 
 # Connections that are kept between requests, and closed by servers without a word.
@@ -132,7 +132,7 @@ class HttpClient:
             await self._session.close()
 
     @asynccontextmanager
-    async def post(self, path: str, body: bytes) -> AsyncIterator["Answer"]:
+    async def post(self, path: str, body: bytes) -> AsyncIterator["HttpAnswer"]:
         """Sends the body and yields the answer, whose status is 200. Leaving early drops the connection."""
         async with self._request("POST", path, body, self._timeouts.first_token) as answer:
             yield answer
@@ -146,7 +146,7 @@ class HttpClient:
     @asynccontextmanager
     async def _request(
         self, method: str, path: str, body: bytes | None, wait: float
-    ) -> AsyncIterator["Answer"]:
+    ) -> AsyncIterator["HttpAnswer"]:
         session = self._session
         if session is None:
             raise RuntimeError("HttpClient is used outside its context")
@@ -167,15 +167,15 @@ class HttpClient:
             async with asyncio.timeout_at(deadline):
                 response = await self._connections.send(send)
         except aiohttp.ServerTimeoutError as error:
-            told = f"{show_address(self.endpoint)} did not accept a connection in"
+            told = f"{endpoint_label(self.endpoint)} did not accept a connection in"
             helps = CHECK_NETWORK if is_hosted(self.endpoint) else "start it, or correct base_url"
             raise ServerTrouble(f"{told} {self._timeouts.connect:g} s: {helps}.", "unreachable") from error
         except TimeoutError as error:
-            told = f"{show_address(self.endpoint)} sent no answer in {wait:g} s."
+            told = f"{endpoint_label(self.endpoint)} sent no answer in {wait:g} s."
             raise ServerTrouble(told, "silent") from error
         except (aiohttp.ClientError, OSError) as error:
             raise explain_transport(self.endpoint, error) from error
-        answer = Answer(self, response, deadline, self._timeouts)
+        answer = HttpAnswer(self, response, deadline, self._timeouts)
         try:
             if response.status != 200:
                 refusal = await answer.error_body()
@@ -186,7 +186,7 @@ class HttpClient:
             response.close()
 
 
-class Answer:
+class HttpAnswer:
     """A response whose body is still arriving."""
 
     started = False
@@ -205,7 +205,7 @@ class Answer:
     async def chunk(self) -> bytes:
         """The next bytes, in the pieces in which they arrive; empty at the end."""
         limit = asyncio.get_running_loop().time() + self._timeouts.idle if self.started else self._deadline
-        name = show_address(self.endpoint)
+        name = endpoint_label(self.endpoint)
         try:
             async with asyncio.timeout_at(limit):
                 data = await self._response.content.readany()
@@ -248,9 +248,11 @@ class Answer:
         try:
             return decode_json(body)
         except ValueError as error:
-            said = shorten(self.endpoint, read_body(body[:_MAX_ERROR_BYTES]).message) or "it sent nothing"
+            said = (
+                safe_excerpt(self.endpoint, read_body(body[:_MAX_ERROR_BYTES]).message) or "it sent nothing"
+            )
             raise ModelRefused(
-                f"{show_address(self.endpoint)} does not answer like a model API. Check base_url; "
+                f"{endpoint_label(self.endpoint)} does not answer like a model API. Check base_url; "
                 f"its answer: {said}"
             ) from error
 

@@ -17,10 +17,9 @@ from headgate.core import (
     clean_text,
 )
 from headgate.errors import ConfigError
+from headgate.models.encoding import CallIds, EncodedTools, arguments_as_object, encode_json, repair_text
 from headgate.models.endpoint import DEFAULT_NUM_CTX
-from headgate.models.wire.assembly import Assembly
-from headgate.models.wire.encoding import CallIds, EncodedTools, encode_json, mend_text, parse_arguments
-from headgate.models.wire.exchange import exchange
+from headgate.models.wire.exchange import Assembly, exchange, read_count
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, encode_tools, safe_name
@@ -62,15 +61,15 @@ class OllamaAssembly(Assembly):
         calls = tuple(ToolCall(ids.take(id), name, arguments) for id, name, arguments in self._calls)
         message = Message(
             "assistant",
-            mend_text("".join(self._text)),
+            repair_text("".join(self._text)),
             calls,
-            reasoning=mend_text("".join(self._thinking)),
+            reasoning=repair_text("".join(self._thinking)),
         )
         last = self._last
         usage = Usage(
-            _count(last.get("prompt_eval_count")),
-            _count(last.get("eval_count")),
-            _count(last.get("prompt_eval_cached_count")),
+            read_count(last.get("prompt_eval_count")),
+            read_count(last.get("eval_count")),
+            read_count(last.get("prompt_eval_cached_count")),
         )
         timing = Timing(
             _seconds(last.get("load_duration")),
@@ -102,7 +101,7 @@ class OllamaAssembly(Assembly):
         name, id, arguments = function.get("name"), call.get("id"), function.get("arguments")
         if not isinstance(arguments, str):
             arguments = encode_json({} if arguments is None else arguments).decode()
-        arguments = mend_text(arguments).strip() or "{}"
+        arguments = repair_text(arguments).strip() or "{}"
         self._calls.append((id if isinstance(id, str) else "", str(name or ""), arguments))
         self.take_piece(arguments=arguments)
 
@@ -112,12 +111,8 @@ class OllamaAssembly(Assembly):
         return bool(self._calls)
 
 
-def _count(value: object) -> int:
-    return max(0, value) if isinstance(value, int) else 0
-
-
 def _seconds(value: object) -> float:
-    return _count(value) / _NANOSECONDS
+    return read_count(value) / _NANOSECONDS
 
 
 WIRE = "ollama"
@@ -208,7 +203,7 @@ def _encode_message(message: Message, tool: str) -> bytes:
         fields["tool_calls"] = [
             {
                 "id": call.id,
-                "function": {"name": safe_name(call.name), "arguments": parse_arguments(call.arguments)},
+                "function": {"name": safe_name(call.name), "arguments": arguments_as_object(call.arguments)},
             }
             for call in message.calls
         ]

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 
 from headgate.core import Message, ModelSettings, OnDelta, Reply, Request, ToolSpec, clean_text
 from headgate.errors import ConfigError
-from headgate.models.wire.encoding import (
+from headgate.models.encoding import (
     UNPARSED,
     CallIds,
     EncodedTools,
+    arguments_as_object,
     decode_json,
     encode_json,
-    parse_arguments,
 )
 from headgate.models.wire.exchange import exchange
 from headgate.models.wire.failures import RequestRejected
@@ -159,7 +159,7 @@ def safe_name(name: str) -> str:
 
 
 def _safe_arguments(arguments: str) -> str:
-    parsed = parse_arguments(arguments)
+    parsed = arguments_as_object(arguments)
     return encode_json(parsed).decode() if UNPARSED in parsed else arguments
 
 

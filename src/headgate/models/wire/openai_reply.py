@@ -1,4 +1,4 @@
-"""The reply of a chat-completions server, put together from the pieces and habits of many servers."""
+"""The reply of a chat-completions server, assembled from chunks; servers differ in how they send them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from typing import Any
 
 from headgate.core import Delta, Enough, Finish, Message, OnDelta, Reply, Timing, ToolCall, Usage, clean_text
 from headgate.errors import ModelUnavailable, ReplyInvalid
-from headgate.models.wire.assembly import Assembly
-from headgate.models.wire.encoding import CallIds, decode_json, encode_json, mend_text
+from headgate.models.encoding import CallIds, decode_json, encode_json, repair_text
+from headgate.models.wire.exchange import Assembly, read_count
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 _FINISHES: Mapping[str, Finish] = {
@@ -19,7 +19,7 @@ _FINISHES: Mapping[str, Finish] = {
 
 
 @dataclass(slots=True)
-class _Call:
+class _PartialCall:
     index: int | None
     id: str = ""
     name: str = ""
@@ -43,7 +43,7 @@ class ChatAssembly(Assembly):
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_field = ""
-        self._calls: list[_Call] = []
+        self._calls: list[_PartialCall] = []
         self._finish = ""
         self._usage: Mapping[str, Any] = {}
         self._cached = 0
@@ -70,17 +70,17 @@ class ChatAssembly(Assembly):
     def reply(self, ids: CallIds) -> Reply:
         """The finished reply."""
         calls = tuple(
-            ToolCall(ids.take(call.id), call.name, mend_text("".join(call.arguments)).strip() or "{}")
+            ToolCall(ids.take(call.id), call.name, repair_text("".join(call.arguments)).strip() or "{}")
             for call in self._calls
             if call.name or call.arguments
         )
         finish = _FINISHES.get(self._finish, "calls" if calls else "stop")
-        reasoning = mend_text("".join(self._reasoning))
+        reasoning = repair_text("".join(self._reasoning))
         opaque = ""
         if reasoning and self._reasoning_field not in ("", REASONING_FIELDS[0]):
             opaque = encode_json({"reasoning_field": self._reasoning_field}).decode()
         message = Message(
-            "assistant", mend_text("".join(self._text)), calls, reasoning=reasoning, opaque=opaque
+            "assistant", repair_text("".join(self._text)), calls, reasoning=reasoning, opaque=opaque
         )
         return Reply(message, self._count_usage(), finish, timing=self._timing)
 
@@ -154,7 +154,7 @@ class ChatAssembly(Assembly):
             call.arguments.append(arguments)
             self._say(arguments=arguments)
 
-    def _find_call(self, fragment: Mapping[str, Any], name: str, arguments: str) -> _Call:
+    def _find_call(self, fragment: Mapping[str, Any], name: str, arguments: str) -> _PartialCall:
         """The call that a fragment belongs to: by index and id, as far as the server sends them."""
         index = fragment.get("index")
         index = index if isinstance(index, int) else None
@@ -174,7 +174,7 @@ class ChatAssembly(Assembly):
                 break
             call.id = call.id or id
             return call
-        self._calls.append(_Call(index, id))
+        self._calls.append(_PartialCall(index, id))
         self._watch.see(name)
         return self._calls[-1]
 
@@ -186,14 +186,16 @@ class ChatAssembly(Assembly):
                 self._usage = usage
         timings = chunk.get("timings")
         if isinstance(timings, Mapping):
-            self._cached = _count(timings.get("cache_n"))
+            self._cached = read_count(timings.get("cache_n"))
             prompt, completion = timings.get("prompt_ms"), timings.get("predicted_ms")
             self._timing = Timing(0.0, _seconds(prompt), _seconds(completion))
 
     def _take_progress(self, progress: object) -> None:
         """How far llama.cpp has read the prompt; sent before the first token."""
         if isinstance(progress, Mapping) and self._on_delta and not self.started:
-            self._on_delta(Delta(read=(_count(progress.get("processed")), _count(progress.get("total")))))
+            self._on_delta(
+                Delta(read=(read_count(progress.get("processed")), read_count(progress.get("total"))))
+            )
 
     def _count_usage(self) -> Usage:
         usage = self._usage
@@ -201,14 +203,10 @@ class ChatAssembly(Assembly):
         cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
         counts = (cached, usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"), self._cached)
         return Usage(
-            _count(usage.get("prompt_tokens")),
-            _count(usage.get("completion_tokens")),
-            next((_count(count) for count in counts if count is not None), 0),
+            read_count(usage.get("prompt_tokens")),
+            read_count(usage.get("completion_tokens")),
+            next((read_count(count) for count in counts if count is not None), 0),
         )
-
-
-def _count(value: object) -> int:
-    return max(0, value) if isinstance(value, int) else 0
 
 
 def _seconds(milliseconds: object) -> float:

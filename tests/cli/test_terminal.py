@@ -10,7 +10,7 @@ from command import environment
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.cli.show.wrapping import fold_lines, shorten_line
+from headgate.cli.terminal import fold_lines, shorten_line
 
 WORDS = st.lists(st.text("abc-/", min_size=1, max_size=30), max_size=30).map(" ".join)
 

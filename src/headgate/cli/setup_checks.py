@@ -1,4 +1,4 @@
-"""The checks of `headgate doctor`: each looks at one thing and says what it found, and how to mend it."""
+"""The checks of `headgate doctor`: each looks at one thing and says what it found, and how to fix it."""
 
 import contextlib
 import os

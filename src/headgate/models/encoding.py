@@ -32,7 +32,7 @@ def decode_json(data: str | bytes) -> Any:
             raise ValueError("nested too deeply") from error
 
 
-def mend_text(text: str) -> str:
+def repair_text(text: str) -> str:
     """Text that can be encoded: halves of a character that arrived separately are joined, strays replaced."""
     try:
         text.encode()
@@ -41,7 +41,7 @@ def mend_text(text: str) -> str:
     return text
 
 
-def parse_arguments(text: str) -> dict[str, Any]:
+def arguments_as_object(text: str) -> dict[str, Any]:
     """The arguments of a past call as an object: servers parse them again and fail on anything else."""
     try:
         value = orjson.loads(text)

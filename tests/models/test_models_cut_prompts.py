@@ -18,7 +18,7 @@ from headgate.core.state import State
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
 from headgate.models.network import open_model
-from headgate.models.transports.cutting import explain_remedy
+from headgate.models.servers import explain_remedy
 
 LS = ToolSpec("ls", "List a folder.", {"type": "object", "properties": {}}, "read")
 LONG = Request([Message("system", "Be brief."), Message("user", "word " * 8000)])

@@ -1,4 +1,4 @@
-"""`headgate apply`: writes what a dry run proposed, and verifies it."""
+"""`headgate apply` and `headgate abort`: write what a dry run proposed and verify it, or discard it."""
 
 import asyncio
 import sys
@@ -9,6 +9,7 @@ import click
 from headgate.cli.exit_codes import EXIT_CANCELLED, EXIT_CODES, EXIT_ENVIRONMENT, EXIT_FAILED
 from headgate.cli.options import find_repo, repo_option
 from headgate.cli.show.follow import follow_task
+from headgate.cli.show.live import say
 from headgate.cli.stored_tasks import find_only, find_store
 from headgate.core import Report, Task
 from headgate.engine import Engine
@@ -18,7 +19,7 @@ from headgate.engine import Engine
 @click.argument("task_id", metavar="[ID]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one event per line, then the report.")
 @repo_option
-def command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
+def apply_command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
     """Write a dry run's proposal, verify it, and wait for the end. Without ID: the only proposal.
 
     The proposal joins the end of the queue. Headgate writes the whole proposal or nothing: if the working
@@ -42,3 +43,18 @@ def apply_exit_code(report: Report) -> int:
     if report.conflicts:
         return EXIT_FAILED
     return EXIT_CANCELLED if report.reason == "cancelled" else EXIT_ENVIRONMENT
+
+
+@click.command("abort")
+@click.argument("task_id", metavar="[ID]", required=False)
+@repo_option
+def abort_command(task_id: str | None, repo: Path | None) -> None:
+    """Discard a dry run's proposal; the working tree is not changed. Without ID: the only proposal."""
+    engine = Engine.open(find_store(find_repo(repo)).repo)
+    try:
+        for note in engine.notes:
+            click.echo(note, err=True)
+        task = asyncio.run(engine.abort(find_only(engine.store, task_id, ("PROPOSED",), "proposal").task.id))
+        say(f"The proposal of task {task.id} was discarded.")
+    finally:
+        engine.store.close()

@@ -14,7 +14,7 @@ from model_server import answer, chunk, pour, stream, talk_to
 
 from headgate.core.messages import Message, Reply, Request
 from headgate.errors import ReplyInvalid
-from headgate.models.wire.endless import LONGEST_PIECE, WINDOW, repeats_itself
+from headgate.models.wire.exchange import MAX_PERIOD, WINDOW, repeats_itself
 
 ASK = Request([Message("user", "Hi")])
 REPEATED = "The reply repeated itself endlessly and was cut off."
@@ -114,9 +114,13 @@ async def test_a_whole_body_is_watched_too() -> None:
                 await model.reply(ASK)
 
 
-@given(st.text(min_size=1, max_size=LONGEST_PIECE), st.integers(0, LONGEST_PIECE), st.integers(0, WINDOW - 1))
+@given(
+    st.text(min_size=1, max_size=MAX_PERIOD),
+    st.integers(0, MAX_PERIOD),
+    st.integers(0, WINDOW - 1),
+)
 def test_one_piece_over_and_over(piece: str, start: int, spot: int) -> None:
-    text = (piece * (WINDOW + 2 * LONGEST_PIECE))[start : start + WINDOW]
+    text = (piece * (WINDOW + 2 * MAX_PERIOD))[start : start + WINDOW]
     assert repeats_itself(text)
     other = "a" if text[spot] != "a" else "b"
     assert not repeats_itself(text[:spot] + other + text[spot + 1 :])

@@ -11,18 +11,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headgate import models
-from headgate.cli.doctor.setup_checks import DoctorFinding, configuration_fault, environment_fault
+from headgate.cli.model_choice import addresses_to_ask, describe_server
+from headgate.cli.setup_checks import DoctorFinding, configuration_fault, environment_fault
 from headgate.config import Config, provider_of, same_server, show_address
 from headgate.core import Delta, Message, ModelSettings, Reply, Request, ToolSpec, nearest
 from headgate.errors import ConfigError, HeadgateError, ModelError, ModelRefused
-from headgate.models import UNPARSED, find_endpoint, is_hosted, parse_arguments
+from headgate.models import UNPARSED, arguments_as_object, find_endpoint, find_profile, is_hosted
 from headgate.models.network import (
+    USUAL_ADDRESSES,
     KeyRefused,
     ModelUnknown,
     QuotaSpent,
     ServerTrouble,
     ToolsUnsupported,
+    ask_loaded_window,
+    can_be_probed,
+    explain_remedy,
+    find_server_facts,
+    find_servers,
+    identify_server,
+    list_models,
     open_wire,
+    rank_models,
+    with_num_ctx,
 )
 
 # What `headgate doctor` says about how tools will be called.
@@ -37,22 +48,18 @@ async def check_transport(
 ) -> DoctorFinding | None:
     """The transport that a task would begin with, and why; None where there is nothing to choose.
 
-    `answer` is what the question with a tool brought: with `fresh`, or where nothing is remembered, the probe
+    `answer` is the reply to the question with a tool. With `fresh`, or where nothing is remembered, the probe
     goes on from there.
     """
-    # The HTTP client is slow to import, and most checks do without.
-    from headgate.models import find_profile
-    from headgate.models.network import find_out, is_asked
-
     named = settings.tool_transport if settings.tool_transport != "auto" else None
     configured = DoctorFinding(CHECK, "ok", f"{named}, as configured")
     if named in ("native", "text"):
         return configured
-    if not is_asked(settings):
+    if not can_be_probed(settings):
         return configured if named else None
     try:
         async with asyncio.timeout(total):
-            found = await find_out(settings, first=answer, fresh=fresh)
+            found = await find_server_facts(settings, first=answer, fresh=fresh)
     except TimeoutError:
         found = None
     if named and found and found.constrains is False:
@@ -67,7 +74,7 @@ async def check_transport(
     return DoctorFinding(CHECK, "ok", f"{chosen}: {found.describe()}")
 
 
-def ease(finding: DoctorFinding, transport: DoctorFinding | None) -> DoctorFinding:
+def relax_finding(finding: DoctorFinding, transport: DoctorFinding | None) -> DoctorFinding:
     """A failure of the server's own calls, where tools are called in another way."""
     if transport is None or transport.detail.startswith("native") or finding.status == "ok":
         return finding
@@ -90,14 +97,11 @@ async def check_window(settings: ModelSettings) -> DoctorFinding | None:
 
     To be called after a reply: only then is the model loaded.
     """
-    # The HTTP client is slow to import, and most checks do without.
-    from headgate.models.network import ask_loaded_window, explain_remedy, identify
-
     provider = provider_of(settings.model)
     if provider not in ("ollama", "openai"):
         return None
     endpoint = find_endpoint(settings)
-    kind, _ = await identify(endpoint, settings.timeouts)
+    kind, _ = await identify_server(endpoint, settings.timeouts)
     if kind not in ("ollama", "ollama-api"):
         return None
     window = await ask_loaded_window(endpoint, settings.timeouts) or settings.num_ctx
@@ -127,11 +131,8 @@ def judge_speed(reply: Reply) -> DoctorFinding | None:
 
 async def list_servers(environ: Mapping[str, str]) -> list[DoctorFinding]:
     """The model servers on this machine, for somebody who has yet to name a model."""
-    from headgate.cli.model_choice import describe_server, places_to_look
-    from headgate.models.network import best_first, find_servers
-
-    servers = await find_servers(places_to_look(environ))
-    best = best_first(servers)
+    servers = await find_servers(addresses_to_ask(environ))
+    best = rank_models(servers)
     found = [DoctorFinding("server", "note", describe_server(server)) for server in servers]
     if best:
         where = f" and base_url: {best[0].base_url}" if best[0].base_url else ""
@@ -166,16 +167,10 @@ _SWITCHES = {
     "does not support tools": "Choose a model that can call tools; on Ollama, one with the tag `tools`.",
 }
 _NO_LIST = "it does not list its models"
-_PLACES = {
-    "Ollama": "http://localhost:11434/v1",
-    "llama.cpp": "http://localhost:8080/v1",
-    "vLLM": "http://localhost:8000/v1",
-    "LM Studio": "http://localhost:1234/v1",
-}
 _PROXY = "If this machine needs a proxy to reach the internet, set HTTPS_PROXY."
 _FIXES = {
     # What to do is in the sentence itself; this is what one then needs to know.
-    "unreachable": "Usual addresses: {places}.",
+    "unreachable": "Usual addresses: {addresses}.",
     "loading": "Wait until the server has loaded its model, then run this again.",
     "busy": "Wait and run this again; if it happens again, check the limits of your account.",
     "broken": "Check the model server's log: the server failed.",
@@ -242,9 +237,6 @@ def _check_script(settings: ModelSettings, repo: Path) -> DoctorFinding:
 async def _check_server(
     settings: ModelSettings, say: Say, total: float, fresh: bool
 ) -> AsyncIterator[DoctorFinding]:
-    # The HTTP client is slow to import, and most checks do without.
-    from headgate.models.network import list_models, with_num_ctx
-
     if provider_of(settings.model) == "ollama":
         settings = await with_num_ctx(settings)
     offered: list[str] | None = None
@@ -252,7 +244,7 @@ async def _check_server(
     try:
         async with asyncio.timeout(total):
             offered = await list_models(settings)
-        told = _NO_LIST if offered is None else _count(len(offered), "model")
+        told = _NO_LIST if offered is None else f"{len(offered)} model{'s' * (len(offered) != 1)}"
     except KeyRefused:
         # Some keys may ask a model and not see the list; whether this one may, the question below shows.
         told = "it does not list its models for this key"
@@ -297,7 +289,7 @@ async def _check_reply(
     except ToolsUnsupported as error:
         fix = next((fix for sign, fix in _SWITCHES.items() if sign in str(error)), _SWITCH_ON)
         transport = await check_transport(settings, error, fresh, total)
-        yield ease(environment_fault("tool calls", str(error), fix), transport)
+        yield relax_finding(environment_fault("tool calls", str(error), fix), transport)
         if transport:
             yield transport
         return
@@ -314,7 +306,7 @@ async def _check_reply(
             "streaming", "note", "a reply arrived in one piece: a task's progress will be less visible"
         )
     transport = await check_transport(settings, reply, fresh, total)
-    yield ease(judge_tool_call(reply), transport)
+    yield relax_finding(judge_tool_call(reply), transport)
     if transport:
         yield transport
     for finding in (judge_speed(reply), await check_window(settings)):
@@ -326,7 +318,8 @@ def judge_tool_call(reply: Reply) -> DoctorFinding:
     """What a reply to the question says about the model and its server."""
     message = reply.message
     if any(
-        call.name == TOOL.name and UNPARSED not in parse_arguments(call.arguments) for call in message.calls
+        call.name == TOOL.name and UNPARSED not in arguments_as_object(call.arguments)
+        for call in message.calls
     ):
         return DoctorFinding("tool calls", "ok", "the model called the tool as asked")
     if message.calls:
@@ -355,7 +348,9 @@ def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> Doct
     ):
         return environment_fault(check, str(error), _PROXY)
     if isinstance(error, ServerTrouble):
-        return environment_fault(check, str(error), _FIXES[error.cause].format(places=other_places(settings)))
+        return environment_fault(
+            check, str(error), _FIXES[error.cause].format(addresses=other_addresses(settings))
+        )
     if isinstance(error, QuotaSpent):
         return environment_fault(check, str(error), "Check the quota and the billing of your account.")
     if isinstance(error, KeyRefused):
@@ -365,13 +360,8 @@ def _model_fault(check: str, error: ModelError, settings: ModelSettings) -> Doct
     return environment_fault(check, str(error), "Check the model server's log, or choose another model.")
 
 
-def other_places(settings: ModelSettings) -> str:
+def other_addresses(settings: ModelSettings) -> str:
     """The usual addresses of model servers, without the one that has just been tried."""
     tried = same_server(find_endpoint(settings).root)
-    return ", ".join(
-        f"{name} {address}" for name, address in _PLACES.items() if same_server(address) != tried
-    )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+    usual = ((name, f"{root}/v1") for name, root in USUAL_ADDRESSES)
+    return ", ".join(f"{name} {address}" for name, address in usual if same_server(address) != tried)

@@ -1,0 +1,260 @@
+"""`headgate tasks`, `show`, `diff` and `report`: what the store has about tasks."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from headgate.cli.options import find_repo, repo_option
+from headgate.cli.show.endings import last_lines, next_steps
+from headgate.cli.show.follow import print_diff
+from headgate.cli.show.live import clock, printable, say
+from headgate.cli.stored_tasks import NO_TASK_YET, find_interruption, find_task, open_store, pause_sentence
+from headgate.cli.terminal import shorten_line, terminal_width
+from headgate.core import (
+    SETTLED_STATES,
+    WHY_NOT_IN_DIFF,
+    DiagnosisGiven,
+    Event,
+    FixAttempted,
+    HypothesesGiven,
+    PlanWritten,
+    Report,
+    State,
+    ToolFinished,
+    ToolStarted,
+    VerifyFinished,
+    build_report,
+    fold,
+    milestone,
+    plain,
+    render_markdown,
+)
+from headgate.engine import diff_of
+from headgate.store import Folder, TaskRow, complete_state, load_state
+
+MIN_TEXT_CHARS = 20
+
+
+@click.command("tasks")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of {id, state, text, position}.")
+@repo_option
+def tasks_command(as_json: bool, repo: Path | None) -> None:
+    """List the tasks with their states, queue positions and ages.
+
+    The most recent task is last. A queued task's number is its position in the queue. INTERRUPTED means that
+    the process that ran the task is gone; in JSON the state is RUNNING, with "interrupted": true. If the
+    queue is paused because the environment failed a task, the reason and the command to continue follow; with
+    --json, on standard error.
+    """
+    rows, interrupted, paused = _all_tasks(find_repo(repo))
+    if as_json:
+        if paused:
+            click.echo(paused, err=True)
+        listed = [_as_json(row, row.task.id in interrupted) for row in rows]
+        say(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode())
+        return
+    if not rows:
+        say(NO_TASK_YET)
+    heads = [
+        (row.task.id, _state(row, row.task.id in interrupted), age(time.time() - row.created)) for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
+    total = terminal_width(sys.stdout)
+    left = None if total is None else max(total - sum(widths) - 2 * len(widths), MIN_TEXT_CHARS)
+    for head, row in zip(heads, rows, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(head, widths, strict=True)]
+        say("  ".join([*cells, shorten_line(_title(row), left)]).rstrip())
+    for name, hint in interrupted.items():
+        say(f"{name} was interrupted: {hint}", hanging=2)
+    if paused:
+        say(paused, hanging=2)
+
+
+def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str], str]:
+    """Every task; what can be done about those whose process is gone, by id; why the queue is paused."""
+    folder = Folder(root)
+    folder.check_deleted()
+    if not folder.database.exists():
+        return [], {}, ""
+    with open_store(root) as store:
+        rows = store.tasks()
+        found = {row.task.id: find_interruption(store, folder, row) for row in rows}
+        return rows, {name: hint for name, hint in found.items() if hint}, pause_sentence(store, folder)
+
+
+def _as_json(row: TaskRow, interrupted: bool) -> dict[str, Any]:
+    shown = {"id": row.task.id, "state": row.state, "text": row.task.text, "position": row.position}
+    extra = {"interrupted": interrupted, "resumes": row.task.resumes}
+    return shown | {name: value for name, value in extra.items() if value}
+
+
+def _state(row: TaskRow, interrupted: bool) -> str:
+    if interrupted:
+        return "INTERRUPTED"
+    return f"{row.state} {row.position}" if row.position else row.state
+
+
+def _title(row: TaskRow) -> str:
+    again = f"(retry of {row.task.resumes}) " if row.task.resumes else ""
+    return again + printable(row.task.text.strip().splitlines()[0])
+
+
+def age(seconds: float) -> str:
+    """`now`, `5 min`, `3 h`, `12 d`."""
+    minutes = max(int(seconds), 0) // 60
+    if minutes < 1:
+        return "now"
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d"
+
+
+LOG_LINES = 40
+
+
+@click.command("show")
+@click.argument("task_id", metavar="[ID]", required=False)
+@click.option("--detail", is_flag=True, help="Also show every tool call, failure log, diagnosis and fix.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: the report and the events.")
+@repo_option
+def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | None) -> None:
+    """Show a task: its state, stages and changes.
+
+    INTERRUPTED means that the process that ran the task is gone; in JSON the state is RUNNING, with
+    "interrupted": true.
+    """
+    root = find_repo(repo)
+    folder = Folder(root)
+    with open_store(root) as store:
+        row = find_task(store, task_id)
+        events = store.events(row.task.id)
+        interrupted = find_interruption(store, folder, row)
+    if as_json:
+        report = build_report(complete_state(fold(events), row))
+        shown: dict[str, Any] = {"id": row.task.id, "state": row.state, "text": row.task.text}
+        shown |= {"interrupted": True} if interrupted else {}
+        shown |= {"resumes": row.task.resumes} if row.task.resumes else {}
+        shown |= {"report": report.model_dump(mode="json"), "events": [event.as_json() for event in events]}
+        say(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
+        return
+    standing = "INTERRUPTED" if interrupted else row.state
+    say(f"{row.task.id}  {standing}  {printable(row.task.text.strip().splitlines()[0])}", hanging=4)
+    if row.task.resumes:
+        say(f"Retry of {row.task.resumes}.")
+    if row.task.package and not events:  # the first event names it
+        say(f"Package: {printable(row.task.package)}")
+    if row.task.added:
+        say(f"Added for this attempt: {printable(row.task.added)}", hanging=2)
+    if constraints := row.task.constraints.render():
+        say(constraints)
+    state = State()
+    for event in events:
+        state.apply(event)
+        line = milestone(event, state, row.task.resumes)
+        if line:
+            stamp = f"[{clock(state.seconds)}] "
+            say(f"{stamp}{printable(line)}", hanging=len(stamp))
+        for more in detail_lines(event, folder) if detail else ():
+            say(f"        {printable(more)}", hanging=12)
+    say()
+    if row.state in SETTLED_STATES:
+        lines = last_lines(build_report(complete_state(state, row)), detailed=detail)
+    else:
+        lines = next_steps(row.task.id, row.state, interrupted=interrupted)
+    for last in lines:
+        say(last, hanging=2)
+
+
+def detail_lines(event: Event, folder: Folder) -> list[str]:
+    """What is behind the milestones: the plan, calls, failure logs, diagnoses and fixes."""
+    match event.body:
+        case PlanWritten() as body:
+            return [f"  {item.id}: {item.description}" for item in body.items]
+        case ToolStarted() as body:
+            return [f"  {body.name} {body.target}".rstrip()]
+        case ToolFinished(ok=False) as body:
+            said = (body.detail or body.error).removeprefix(f"{body.name}: ")
+            return [f"  {body.name}: {said}"]
+        case VerifyFinished(passed=False) as body:
+            return [f"  | {line}" for line in _log_tail(folder.runs / body.run_id / "combined.log")]
+        case DiagnosisGiven() as body:
+            return [f"  Diagnosis: {body.text}"]
+        case FixAttempted() as body:
+            return [f"  | {line}" for line in body.diff.splitlines()] or ["  Nothing was changed."]
+        case HypothesesGiven() as body:
+            return [f"  Hypotheses: {body.text}"]
+        case _:
+            return []
+
+
+def _log_tail(log: Path) -> list[str]:
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ["(the log is missing)"]
+    lines = plain(text).rstrip().splitlines()
+    left_out = len(lines) - LOG_LINES
+    if left_out <= 0:
+        return lines
+    where = "/".join(log.parts[-4:])
+    return [f"[{left_out} earlier lines are in {where}]", *lines[-LOG_LINES:]]
+
+
+@click.command("diff")
+@click.argument("task_id", metavar="[ID]", required=False)
+@click.option("--after-review", is_flag=True, help="Print only what changed after the proposal was applied.")
+@repo_option
+def diff_command(task_id: str | None, after_review: bool, repo: Path | None) -> None:
+    """Print what a task proposes or has changed, as a diff for git apply. Without ID: the latest task.
+
+    If verification failed after a proposal was applied, the model may have changed more files. A note on
+    standard error names them. Another note names changed files that a diff cannot show, such as those in a
+    submodule.
+    """
+    root = find_repo(repo)
+    with open_store(root) as store:
+        row = find_task(store, task_id)
+        state = load_state(store, row)
+        diff = diff_of(root, row, state, after_review=after_review)
+        print_diff(diff)
+        report = build_report(state)
+    if not diff:
+        click.echo(f"Task {row.task.id} changes nothing.", err=True)
+    if report.changed_after_review and not after_review:
+        click.echo(f"Changed after the review: {', '.join(report.changed_after_review)}.", err=True)
+        click.echo(f"headgate diff {row.task.id} --after-review prints only those changes.", err=True)
+    if report.not_in_diff:
+        click.echo(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(report.not_in_diff)}.", err=True)
+
+
+@click.command("report")
+@click.argument("task_id", metavar="[ID]", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@repo_option
+def report_command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
+    """Print a task's report. Without ID: the report of the latest task."""
+    root = find_repo(repo)
+    with open_store(root) as store:
+        row = find_task(store, task_id)
+        state = load_state(store, row)
+        interrupted = find_interruption(store, Folder(root), row)
+    report = build_report(state)
+    if as_json:
+        say(orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode())
+    elif row.state in SETTLED_STATES:
+        say(_page(report, state, row.task.resumes))
+    else:
+        standing = "it was INTERRUPTED" if interrupted else f"it is {row.state}"
+        say(f"Task {row.task.id} has not ended: {standing}.")
+        for line in next_steps(row.task.id, row.state, interrupted=interrupted):
+            say(line, hanging=2)
+
+
+def _page(report: Report, state: State, resumes: str) -> str:
+    """The report for people."""
+    page = render_markdown(report, state).rstrip()
+    return f"{page}\n\nRetry of {resumes}." if resumes else page

@@ -1,1 +1,0 @@
-"""What `headgate doctor` checks."""

@@ -1,0 +1,106 @@
+"""Standard streams and the terminal behind them: their width, lines folded to it, and a terminal that closes.
+
+`main` imports this module, so it imports little.
+"""
+
+import errno
+import io
+import os
+import sys
+import textwrap
+from typing import IO, Any
+
+USUAL_WIDTH, MIN_WIDTH = 80, 20
+
+
+def terminal_width(stream: IO[str]) -> int | None:
+    """How wide the terminal behind a stream is; None where there is none."""
+    try:
+        if not stream.isatty():
+            return None
+        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size(stream.fileno()).columns)
+    except (ValueError, OSError):
+        columns = 0
+    return max(columns, MIN_WIDTH) if columns > 0 else USUAL_WIDTH  # a terminal may not know its own
+
+
+def fold_lines(text: str, width: int | None, hanging: int | None = None) -> str:
+    """Text whose lines are no wider than that, unless a single word is.
+
+    What a line goes on with is indented by `hanging`, or else as the line itself.
+    """
+    return text if width is None else "\n".join(_fold(line, width, hanging) for line in text.split("\n"))
+
+
+def _fold(line: str, width: int, hanging: int | None) -> str:
+    if len(line) <= width:
+        return line
+    indent = len(line) - len(line.lstrip()) if hanging is None else hanging
+    following = " " * min(indent, width // 2)
+    return textwrap.fill(
+        line, width, subsequent_indent=following, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def shorten_line(text: str, width: int | None) -> str:
+    """The beginning of a line, where it is not wanted longer."""
+    return text if width is None or len(text) <= width else f"{text[: max(width - 3, 1)].rstrip()}..."
+
+
+def help_width() -> int:
+    """How wide help is printed. click would import a good deal more to find out."""
+    try:
+        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stdout.fileno()).columns)
+    except (ValueError, OSError):
+        columns = 80
+    return max(50, min(columns, 100) - 2)
+
+
+def fill_closed_streams() -> None:
+    """Gives a process that was started with a standard stream closed one that leads nowhere.
+
+    The descriptors are filled, too: otherwise the next file to be opened would be standard output to every
+    program that is started.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
+class ClosableTerminal(io.FileIO):
+    """A terminal that may be closed: what is written to it then is discarded, without an error."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            redirect_to_null(self.fileno())
+            return memoryview(data).nbytes
+
+
+def outlive_terminal() -> None:
+    """Makes standard output and standard error usable after their terminal is closed."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream.isatty():
+            stream.flush()
+            raw = io.BufferedWriter(ClosableTerminal(stream.fileno(), "w", closefd=False))
+            text = io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True)
+            setattr(sys, name, text)
+
+
+def terminal_descriptors() -> tuple[int, ...]:
+    """The standard descriptors that lead to a terminal."""
+    return tuple(number for number in (0, 1, 2) if os.isatty(number))
+
+
+def redirect_to_null(descriptor: int) -> None:
+    """Makes a descriptor refer to the null device."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
