@@ -84,14 +84,7 @@ from headgate.core.flow import (
     ViewPolicy,
     next_stage,
 )
-from headgate.core.graph import (
-    expand_steps,
-    flow_problems,
-    is_open,
-    merge_plan,
-    stages_before,
-    tool_problems,
-)
+from headgate.core.flow_problems import flow_problems, tool_problems
 from headgate.core.history import Comparison, Failure, compare, condense_failures, line_marks
 from headgate.core.loops import due_nudge, is_lost
 from headgate.core.messages import (
@@ -114,7 +107,7 @@ from headgate.core.messages import (
     clean_text,
 )
 from headgate.core.milestones import milestone, say_reason
-from headgate.core.notes import bound_note, list_names, render_notes, skip_reading
+from headgate.core.notes import bound_note, list_names, render_notes
 from headgate.core.phases import (
     CONTEXT,
     IMPLEMENT,
@@ -131,6 +124,7 @@ from headgate.core.phases import (
     phase_line,
     read_answer,
 )
+from headgate.core.plan import expand_steps, is_open, merge_plan, skip_reading
 from headgate.core.report import Report, build_report, render_markdown, report_events
 from headgate.core.rules import (
     RAN_OUT,
@@ -191,7 +185,7 @@ from headgate.core.text import (
     unknown_name,
     without_politeness,
 )
-from headgate.core.tree import join_path, stage_ids
+from headgate.core.tree import join_path, stage_ids, stages_before
 from headgate.core.view import CHARS_PER_CODE_TOKEN, CHARS_PER_TOKEN, LEAST_MESSAGES, build_view, size_of
 
 __all__ = [

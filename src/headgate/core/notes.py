@@ -6,7 +6,7 @@ A note is the model's own text, and a model may write any amount. Whatever is cu
 import json
 from collections.abc import Sequence
 
-from headgate.core.events import Note, PlanItem
+from headgate.core.events import Note
 from headgate.core.text import cut_text, share_out
 
 SUMMARY_CHARS = 6_000
@@ -85,24 +85,3 @@ def _fit(stage: str, summary: str, rest: str, limit: int) -> str:
     rest = cut_text(rest, half, f"the lists of {stage}") if summary else cut_text(rest, limit, stage)
     summary = cut_text(summary, limit - len(rest) - bool(rest), f"the note of {stage}")
     return "\n".join(part for part in (summary, rest) if part)
-
-
-# Steps of a plan that only read, as the plan itself says: exploring has a stage of its own.
-
-
-READ_ONLY = "it only reads"
-
-
-def skip_reading(items: Sequence[PlanItem]) -> list[PlanItem]:
-    """The plan with the pending steps marked as skipped that change no file.
-
-    A plan in which no step changes anything is carried out as it is: otherwise nothing would be done.
-    """
-    if not any(item.writes for item in items):
-        return list(items)
-    return [
-        item.model_copy(update={"status": "skipped", "reason": READ_ONLY})
-        if item.status == "pending" and not item.writes
-        else item
-        for item in items
-    ]

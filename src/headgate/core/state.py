@@ -8,7 +8,6 @@ from typing import Any
 from headgate.core import events as ev
 from headgate.core.attempt import UNUSABLE, StageState
 from headgate.core.flow import Ending, Flow
-from headgate.core.graph import with_status, written_since
 from headgate.core.history import (
     AnswersTried,
     DiffFindings,
@@ -20,6 +19,7 @@ from headgate.core.history import (
 )
 from headgate.core.messages import Usage
 from headgate.core.phases import PhaseState
+from headgate.core.plan import with_status, written_since
 from headgate.core.task import Constraints, TaskState
 from headgate.core.tree import place_of, split_path
 

@@ -1,0 +1,133 @@
+"""The plan that a model wrote: its steps as stages, a new plan over an old one, the status of each step."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+
+from headgate.core.events import PlanItem, Status
+from headgate.core.flow import Stage
+
+REPLACED = "the plan was rewritten without it"
+_SLUG_CHARS = 20
+
+
+def expand_steps(
+    stages: Sequence[Stage], plan: Sequence[PlanItem], since: Mapping[str, int]
+) -> tuple[Stage, ...]:
+    """The stages of one level, with one stage for each step of the plan in the place of `foreach: plan`.
+
+    `since` tells in which version of the plan each step was written as it is. Before there is a plan, the
+    stage for its steps stays as it is and cannot run. A stage that needs it later needs every one of its
+    steps, or, where all are skipped, what it needed.
+    """
+    if not plan or not any(stage.foreach for stage in stages):
+        return tuple(stages)
+    made: dict[str, tuple[str, ...]] = {}
+    children: dict[str, list[Stage]] = {}
+    for stage in stages:
+        if stage.foreach is not None:
+            items = [item for item in plan if is_open(item)]
+            children[stage.id] = [child_stage(stage, item, since.get(item.id, 1)) for item in items]
+            made[stage.id] = tuple(child.id for child in children[stage.id]) or stage.needs
+    expanded: list[Stage] = []
+    for stage in stages:
+        needs = tuple(dict.fromkeys(part for need in stage.needs for part in made.get(need, (need,))))
+        for child in children.get(stage.id, [stage]):
+            expanded.append(child.model_copy(update={"needs": needs}))
+    return tuple(expanded)
+
+
+def is_open(item: PlanItem) -> bool:
+    """Whether a step is to be carried out, or has been by a stage of its own."""
+    return item.status != "skipped"
+
+
+def child_stage(template: Stage, item: PlanItem, version: int) -> Stage:
+    """The stage that carries out one step."""
+    prompt = template.prompt
+    for name, text in (("id", item.id), ("description", item.description), ("goal", item.goal or "none")):
+        prompt = prompt.replace(f"{{item.{name}}}", text)
+    return template.model_copy(
+        update={
+            "id": child_id(template.id, item.id, version),
+            "label": f"{template.title} {item.id}",
+            "prompt": prompt,
+            "foreach": None,
+            "item": item.id,
+            "priority": item.priority,
+        }
+    )
+
+
+def child_id(template: str, item: str, version: int) -> str:
+    """An id for each step. A step that is rewritten after it was begun gets a new one."""
+    slug = re.sub(r"[^A-Za-z0-9_]+", "_", item)[:_SLUG_CHARS]
+    if slug != item:  # two steps may look alike when what ids cannot hold is left out
+        slug = f"{slug}_{sha256(item.encode()).hexdigest()[:6]}"
+    return f"{template}-{slug}" if version == 1 else f"{template}-{slug}-v{version}"
+
+
+def merge_plan(before: Sequence[PlanItem], after: Sequence[PlanItem]) -> tuple[PlanItem, ...]:
+    """A new plan over an old one, where the runtime carries the steps out.
+
+    What is done or under way stays as it is, whatever the new plan says of it; a step that failed and is not
+    in the new plan is replaced by it.
+    """
+    old = {item.id: item for item in before}
+    new = {item.id for item in after}
+    begun = [item for item in before if item.status not in ("pending", "skipped") and item.id not in new]
+    return (*map(_settled, begun), *(_take_over(old.get(item.id), item) for item in after))
+
+
+def written_since(
+    since: Mapping[str, int], before: Iterable[PlanItem], after: Iterable[PlanItem], version: int
+) -> dict[str, int]:
+    """In which version each step of a new plan was written: one that was begun is not written over."""
+    old = {item.id: item for item in before}
+    return {
+        item.id: version if _is_rewritten(old.get(item.id), item) else since.get(item.id, version)
+        for item in after
+    }
+
+
+def with_status(plan: Iterable[PlanItem], item: str, status: Status) -> tuple[PlanItem, ...]:
+    """The plan with one step's status changed."""
+    return tuple(one.model_copy(update={"status": status}) if one.id == item else one for one in plan)
+
+
+def _is_rewritten(old: PlanItem | None, new: PlanItem) -> bool:
+    return old is None or (old.status in ("completed", "failed") and new.status == "pending")
+
+
+def _take_over(old: PlanItem | None, new: PlanItem) -> PlanItem:
+    if old and (old.status == "in_progress" or (old.status == "completed" and _says_the_same(old, new))):
+        return old
+    return new.model_copy(update={"status": "pending", "reason": ""})
+
+
+def _says_the_same(old: PlanItem, new: PlanItem) -> bool:
+    return old.description.split() == new.description.split()
+
+
+def _settled(item: PlanItem) -> PlanItem:
+    if item.status != "failed":
+        return item
+    return item.model_copy(update={"status": "skipped", "reason": REPLACED})
+
+
+READ_ONLY = "it only reads"
+
+
+def skip_reading(items: Sequence[PlanItem]) -> list[PlanItem]:
+    """The plan with the pending steps marked as skipped that change no file.
+
+    A plan in which no step changes anything is carried out as it is: otherwise nothing would be done.
+    """
+    if not any(item.writes for item in items):
+        return list(items)
+    return [
+        item.model_copy(update={"status": "skipped", "reason": READ_ONLY})
+        if item.status == "pending" and not item.writes
+        else item
+        for item in items
+    ]
