@@ -26,6 +26,31 @@ TALK = SIGNALS | {PLAN_TOOL, "think"}
 
 
 @dataclass
+class TurnRecord:
+    """What one reply of the model led to."""
+
+    usable: bool = False
+    """At least one call was tried; thoughts and signals do not count."""
+    succeeded: bool = False
+    """A call that reads, writes or runs succeeded."""
+    faulty: bool = False
+    """A call did not succeed."""
+    talked: bool = False
+    """The reply thought, planned or gave a signal, and that was accepted."""
+    status: ev.TaskStatusGiven | None = None
+    """The status that the reply reported."""
+    is_real: bool = False
+    """The reply called a tool that reads, writes or runs, or wrote the plan."""
+    refused: bool = False
+    """The reply said that the stage is done, and was refused."""
+
+    @property
+    def only_talked(self) -> bool:
+        """Whether the reply only thought, planned or gave a signal, and nothing of that failed."""
+        return self.talked and not self.faulty and not self.succeeded
+
+
+@dataclass
 class StageState:
     """One attempt at a stage."""
 
@@ -45,16 +70,10 @@ class StageState:
     last_at: float = 0.0
     turns: int = 0
     bad_replies: int = 0
-    usable: bool = True
-    """The latest reply led to at least one call that was tried; thoughts and signals do not count."""
+    turn: TurnRecord = field(default_factory=lambda: TurnRecord(usable=True, succeeded=True))
+    """What the latest reply led to."""
     failed_turns: int = 0
     """Turns in a row, before the latest, in which no call succeeded."""
-    turn_succeeded: bool = True
-    """A call that reads, writes or runs succeeded in the latest reply."""
-    turn_faulty: bool = False
-    """A call of the latest reply did not succeed."""
-    turn_talked: bool = False
-    """The latest reply thought, planned or gave a signal, and that was accepted."""
     succeeded: bool = False
     """A call succeeded in this attempt, or a plan was written, or an answer was tried."""
     faults: Counter[str] = field(default_factory=Counter)
@@ -81,12 +100,6 @@ class StageState:
     """Replies since the final turn was granted. One that cannot be used gets one more."""
     standalone: int = 0
     """Replies before the latest that only reported a status, since a real tool succeeded."""
-    turn_status: ev.TaskStatusGiven | None = None
-    """The status that the latest reply reported."""
-    turn_is_real: bool = False
-    """The latest reply called a tool that reads, writes or runs, or wrote the plan."""
-    turn_refused: bool = False
-    """The latest reply said that the stage is done, and was refused."""
     memory: CallMemory = field(default_factory=CallMemory)
     effective: set[str] = field(default_factory=set)
     """Calls under way that change a file."""
@@ -114,7 +127,8 @@ class StageState:
 
     @property
     def standalone_status(self) -> int:
-        only_status = self.turn_status is not None and not (self.turn_is_real or self.turn_refused)
+        turn = self.turn
+        only_status = turn.status is not None and not (turn.is_real or turn.refused)
         return self.standalone + only_status
 
     @property
@@ -122,19 +136,15 @@ class StageState:
         """What the model said about its work at the end of this attempt, accepted or not."""
         return self.done or self.conclusion
 
-    def _only_talked(self) -> bool:
-        """Whether the latest reply only thought, planned or gave a signal, and nothing of that failed."""
-        return self.turn_talked and not self.turn_faulty and not self.turn_succeeded
-
     def _count_bad(self) -> int:
         """Replies in a row that brought nothing usable; one that only talks neither counts nor ends it."""
-        return 0 if self.usable else self.bad_replies + (not self._only_talked())
+        return 0 if self.turn.usable else self.bad_replies + (not self.turn.only_talked)
 
     def _count_failed(self) -> int:
         """Turns in a row in which no call succeeded, from one on that tried."""
-        if self.turn_succeeded:
+        if self.turn.succeeded:
             return 0
-        return self.failed_turns + (self.failed_turns > 0 or not self._only_talked())
+        return self.failed_turns + (self.failed_turns > 0 or not self.turn.only_talked)
 
     @property
     def is_announced(self) -> bool:
@@ -151,11 +161,10 @@ class StageState:
     def _begin_turn(self) -> None:
         self.bad_replies, self.failed_turns = self._count_bad(), self._count_failed()
         self.turns += 1
-        self.usable = self.turn_succeeded = self.turn_faulty = self.turn_talked = False
         self.final_turns += self.final_granted
         self.unavailable = self.compactions = 0
         self.standalone = self.standalone_status
-        self.turn_status, self.turn_is_real, self.turn_refused = None, False, False
+        self.turn = TurnRecord()
         self.verdict = None
         self.memory.begin_turn()
 
@@ -173,7 +182,7 @@ class StageState:
             granted=self.final_granted,
             final=self.final_taken,
             standalone_status=self.standalone_status,
-            status=status_slug(self.turn_status, self.turn_refused),
+            status=status_slug(self.turn.status, self.turn.refused),
             stopped=self.stopped,
             unavailable=self.unavailable,
             refused=self.refused,
@@ -205,16 +214,18 @@ class StageState:
             case ev.ToolStarted() if any(change.before != change.after for change in body.changes):
                 self.effective.add(body.call)
             case ev.TaskStatusGiven():
-                self.turn_status = body
+                self.turn.status = body
             case ev.StopAsked():
                 self.stopped = True
             case ev.ToolFinished():
                 self._count_call(body)
             case ev.CandidateTried():
-                self.usable = self.turn_succeeded = True  # other answers to the question may well be better
+                self.turn.usable = self.turn.succeeded = (
+                    True  # other answers may well be better
+                )
                 self.succeeded = self.succeeded or body.verdict != "unusable"
             case ev.PlanWritten():
-                self.plan_written = self.succeeded = self.turn_is_real = True
+                self.plan_written = self.succeeded = self.turn.is_real = True
                 self.standalone = 0
             case ev.StageDoneSignalled() if body.note.accepted:
                 self.done = body.note
@@ -259,9 +270,10 @@ class StageState:
 
     def _count_call(self, body: ev.ToolFinished) -> None:
         talk = body.name in SIGNALS or body.category == "reasoning"
-        self.usable = self.usable or (body.error not in UNUSABLE and not talk)
-        self.turn_faulty = self.turn_faulty or not body.ok
-        self.turn_talked = self.turn_talked or (body.ok and (talk or body.name == PLAN_TOOL))
+        turn = self.turn
+        turn.usable = turn.usable or (body.error not in UNUSABLE and not talk)
+        turn.faulty = turn.faulty or not body.ok
+        turn.talked = turn.talked or (body.ok and (talk or body.name == PLAN_TOOL))
         if body.name == PLAN_TOOL:
             self.memory.note_thought()
         if body.error == "not_done" and isinstance(self.verdict, Fail):
@@ -275,12 +287,12 @@ class StageState:
             self.calls[body.name] += 1
         self.files_read.update(dict.fromkeys(body.read))
         if body.name == DONE_TOOL and not body.ok:
-            self.turn_refused = True
+            turn.refused = True
         if body.category in REAL:
-            self.turn_is_real = True
+            turn.is_real = True
             if body.ok:
                 self.standalone = 0
-                self.turn_succeeded = self.succeeded = True
+                turn.succeeded = self.succeeded = True
         if body.key:
             refused = body.error == "repeated"
             progress = body.ok and body.call in self.effective
