@@ -54,12 +54,12 @@ def test_the_order_of_two_attempts_does_not_matter_to_either(first: int, second:
     together = folded(mixed)
     for path in tracks:
         assert together.nodes[path] == apart.nodes[path]
-    assert together.endings == apart.endings
+    assert together.tree.endings == apart.tree.endings
     assert (together.usage, together.requests) == (apart.usage, apart.requests)
 
 
 def test_what_is_open_is_known_by_path() -> None:
     one, two = attempt("one", 2), attempt("two", 1)
     state = folded([("a/one", one[0]), ("b/two", two[0]), ("a/one", one[1]), ("b/two", two[-1])])
-    assert [entered.path for entered in state.open_attempts()] == ["a/one"]
+    assert [entered.path for entered in state.tree.open_attempts()] == ["a/one"]
     assert (state.nodes["a/one"].turns, state.nodes["b/two"].turns) == (1, 0)

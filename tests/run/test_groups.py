@@ -51,7 +51,7 @@ class Counter:
         settings = CountSettings.model_validate(run.stage.settings)
         await run.job.log.commit()
         self.told.append(f"{run.path}: {run.entrance.reason} {run.entrance.message}".rstrip())
-        if run.job.state.attempts_at(run.stage.id) <= settings.fails:
+        if run.job.state.tree.attempts_at(run.stage.id) <= settings.fails:
             return StageEnd(Decision("fail", "not_yet", f"{run.stage.id} fails"))
         return StageEnd(Decision("advance", "done"), Note(summary=f"{run.stage.id} is done"))
 
@@ -169,7 +169,7 @@ async def test_a_group_ends_at_its_last_round(store: Store) -> None:
     }
     ran = await run(store, group)
     assert ran.decision == Decision("stuck", "stage_failed", 'Stage "check" did not complete: check fails.')
-    assert fold(ran.events).rounds == {"loop": 3}
+    assert fold(ran.events).tree.rounds == {"loop": 3}
 
 
 async def test_a_group_that_is_not_required_gives_way(store: Store) -> None:

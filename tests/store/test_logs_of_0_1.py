@@ -100,7 +100,7 @@ def test_a_log_of_0_1_tells_what_it_told() -> None:
     report = build_report(state)
     assert (report.attempts, report.verify_loops, report.run_ids) == (2, 1, ("run_1", "run_2"))
     assert state.warnings == ("still too wide",)
-    assert state.attempts_at("work") == 4
+    assert state.tree.attempts_at("work") == 4
 
 
 def test_its_flow_is_expanded_when_the_task_goes_on() -> None:

@@ -220,9 +220,7 @@ class StageState:
             case ev.ToolFinished():
                 self._count_call(body)
             case ev.CandidateTried():
-                self.turn.usable = self.turn.succeeded = (
-                    True  # other answers may well be better
-                )
+                self.turn.usable = self.turn.succeeded = True  # other answers may well be better
                 self.succeeded = self.succeeded or body.verdict != "unusable"
             case ev.PlanWritten():
                 self.plan_written = self.succeeded = self.turn.is_real = True

@@ -187,7 +187,7 @@ def build_report(state: State) -> Report:
         flow=state.flow.name if state.flow else "",
         model=state.model,
         package=package_of(state.config),
-        attempts=state.verifications or state.attempts_at(last_stage),
+        attempts=state.verifications or state.tree.attempts_at(last_stage),
         verify_loops=state.verify_loops,
         red_before=tuple(state.runs.red) if told else (),
         replans=state.replans,

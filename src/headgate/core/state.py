@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate.core import events as ev
 from headgate.core.attempt import UNUSABLE, StageState
-from headgate.core.flow import Ending, Flow
+from headgate.core.flow import Flow
 from headgate.core.history import (
     AnswersTried,
     DiffFindings,
@@ -21,7 +21,8 @@ from headgate.core.messages import Usage
 from headgate.core.phases import PhaseState
 from headgate.core.plan import with_status, written_since
 from headgate.core.task import Constraints, TaskState
-from headgate.core.tree import place_of, split_path
+from headgate.core.tree import place_of
+from headgate.core.tree_state import TreeState
 
 
 @dataclass
@@ -50,20 +51,8 @@ class State:
     paused: float = 0.0
     """Seconds in which nobody worked on it: after a crash, or while a proposal waited."""
     cost: float = 0.0
-    nodes: dict[str, StageState] = field(default_factory=dict)
-    """Every attempt at a stage, by path, in the order in which they were entered."""
-    attempts: dict[str, list[StageState]] = field(default_factory=dict)
-    """The same by stage id."""
-    places: dict[str, list[StageState]] = field(default_factory=dict)
-    """The same by place, so within one round of a group."""
-    endings: dict[str, dict[str, Ending]] = field(default_factory=dict)
-    """How the stages of a group ended: by the path of its round, then by stage id."""
-    rounds: dict[str, int] = field(default_factory=dict)
-    """The round that a group is in, by its place."""
-    retries: dict[str, str] = field(default_factory=dict)
-    """Places at which a stage is to be attempted again, each with the reason."""
-    replanned: dict[str, str] = field(default_factory=dict)
-    """Rounds, by path, in which the plan is rewritten, each with the step that failed, if that is why."""
+    tree: TreeState = field(default_factory=TreeState)
+    """Every attempt at a stage, and how the stages of each group ended."""
     notes: dict[str, ev.Note] = field(default_factory=dict)
     """The latest note of each stage, by stage id."""
     plan: tuple[ev.PlanItem, ...] = ()
@@ -187,8 +176,7 @@ class State:
                 self.failures[body.loop - 1].fix = body.diff
             case ev.ReplanStarted() as body:
                 self.replans += 1
-                self.replanned[event.path] = body.item
-                self.rounds[place_of(event.path)] = split_path(event.path).number
+                self.tree.replan(event.path, body.item)
             case ev.HypothesesGiven() as body:
                 self.hypotheses = body.text
             case ev.AnswerGiven() as body:
@@ -215,7 +203,7 @@ class State:
             case ev.DecisionMade(action="final_turn") as body:
                 self.final_turns.append(body.reason)
             case ev.DecisionMade(action="retry") as body:
-                self.retries[place_of(event.path)] = body.detail or body.reason
+                self.tree.retries[place_of(event.path)] = body.detail or body.reason
             case ev.ReplyReceived() | ev.ReplyFailed(error="invalid") as body:
                 self.resumes = 0
                 self.replies += 1
@@ -249,41 +237,19 @@ class State:
             stage.last_at = event.at
             stage.apply(event.body)
 
+    @property
+    def nodes(self) -> dict[str, StageState]:
+        """Every attempt at a stage, by path, in the order in which they were entered."""
+        return self.tree.nodes
+
     def _enter(self, path: str, body: ev.StageStarted, at: float) -> None:
-        place = place_of(path)
-        before = self.places.setdefault(place, [])
-        self.retries.pop(place, None)
-        entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns, item=body.item)
-        entered.kind, entered.reason = body.stage_kind, body.reason
-        entered.started_at = entered.last_at = at
-        entered.equip(body.tools)
-        self._open_place(path, body.stage)
+        entered = self.tree.enter(path, body, at)
+        self.retries_before_write += entered.tries > 1 and not self.files_changed
         if body.item:
             self.plan = with_status(self.plan, body.item, "in_progress")
-        if before and body.reason == "retry":
-            # The conversation goes on, so what was read and called in it still counts.
-            last = before[-1]
-            entered.tries, entered.plan_written = last.tries + 1, last.plan_written
-            entered.files_read, entered.calls = dict(last.files_read), Counter(last.calls)
-            self.retries_before_write += not self.files_changed
-        self.nodes[path] = entered
-        before.append(entered)
-        self.attempts.setdefault(body.stage, []).append(entered)
-
-    def _open_place(self, path: str, stage: str) -> None:
-        """Notes which round each group around a stage is in; the stage itself has not ended any more."""
-        parent = split_path(path).parent
-        self.endings.setdefault(parent, {}).pop(stage, None)
-        while parent:
-            above, name, number = split_path(parent)
-            self.rounds[f"{above}/{name}" if above else name] = number
-            parent = above
 
     def _leave(self, path: str, body: ev.StageEnded, stage: StageState | None) -> None:
-        parent, _, _ = split_path(path)
-        if place_of(path) not in self.retries:
-            self._open_place(path, body.stage)
-            self.endings[parent][body.stage] = body.ending
+        self.tree.leave(path, body)
         if stage and not stage.is_announced:
             return
         self.notes[body.stage] = body.note
@@ -338,18 +304,6 @@ class State:
     @property
     def last_failure(self) -> str:
         return self.failures[-1].reason if self.failures else ""
-
-    def attempts_at(self, stage: str) -> int:
-        return len(self.attempts.get(stage, ()))
-
-    def latest_at(self, place: str) -> StageState | None:
-        """The latest attempt at a place."""
-        entered = self.places.get(place)
-        return entered[-1] if entered else None
-
-    def open_attempts(self) -> list[StageState]:
-        """The attempts that are under way."""
-        return [entered for entered in self.nodes.values() if entered.ending is None]
 
 
 def fold(events: Iterable[ev.Event]) -> State:

@@ -250,7 +250,7 @@ def _adapt(job: Job, stage: Stage) -> Stage | None:
     """The stage, with no more turns than there is something new to ask; None if there is nothing to ask."""
     settings = Candidates.model_validate(stage.settings)
     places = places_for(settings.ask, job.state.answers.suspects or SuspectsFound())
-    if stage.id not in job.state.attempts and (not places or job.state.answers.repaired):
+    if stage.id not in job.state.tree.attempts and (not places or job.state.answers.repaired):
         return None
     if settings.temperature != 0:
         return stage

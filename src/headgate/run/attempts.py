@@ -25,7 +25,7 @@ async def complete_stage(job: Job, stage: Stage, parent: str, entrance: Entrance
     kind = job.kinds[stage.kind]
     stage = kind.adapt(job, stage) or stage
     while True:
-        if reason := job.state.retries.get(place):
+        if reason := job.state.tree.retries.get(place):
             entrance = _retry(job, stage, reason)
         run = _reopen(job, stage, place) or _open(job, stage, parent, kind, entrance)
         end = await kind.run(run)
@@ -38,14 +38,14 @@ def stage_failure(job: Job, stage: Stage) -> Decision:
     """How a flow ends whose required stage did not complete."""
     if why := job.kinds[stage.kind].explain_failure(job, stage):
         return Decision("stuck", "stage_failed", why)
-    latest = job.state.attempts[stage.id][-1]
+    latest = job.state.tree.attempts[stage.id][-1]
     why = say_reason(latest.why) if latest.why.isidentifier() else latest.why or "it was not finished"
     return Decision("stuck", "stage_failed", f'Stage "{stage.id}" did not complete: {why}.')
 
 
 def _reopen(job: Job, stage: Stage, place: str) -> StageRun | None:
     """The attempt that a crash cut short, if there is one at this place."""
-    latest = job.state.latest_at(place)
+    latest = job.state.tree.latest_at(place)
     if latest is None or latest.ending is not None:
         return None
     interrupted = job.interrupted.pop(latest.path, Interrupted())
@@ -54,12 +54,12 @@ def _reopen(job: Job, stage: Stage, place: str) -> StageRun | None:
 
 def _open(job: Job, stage: Stage, parent: str, kind: Kind, entrance: Entrance) -> StageRun:
     """A new attempt. It is recorded with what the kind records first."""
-    attempts = len(job.state.places.get(join_path(parent, stage.id), ()))
+    attempts = len(job.state.tree.places.get(join_path(parent, stage.id), ()))
     run = StageRun(job, stage, join_path(parent, stage.id, attempts + 1), entrance)
     started = StageStarted(
         stage=stage.id,
         title=stage.title if kind.is_announced else "",
-        attempt=job.state.attempts_at(stage.id) + 1,
+        attempt=job.state.tree.attempts_at(stage.id) + 1,
         reason=entrance.reason,
         tools=tuple(spec.name for spec in run.all_specs) if stage.kind == "talk" else (),
         turns=stage.budget.turns,
@@ -86,6 +86,6 @@ async def _close(run: StageRun, kind: Kind, end: StageEnd) -> None:
 
 
 def _retry(job: Job, stage: Stage, reason: str) -> Entrance:
-    attempt = job.state.attempts_at(stage.id) + 1
+    attempt = job.state.tree.attempts_at(stage.id) + 1
     message = fill("retry", stage=stage.id, attempt=attempt, reason=say_reason(reason))
     return Entrance("retry", message if stage.retry_hints else stage_message(stage))

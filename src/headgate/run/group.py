@@ -37,7 +37,7 @@ _GIVES_WAY = ("stage_failed", "verify_loops", "no_progress")
 
 async def run_group(job: Job, group: Stage, parent: str = "", place: str = "") -> Decision | None:
     """Runs the stages of a group, round by round; returns what ends the flow, None when the group is done."""
-    number = job.state.rounds.get(place, 1)
+    number = job.state.tree.rounds.get(place, 1)
     while True:
         this = Round(job, group, join_path(parent, group.id, number) if place else "", number)
         if ended := await this.run():
@@ -94,9 +94,9 @@ class Round:
     def endings(self) -> Mapping[str, Ending]:
         """How stages have ended. A step of the plan that was completed in an earlier round stays so."""
         state = self.job.state
-        ended = {**state.endings.get(self.path, {}), **self._groups}
+        ended = {**state.tree.endings.get(self.path, {}), **self._groups}
         for stage in self.stages if self.number > 1 else ():
-            done = stage.item and state.attempts.get(stage.id)
+            done = stage.item and state.tree.attempts.get(stage.id)
             if done and done[-1].ending == "completed":
                 ended[stage.id] = "completed"
         return ended
@@ -135,7 +135,7 @@ class Round:
 
     def _awaited_ended(self, number: int, ending: Ending) -> bool:
         """Whether the stage that the group waits for ended so in a round."""
-        ended = self.job.state.endings.get(self._round_path(number), {})
+        ended = self.job.state.tree.endings.get(self._round_path(number), {})
         return any(how == ending and self._is_awaited(name) for name, how in ended.items())
 
     def _round_path(self, number: int) -> str:
@@ -187,7 +187,7 @@ class Round:
             case "again":
                 return self.number > 1
             case "replan":
-                return self.path in self.job.state.replanned
+                return self.path in self.job.state.tree.replanned
             case condition:
                 name, wanted = _read_condition(condition)
                 if name in ended and (_outcome(ended[name]) == wanted) == condition.startswith("not "):
@@ -210,13 +210,13 @@ class Round:
     def _entrance(self, stage: Stage) -> Entrance:
         state = self.job.state
         if stage.when == "replan":
-            return Entrance("replan", self._replan_message(state.replanned[self.path]))
+            return Entrance("replan", self._replan_message(state.tree.replanned[self.path]))
         failed = self._previous().sent_back() if self.number > 1 else None
         send_back = self.job.kinds[failed.kind].send_back if failed else None
         if failed is None or send_back is None or stage.id != self._worker():
             return Entrance()
         told = send_back(self.job, failed)
-        return Entrance(told.reason, told.message, cut=self.path in state.replanned)
+        return Entrance(told.reason, told.message, cut=self.path in state.tree.replanned)
 
     def _worker(self) -> str:
         """The stage that is told what failed: the first one that people are told of."""
@@ -249,7 +249,7 @@ class Round:
 
     def _latest(self, name: str) -> StageState | None:
         """The latest attempt at a stage in this round."""
-        return self.job.state.latest_at(join_path(self.path, name))
+        return self.job.state.tree.latest_at(join_path(self.path, name))
 
     async def prepare(self, following: "Round", failed: Stage) -> Decision | None:
         """Decides what follows this round; returns what ends the flow, None if the next round may begin."""
@@ -259,7 +259,7 @@ class Round:
             # Each check of a review sends the work back once; what goes on longer is no review.
             return stage_failure(job, failed) if self.number > 2 * repeat.max + MOST_REVIEWS else None
         numbers = range(1, self.number + 1)
-        replans = [number for number in numbers if self._round_path(number) in job.state.replanned]
+        replans = [number for number in numbers if self._round_path(number) in job.state.tree.replanned]
         rounds = [number for number in numbers if self._awaited_ended(number, "failed")]
         since = [number for number in rounds if number >= max(replans, default=1)]
         counted = FailedRounds(len(rounds), len(since))
@@ -271,7 +271,7 @@ class Round:
             return decision
         due = decision.action == "replan" if decision else 0 < repeat.replan_every <= counted.since_replan
         replans_here = any(stage.when == "replan" for stage in self.group.stages)
-        if due and replans_here and following.path not in job.state.replanned:
+        if due and replans_here and following.path not in job.state.tree.replanned:
             job.log.record(following.path, 0, ReplanStarted(loop=job.state.verify_loops, item=failed.item))
             await job.log.commit()
         return None

@@ -184,7 +184,7 @@ class Job:
     def _stage_of_step(self, level: Sequence[Stage], name: str) -> Stage | None:
         """A stage that was made for a step of the plan which the plan does not have any more, or not so."""
         template = next((stage for stage in level if stage.foreach and name.startswith(f"{stage.id}-")), None)
-        entered = self.state.attempts.get(name)
+        entered = self.state.tree.attempts.get(name)
         if template is None or not entered:
             return None
         return template.model_copy(update={"id": name, "item": entered[0].item, "foreach": None})

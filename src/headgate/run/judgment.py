@@ -27,7 +27,7 @@ def _is_finished(job: Job) -> bool:
     endings = [
         attempts[-1].ending
         for leaf in delivering
-        if not leaf.foreach and (attempts := state.attempts.get(leaf.id))
+        if not leaf.foreach and (attempts := state.tree.attempts.get(leaf.id))
     ]
     if endings:
         return endings[-1] == "completed"

@@ -31,7 +31,7 @@ def restore(job: Job, events: Iterable[Event], contents: Mapping[int, str]) -> N
             continue
         left[event.path] = _left_after(left[event.path], event.body, content)
         job.kinds[run.stage.kind].replay(run, event.body, content)
-    still_open = [entered.path for entered in job.state.open_attempts() if entered.path in left]
+    still_open = [entered.path for entered in job.state.tree.open_attempts() if entered.path in left]
     job.interrupted = {path: left[path] for path in still_open}
 
 
