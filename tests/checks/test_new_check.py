@@ -15,6 +15,7 @@ from headgate.core.report import Report
 from headgate.core.rules import Broken, Fail, Pass, Verdict
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
+from headgate.engine.flow_models import FlowParts
 from headgate.errors import ConfigError
 
 FLOW = """
@@ -75,7 +76,7 @@ def repo(tmp_path: Path) -> Path:
 
 def open_engine(repo: Path, checks: Mapping[str, Check] = MORE) -> Engine:
     loaded = load_config(repo, environ={}, flags={}, user_file=repo / "none.yaml")
-    return Engine.open(repo, loaded, checks=checks)
+    return Engine.open(repo, loaded, parts=FlowParts(checks=checks))
 
 
 async def carry_out(

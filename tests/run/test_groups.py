@@ -3,6 +3,8 @@
 The kind needs no model. Nothing in the loop, the rules, the state or the events was changed for it.
 """
 
+import asyncio
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,13 +15,17 @@ import pytest
 from fakes import UnchangedTree
 
 from crashing_store import Crash, CrashingStore
+from headgate.config.load import load_config
 from headgate.core.events import Event, Note, StageEnded, StageStarted
 from headgate.core.flow import Data, Flow
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings
 from headgate.core.short_form import expand_flow
 from headgate.core.state import fold
-from headgate.core.task import Task
+from headgate.core.task import Constraints, Task
+from headgate.engine.engine import Engine
+from headgate.engine.flow_models import FlowParts
+from headgate.errors import ConfigError
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
@@ -287,3 +293,25 @@ async def test_a_crash_at_any_commit_leads_to_the_same_end(store: Store, before:
         finally:
             other.close()
     assert commits > 10
+
+
+def test_an_engine_takes_kinds_of_its_own(tmp_path: Path) -> None:
+    repo = tmp_path / "own"
+    subprocess.run(["git", "init", "-q", str(repo)], check=True)
+    (repo / "flow.yaml").write_text("stages:\n- {id: one, kind: count, count: {fails: 1}, required: false}\n")
+    loaded = load_config(repo, environ={}, flags={"flow": "flow.yaml"}, user_file=tmp_path / "none.yaml")
+    models = {None: ScriptedModel([])}
+    engine = Engine.open(repo, loaded, models=models)
+    try:
+        with pytest.raises(ConfigError, match=r'flow\.yaml, line 2: unknown kind "count"'):
+            engine.submit("Count.", Constraints())
+    finally:
+        engine.store.close()
+    parts = FlowParts(kinds={**KINDS, "count": Counter().kind})
+    engine = Engine.open(repo, loaded, models=models, parts=parts)
+    try:
+        report = asyncio.run(engine.run(engine.submit("Count.", Constraints())))
+        endings = [event.body for event in engine.store.events() if isinstance(event.body, StageEnded)]
+    finally:
+        engine.store.close()
+    assert (report.state, [body.ending for body in endings]) == ("SUCCESS", ["failed"])

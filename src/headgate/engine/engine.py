@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.checks import CHECKS, Check
 from headgate.config import Loaded, pin
 from headgate.core import (
     SETTLED_STATES,
@@ -27,7 +26,7 @@ from headgate.core import (
 )
 from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
-from headgate.engine.flow_models import describe_servers
+from headgate.engine.flow_models import PARTS, FlowParts, describe_servers
 from headgate.engine.orphaned_copies import restore_orphaned_copies
 from headgate.engine.proposals import settle_proposal
 from headgate.engine.resolved import ResolvedConfig, load_options, resolve, resolve_stored
@@ -80,8 +79,8 @@ class Engine:
     """What people should know about the opening: what was lost or damaged, and what was restored."""
     read_config: Callable[[Options], Loaded] | None = None
     """Reads the configuration for a task with these options; None reads the files each time."""
-    checks: Mapping[str, Check] = field(default_factory=lambda: CHECKS)
-    """The checks that a flow may name, by name; they run in this order."""
+    parts: FlowParts = PARTS
+    """What a flow may name besides tools: checks, and kinds of stages."""
     _execution: Execution | None = field(default=None, init=False)
     _latest: tuple[str, str, ResolvedConfig] | None = field(default=None, init=False)
     """What the task that was submitted last is carried out with, and its id and pin."""
@@ -95,7 +94,7 @@ class Engine:
         models: Mapping[str | None, Model] | None = None,
         start_worker: Callable[[FileLock], None] | None = None,
         read_config: Callable[[Options], Loaded] | None = None,
-        checks: Mapping[str, Check] = CHECKS,
+        parts: FlowParts = PARTS,
     ) -> "Engine":
         repo = repo.resolve()
         folder = Folder(repo)
@@ -105,7 +104,7 @@ class Engine:
         engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
         if engine.store.notes:
             lost += restore_orphaned_copies(folder, new_store=True)
-        engine.read_config, engine.checks = read_config, checks
+        engine.read_config, engine.parts = read_config, parts
         engine.notes = (*engine.store.notes, *lost)
         engine._write_missing_reports()
         return engine
@@ -131,7 +130,7 @@ class Engine:
 
     def _pin_now(self, options: Options, request: str) -> tuple[ResolvedConfig, str]:
         """Resolves the configuration of a task that is submitted now; returns it and the pin to store."""
-        resolved = resolve(self._present(options), options, request, self.folder, self.models, self.checks)
+        resolved = resolve(self._present(options), options, request, self.folder, self.models, self.parts)
         for line in describe_servers(resolved.models, resolved.loaded, options, self.repo):
             self.on_notice(line)
         return resolved, pin(resolved.loaded, resolved.flow, os.environ)
@@ -378,7 +377,7 @@ class Engine:
         if self._latest and stored and self._latest[:2] == (task.id, stored):
             return self._latest[2]
         present = self.loaded if stored else self._present(task)
-        return resolve_stored(task, stored, state, present, self.folder, self.models, self.checks)
+        return resolve_stored(task, stored, state, present, self.folder, self.models, self.parts)
 
     async def _execute(self, task: Task, bus: Bus, known: State | None = None) -> Exception | None:
         """Carries a claimed task out; returns the bug that ended it, if one did."""

@@ -33,7 +33,7 @@ from headgate.engine.assembly import (
     tools_for,
     without_secrets,
 )
-from headgate.engine.flow_models import KINDS, open_models
+from headgate.engine.flow_models import open_models
 from headgate.engine.interrupted import InterruptedTask, ProtectionAfterCrash
 from headgate.engine.outcome import OutcomeRecorder
 from headgate.engine.own_files import OwnFiles, OwnFilesProtection, commit_events
@@ -216,7 +216,7 @@ class Execution:
         self._keep_conversation = config.keep_conversations
         tools = {tool.name: tool for tool in tools_for(config, proposing=self._proposing)}
         specs = [tool.spec for tool in tools.values()]
-        flow = expand_flow(resolved.flow, specs, [check.spec for check in resolved.checks.values()])
+        flow = expand_flow(resolved.flow, specs, resolved.parts.check_specs)
         async with AsyncExitStack() as stack:
             if config.phase_log in ("log", "both"):
                 stack.enter_context(self.bus.listening(self._log_phase))
@@ -241,8 +241,8 @@ class Execution:
             job = Job(
                 task=task,
                 flow=flow,
-                kinds=KINDS,
-                checks=resolved.checks,
+                kinds=resolved.parts.kinds,
+                checks=resolved.parts.checks,
                 log=log,
                 models=models,
                 model_settings=settings,

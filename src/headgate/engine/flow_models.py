@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate import repair, run
@@ -14,9 +14,12 @@ from headgate.config import (
     is_on_this_machine,
     provider_of,
     repository_source,
+    require_checks,
     same_server,
 )
 from headgate.core import (
+    CheckSpec,
+    Data,
     Event,
     Flow,
     Model,
@@ -41,33 +44,62 @@ from headgate.models import (
 from headgate.store import Folder
 
 SPECS = tuple(tool.spec for tool in TOOLS)
-KINDS = {**run.KINDS, **repair.KINDS}
-"""What a stage of a flow can be."""
-KIND_SETTINGS = {name: kind.settings for name, kind in KINDS.items()}
-CHECK_SPECS = tuple(check.spec for check in CHECKS.values())
-"""The checks that a flow may name, unless an engine has more."""
+
+
+@dataclass(frozen=True)
+class FlowParts:
+    """What a flow may name besides tools."""
+
+    checks: Mapping[str, Check] = field(default_factory=lambda: CHECKS)
+    """The checks, by name; they run in this order."""
+    kinds: Mapping[str, run.Kind] = field(default_factory=lambda: {**run.KINDS, **repair.KINDS})
+    """What a stage can be, by name."""
+
+    @property
+    def check_specs(self) -> list[CheckSpec]:
+        return [check.spec for check in self.checks.values()]
+
+    @property
+    def kind_settings(self) -> dict[str, type[Data]]:
+        return {name: kind.settings for name, kind in self.kinds.items()}
+
+    def require(self, flow: Flow) -> None:
+        """ConfigError if a stored flow names something that this process does not have."""
+        require_checks(flow, self.check_specs)
+        for leaf in flow.leaves():
+            if leaf.kind not in self.kinds:
+                named = f'Stage "{leaf.id}" is of the kind "{leaf.kind}"'
+                raise ConfigError(f"{named}, which this process does not have.")
+
+
+PARTS = FlowParts()
+"""What ships with Headgate."""
+KIND_SETTINGS = PARTS.kind_settings
+CHECK_SPECS = tuple(PARTS.check_specs)
 
 
 def choose_flow(
-    loaded: Loaded, options: Options, folder: Folder, goal: str = "", checks: Mapping[str, Check] = CHECKS
+    loaded: Loaded, options: Options, folder: Folder, goal: str = "", parts: FlowParts = PARTS
 ) -> Flow:
-    """The flow that a task is carried out with; ConfigError where there is none such.
-
-    `checks` are those that it may name.
-    """
+    """The flow that a task is carried out with; ConfigError where there is none such."""
     if options.dry_run:
         goal = ""  # a flow that suits the goal may run the check first, which a dry run does not
-    specs = [check.spec for check in checks.values()]
     flow = flow_from_config(
-        loaded.config, options.flow, folder.repo, SPECS, loaded.documents, goal, specs, KIND_SETTINGS
+        loaded.config,
+        options.flow,
+        folder.repo,
+        SPECS,
+        loaded.documents,
+        goal,
+        parts.check_specs,
+        parts.kind_settings,
     )
-    if options.dry_run and all(
-        leaf.candidates or leaf.kind in ("answer", "suspects") for leaf in flow.leaves()
-    ):
+    if options.dry_run and not any(leaf.kind == "talk" and not leaf.candidates for leaf in flow.leaves()):
         raise ConfigError(
             f"The flow {flow.name} runs commands, and a dry run runs none: choose another flow."
         )
-    if flow.begin == "verify" and not loaded.config.verification.steps:
+    begins = flow.begin == "verify" or any(leaf.kind == "suspects" for leaf in flow.leaves())
+    if begins and not loaded.config.verification.steps:
         raise ConfigError(
             f"The flow {flow.name} starts with the verification steps, and none are configured: "
             "set verification.steps in agent.yaml, or choose another flow."

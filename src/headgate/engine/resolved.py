@@ -10,10 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headgate.checks import CHECKS, Check
-from headgate.config import Config, Loaded, config_files, load_config, require_checks, unpin
+from headgate.config import Config, Loaded, config_files, load_config, unpin
 from headgate.core import Flow, Model, Options, State, Task, parse_task_text, show_path
-from headgate.engine.flow_models import FlowModel, check_models, choose_flow, find_models, steps_run
+from headgate.engine.flow_models import (
+    PARTS,
+    FlowModel,
+    FlowParts,
+    check_models,
+    choose_flow,
+    find_models,
+    steps_run,
+)
 from headgate.errors import ConfigError
 from headgate.store import Folder
 from headgate.workspace import internal_name
@@ -28,8 +35,8 @@ class ResolvedConfig:
     flow: Flow
     models: tuple[FlowModel, ...]
     """The models that the flow's stages ask, with the addresses of their servers."""
-    checks: Mapping[str, Check]
-    """The checks that the flow may name, by name."""
+    parts: FlowParts
+    """What the flow may name besides tools."""
 
     @property
     def config(self) -> Config:
@@ -80,18 +87,18 @@ def resolve(
     request: str,
     folder: Folder,
     given: Mapping[str | None, Model],
-    checks: Mapping[str, Check] = CHECKS,
+    parts: FlowParts = PARTS,
 ) -> ResolvedConfig:
     """What a new task is to be carried out with; ConfigError if something of it cannot be used.
 
-    `given` are models that take the place of the configuration's. `checks` are those that a flow may name.
+    `given` are models that take the place of the configuration's.
     """
     config = resolve_package(folder.repo, loaded.config, "--package" if options.package else "")
     loaded = replace(loaded, config=config)
-    flow = choose_flow(loaded, options, folder, request, checks)
+    flow = choose_flow(loaded, options, folder, request, parts)
     models = find_models(config, flow, given)
     check_models(models, loaded, folder.repo)
-    return ResolvedConfig(loaded, flow, models, checks)
+    return ResolvedConfig(loaded, flow, models, parts)
 
 
 def resolve_stored(
@@ -101,7 +108,7 @@ def resolve_stored(
     present: Loaded | None,
     folder: Folder,
     given: Mapping[str | None, Model],
-    checks: Mapping[str, Check] = CHECKS,
+    parts: FlowParts = PARTS,
 ) -> ResolvedConfig:
     """What a task is carried out with that another process submitted: what its pin and its log say.
 
@@ -115,11 +122,11 @@ def resolve_stored(
     else:
         assert present is not None
         loaded = present
-        flow = flow or choose_flow(loaded, task, folder, parse_task_text(task.text).request, checks)
-    require_checks(flow, [check.spec for check in checks.values()])
+        flow = flow or choose_flow(loaded, task, folder, parse_task_text(task.text).request, parts)
+    parts.require(flow)
     models = find_models(loaded.config, flow, given)
     recorded = replace(loaded, config=as_recorded(loaded.config, state.config))
-    return ResolvedConfig(recorded, flow, models, checks)
+    return ResolvedConfig(recorded, flow, models, parts)
 
 
 def as_recorded(config: Config, recorded: Mapping[str, Any]) -> Config:
