@@ -190,6 +190,18 @@ stages:
             'line 2: "stages[0].verify.strict" must be true or false.',
         ),
         ("- {id: a, verify: {strict: true}}", 'line 2: unknown key "verify"'),
+        (
+            "- {id: a, kind: review, review: {checks: [diff_scop]}}",
+            'line 2: unknown check of the diff "diff_scop": did you mean "diff_scope"?',
+        ),
+        (
+            "- {id: a, kind: review, review: {checks: [code_changed]}}",
+            'line 2: unknown check of the diff "code_changed": known are diff_scope',
+        ),
+        (
+            "- {id: a, kind: review, review: {checks: []}}",
+            'line 2: "stages[0].review.checks" must not be empty.',
+        ),
         ("- {id: a, join: any}", "line 2: join needs `stages`: only a group can have it."),
         ("- {id: a, repeat: {until: a.passed}}", "line 2: repeat needs `stages`: only a group can have it."),
         (

@@ -67,8 +67,17 @@ class Counter:
             "count",
             self.run,
             settings=CountSettings,
+            is_told=True,
             send_back=lambda job, stage: Entrance("check_failed", f"{stage.id} failed"),
         )
+
+
+async def mark(run: StageRun) -> StageEnd:
+    return StageEnd(Decision("advance", "done"), Note(summary="marked"))
+
+
+MARK = Kind("mark", mark, is_announced=False)
+"""A kind that nobody is told of, and that can be told nothing."""
 
 
 @pytest.fixture
@@ -88,7 +97,7 @@ def make_job(store: Store, stages: list[dict[str, Any]], counter: Counter, log: 
     return Job(
         task=TASK,
         flow=expand_flow(Flow.model_validate({"name": "test", "stages": stages}), [], ()),
-        kinds={**KINDS, "count": counter.kind},
+        kinds={**KINDS, "count": counter.kind, "mark": MARK},
         log=log,
         models={None: model},
         model_settings={None: ModelSettings(model="openai/script")},
@@ -165,6 +174,32 @@ async def test_a_group_repeats_and_tells_its_first_stage_what_failed(store: Stor
     ]
     assert ran.told[2] == "loop#2/work: check_failed check failed"
     assert ran.told[0] == "loop/work: next"
+
+
+async def test_what_failed_is_told_to_the_first_conversation_also_in_a_group(store: Store) -> None:
+    group = {
+        "id": "loop",
+        "repeat": {"until": "check.passed", "max": 5},
+        "stages": [
+            {"id": "mark", "kind": "mark"},
+            {"id": "pair", "stages": [{"id": "mark-too", "kind": "mark"}, count("work")]},
+            count("check", 1, needs=["pair"]),
+        ],
+    }
+    ran = await run(store, group)
+    assert ran.told[:3] == [
+        "loop/pair/work: next",
+        "loop/check: next",
+        "loop#2/pair/work: check_failed check failed",
+    ]
+
+
+async def test_the_note_of_a_stage_that_nobody_is_told_of_is_kept(store: Store) -> None:
+    ran = await run(store, {"id": "mark", "kind": "mark"}, count("one"))
+    assert {name: note.summary for name, note in fold(ran.events).notes.items()} == {
+        "mark": "marked",
+        "one": "one is done",
+    }
 
 
 async def test_a_group_ends_at_its_last_round(store: Store) -> None:

@@ -59,6 +59,8 @@ def draw_text(flow: Flow, tools: Iterable[ToolSpec] = (), checks: Sequence[Check
     for number, stage in _numbered(flow.stages):
         title = f"{_line(stage.title)} ({stage.id})" if stage.label else stage.id
         lines += ["", f"{number}. {title}", *_rows(_stage_rows(flow, stage, checks))]
+    if not flow.checks and flow.verifies:
+        return "\n".join(lines) + "\n"
     lines += ["", "After the last stage", *_rows(_closing_rows(flow, fix_stage(flow, tools), checks))]
     return "\n".join(lines) + "\n"
 

@@ -114,6 +114,11 @@ def _leaf_problems(
         if check.place != "stage" and stage.checks.get(check.name):
             message = f"{check.name} belongs in the flow's own checks, not in a stage's"
             yield Problem((*where, "checks"), message)
+    for position, name in enumerate(stage.settings.get("checks", ()) if checks else ()):
+        known = [check.name for check in checks if check.place == "diff"]
+        if name not in known:
+            place = (*where, stage.kind, "checks", position)
+            yield Problem(place, unknown_name("check of the diff", str(name), known))
     yield from _unknown_tools(stage, None if specs is None else known_names(specs), where)
     yield from _unmeetable(stage, specs, checks, where)
     yield from _misspelt(stage, where)

@@ -250,9 +250,11 @@ class State:
 
     def _leave(self, path: str, body: ev.StageEnded, stage: StageState | None) -> None:
         self.tree.leave(path, body)
-        if stage and not stage.is_announced:
+        is_silent = stage is not None and not stage.is_announced
+        if not is_silent or body.note.summary:
+            self.notes[body.stage] = body.note
+        if is_silent:
             return
-        self.notes[body.stage] = body.note
         if stage is None or stage.succeeded or body.ending == "completed":
             self.idle_attempts = 0
         else:

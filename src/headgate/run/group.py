@@ -35,11 +35,16 @@ _GIVES_WAY = ("stage_failed", "verify_loops", "no_progress")
 """Why a group fails that is not required, so that the flow goes on."""
 
 
-async def run_group(job: Job, group: Stage, parent: str = "", place: str = "") -> Decision | None:
-    """Runs the stages of a group, round by round; returns what ends the flow, None when the group is done."""
+async def run_group(
+    job: Job, group: Stage, parent: str = "", place: str = "", told: Entrance | None = None
+) -> Decision | None:
+    """Runs the stages of a group, round by round; returns what ends the flow, None when the group is done.
+
+    `told`: what the first round is told, in a group that is itself entered again.
+    """
     number = job.state.tree.rounds.get(place, 1)
     while True:
-        this = Round(job, group, join_path(parent, group.id, number) if place else "", number)
+        this = Round(job, group, join_path(parent, group.id, number) if place else "", number, told)
         if ended := await this.run():
             return ended
         failed = this.sent_back()
@@ -59,6 +64,8 @@ class Round:
     group: Stage
     path: str
     number: int
+    told: Entrance | None = None
+    """What the group was entered with."""
     _groups: dict[str, Ending] = field(default_factory=dict)
     """The inner groups that have ended. The log does not tell: it follows from their stages."""
 
@@ -75,7 +82,8 @@ class Round:
 
     async def _run_stage(self, stage: Stage) -> Decision | None:
         if stage.stages:
-            ended = await run_group(self.job, stage, self.path, join_path(self.path, stage.id))
+            place, told = join_path(self.path, stage.id), self._entrance(stage)
+            ended = await run_group(self.job, stage, self.path, place, told)
             gives_way = not stage.required and ended is not None and ended.reason in _GIVES_WAY
             self._groups[stage.id] = "failed" if gives_way else "completed"
             return None if gives_way else ended
@@ -211,17 +219,19 @@ class Round:
         state = self.job.state
         if stage.when == "replan":
             return Entrance("replan", self._replan_message(state.tree.replanned[self.path]))
+        if stage.id != self._told_stage():
+            return Entrance()
         failed = self._previous().sent_back() if self.number > 1 else None
         send_back = self.job.kinds[failed.kind].send_back if failed else None
-        if failed is None or send_back is None or stage.id != self._worker():
-            return Entrance()
+        if failed is None or send_back is None:
+            return (self.told if self.number == 1 else None) or Entrance()
         told = send_back(self.job, failed)
         return Entrance(told.reason, told.message, cut=self.path in state.tree.replanned)
 
-    def _worker(self) -> str:
-        """The stage that is told what failed: the first one that people are told of."""
+    def _told_stage(self) -> str:
+        """The stage that is told what failed: the first one that is a conversation, or has one in it."""
         for stage in self.group.stages:
-            if stage.when != "replan" and (stage.stages or self.job.kinds[stage.kind].is_announced):
+            if stage.when != "replan" and any(self.job.kinds[leaf.kind].is_told for leaf in stage.leaves()):
                 return stage.id
         return ""
 
@@ -243,9 +253,10 @@ class Round:
         answered = self.job.kinds[failed.kind].answered if failed else None
         if failed is None or answered is None or self._latest(failed.id):
             return
-        told = self._latest(self._worker())
-        if told and told.ending is not None:
-            await answered(self.job, told.path)
+        name = self._told_stage()
+        told = self._latest(name)
+        if name in self._groups or (told and told.ending is not None):
+            await answered(self.job, told.path if told else join_path(self.path, name))
 
     def _latest(self, name: str) -> StageState | None:
         """The latest attempt at a stage in this round."""

@@ -180,13 +180,15 @@ class Kind:
     settings: type[Data] = Data
     """The type of its settings in a flow file."""
     is_announced: bool = True
-    """People are told when such a stage starts and ends. Otherwise its own events tell enough."""
+    """People see that such a stage starts, and if it does not complete. Otherwise its events say enough."""
+    is_told: bool = False
+    """It can be told what failed in the round before: it is a conversation."""
     adapt: Callable[[Job, Stage], Stage | None] = lambda job, stage: stage
     """The stage as it is to run now; None if there is nothing to do for it."""
     send_back: Callable[[Job, Stage], Entrance] | None = None
     """What the next round of the group is told, if a failed stage of this kind sends the work back."""
     answered: Callable[[Job, str], Awaitable[None]] | None = None
-    """Called when the stage that was told so has ended, with the path of that attempt."""
+    """Called with the path of the attempt that was told what `send_back` returned, once it has ended."""
     after_failure: Callable[[Job, Stage, FailedRounds, Repeat], Decision] | None = None
     """What follows if the group is to repeat until such a stage passes, and it failed."""
     explain_failure: Callable[[Job, Stage], str] = lambda job, stage: ""

@@ -249,6 +249,7 @@ class DiskWorkspace:
             )
 
     def _ask(self, access: Access) -> None:
+        """Asks every guard. ToolDenied if one objects: here a forbidden read, write or command is refused."""
         objection = first_objection(self.guards, access)
         if objection is None:
             return

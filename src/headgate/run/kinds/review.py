@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from pydantic import Field
+
 from headgate.checks import Check
 from headgate.config import fill
 from headgate.core import Broken, CheckFinished, Data, Decision, Fail, Pass, Stage, clean_text, unknown_name
@@ -14,7 +16,7 @@ from headgate.run.leaf import Entrance, Kind, StageEnd, StageRun
 class ReviewSettings(Data):
     """The settings of a stage of the kind `review`."""
 
-    checks: tuple[str, ...]
+    checks: tuple[str, ...] = Field(min_length=1)
     """The checks that look at the diff."""
 
 
@@ -45,6 +47,7 @@ async def review(run: StageRun) -> StageEnd:
         )
         run.record(finished)
         await job.log.commit()
+        # What was just recorded counts: the model is told of a first finding.
         if reason and not final and not told_once and facts.was_told:
             return _send(reason)
     return StageEnd(Decision("advance", "done"))
