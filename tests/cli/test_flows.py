@@ -218,6 +218,33 @@ stages:
             "- {id: g, repeat: {until: a.passed}, stages: [{id: a}, {id: v, kind: verify}]}",
             'line 2: the group repeats until "a" passes and would ignore "v": name that one.',
         ),
+        ("- {id: a, when: again}", "line 2: when: again has a meaning only in a group with `repeat`."),
+        (
+            "- {id: a, when: b.passed}\n- {id: b, when: a.passed}",
+            "line 2: `when` goes in a circle: a -> b -> a.",
+        ),
+        (
+            "- {id: a, view: {transcript: wrok}}\n- {id: work}",
+            'line 2: unknown stage "wrok": did you mean "work"?',
+        ),
+        (
+            "- {id: a, kind: verify, prompt: Go.}",
+            "line 2: prompt has no effect in a stage of the kind verify: leave it out.",
+        ),
+        ("- {id: g, stages: []}", "line 2: a group needs at least one stage."),
+        (
+            "- {id: g, repeat: {until: a.passed, replan_every: 2}, stages: [{id: a}]}",
+            "line 2: replan_every needs a stage with `when: replan` in the group.",
+        ),
+        (
+            "- {id: g, repeat: {until: a.passed}, stages: [{id: a, required: false}]}",
+            'line 2: "a" is not required, so the group would never repeat: name another stage.',
+        ),
+        (
+            "- {id: p}\n"
+            "- {id: g, repeat: {until: v.passed}, stages: [{id: s, foreach: plan}, {id: v, kind: verify}]}",
+            "line 3: no stage of the group could fix a failure: add one without foreach.",
+        ),
         ("- {id: a, when: b.passed}\n- {id: c}", 'line 2: unknown stage "b": known are c.'),
         (
             "- {id: a, when: sometimes}",

@@ -1,7 +1,7 @@
 """Whether a round of the debug loop has changed anything."""
 
 from headgate.core.events import FileHashes, ToolStarted
-from headgate.core.history import Failure, Round
+from headgate.core.history import Failure, WorkSinceFailure
 from headgate.core.messages import Category
 
 FAILED = Failure("run_1", "step tests failed", "tree", ("test_a",))
@@ -13,14 +13,14 @@ def call(category: Category, *changes: tuple[str | None, str | None], name: str 
 
 
 def is_idle(*calls: ToolStarted, ok: bool = True, tree: str = "tree", failing: str = "test_a") -> bool:
-    under_way = Round()
+    under_way = WorkSinceFailure()
     for each in calls:
         under_way.take(each, ok=ok)
     return under_way.is_idle([FAILED], tree, FAILED.reason, (failing,))
 
 
 def test_the_first_failure_ends_no_round() -> None:
-    assert not Round().is_idle([], "tree", "", ())
+    assert not WorkSinceFailure().is_idle([], "tree", "", ())
 
 
 def test_another_tree_is_a_change() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +275,37 @@ async def test_conditions(store: Store, fails: int, ran_stages: list[str]) -> No
     assert sorted(line.split()[0] for line in ran.ended) == sorted([*ran_stages, "first"])
 
 
+async def test_a_chain_of_conditions_stops_at_the_first_that_does_not_hold(store: Store) -> None:
+    names = ["a", "b", "c", "d", "e"]
+    chain = [count(name, when=f"{before}.passed") for before, name in pairwise(names[1:])]
+    ran = await run(store, count("a"), count("b", when="a.failed"), *chain)
+    assert ran.ended == ["a completed"]
+
+
+async def test_a_group_of_which_one_is_to_complete_fails_if_none_does(store: Store) -> None:
+    group = {"id": "one-of", "join": "any", "stages": [count("a", 9), count("b", 9)]}
+    ran = await run(store, group)
+    assert ran.ended == ["one-of/a failed", "one-of/b failed"]
+    assert ran.decision == Decision("stuck", "stage_failed", 'No stage of the group "one-of" completed.')
+
+
+async def test_the_rounds_of_an_inner_group_are_counted_over_the_task(store: Store) -> None:
+    inner = {
+        "id": "inner",
+        "required": False,
+        "repeat": {"until": "b.passed", "max": 3},
+        "stages": [count("b", 9)],
+    }
+    outer = {"id": "outer", "repeat": {"until": "c.passed", "max": 9}, "stages": [inner, count("c", 1)]}
+    ran = await run(store, outer)
+    assert [line for line in ran.ended if "/b" in line] == [
+        "outer/inner/b failed",
+        "outer/inner#2/b failed",
+        "outer/inner#3/b failed",
+        "outer#2/inner/b failed",
+    ]
+
+
 async def test_what_depends_on_a_stage_that_does_not_run_does_not_run_either(store: Store) -> None:
     ran = await run(
         store,
@@ -285,6 +317,55 @@ async def test_what_depends_on_a_stage_that_does_not_run_does_not_run_either(sto
     assert ran.ended == ["first completed", "fourth completed"]
 
 
+async def test_what_a_review_found_is_ignored_for_good_if_the_task_is_to_end(store: Store) -> None:
+    """A dry run that was concluded is applied as it was proposed."""
+    found = Kind(
+        "find",
+        _find,
+        is_announced=False,
+        finds_once=True,
+        send_back=lambda job, stage: Entrance("review", "too wide"),
+    )
+    group = {
+        "id": "loop",
+        "repeat": {"until": "check.passed", "max": 5},
+        "stages": [count("work"), {"id": "find", "kind": "find"}, count("check", needs=["find"])],
+    }
+    job = make_job(store, [group], Counter(), TaskLog(store, Bus(), TASK, time.time))
+    job.kinds = {**job.kinds, "find": found}
+    job.stopping = lambda: True
+    assert await run_flow(job) == Decision("advance", "done")
+    ended = [
+        "loop/work completed",
+        "loop/find failed",
+        "loop/find completed",
+        "loop/check completed",
+    ]
+    assert Ran(Decision("advance", "done"), store.events("t1"), []).ended == ended
+    log = TaskLog(store, Bus(), TASK, time.time)
+    log.state = fold(store.events("t1"))
+    again = make_job(store, [group], Counter(), log)
+    again.kinds = {**again.kinds, "find": found}
+    assert await run_flow(again) == Decision("advance", "done")
+    assert Ran(Decision("advance", "done"), store.events("t1"), []).ended == ended
+
+
+async def _find(run: StageRun) -> StageEnd:
+    await run.job.log.commit()
+    return StageEnd(Decision("fail", "found", "too wide"))
+
+
+FAILS = [count("one", 9), count("two")]
+GIVES_WAY = [
+    {
+        "id": "loop",
+        "required": False,
+        "repeat": {"until": "check.passed", "max": 2},
+        "stages": [count("work"), count("check", 9)],
+    },
+    count("then", when="loop.failed"),
+    count("last", needs=["*"]),
+]
 TREE = [
     {
         "id": "loop",
@@ -300,8 +381,11 @@ TREE = [
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["after", "before"])
-async def test_a_crash_at_any_commit_leads_to_the_same_end(store: Store, before: bool) -> None:
-    undisturbed = await run(store, *TREE)
+@pytest.mark.parametrize("tree", [TREE, FAILS, GIVES_WAY], ids=["passes", "fails", "gives way"])
+async def test_a_crash_at_any_commit_leads_to_the_same_end(
+    store: Store, tree: list[dict[str, Any]], before: bool
+) -> None:
+    undisturbed = await run(store, *tree)
     commits = 0
     while True:
         commits += 1
@@ -311,7 +395,7 @@ async def test_a_crash_at_any_commit_leads_to_the_same_end(store: Store, before:
         other.add_task(lambda task_id: TASK, 0.0)
         try:
             crashing: Any = CrashingStore(other, commits, before)
-            job = make_job(other, TREE, Counter(), TaskLog(crashing, Bus(), TASK, time.time))
+            job = make_job(other, tree, Counter(), TaskLog(crashing, Bus(), TASK, time.time))
             try:
                 await run_flow(job)
             except Crash:
@@ -320,14 +404,14 @@ async def test_a_crash_at_any_commit_leads_to_the_same_end(store: Store, before:
                 break
             log = TaskLog(other, Bus(), TASK, time.time)
             log.state = fold(other.events("t1"))
-            job = make_job(other, TREE, Counter(), log)
+            job = make_job(other, tree, Counter(), log)
             restore(job, other.events("t1"), other.contents("t1"))
             decision = await run_flow(job)
             resumed = Ran(decision, other.events("t1"), [])
             assert (resumed.decision, resumed.ended) == (undisturbed.decision, undisturbed.ended)
         finally:
             other.close()
-    assert commits > 10
+    assert commits > len(undisturbed.ended)
 
 
 def test_an_engine_takes_kinds_of_its_own(tmp_path: Path) -> None:

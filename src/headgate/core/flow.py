@@ -237,7 +237,8 @@ class Stage(Data):
     """One prompt with five knobs: tools, view, checks, budget, model. A stage with `stages` is a group."""
 
     id: str = Field(pattern=_ID)
-    """The stage's name in the flow, in `needs`, in notes and in the log."""
+    """The stage's name in the flow, in `needs`, in notes and in the log. Stages with the same id in different
+    groups share their conversation."""
     kind: str = Field("talk", pattern=r"^[a-z][a-z_]{0,39}$")
     """What the stage does: `talk` is a conversation with tools, `verify` runs the verification steps,
     `review` looks at the diff, `answer` and `suspects` belong to the flow `repair`."""

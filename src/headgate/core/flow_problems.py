@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 from headgate.core.check_spec import VERIFY_CHECK, CheckSpec
 from headgate.core.flow import CATEGORIES, DONE_TOOL, REPLAN, REST, TOOL_ALIASES, Flow, Stage
@@ -20,6 +21,9 @@ _NOT_FOR_ANSWERS = (
     "foreach",
 )
 """What a stage with `candidates` has no use for: it calls no tools, and has no conversation."""
+_NOT_FOR_RUNTIME = (*_NOT_FOR_ANSWERS, "prompt", "system", "model", "budget", "delivers")
+"""What a stage that the runtime itself carries out has no use for."""
+_RUNTIME_KINDS = ("verify", "review", "suspects")
 _NOT_FOR_GROUPS = (
     "prompt",
     "system",
@@ -35,6 +39,7 @@ _NOT_FOR_GROUPS = (
     "delivers",
     "kind",
     "settings",
+    "retry_hints",
 )
 _PLACEHOLDER = re.compile(r"(?<![$\"'{])\{([a-z_.]+)\}")
 """Not in quotes, or behind a `$`: there it may be code."""
@@ -84,6 +89,7 @@ def _level_problems(
     specs: list[ToolSpec] | None,
     checks: Sequence[CheckSpec],
     where: Where,
+    repeats: bool = False,
 ) -> Iterator[Problem]:
     """The problems of stages that stand side by side, and of those in their groups."""
     ids = [stage.id for stage in stages]
@@ -99,12 +105,26 @@ def _level_problems(
         yield from (
             _group_problems(stage, here) if stage.stages else _leaf_problems(flow, stage, specs, checks, here)
         )
-        yield from _condition_problems(flow, stage, ids, here)
-        yield from _level_problems(flow, stage.stages, specs, checks, (*here, "stages"))
+        yield from _condition_problems(flow, stage, ids, here, repeats)
+        inner = stage.repeat is not None
+        yield from _level_problems(flow, stage.stages, specs, checks, (*here, "stages"), inner)
     cycle = find_cycle({stage.id: stage.needs for stage in stages})
+    key = "needs"
+    if not cycle:
+        cycle, key = find_cycle({stage.id: (*stage.needs, *_named_by(stage)) for stage in stages}), "when"
     if cycle:
-        place = (*where, ids.index(cycle[0]), "needs")
-        yield Problem(place, f"`needs` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
+        place = (*where, ids.index(cycle[0]), key)
+        yield Problem(place, f"`{key}` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
+
+
+def _named_by(stage: Stage) -> tuple[str, ...]:
+    """The stage that a condition names."""
+    name, _, ending = (stage.when or "").removeprefix("not ").partition(".")
+    return (name,) if ending else ()
+
+
+def _default(name: str) -> Any:
+    return Stage.model_fields[name].get_default(call_default_factory=True)
 
 
 def _leaf_problems(
@@ -126,10 +146,21 @@ def _leaf_problems(
     if stage.candidates and not begins:
         message = "candidates needs a check that runs first: add `begin: verify` to the flow"
         yield Problem((*where, "candidates"), message)
-    for name in _NOT_FOR_ANSWERS if stage.candidates else ():
-        if name in stage.model_fields_set:
-            message = f"{name} has no effect in a stage with candidates: leave it out"
-            yield Problem((*where, name), message)
+    unused: tuple[str, ...] = _NOT_FOR_RUNTIME if stage.kind in _RUNTIME_KINDS else ()
+    if stage.candidates or stage.kind == "answer":
+        unused = _NOT_FOR_ANSWERS
+    for name in unused:
+        if name in stage.model_fields_set and getattr(stage, name) != _default(name):
+            what = "a stage with candidates" if stage.candidates else f"a stage of the kind {stage.kind}"
+            yield Problem((*where, name), f"{name} has no effect in {what}: leave it out")
+    known_stages = ("own", "parent", *(leaf.id for leaf in flow.leaves()), flow.replan.id)
+    if stage.view.transcript not in known_stages:
+        message = unknown_name("stage", stage.view.transcript, known_stages)
+        yield Problem((*where, "view", "transcript"), message)
+    if stage.item:
+        yield Problem((*where, "item"), "item is set by Headgate: leave it out")
+    if "stages" in stage.model_fields_set:
+        yield Problem((*where, "stages"), "a group needs at least one stage")
     for name in ("repeat", "join"):
         if name in stage.model_fields_set and getattr(stage, name) not in (None, "all"):
             yield Problem((*where, name), f"{name} needs `stages`: only a group can have it")
@@ -139,13 +170,30 @@ def _group_problems(group: Stage, where: Where) -> Iterator[Problem]:
     """What a group cannot have, and what its `until` names."""
     ids = [stage.id for stage in group.stages]
     for name in _NOT_FOR_GROUPS:
-        if name in group.model_fields_set and getattr(group, name) != Stage.model_fields[name].get_default():
+        if name in group.model_fields_set and getattr(group, name) != _default(name):
             yield Problem((*where, name), f"{name} has no effect in a group: leave it out")
     if group.repeat is None:
         return
-    awaited = group.repeat.until.partition(".")[0]
+    repeat, awaited = group.repeat, group.repeat.until.partition(".")[0]
+    until = (*where, "repeat", "until")
     if awaited not in ids:
-        yield Problem((*where, "repeat", "until"), unknown_name("stage", awaited, ids))
+        yield Problem(until, unknown_name("stage", awaited, ids))
+        return
+    stage = group.stages[ids.index(awaited)]
+    if stage.stages or not stage.required:
+        what = "a group" if stage.stages else "not required"
+        yield Problem(until, f'"{awaited}" is {what}, so the group would never repeat: name another stage')
+    if repeat.replan_every and not any(child.when == "replan" for child in group.stages):
+        message = "replan_every needs a stage with `when: replan` in the group"
+        yield Problem((*where, "repeat", "replan_every"), message)
+    for name in ("no_progress", "idle_attempts") if stage.kind == "talk" else ():
+        if getattr(repeat, name):
+            message = f"{name} has no effect unless the group waits for a verification: leave it out"
+            yield Problem((*where, "repeat", name), message)
+    fixers = [child for child in group.stages if child.kind == "talk" and child.when != "replan"]
+    if stage.kind != "talk" and fixers and all(child.foreach for child in fixers):
+        message = "no stage of the group could fix a failure: add one without foreach"
+        yield Problem((*where, "stages"), message)
     for stage in group.stages:
         if stage.kind == "verify" and stage.id != awaited and stage.required:
             message = (
@@ -154,16 +202,27 @@ def _group_problems(group: Stage, where: Where) -> Iterator[Problem]:
             yield Problem((*where, "repeat", "until"), message)
 
 
-def _condition_problems(flow: Flow, stage: Stage, ids: list[str], where: Where) -> Iterator[Problem]:
+def _condition_problems(
+    flow: Flow, stage: Stage, ids: list[str], where: Where, repeats: bool
+) -> Iterator[Problem]:
     """A condition that names no stage of the same group, or that only a check at the start can meet."""
-    if stage.when in (None, "again", "replan"):
+    if stage.when is None:
+        return
+    if stage.when in ("again", "replan"):
+        if not repeats:
+            message = f"when: {stage.when} has a meaning only in a group with `repeat`"
+            yield Problem((*where, "when"), message)
         return
     if stage.when in ("suspects", "no_suspects"):
-        if flow.begin != "verify":
+        if len(where) > 2:
+            yield Problem(
+                (*where, "when"), f"when: {stage.when} cannot stand in a group: give it to the group"
+            )
+        elif flow.begin != "verify":
             message = "when needs a check that runs first: add `begin: verify` to the flow"
             yield Problem((*where, "when"), message)
         return
-    name = (stage.when or "").removeprefix("not ").partition(".")[0]
+    (name,) = _named_by(stage)
     if name not in ids or name == stage.id:
         others = [other for other in ids if other != stage.id]
         yield Problem((*where, "when"), unknown_name("stage", name, others))

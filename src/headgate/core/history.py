@@ -29,7 +29,7 @@ class Failure:
 
 
 @dataclass
-class Round:
+class WorkSinceFailure:
     """What was done since the last failed verification."""
 
     written: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)

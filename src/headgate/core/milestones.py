@@ -101,7 +101,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Waiting for the model: {body.detail}"
         case ev.ViewCompacted() as body:
             return f"Context compacted: {body.messages_before} messages to {body.messages_after}"
-        case ev.StageEnded() if stage and not stage.is_announced:
+        case ev.StageEnded() as body if body.reason == "concluded" or (stage and not stage.is_announced):
             return None
         case ev.StageEnded(ending="skipped", reason="max_turns") if stage and stage.kind == "answer":
             return f"{stage.title}: no answer passed"

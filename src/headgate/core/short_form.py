@@ -4,6 +4,7 @@ People write `begin`, `checks`, `fix`, `replan_max` and `candidates`. What runs 
 that repeat, and leaves of several kinds. A flow is expanded once, when a task starts.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,7 +26,8 @@ def expand_flow(flow: Flow, tools: Iterable[ToolSpec], checks: Iterable[CheckSpe
     if fix is not None and not any(leaf.delivers for leaf in flow.leaves()):
         stages = [_deliver(stage, fix.id) for stage in stages]
     if flow.begin is not None:
-        asks = dict.fromkeys(stage.settings["ask"] for stage in stages if stage.kind == "answer")
+        leaves = [leaf for stage in stages for leaf in stage.leaves()]
+        asks = dict.fromkeys(leaf.settings["ask"] for leaf in leaves if leaf.kind == "answer")
         stages.insert(0, first.model_copy(update={"settings": {"asks": list(asks)}}))
     stages = _check_rounds(flow, stages, fix, ids, list(checks))
     stages = _plan_rounds(flow, stages, ids)
@@ -65,7 +67,7 @@ def run_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
 
 def flow_as_written(flow: Flow) -> dict[str, Any]:
     """The flow as the mapping that a flow file would contain."""
-    written = flow.model_dump(mode="json", exclude_defaults=True, exclude={"stages", "replan", "replan_max"})
+    written = flow.model_dump(mode="json", exclude_defaults=True, exclude={"stages", "replan"})
     return {**written, "stages": [_stage_as_written(stage) for stage in flow.stages]}
 
 
@@ -91,7 +93,7 @@ def _free(wanted: str, taken: set[str]) -> str:
     name, number = wanted, 1
     while name in taken:
         number += 1
-        name = f"{wanted}-{number}"
+        name = f"{wanted}_{number}"  # with a hyphen, it could be the id of a step of the plan
     taken.add(name)
     return name
 
@@ -100,6 +102,8 @@ def _expand_stage(stage: Stage, first: str) -> Stage:
     """A stage without its short forms: `candidates`, and conditions on the first check."""
     when = {"suspects": f"{first}.passed", "no_suspects": f"not {first}.passed"}.get(stage.when or "")
     changed: dict[str, Any] = {"when": when} if when else {}
+    if stage.stages:
+        changed["stages"] = tuple(_expand_stage(child, first) for child in stage.stages)
     if stage.candidates:
         settings = stage.candidates.model_dump(mode="json")
         changed |= {"kind": "answer", "settings": settings, "candidates": None}
@@ -163,7 +167,9 @@ def _worker(stages: list[Stage], fix: Stage) -> tuple[Stage, tuple[str, ...], li
     """
     order = run_order(stages)
     last = order[-1] if order else None
-    if last is not None and last.id == fix.id and not last.foreach and not last.when and not last.stages:
+    named = {stage.when.removeprefix("not ").partition(".")[0] for stage in stages if stage.when}
+    plain = last is not None and not (last.foreach or last.when or last.stages) and last.required
+    if last is not None and plain and last.id == fix.id and last.id not in named:
         moved = last.model_copy(update={"needs": ()})
         return moved, last.needs, [stage for stage in stages if stage is not last]
     again = {"needs": (), "when": "again", "delivers": True}
@@ -192,8 +198,11 @@ def _plan_rounds(flow: Flow, stages: list[Stage], ids: set[str]) -> list[Stage]:
 
 
 def _rename_needs(stage: Stage, renamed: Mapping[str, str]) -> Stage:
-    needs = tuple(renamed.get(need, need) for need in stage.needs)
-    return stage if needs == stage.needs else stage.model_copy(update={"needs": needs})
+    needs, when = tuple(renamed.get(need, need) for need in stage.needs), stage.when
+    for step, group in renamed.items():
+        when = re.sub(rf"^(not )?{re.escape(step)}\.", rf"\g<1>{group}.", when) if when else when
+    changed = needs != stage.needs or when != stage.when
+    return stage.model_copy(update={"needs": needs, "when": when}) if changed else stage
 
 
 def _group(name: str, repeat: Repeat, stages: list[Stage], needs: tuple[str, ...], ids: set[str]) -> Stage:

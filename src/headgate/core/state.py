@@ -13,8 +13,8 @@ from headgate.core.history import (
     DiffFindings,
     Failure,
     Proposal,
-    Round,
     RunRecord,
+    WorkSinceFailure,
     follow_phase,
 )
 from headgate.core.messages import Usage
@@ -104,7 +104,7 @@ class State:
     """Every failed verification, in order."""
     idle_rounds: int = 0
     """Rounds in a row, each from one failed verification to the next, that changed nothing."""
-    round: Round = field(default_factory=Round)
+    round: WorkSinceFailure = field(default_factory=WorkSinceFailure)
     """What was done since the last failed verification."""
     idle_attempts: int = 0
     """Attempts at stages in a row, the latest that ended included, in which no call succeeded."""
@@ -163,7 +163,7 @@ class State:
                 if not body.passed:
                     idle = self.round.is_idle(self.failures, body.tree, body.reason, body.failing)
                     self.idle_rounds = self.idle_rounds + 1 if idle else 0
-                    self.round = Round()
+                    self.round = WorkSinceFailure()
                     self.failures.append(
                         Failure(body.run_id, body.reason, body.tree, body.failing, tree_after=body.tree_after)
                     )
@@ -171,9 +171,11 @@ class State:
             case ev.CheckFinished() as body if self._is_review(stage, body):
                 self.review.take(body, len(self.failures))
             case ev.DiagnosisGiven() as body:
-                self.failures[body.loop - 1].diagnosis = body.text
+                if 0 < body.loop <= len(self.failures):
+                    self.failures[body.loop - 1].diagnosis = body.text
             case ev.FixAttempted() as body:
-                self.failures[body.loop - 1].fix = body.diff
+                if 0 < body.loop <= len(self.failures):
+                    self.failures[body.loop - 1].fix = body.diff
             case ev.ReplanStarted() as body:
                 self.replans += 1
                 self.tree.replan(event.path, body.item)
@@ -250,7 +252,7 @@ class State:
 
     def _leave(self, path: str, body: ev.StageEnded, stage: StageState | None) -> None:
         self.tree.leave(path, body)
-        is_silent = stage is not None and not stage.is_announced
+        is_silent = body.reason == "concluded" or (stage is not None and not stage.is_announced)
         if not is_silent or body.note.summary:
             self.notes[body.stage] = body.note
         if is_silent:

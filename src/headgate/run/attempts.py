@@ -71,9 +71,13 @@ def _open(job: Job, stage: Stage, parent: str, kind: Kind, entrance: Entrance) -
 
 
 async def _close(run: StageRun, kind: Kind, end: StageEnd) -> None:
-    """Records how the attempt ended. One that waits for a proposal to be applied has not ended."""
+    """Records how the attempt ended.
+
+    An attempt that waits for a proposal to be applied has not ended. Neither has a run of the steps that the
+    environment failed.
+    """
     decision = end.decision
-    if decision.action == "propose":
+    if decision.action == "propose" or (decision.action == "infra" and not kind.is_announced):
         await run.job.log.commit()
         return
     ending = _ENDINGS.get(decision.action, "failed")

@@ -49,7 +49,7 @@ async def run_group(
             return ended
         failed = this.sent_back()
         if failed is None or group.repeat is None:
-            return None
+            return this.lost()
         following = Round(job, group, join_path(parent, group.id, number + 1), number + 1)
         if ended := await this.prepare(following, failed):
             return ended
@@ -72,12 +72,15 @@ class Round:
     async def run(self) -> Decision | None:
         """Runs one stage after the other; returns what ends the flow, None when no stage can run."""
         while True:
-            await self._settle_answer()
+            await self._settle_told()
+            await self._settle_pressure()
+            if failed := self._fatal():
+                return stage_failure(self.job, failed)
             stage = self._next()
             if stage is None:
                 return await self._skip_rest()
             if ended := await self._run_stage(stage):
-                await self._settle_answer()
+                await self._settle_told()
                 return ended
 
     async def _run_stage(self, stage: Stage) -> Decision | None:
@@ -88,9 +91,10 @@ class Round:
             self._groups[stage.id] = "failed" if gives_way else "completed"
             return None if gives_way else ended
         decision = await complete_stage(self.job, stage, self.path, self._entrance(stage))
-        if decision.action in ("infra", "stuck", "propose"):
+        if decision.action == "propose":
             return decision
-        return stage_failure(self.job, stage) if self._is_fatal(stage) else None
+        # Work that has passed is not given up because nothing came of what a review asked for.
+        return decision if decision.action in ("infra", "stuck") and not self._has_passed else None
 
     # What has happened in this round.
 
@@ -120,10 +124,14 @@ class Round:
     def _sends_back(self, stage: Stage) -> bool:
         if self.group.repeat is None:
             return False
-        if self._is_awaited(stage.id):
-            return stage.required
-        # What a review found is not worth another round if the task is to end now.
-        return self.job.kinds[stage.kind].send_back is not None and not self.job.is_pressed
+        return stage.required if self._is_awaited(stage.id) else self._is_review(stage)
+
+    def _is_review(self, stage: Stage) -> bool:
+        """Whether a stage sends the work back because of what it found, and not because it failed."""
+        kind = self.job.kinds[stage.kind]
+        if stage.stages or self.group.repeat is None or kind.send_back is None:
+            return False
+        return kind.finds_once or not self._is_awaited(stage.id)
 
     def _is_awaited(self, name: str) -> bool:
         """Whether the group repeats until this stage passes; steps of the plan stand for their template."""
@@ -133,13 +141,26 @@ class Round:
         template = any(stage.id == awaited and stage.foreach for stage in self.group.stages)
         return name == awaited or (template and name.startswith(f"{awaited}-"))
 
-    def _is_fatal(self, stage: Stage) -> bool:
-        """Whether the flow fails because this stage did. Work that has passed once is not given up."""
-        if not stage.required or self.endings().get(stage.id) != "failed":
-            return False
-        if self.group.repeat and (self._is_awaited(stage.id) or self.job.kinds[stage.kind].send_back):
-            return False
-        return not any(self._awaited_ended(number, "completed") for number in range(1, self.number))
+    def _fatal(self) -> Stage | None:
+        """The required stage because of which the flow fails."""
+        ended = self.endings()
+        if "failed" not in ended.values() or self.group.join == "any" or self._has_passed:
+            return None
+        failed = [stage for stage in self.stages if stage.required and ended.get(stage.id) == "failed"]
+        return next((stage for stage in failed if not self._sends_back(stage)), None)
+
+    def lost(self) -> Decision | None:
+        """What ends the flow if one stage of the group was to complete, and none did."""
+        if self.group.join == "all" or self._is_won(self.endings()):
+            return None
+        return Decision("stuck", "stage_failed", f'No stage of the group "{self.group.id}" completed.')
+
+    @property
+    def _has_passed(self) -> bool:
+        """Whether the round is there although the stage that the group waits for has passed: for a review."""
+        before = self.number - 1
+        passed = before > 0 and self._awaited_ended(before, "completed")
+        return passed and not self._awaited_ended(before, "failed")
 
     def _awaited_ended(self, number: int, ending: Ending) -> bool:
         """Whether the stage that the group waits for ended so in a round."""
@@ -161,34 +182,29 @@ class Round:
         waiting = [stage for stage in self.stages if stage.id not in ended and stage.id not in absent]
         if begun := next((stage for stage in waiting if self._latest(stage.id)), None):
             return begun  # interrupted, or to be attempted again
-        # What is absent stands in nobody's way, and neither does a review whose finding is ignored.
-        ignored = [name for name, how in ended.items() if how == "failed" and self._is_review(name)]
-        met: dict[str, Ending] = {**ended, **dict.fromkeys((*absent, *ignored), "completed")}
+        # What is absent stands in nobody's way.
+        met: dict[str, Ending] = {**ended, **dict.fromkeys(absent, "completed")}
         ready = [stage for stage in waiting if not stage.foreach and self._is_decided(stage, met)]
         return next_stage(ready, met) or next_stage(ready, {**met, REST: "completed"})
 
     def _is_won(self, ended: Mapping[str, Ending]) -> bool:
         return self.group.join == "any" and "completed" in ended.values()
 
-    def _is_review(self, name: str) -> bool:
-        """Whether a stage sends the work back, and is not the one that the group waits for."""
-        stage = next((stage for stage in self.stages if stage.id == name), None)
-        sends = stage is not None and self.job.kinds[stage.kind].send_back is not None
-        return sends and self.group.repeat is not None and not self._is_awaited(name)
-
     def _absent(self, ended: Mapping[str, Ending]) -> set[str]:
         """The stages that do not run in this round. One that depends on such a stage may be one, too."""
         waiting = [stage for stage in self.stages if stage.id not in ended]
-        absent = {stage.id for stage in waiting if not self._may_apply(stage, ended)}
-        known: dict[str, Ending] = {**dict.fromkeys(absent, "skipped"), **ended} if absent else {}
-        return absent | {stage.id for stage in waiting if absent and not self._may_apply(stage, known)}
+        absent: set[str] = set()
+        while True:
+            known: dict[str, Ending] = {**dict.fromkeys(absent, "skipped"), **ended}
+            more = {stage.id for stage in waiting if not self._may_apply(stage, known)}
+            if more <= absent:
+                return absent
+            absent |= more
 
     def _may_apply(self, stage: Stage, ended: Mapping[str, Ending]) -> bool:
         """Whether a stage is to run in this round, as far as that is known."""
         if self._latest(stage.id):
             return True
-        if self._is_revision and self.job.is_pressed and self.job.kinds[stage.kind].is_announced:
-            return False  # there is nothing left to revise the work with
         match stage.when:
             case None:
                 pass
@@ -201,11 +217,6 @@ class Round:
                 if name in ended and (_outcome(ended[name]) == wanted) == condition.startswith("not "):
                     return False
         return bool(stage.stages) or self.job.kinds[stage.kind].adapt(self.job, stage) is not None
-
-    @property
-    def _is_revision(self) -> bool:
-        """Whether the round is there because of what a review found, not because of a failure."""
-        return self.number > 1 and not self._awaited_ended(self.number - 1, "failed")
 
     def _is_decided(self, stage: Stage, met: Mapping[str, Ending]) -> bool:
         """Whether it is known that the stage's condition holds: the stage that it names has ended."""
@@ -247,33 +258,66 @@ class Round:
         reason = cut_text(note.summary, REASON_CHARS, "the note") if note else "it was not finished"
         return fill("replan_step", item=item, reason=reason)
 
-    async def _settle_answer(self) -> None:
+    async def _settle_pressure(self) -> None:
+        """Records that what a review found is ignored if the task is to end: nothing can be revised then.
+
+        It is recorded because it must hold later, too: a dry run that is concluded can still be applied.
+        """
+        if not self.job.is_pressed or self.group.repeat is None:
+            return
+        ended = self.endings()
+        found = [stage for stage in self.stages if ended.get(stage.id) == "failed" and self._is_review(stage)]
+        for stage in found:
+            self._record_end(stage, "completed")
+        before = self._previous().endings() if self.number > 1 else {}
+        revises = any(before.get(stage.id) == "failed" and self._is_review(stage) for stage in self.stages)
+        for stage in self.stages if revises else ():
+            told = any(self.job.kinds[leaf.kind].is_told for leaf in stage.leaves())
+            if told and stage.id not in ended and not self._latest(stage.id) and not stage.stages:
+                self._record_end(stage, "skipped")
+        await self.job.log.commit()
+
+    def _record_end(self, stage: Stage, ending: Ending) -> None:
+        body = StageEnded(stage=stage.id, ending=ending, reason="concluded", note=Note())
+        self.job.log.record(join_path(self.path, stage.id), 0, body)
+
+    async def _settle_told(self) -> None:
         """Lets the kind that sent the work back record what came of it, once the stage it told has ended."""
         failed = self._previous().sent_back() if self.number > 1 else None
-        answered = self.job.kinds[failed.kind].answered if failed else None
-        if failed is None or answered is None or self._latest(failed.id):
+        after_told = self.job.kinds[failed.kind].after_told if failed else None
+        if failed is None or after_told is None or self._latest(failed.id):
             return
         name = self._told_stage()
         told = self._latest(name)
-        if name in self._groups or (told and told.ending is not None):
-            await answered(self.job, told.path if told else join_path(self.path, name))
+        is_over = (
+            told and told.ending is not None and join_path(self.path, name) not in self.job.state.tree.retries
+        )
+        if name in self._groups or is_over:
+            await after_told(self.job, told.path if told else join_path(self.path, name))
 
     def _latest(self, name: str) -> StageState | None:
         """The latest attempt at a stage in this round."""
         return self.job.state.tree.latest_at(join_path(self.path, name))
 
+    def _failures(self) -> int:
+        """How often the stage that the group waits for has failed in the task, also in outer rounds."""
+        own = stage_ids(self.path)
+        rounds = [ended for path, ended in self.job.state.tree.endings.items() if stage_ids(path) == own]
+        failed = ((name, how) for ended in rounds for name, how in ended.items())
+        return sum(how == "failed" and self._is_awaited(name) for name, how in failed)
+
     async def prepare(self, following: "Round", failed: Stage) -> Decision | None:
         """Decides what follows this round; returns what ends the flow, None if the next round may begin."""
         repeat, job = self.group.repeat, self.job
         assert repeat is not None
-        if not self._is_awaited(failed.id):
+        if self._is_review(failed):
             # Each check of a review sends the work back once; what goes on longer is no review.
             return stage_failure(job, failed) if self.number > 2 * repeat.max + MOST_REVIEWS else None
         numbers = range(1, self.number + 1)
         replans = [number for number in numbers if self._round_path(number) in job.state.tree.replanned]
         rounds = [number for number in numbers if self._awaited_ended(number, "failed")]
         since = [number for number in rounds if number >= max(replans, default=1)]
-        counted = FailedRounds(len(rounds), len(since))
+        counted = FailedRounds(self._failures(), len(since))
         kind = job.kinds[failed.kind]
         decision = kind.after_failure(job, failed, counted, repeat) if kind.after_failure else None
         if decision is None and counted.failures >= repeat.max:
@@ -305,7 +349,8 @@ class Round:
         missing = next((stage for stage in not_run if stage.required and not won), None)
         if missing is None:
             return None
-        first = next(missing.leaves())
+        named = [leaf for _, leaf in _announced(self.job, missing, "")]
+        first = next(iter(named), None) or next(missing.leaves())
         lacks = "there is no plan" if any(leaf.foreach for leaf in missing.leaves()) else _LACKS
         return Decision("stuck", "stage_failed", f'Stage "{first.id}" could not run: {lacks}.')
 

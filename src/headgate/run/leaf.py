@@ -187,7 +187,9 @@ class Kind:
     """The stage as it is to run now; None if there is nothing to do for it."""
     send_back: Callable[[Job, Stage], Entrance] | None = None
     """What the next round of the group is told, if a failed stage of this kind sends the work back."""
-    answered: Callable[[Job, str], Awaitable[None]] | None = None
+    finds_once: bool = False
+    """What sends the work back is a finding, not a failure. Each is told once, and is then a warning."""
+    after_told: Callable[[Job, str], Awaitable[None]] | None = None
     """Called with the path of the attempt that was told what `send_back` returned, once it has ended."""
     after_failure: Callable[[Job, Stage, FailedRounds, Repeat], Decision] | None = None
     """What follows if the group is to repeat until such a stage passes, and it failed."""

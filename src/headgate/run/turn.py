@@ -85,7 +85,7 @@ async def take_turn(run: StageRun) -> None:
         price = run.job.model_settings[run.stage.model].price
         run.record(ReplyReceived.of(reply, price), reply_content(message))
         run.transcript.add(message)
-        if run.entrance.reason == "check_failed" and run.turn == 1:
+        if run.entrance.reason == "check_failed" and run.turn == 1 and run.job.state.failures:
             run.record(DiagnosisGiven(loop=run.job.state.verify_loops, text=_diagnosis(run, message)))
         await _carry_out(run, message, cut_off=reply.finish == "length")
     await run.job.log.commit()

@@ -23,6 +23,7 @@ class ReviewSettings(Data):
 async def review(run: StageRun) -> StageEnd:
     """Takes every look that is due; ends at the first finding that the model has not been told of."""
     job, checks = run.job, _checks(run.job, run.stage)
+    await job.log.commit()  # checks may look at the attempt
     if run.interrupted and isinstance(run.state.verdict, Fail) and (told := _returned(job, checks)):
         return _send(told)
     for check in checks:
@@ -88,4 +89,6 @@ def _send_back(job: Job, stage: Stage) -> Entrance:
     return Entrance("review", fill(job.checks[name].spec.prompt, reason=found.found[name][-1]))
 
 
-REVIEW = Kind("review", review, settings=ReviewSettings, is_announced=False, send_back=_send_back)
+REVIEW = Kind(
+    "review", review, settings=ReviewSettings, is_announced=False, finds_once=True, send_back=_send_back
+)

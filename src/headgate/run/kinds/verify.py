@@ -77,8 +77,8 @@ def _after_failure(job: Job, stage: Stage, rounds: FailedRounds, repeat: Repeat)
 
 async def _record_fix(job: Job, path: str) -> None:
     """Keeps what was changed after the latest failure, once."""
-    failure = job.state.failures[-1]
-    if failure.fix is None:
+    failure = job.state.failures[-1] if job.state.failures else None
+    if failure is not None and failure.fix is None:
         diff = job.redact(clean_text(await job.tree.diff_since(failure.tree)))
         fix = FixAttempted(loop=job.state.verify_loops, diff=shorten(diff, DIFF_CHARS))
         job.log.record(path, 0, fix)
@@ -96,7 +96,7 @@ VERIFY = Kind(
     settings=VerifySettings,
     is_announced=False,
     send_back=_send_back,
-    answered=_record_fix,
+    after_told=_record_fix,
     after_failure=_after_failure,
     replay=_replay,
 )
