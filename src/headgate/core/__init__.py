@@ -185,7 +185,7 @@ from headgate.core.text import (
     unknown_name,
     without_politeness,
 )
-from headgate.core.tree import join_path, stage_ids, stages_before
+from headgate.core.tree import join_path, split_path, stage_ids, stages_before
 from headgate.core.view import CHARS_PER_CODE_TOKEN, CHARS_PER_TOKEN, LEAST_MESSAGES, build_view, size_of
 
 __all__ = [
@@ -378,6 +378,7 @@ __all__ = [
     "spent",
     "split_exception",
     "split_list",
+    "split_path",
     "stage_ids",
     "stages_before",
     "strip_ending",

@@ -21,6 +21,7 @@ from headgate.core import (
     cut_text,
     join_path,
     next_stage,
+    split_path,
     stage_ids,
     times,
 )
@@ -342,12 +343,18 @@ class Round:
         reason, said = ("join_any", "Not run: another stage of its group completed.") if won else _NEEDS
         for stage in not_run:
             for place, leaf in _announced(self.job, stage, join_path(self.path, stage.id)):
+                if leaf.id in self.job.state.tree.endings.get(split_path(place).parent, {}):
+                    continue  # recorded before a crash
                 note = Note(summary=said)
                 skipped = StageEnded(stage=leaf.id, ending="skipped", reason=reason, note=note)
                 self.job.log.record(place, 0, skipped)
         await self.job.log.commit()
-        missing = next((stage for stage in not_run if stage.required and not won), None)
-        if missing is None:
+        attempted = self.job.state.tree.attempts
+        earlier = [
+            stage for stage in self.stages if ended.get(stage.id) == "skipped" and stage.id not in attempted
+        ]
+        missing = next((stage for stage in (*not_run, *earlier) if stage.required), None)
+        if missing is None or self.group.join == "any":
             return None
         named = [leaf for _, leaf in _announced(self.job, missing, "")]
         first = next(iter(named), None) or next(missing.leaves())
