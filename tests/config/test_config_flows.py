@@ -12,7 +12,7 @@ from headgate.config.knobs import FLOW_SUFFIXES, expand_stages
 from headgate.config.load import load_config
 from headgate.config.schema import Config
 from headgate.core.flow import Flow, Stage, ToolScope
-from headgate.core.flow_problems import flow_problems
+from headgate.core.flow_check import flow_problems
 from headgate.core.messages import ToolSpec
 from headgate.engine.flow_models import CHECK_SPECS
 from headgate.errors import ConfigError

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from headgate.core.flow import Flow
-from headgate.core.flow_problems import Problem, flow_problems
+from headgate.core.flow_check import Problem, flow_problems
 from headgate.core.messages import ToolSpec
 from headgate.core.short_form import fix_stage
 from headgate.engine.flow_models import CHECK_SPECS

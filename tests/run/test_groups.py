@@ -25,7 +25,7 @@ from crashing_store import Crash, CrashingStore
 from headgate.config.load import load_config
 from headgate.core.events import Event, Note, StageEnded, StageStarted
 from headgate.core.flow import Data, Flow
-from headgate.core.flow_problems import flow_problems
+from headgate.core.flow_check import flow_problems
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings
 from headgate.core.short_form import expand_flow
@@ -352,6 +352,31 @@ async def test_what_a_review_found_is_ignored_for_good_if_the_task_is_to_end(sto
     again.kinds = {**again.kinds, "find": found}
     assert await run_flow(again) == Decision("advance", "done")
     assert Ran(Decision("advance", "done"), store.events("t1"), []).ended == ended
+
+
+async def test_a_broken_environment_ends_the_task_also_after_the_work_has_passed(store: Store) -> None:
+    async def environment(run: StageRun) -> StageEnd:
+        await run.job.log.commit()
+        broken = run.job.state.tree.attempts_at(run.stage.id) > 1
+        return StageEnd(Decision("infra", "check_broken") if broken else Decision("advance", "done"))
+
+    group = {
+        "id": "loop",
+        "repeat": {"until": "check.passed", "max": 5},
+        "stages": [
+            count("work"),
+            {"id": "check", "kind": "environment"},
+            {"id": "find", "kind": "find", "needs": ["check"]},
+        ],
+    }
+    job = make_job(store, [group], Counter(), TaskLog(store, Bus(), TASK, time.time))
+    send = {"send_back": lambda job, stage: Entrance("review", "too wide")}
+    kinds = [
+        Kind("find", _find, is_announced=False, finds_once=True, **send),
+        Kind("environment", environment, is_announced=False, **send),
+    ]
+    job.kinds = {**job.kinds, **{kind.name: kind for kind in kinds}}
+    assert await run_flow(job) == Decision("infra", "check_broken")
 
 
 async def _find(run: StageRun) -> StageEnd:

@@ -84,7 +84,7 @@ from headgate.core.flow import (
     ViewPolicy,
     next_stage,
 )
-from headgate.core.flow_problems import flow_problems, tool_problems
+from headgate.core.flow_check import flow_problems, tool_problems
 from headgate.core.history import Comparison, Failure, compare, condense_failures, line_marks
 from headgate.core.loops import due_nudge, is_lost
 from headgate.core.messages import (
