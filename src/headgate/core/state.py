@@ -21,8 +21,7 @@ from headgate.core.messages import Usage
 from headgate.core.phases import PhaseState
 from headgate.core.plan import with_status, written_since
 from headgate.core.task import Constraints, TaskState
-from headgate.core.tree import place_of
-from headgate.core.tree_state import TreeState
+from headgate.core.tree import TreeState, place_of
 
 
 @dataclass

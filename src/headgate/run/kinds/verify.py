@@ -15,8 +15,8 @@ from headgate.core import (
     decide_round,
     shorten,
 )
+from headgate.run.flow import judge_task
 from headgate.run.job import Job
-from headgate.run.judgment import judge_task
 from headgate.run.leaf import Entrance, FailedRounds, Kind, StageEnd, StageRun
 from headgate.run.verification import run_verification
 
