@@ -308,6 +308,11 @@ class StageState:
                 self.nudged.clear()
 
 
+def is_announced_end(body: ev.StageEnded, attempt: StageState | None) -> bool:
+    """Whether people are told that a stage ended. One without an attempt has to leave a note for that."""
+    return attempt.is_announced if attempt else bool(body.note.summary)
+
+
 def status_slug(given: ev.TaskStatusGiven | None, refused: bool = False) -> str:
     """What a reported status comes to: `completed` takes three confirmations, `stuck` two.
 

@@ -1,6 +1,7 @@
 """What happens, in one line each, for people who watch."""
 
 from headgate.core import events as ev
+from headgate.core.attempt import is_announced_end
 from headgate.core.settings import package_of
 from headgate.core.state import State
 from headgate.core.tree import stage_ids
@@ -101,7 +102,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Waiting for the model: {body.detail}"
         case ev.ViewCompacted() as body:
             return f"Context compacted: {body.messages_before} messages to {body.messages_after}"
-        case ev.StageEnded() as body if body.reason == "concluded" or (stage and not stage.is_announced):
+        case ev.StageEnded() as body if not is_announced_end(body, stage):
             return None
         case ev.StageEnded(ending="skipped", reason="max_turns") if stage and stage.kind == "answer":
             return f"{stage.title}: no answer passed"
@@ -173,9 +174,12 @@ def _say_models(body: ev.TaskStarted) -> str:
 
 def _most_rounds(path: str, state: State) -> int:
     """How many rounds the group around a stage may have; 0 if it is in none."""
-    groups = {stage.id: stage for stage in state.flow.stages} if state.flow else {}
-    group = groups.get(stage_ids(path)[0])
-    return group.repeat.max if group and group.repeat else 0
+    level, most = state.flow.stages if state.flow else (), 0
+    for name in stage_ids(path):
+        group = next((stage for stage in level if stage.id == name), None)
+        level = group.stages if group else ()
+        most = group.repeat.max if group and group.repeat else most
+    return most
 
 
 def _how_to_go_on(body: ev.SuspectsFound, state: State) -> str:

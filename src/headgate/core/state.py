@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.core import events as ev
-from headgate.core.attempt import UNUSABLE, StageState
+from headgate.core.attempt import UNUSABLE, StageState, is_announced_end
 from headgate.core.flow import Flow
 from headgate.core.history import (
     AnswersTried,
@@ -251,10 +251,10 @@ class State:
 
     def _leave(self, path: str, body: ev.StageEnded, stage: StageState | None) -> None:
         self.tree.leave(path, body)
-        is_silent = body.reason == "concluded" or (stage is not None and not stage.is_announced)
-        if not is_silent or body.note.summary:
+        is_told = is_announced_end(body, stage)
+        if is_told or body.note.summary:
             self.notes[body.stage] = body.note
-        if is_silent:
+        if not is_told:
             return
         if stage is None or stage.succeeded or body.ending == "completed":
             self.idle_attempts = 0
