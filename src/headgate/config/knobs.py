@@ -17,6 +17,8 @@ from headgate.core import (
     Settings,
     Stage,
     ToolScope,
+    all_needs,
+    free_id,
 )
 
 # The list of stages in `flow`: stages, plain prompts, and files whose stages are put in their place.
@@ -44,8 +46,7 @@ def expand_stages(value: Any) -> Any:
         elif item.endswith(FLOW_SUFFIXES) and " " not in item:
             stages.append({"file": item})
         else:
-            stage_id = _free(_slug(item), taken)
-            taken.add(stage_id)
+            stage_id = free_id(_slug(item), taken, "-")
             stages.append({"id": stage_id, "prompt": item})
     return stages
 
@@ -60,14 +61,6 @@ def _slug(prompt: str) -> str:
         slug = longer
     slug = slug or "stage"
     return slug if slug[0].isalpha() else f"stage-{slug}"
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    number, name = 1, wanted
-    while name in taken:
-        number += 1
-        name = f"{wanted}-{number}"
-    return name
 
 
 Policy = TypeVar("Policy", bound=Data)
@@ -262,24 +255,13 @@ def with_plan_mode(flow: Flow, mode: str) -> Flow:
     if not plans or mode == "explore":
         return flow
     needs = {stage.id: stage.needs for stage in flow.stages}
-    dropped = set(plans) if mode == "none" else _needed(plans[0], needs)
+    dropped = set(plans) if mode == "none" else all_needs(needs[plans[0]], needs)
     kept = [
         stage.model_copy(update={"needs": tuple(_without(stage.needs, dropped, needs))})
         for stage in flow.stages
         if stage.id not in dropped
     ]
     return flow.model_copy(update={"stages": tuple(kept)})
-
-
-def _needed(stage: str, needs: Mapping[str, tuple[str, ...]]) -> set[str]:
-    """Every stage that a stage needs, and what those need."""
-    found: set[str] = set()
-    todo = list(needs[stage])
-    while todo:
-        need = todo.pop()
-        todo += [] if need in found else needs[need]
-        found.add(need)
-    return found
 
 
 def _without(wanted: tuple[str, ...], dropped: set[str], needs: Mapping[str, tuple[str, ...]]) -> list[str]:

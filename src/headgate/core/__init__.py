@@ -1,7 +1,12 @@
 """The pure heart: data and functions from data to data. No input or output, no clock, no event loop."""
 
 from headgate.core.access import Access, Act, Ask, Denial, Guard, first_objection
-from headgate.core.attempt import PLAN_TOOL, REAL, StageState
+from headgate.core.attempt import (
+    CONCLUDED,
+    PLAN_TOOL,
+    REAL,
+    StageState,
+)
 from headgate.core.boundary_text import (
     adds_nothing,
     bare_words,
@@ -153,7 +158,7 @@ from headgate.core.settings import (
     VerifyStep,
     over_limit,
 )
-from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, run_order
+from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, free_id, run_order
 from headgate.core.state import State, fold
 from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, write_summary
 from headgate.core.task import (
@@ -185,13 +190,14 @@ from headgate.core.text import (
     unknown_name,
     without_politeness,
 )
-from headgate.core.tree import join_path, split_path, stage_ids, stages_before
+from headgate.core.tree import all_needs, join_path, split_path, stage_ids, stages_before
 from headgate.core.view import CHARS_PER_CODE_TOKEN, CHARS_PER_TOKEN, LEAST_MESSAGES, build_view, size_of
 
 __all__ = [
     "BODY",
     "CHARS_PER_CODE_TOKEN",
     "CHARS_PER_TOKEN",
+    "CONCLUDED",
     "CONTEXT",
     "DONE_TOOL",
     "FINAL_STATES",
@@ -316,6 +322,7 @@ __all__ = [
     "WorkTally",
     "adds_nothing",
     "advance",
+    "all_needs",
     "bare_words",
     "bound_note",
     "boundary_problems",
@@ -340,6 +347,7 @@ __all__ = [
     "flow_as_written",
     "flow_problems",
     "fold",
+    "free_id",
     "holds_up",
     "is_lost",
     "is_open",

@@ -10,6 +10,8 @@ from headgate.core.loops import CallMemory
 from headgate.core.rules import COMPACTIONS, Broken, Fail, Pass, Tally, Verdict
 from headgate.core.text import times
 
+CONCLUDED = "concluded"
+"""Why a stage is left out, or what a review found is ignored: the task is to end now."""
 UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done", "wrong_stage", "repeated"})
 """Errors of calls that could not even be tried: a turn with nothing else brought nothing."""
 
@@ -309,8 +311,8 @@ class StageState:
 
 
 def is_announced_end(body: ev.StageEnded, attempt: StageState | None) -> bool:
-    """Whether people are told that a stage ended. One without an attempt has to leave a note for that."""
-    return attempt.is_announced if attempt else bool(body.note.summary)
+    """Whether people are told that a stage ended. They know that the task ends, and need not hear it twice."""
+    return attempt.is_announced if attempt else body.reason != CONCLUDED
 
 
 def status_slug(given: ev.TaskStatusGiven | None, refused: bool = False) -> str:

@@ -20,7 +20,7 @@ def expand_flow(flow: Flow, tools: Iterable[ToolSpec], checks: Iterable[CheckSpe
     """
     specs = list(tools)
     ids = {stage.id for stage in _all_stages(flow.stages)}
-    first = Stage(id=_free("suspects", ids), kind="suspects", required=False, priority="critical")
+    first = Stage(id=free_id("suspects", ids), kind="suspects", required=False, priority="critical")
     fix = fix_stage(flow, specs)
     stages = [_expand_stage(stage, first.id) for stage in flow.stages]
     if fix is not None and not any(leaf.delivers for leaf in flow.leaves()):
@@ -88,12 +88,12 @@ def _all_stages(stages: Iterable[Stage]) -> Iterable[Stage]:
         yield from _all_stages(stage.stages)
 
 
-def _free(wanted: str, taken: set[str]) -> str:
-    """An id that no stage has; it is taken from now on."""
+def free_id(wanted: str, taken: set[str], joint: str = "_") -> str:
+    """An id that no stage has; it is taken from now on. With a hyphen, it could be the id of a plan step."""
     name, number = wanted, 1
     while name in taken:
         number += 1
-        name = f"{wanted}_{number}"  # with a hyphen, it could be the id of a step of the plan
+        name = f"{wanted}{joint}{number}"
     taken.add(name)
     return name
 
@@ -148,14 +148,14 @@ def _check_leaves(flow: Flow, fix: Stage | None, ids: set[str], checks: list[Che
     after = [spec.name for spec in looks if verifies and spec.after_verification]
     leaves: list[Stage] = []
     if before:
-        leaves.append(Stage(id=_free("review", ids), kind="review", settings={"checks": before}))
+        leaves.append(Stage(id=free_id("review", ids), kind="review", settings={"checks": before}))
     if verifies:
         settings = {"strict": True} if flow.begin else {}
         needs = tuple(leaf.id for leaf in leaves)
-        leaves.append(Stage(id=_free("verify", ids), kind="verify", settings=settings, needs=needs))
+        leaves.append(Stage(id=free_id("verify", ids), kind="verify", settings=settings, needs=needs))
     if after:
         needs = (leaves[-1].id,)
-        tests = Stage(id=_free("tests", ids), kind="review", settings={"checks": after}, needs=needs)
+        tests = Stage(id=free_id("tests", ids), kind="review", settings={"checks": after}, needs=needs)
         leaves.append(tests.model_copy(update={"required": False}))
     return leaves
 
@@ -206,4 +206,4 @@ def _rename_needs(stage: Stage, renamed: Mapping[str, str]) -> Stage:
 
 
 def _group(name: str, repeat: Repeat, stages: list[Stage], needs: tuple[str, ...], ids: set[str]) -> Stage:
-    return Stage(id=_free(name, ids), repeat=repeat, stages=tuple(stages), needs=needs)
+    return Stage(id=free_id(name, ids), repeat=repeat, stages=tuple(stages), needs=needs)

@@ -136,19 +136,20 @@ def stages_before(stages: Sequence[Stage], stage: Stage) -> set[str] | None:
             continue
         by_id = {each.id: each for each in stages}
         named = [need for need in own.needs if need != REST]
-        before = [by_id[name] for name in _needed(named, by_id)] if named else [*stages]
+        needs = {each.id: each.needs for each in stages}
+        before = [by_id[name] for name in all_needs(named, needs)] if named else [*stages]
         ids = {leaf.id for each in before if each is not own for leaf in each.leaves()}
         return ids | (inner or set()) | ({own.id} if step else set())
     return None
 
 
-def _needed(names: Iterable[str], by_id: Mapping[str, Stage]) -> set[str]:
-    """These stages and all that they need."""
+def all_needs(names: Iterable[str], needs: Mapping[str, Sequence[str]]) -> set[str]:
+    """These stages and all that they need, as far as `needs` knows them."""
     found: set[str] = set()
-    todo = [name for name in names if name in by_id]
+    todo = list(names)
     while todo:
         name = todo.pop()
-        if name not in found:
+        if name in needs and name not in found:
             found.add(name)
-            todo += [need for need in by_id[name].needs if need in by_id]
+            todo += needs[name]
     return found

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from headgate.config import fill
 from headgate.core import (
+    CONCLUDED,
     Decision,
     Ending,
     Note,
@@ -125,7 +126,7 @@ class Round(RoundRecord):
         await self.job.log.commit()
 
     def _record_end(self, stage: Stage, ending: Ending) -> None:
-        body = StageEnded(stage=stage.id, ending=ending, reason="concluded", note=Note())
+        body = StageEnded(stage=stage.id, ending=ending, reason=CONCLUDED, note=Note())
         self.job.log.record(join_path(self.path, stage.id), 0, body)
 
     async def _settle_told(self) -> None:
