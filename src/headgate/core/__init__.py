@@ -1,12 +1,7 @@
 """The pure heart: data and functions from data to data. No input or output, no clock, no event loop."""
 
 from headgate.core.access import Access, Act, Ask, Denial, Guard, first_objection
-from headgate.core.attempt import (
-    CONCLUDED,
-    PLAN_TOOL,
-    REAL,
-    StageState,
-)
+from headgate.core.attempt import CONCLUDED, PLAN_TOOL, REAL, StageState
 from headgate.core.boundary_text import (
     adds_nothing,
     bare_words,

@@ -311,7 +311,7 @@ class StageState:
 
 
 def is_announced_end(body: ev.StageEnded, attempt: StageState | None) -> bool:
-    """Whether people are told that a stage ended. They know that the task ends, and need not hear it twice."""
+    """Whether people are told that a stage ended. They hear of the end of the task anyway."""
     return attempt.is_announced if attempt else body.reason != CONCLUDED
 
 

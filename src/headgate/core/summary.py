@@ -34,7 +34,7 @@ def write_summary(
     if ending == "CANCELLED":
         return ""  # what was attempted in a cancelled task is not documented
     answered = ending == "SUCCESS" and not files and bool(state.answer)
-    said = "" if answered else last_summary(state)  # the answer is shown by itself
+    said = "" if answered else last_summary(state)  # the answer is shown separately
     headline = _headline(state, ending, reason, detail, answered)
     lines = [headline]
     mute = state.feedback["text_only"] + state.feedback["bad_reply"]

@@ -20,7 +20,6 @@ from headgate.core import (
     TaskStarted,
     TaskState,
     build_report,
-    expand_flow,
     fold,
     phase_line,
     render_markdown,
@@ -216,7 +215,7 @@ class Execution:
         self._keep_conversation = config.keep_conversations
         tools = {tool.name: tool for tool in tools_for(config, proposing=self._proposing)}
         specs = [tool.spec for tool in tools.values()]
-        flow = expand_flow(resolved.flow, specs, resolved.parts.check_specs)
+        flow = resolved.parts.expand(resolved.flow, specs)
         async with AsyncExitStack() as stack:
             if config.phase_log in ("log", "both"):
                 stack.enter_context(self.bus.listening(self._log_phase))

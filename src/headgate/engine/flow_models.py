@@ -29,6 +29,8 @@ from headgate.core import (
     Price,
     ReplyFailed,
     ReplyReceived,
+    ToolSpec,
+    expand_flow,
     stage_ids,
 )
 from headgate.engine.assembly import TOOLS
@@ -63,13 +65,19 @@ class FlowParts:
     def kind_settings(self) -> dict[str, type[Data]]:
         return {name: kind.settings for name, kind in self.kinds.items()}
 
-    def require(self, flow: Flow) -> None:
-        """ConfigError if a stored flow names something that this process does not have."""
+    def expand(self, flow: Flow, tools: Iterable[ToolSpec]) -> Flow:
+        """The tree that runs. ConfigError if it names something that this process does not have.
+
+        The process that submitted the task may have had more checks and kinds.
+        """
         require_checks(flow, self.check_specs)
-        for leaf in flow.leaves():
-            if leaf.kind not in self.kinds:
-                named = f'Stage "{leaf.id}" is of the kind "{leaf.kind}"'
-                raise ConfigError(f"{named}, which this process does not have.")
+        tree = expand_flow(flow, tools, self.check_specs)
+        for leaf in tree.leaves():
+            missing = [name for name in leaf.settings.get("checks", ()) if name not in self.checks]
+            if leaf.kind not in self.kinds or missing:
+                what = f"the check {missing[0]}" if missing else f"the kind {leaf.kind}"
+                raise ConfigError(f'Stage "{leaf.id}" needs {what}, which this process does not have.')
+        return tree
 
 
 PARTS = FlowParts()
@@ -205,8 +213,8 @@ async def open_models(
         if model.handed_in is not None:
             models[model.name], settings[model.name] = model.handed_in, model.settings
             continue
-        opened, fitted = await stack.enter_async_context(open_configured_model(model.settings, repo))
+        opened, complete = await stack.enter_async_context(open_configured_model(model.settings, repo))
         if isinstance(opened, ScriptedModel):
             opened.skip(requests_made(past, flow, model.name))
-        models[model.name], settings[model.name] = opened, fitted
+        models[model.name], settings[model.name] = opened, complete
     return models, settings

@@ -123,7 +123,6 @@ def resolve_stored(
         assert present is not None
         loaded = present
         flow = flow or choose_flow(loaded, task, folder, parse_task_text(task.text).request, parts)
-    parts.require(flow)
     models = find_models(loaded.config, flow, given)
     recorded = replace(loaded, config=as_recorded(loaded.config, state.config))
     return ResolvedConfig(recorded, flow, models, parts)

@@ -1,7 +1,7 @@
 """A group of stages: which one runs next, and whether the group goes round again.
 
-The flow itself is the outermost group. What comes next follows from the state alone, so a task that was
-interrupted anywhere goes on from there.
+The flow itself is the outermost group. What comes next follows from the state alone, so an interrupted task
+continues where it was.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The store: tasks, events and their contents in one SQLite file that any number of processes may open.
 
-An event is committed before anyone is told of it. A turn costs the bytes that are new: nothing is ever
+An event is committed before any listener gets it. A turn costs only the new bytes: nothing is ever
 rewritten.
 """
 

@@ -26,7 +26,7 @@ class StatusPort(Protocol):
     """Where the model says that it stands."""
 
     async def report(self, status: TaskStatusGiven) -> None:
-        """Records a status. It ends nothing by itself."""
+        """Records a status. A status alone does not end the stage."""
         ...
 
 

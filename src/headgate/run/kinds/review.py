@@ -48,7 +48,7 @@ async def review(run: StageRun) -> StageEnd:
         )
         run.record(finished)
         await job.log.commit()
-        # What was just recorded counts: the model is told of a first finding.
+        # `was_told` now includes this finding: a first finding goes back to the model.
         if reason and not final and not told_once and facts.was_told:
             return _send(reason)
     return StageEnd(Decision("advance", "done"))
