@@ -1,11 +1,13 @@
 """A store in a process that dies, for tests of what is resumed."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from headgate.core.events import Event
-from headgate.core.task import TaskState
+from headgate.core.task import Task, TaskState
 from headgate.store.store import Draft, Store
 
 
@@ -37,3 +39,15 @@ class CrashingStore:
         if self.seen == self.commits:
             raise Crash
         return events
+
+
+@contextmanager
+def fresh_store(folder: Path, task: Task) -> Iterator[Store]:
+    """A store with one task, beside an empty folder `repo`."""
+    (folder / "repo").mkdir(parents=True)
+    store = Store(folder / "headgate.db")
+    store.add_task(lambda task_id: task, 0.0)
+    try:
+        yield store
+    finally:
+        store.close()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crashing_store import Crash, CrashingStore
+from crashing_store import Crash, CrashingStore, fresh_store
 from headgate import repair, run
 from headgate.checks.verify import Verifier
 from headgate.core.events import CandidateTried, Event, ReplyReceived, ToolStarted
@@ -76,16 +76,10 @@ class Answering:
 
 @contextmanager
 def place(top: Path) -> Iterator[Store]:
-    repo = top / "repo"
-    repo.mkdir(parents=True)
-    git(repo, "init", "-q")
-    (repo / "calc.sh").write_text("echo 0\n")
-    store = Store(top / "headgate.db")
-    store.add_task(lambda task_id: TASK, 0.0)
-    try:
+    with fresh_store(top, TASK) as store:
+        git(top / "repo", "init", "-q")
+        (top / "repo" / "calc.sh").write_text("echo 0\n")
         yield store
-    finally:
-        store.close()
 
 
 def make_job(store: Store, log: TaskLog, tree: TaskTree) -> Job:

@@ -7,7 +7,6 @@ import asyncio
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count as count_from
 from itertools import pairwise
@@ -21,7 +20,7 @@ from fakes import UnchangedTree
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from crashing_store import Crash, CrashingStore
+from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.config.load import load_config
 from headgate.core.events import Event, Note, StageEnded, StageStarted
 from headgate.core.flow import Data, Flow
@@ -90,7 +89,7 @@ MARK = Kind("mark", mark, is_announced=False)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with fresh_store(tmp_path / "store") as opened:
+    with fresh_store(tmp_path / "store", TASK) as opened:
         yield opened
 
 
@@ -414,40 +413,34 @@ TREE = [
 async def test_a_crash_at_any_commit_leads_to_the_same_end(
     store: Store, tree: list[dict[str, Any]], before: bool
 ) -> None:
-    await crash_at_every_commit(store.path.parent, tree, before=before)
+    undisturbed, *resumed = await crash_at_every_commit(store.path.parent, tree, before=before)
+    assert len(resumed) >= len(undisturbed[1]) / 2
+    assert resumed == [undisturbed] * len(resumed)
 
 
-async def crash_at_every_commit(folder: Path, tree: list[dict[str, Any]], *, before: bool) -> None:
-    """Runs a flow once undisturbed, then once for each of its commits with a crash there."""
-    with fresh_store(folder / "undisturbed") as whole:
+async def crash_at_every_commit(
+    folder: Path, tree: list[dict[str, Any]], *, before: bool
+) -> list[tuple[Decision, list[str]]]:
+    """How a flow ends undisturbed, and then with a crash at each of its commits."""
+    with fresh_store(folder / "undisturbed", TASK) as whole:
         undisturbed = await run(whole, *tree)
+    ends = [(undisturbed.decision, undisturbed.ended)]
     for commits in count_from(1):
-        with fresh_store(folder / f"{commits}-{before}") as other:
+        with fresh_store(folder / f"{commits}-{before}", TASK) as other:
             crashing: Any = CrashingStore(other, commits, before)
             try:
                 await run_flow(make_job(other, tree, Counter(), TaskLog(crashing, Bus(), TASK, time.time)))
             except Crash:
                 pass
             else:
-                break
+                return ends
             log = TaskLog(other, Bus(), TASK, time.time)
             log.state = fold(other.events("t1"))
             job = make_job(other, tree, Counter(), log)
             restore(job, other.events("t1"), other.contents("t1"))
             resumed = Ran(await run_flow(job), other.events("t1"), [])
-            assert (resumed.decision, resumed.ended) == (undisturbed.decision, undisturbed.ended)
-    assert commits > len(undisturbed.ended) / 2
-
-
-@contextmanager
-def fresh_store(folder: Path) -> Iterator[Store]:
-    (folder / "repo").mkdir(parents=True)
-    store = Store(folder / "headgate.db")
-    store.add_task(lambda task_id: TASK, 0.0)
-    try:
-        yield store
-    finally:
-        store.close()
+            ends.append((resumed.decision, resumed.ended))
+    raise AssertionError("every commit crashed")
 
 
 def random_tree(random: Random, depth: int = 0, prefix: str = "s") -> list[dict[str, Any]]:
@@ -479,7 +472,8 @@ def test_any_tree_ends_and_ends_the_same_after_a_crash(random: Random, before: b
     tree = random_tree(random)
     assume(not list(flow_problems(Flow.model_validate({"name": "test", "stages": tree}))))
     with TemporaryDirectory(prefix="headgate-trees-") as folder:
-        asyncio.run(crash_at_every_commit(Path(folder), tree, before=before))
+        undisturbed, *resumed = asyncio.run(crash_at_every_commit(Path(folder), tree, before=before))
+    assert resumed == [undisturbed] * len(resumed)
 
 
 def test_an_engine_takes_kinds_of_its_own(tmp_path: Path) -> None:

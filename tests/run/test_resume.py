@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from crashing_store import Crash, CrashingStore
+from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.checks.verify import Verifier
 from headgate.core.flow import Budget, Flow, Stage, ToolScope, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
@@ -189,17 +189,12 @@ CASES = {
 @contextmanager
 def place(tmp_path: Path) -> Iterator[Store]:
     repo = tmp_path / "repo"
-    repo.mkdir(parents=True)
-    git(repo, "init", "-q")
-    (repo / "n.txt").write_text("0\n")
-    (repo / ".headgate").mkdir()
-    (repo / ".gitignore").write_text(".headgate\n")
-    store = Store(tmp_path / "headgate.db")
-    store.add_task(lambda task_id: TASK, 0.0)
-    try:
+    with fresh_store(tmp_path, TASK) as store:
+        git(repo, "init", "-q")
+        (repo / "n.txt").write_text("0\n")
+        (repo / ".headgate").mkdir()
+        (repo / ".gitignore").write_text(".headgate\n")
         yield store
-    finally:
-        store.close()
 
 
 TOOLS = (ls, read_file, write_file, edit_file, shell, plan_tasks)
