@@ -31,18 +31,3 @@ CHECKS = registry_of(
     TESTS_WEAKENED,
 )
 """Every check that comes with Headgate. They run in this order."""
-
-__all__ = [
-    "CHECKS",
-    "COMBINED",
-    "INSTALLED_RUNNERS",
-    "Check",
-    "Facts",
-    "StepRun",
-    "Verification",
-    "Verifier",
-    "new_run_id",
-    "prune_runs",
-    "registry_of",
-    "unless_cut_short",
-]

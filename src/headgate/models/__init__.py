@@ -17,22 +17,6 @@ from headgate.models.endpoint import (
 from headgate.models.profile import find_profile, profile_for, with_price
 from headgate.models.scripted import ScriptedModel
 
-__all__ = [
-    "DEFAULT_URLS",
-    "UNPARSED",
-    "ScriptedModel",
-    "arguments_as_object",
-    "check_model",
-    "explain_local_name",
-    "find_endpoint",
-    "find_profile",
-    "find_window",
-    "is_hosted",
-    "open_configured_model",
-    "profile_for",
-    "with_price",
-]
-
 
 def check_model(settings: ModelSettings, script_root: Path | None = None) -> None:
     """ConfigError if the model cannot even be tried: an unknown form, a bad address, no key, no script."""

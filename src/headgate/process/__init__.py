@@ -10,15 +10,3 @@ from headgate.process.commands import (
 )
 from headgate.process.lock import FileLock
 from headgate.process.reaper import kill_leftovers, kill_own_commands
-
-__all__ = [
-    "MAX_LOG",
-    "CommandResult",
-    "CommandUnavailable",
-    "FileLock",
-    "filtered_environment",
-    "kill_leftovers",
-    "kill_own_commands",
-    "run_command",
-    "uninterrupted",
-]

@@ -8,29 +8,3 @@ from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
 from headgate.protect.protection import Protected, Protection, Restored, protected_while
 from headgate.protect.records import RecordStore
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles, redactor
-
-__all__ = [
-    "DEFAULT_SECRETS",
-    "REASON",
-    "Boundaries",
-    "CommitProtection",
-    "CommitRule",
-    "CommitsFound",
-    "ConfigFiles",
-    "OnlyInside",
-    "PatternPresence",
-    "Protected",
-    "ProtectedFiles",
-    "ProtectedTests",
-    "Protection",
-    "RecordStore",
-    "ResolvedBoundaries",
-    "Restored",
-    "SecretFiles",
-    "StartFiles",
-    "protect_git",
-    "protected_while",
-    "redactor",
-    "resolve_boundaries",
-    "spellings_of",
-]

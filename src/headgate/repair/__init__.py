@@ -5,5 +5,3 @@ from headgate.repair.suspects import SUSPECTS
 from headgate.run import Kind
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (SUSPECTS, ANSWER)}
-
-__all__ = ["KINDS"]

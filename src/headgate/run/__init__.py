@@ -11,23 +11,3 @@ from headgate.run.resume import restore, restore_overlay
 from headgate.run.transcript import read_reply, reply_content
 from headgate.run.turn import ask_model
 from headgate.run.verification import run_verification
-
-__all__ = [
-    "KINDS",
-    "Entrance",
-    "Job",
-    "Kind",
-    "StageEnd",
-    "StageRun",
-    "Trials",
-    "ask_model",
-    "hashes_of",
-    "read_reply",
-    "reply_content",
-    "restore",
-    "restore_overlay",
-    "run_flow",
-    "run_verification",
-    "take_turns",
-    "write_changes",
-]

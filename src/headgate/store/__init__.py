@@ -5,18 +5,3 @@ from headgate.store.log import Bus, TaskLog, complete_state, load_state
 from headgate.store.queue import CancelOutcome, Pause
 from headgate.store.store import Store, TaskRow, find_pause
 from headgate.store.writer import Draft
-
-__all__ = [
-    "REPORTED",
-    "Bus",
-    "CancelOutcome",
-    "Draft",
-    "Folder",
-    "Pause",
-    "Store",
-    "TaskLog",
-    "TaskRow",
-    "complete_state",
-    "find_pause",
-    "load_state",
-]

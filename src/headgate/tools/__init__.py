@@ -15,30 +15,3 @@ from headgate.tools.edit.apply_patch import apply_patch
 from headgate.tools.edit.edit_file import edit_file
 from headgate.tools.files import find_files, listing, ls, read_file, read_files, write_file
 from headgate.tools.searching.search import search
-
-__all__ = [
-    "STATUS_TOOL",
-    "Args",
-    "Outcome",
-    "Tool",
-    "ToolContext",
-    "apply_patch",
-    "cap",
-    "edit_file",
-    "find_files",
-    "listing",
-    "ls",
-    "plan_tasks",
-    "read_file",
-    "read_files",
-    "render_plan",
-    "run_tests",
-    "search",
-    "shell",
-    "shell_in",
-    "stage_done_tool",
-    "status_tool",
-    "task_status",
-    "think",
-    "write_file",
-]
