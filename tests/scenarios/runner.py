@@ -148,7 +148,7 @@ def run_scenario(folder: Path, place: Path) -> Run:
     engine: Engine | None = None
     try:
         with environment(flags.environ):
-            loaded = load_config(repo, environ={}, flags=given, user_file=place / "no-user-config.yaml")
+            loaded = load_config(repo, environ={}, flags=given, user_file=folder / "user.yaml")
             model.price = flags.price
             engine = Engine.open(repo, loaded, models={None: model})
             engine.bus.on_event.append(events.append)

@@ -17,7 +17,7 @@ import orjson
 
 from headgate.core import Broken, Fail, Pass, StepResult, Verdict, VerifyStep
 from headgate.errors import HeadgateError
-from headgate.process import MAX_LOG, CommandResult, run_command
+from headgate.process import MAX_LOG, CommandResult, Sandbox, run_command
 from headgate.reading import FailedTest, explain_doubtful_success, find_failures, plain_lines
 from headgate.workspace import WriteBatch
 
@@ -98,11 +98,19 @@ class Verifier:
     now: Callable[[], float] = time.time
     owner: Path | None = None
     """Whose the commands are, should they outlive this process; by default whose the directory is."""
+    sandbox: Sandbox | None = None
+    """What the commands run in. Each run begins with an empty home folder and an empty /tmp."""
 
     async def run(self, run_id: str, after_step: AfterStep = stop) -> Verification:
         """Runs the steps. A log that cannot be written is the environment's fault, like a missing program."""
         if not self.steps:
             return Verification(Broken("there are no verification steps"), ())
+        if self.sandbox is None:
+            return await self._run(run_id, after_step)
+        with self.sandbox.with_fresh_scratch() as fresh:
+            return await replace(self, sandbox=fresh)._run(run_id, after_step)
+
+    async def _run(self, run_id: str, after_step: AfterStep) -> Verification:
         folder = self.runs / run_id
         done: list[StepRun] = []
         forgiven: list[str] = []
@@ -142,6 +150,7 @@ class Verifier:
                 on_line=self.on_line,
                 log=log,
                 owner=self.owner,
+                sandbox=self.sandbox,
             )
         except (OSError, HeadgateError) as error:
             log.write_text(f"{error}\n", encoding="utf-8")

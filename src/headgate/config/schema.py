@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
@@ -54,6 +54,25 @@ class Verification(Settings):
     """The commands, run in this order; all must succeed."""
     accept_red_before: bool = False
     """Accept a step that fails exactly as it did before the task, with a warning."""
+    network: bool = True
+    """Let the steps use the network."""
+
+
+class CommandSettings(Settings):
+    """What commands get in the sandbox. A repository's file may only take away."""
+
+    network: bool = False
+    """Let the model's commands use the network. Verification steps have a setting of their own."""
+    read: tuple[str, ...] = ()
+    """Paths that commands may read, where the sandbox would hide them: `~/src/shared`."""
+    write: tuple[str, ...] = ()
+    """Paths outside the repository that commands may change, such as `/run/docker.sock`."""
+    memory_mb: int | None = Field(None, ge=64)
+    """Megabytes of memory for one command; absent: three quarters of this machine's."""
+    processes: int = Field(4096, ge=16)
+    """Processes and threads that one command may have."""
+    file_mb: int = Field(8192, ge=1)
+    """Megabytes that a file may grow to."""
 
 
 class Monorepo(Settings):
@@ -95,6 +114,11 @@ class Config(FlowKnobs):
     """Seconds that a command may take if the model sets no time."""
     shell_env: tuple[str, ...] = ()
     """Environment variables that commands may see even though their names look secret."""
+    sandbox: Literal["auto", "bwrap", "off"] = "auto"
+    """What commands run in: bubblewrap if it works here (`auto`), bubblewrap or nothing at all (`bwrap`), or
+    no sandbox (`off`); see [Security](security.md)."""
+    commands: CommandSettings = CommandSettings()
+    """What commands get in the sandbox."""
     keep_conversations: bool = False
     """Keep the conversation with the model after a task has ended."""
     agents_md: bool = True

@@ -76,6 +76,8 @@ class TaskStarted(Body):
     """The git tree, untracked files included, against which the task's diff is taken."""
     config: dict[str, Any]
     """The configuration as loaded, without secrets."""
+    sandbox: str = ""
+    """`bubblewrap` if commands run in it, otherwise why they do not; empty where no command can run."""
 
 
 class TaskResumed(Body):

@@ -12,8 +12,18 @@ from typing import Any, Literal
 
 from headgate.checks import Verifier
 from headgate.config import Config
-from headgate.core import Guard, Task, show_path
-from headgate.process import filtered_environment
+from headgate.core import OWN_FOLDER, Access, Guard, Task, show_path
+from headgate.errors import HeadgateError
+from headgate.process import (
+    Bubblewrap,
+    CommandLimits,
+    NoSandbox,
+    Sandbox,
+    cache_paths,
+    filtered_environment,
+    find_bubblewrap,
+    toolchain_paths,
+)
 from headgate.protect import (
     DEFAULT_SECRETS,
     REASON,
@@ -62,6 +72,11 @@ from headgate.workspace import (
     git,
     walk_files,
 )
+
+
+class SandboxMissing(HeadgateError):
+    """The sandbox that the configuration demands does not work here."""
+
 
 TOOLS: tuple[Tool, ...] = (
     ls,
@@ -202,6 +217,63 @@ def tools_for(config: Config, *, proposing: bool = False) -> tuple[Tool, ...]:
     return tuple(shell_in(config.package) if tool is shell else tool for tool in tools)
 
 
+def find_sandbox(config: Config, environ: Mapping[str, str]) -> Bubblewrap | NoSandbox:
+    """What commands run in, by the configuration and by what works here.
+
+    SandboxMissing if the configuration demands one that does not work.
+    """
+    if config.sandbox == "off":
+        return NoSandbox("`sandbox` is `off`", "Set `sandbox: auto` in your own configuration.")
+    found = find_bubblewrap(environ.get("PATH"))
+    if isinstance(found, NoSandbox) and config.sandbox == "bwrap":
+        raise SandboxMissing(f"`sandbox` is `bwrap`, but {found.reason}. {found.advice}")
+    return found
+
+
+def build_sandbox(
+    folder: Folder, config: Config, bubblewrap: Bubblewrap, scratch: Path | None = None
+) -> Sandbox:
+    """The sandbox for the model's commands, which keep their private files in `scratch`.
+
+    Without one it is that of the user's own verification steps. They may need files with secrets.
+    """
+    repo, home, environ = Path(os.path.realpath(folder.repo)), Path(os.path.realpath(Path.home())), os.environ
+    venvs = [repo / (config.package or "") / name / "bin/python" for name in (".venv", "venv")]
+    allowed, for_steps = config.commands, scratch is None
+    memory = allowed.memory_mb or max(64, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 >> 22)
+    secrets = [] if for_steps else _secret_files(repo, config)
+    git_folders = git(repo, "rev-parse", "--absolute-git-dir", "--git-common-dir").splitlines()
+    return Sandbox(
+        bubblewrap,
+        home,
+        scratch or folder.safe,
+        writable=(repo, *map(_expanded, allowed.write)),
+        read_only=(
+            repo / ".git",
+            *(Path(os.path.realpath(repo / os.fsdecode(place))) for place in git_folders),
+            folder.outputs,
+            *map(_expanded, allowed.read),
+        ),
+        hidden=(repo / OWN_FOLDER, Path(os.path.realpath(folder.safe)), *secrets),
+        toolchain=toolchain_paths(home, environ, venvs),
+        caches=cache_paths(home),
+        writes_caches=for_steps,
+        network=config.verification.network if for_steps else allowed.network,
+        limits=CommandLimits(memory, allowed.processes, allowed.file_mb),
+    )
+
+
+def _secret_files(repo: Path, config: Config) -> list[Path]:
+    """Files whose content the model may not see, so that its commands do not see it either."""
+    denies = SecretFiles(secret_patterns(config), repo)
+    files = walk_files(ConfinedTree(repo), "", lambda path: True)
+    return [repo / path for path in files if denies(Access("read", path))]
+
+
+def _expanded(path: str) -> Path:
+    return Path(os.path.realpath(Path(path).expanduser()))
+
+
 def build_context(
     folder: Folder,
     config: Config,
@@ -212,6 +284,7 @@ def build_context(
     *,
     baseline: Callable[[], str],
     proposing: bool = False,
+    bubblewrap: Bubblewrap | None = None,
 ) -> ToolContext:
     """The ports for a task's tools. `proposing` keeps what they write to itself.
 
@@ -231,10 +304,13 @@ def build_context(
         on_output=lambda line: bus.pulse("command", line),
         protected=protection_for(folder, task, boundaries, package, tests),
         directory=folder.repo / package if package else None,
+        sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
     )
 
 
-def build_verifier(folder: Folder, config: Config, bus: Bus) -> Verifier | None:
+def build_verifier(
+    folder: Folder, config: Config, bus: Bus, bubblewrap: Bubblewrap | None = None
+) -> Verifier | None:
     """The verifier, or None where no steps are configured."""
     if not config.verification.steps:
         return None
@@ -245,4 +321,5 @@ def build_verifier(folder: Folder, config: Config, bus: Bus) -> Verifier | None:
         environment=command_environment(config, os.environ),
         on_line=lambda line: bus.pulse("command", line),
         on_step=lambda step: bus.pulse("step", step),
+        sandbox=build_sandbox(folder, config, bubblewrap) if bubblewrap else None,
     )

@@ -1,6 +1,7 @@
 """One task being carried out: from the moment it is RUNNING to its report."""
 
 import asyncio
+import os
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -27,6 +28,7 @@ from headgate.core import (
 from headgate.engine.assembly import (
     build_context,
     build_verifier,
+    find_sandbox,
     secret_patterns,
     task_boundaries,
     tools_for,
@@ -41,7 +43,7 @@ from headgate.engine.resolved import ResolvedConfig, resolve_package
 from headgate.engine.tree import TaskTree
 from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
-from headgate.process import uninterrupted
+from headgate.process import Bubblewrap, NoSandbox, uninterrupted
 from headgate.protect import ResolvedBoundaries, Restored, redactor
 from headgate.run import Job, restore, restore_overlay, run_flow
 from headgate.store import Bus, Folder, Store, TaskLog, load_state
@@ -222,6 +224,8 @@ class Execution:
             models, settings = await open_models(stack, resolved.models, flow, repo, self._past)
             bounds = await asyncio.to_thread(self._boundaries, config)
             redact = redactor(repo, secret_patterns(config))
+            sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)
+            bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
             context = build_context(
                 self.folder,
                 config,
@@ -231,6 +235,7 @@ class Execution:
                 bounds,
                 baseline=lambda: log.state.baseline,
                 proposing=self._proposing,
+                bubblewrap=bubblewrap,
             )
             if isinstance(context.workspace, OverlayWorkspace):
                 self.tree.overlay = context.workspace
@@ -247,7 +252,7 @@ class Execution:
                 model_settings=settings,
                 tools=tools,
                 context=context,
-                verifier=build_verifier(self.folder, config, self.bus),
+                verifier=build_verifier(self.folder, config, self.bus, bubblewrap),
                 tree=self.tree,
                 redact=redact,
                 now=self.now,
@@ -266,7 +271,7 @@ class Execution:
             )
             refused = await self._resume(job) if self._past else None
             if not self._past:
-                await self._record_start(job, config, bounds)
+                await self._record_start(job, config, bounds, sandbox)
             decision = refused or await run_flow(job)
             for model in models.values():
                 if isinstance(model, ScriptedModel) and decision.action == "advance":
@@ -299,7 +304,9 @@ class Execution:
         state = load_state(self.store, row)
         return render_markdown(build_report(state), state).strip()
 
-    async def _record_start(self, job: Job, config: Config, bounds: ResolvedBoundaries) -> None:
+    async def _record_start(
+        self, job: Job, config: Config, bounds: ResolvedBoundaries, sandbox: Bubblewrap | NoSandbox
+    ) -> None:
         started = TaskStarted(
             text=self.task.text,
             goal=self.task.goal,
@@ -313,6 +320,11 @@ class Execution:
             unmatched=bounds.unmatched,
             baseline=await self.tree.begin(),
             config=without_secrets(config),
+            sandbox=""
+            if job.proposing
+            else sandbox.reason
+            if isinstance(sandbox, NoSandbox)
+            else "bubblewrap",
         )
         self.log.record("", 0, started)
         await self.log.commit()

@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -103,6 +104,10 @@ class ProtectionAfterCrash:
     def check_and_restore(self) -> tuple[Restored, ...]:
         """See Protected."""
         return (*self._take(), *self._inner.check_and_restore())
+
+    def paths(self) -> tuple[Path, ...]:
+        """See Protected."""
+        return self._inner.paths()
 
     def forget(self) -> None:
         """See Protected."""

@@ -88,6 +88,7 @@ class OutcomeRecorder:
         await self._commit([*told, ended], ending, keep_bodies=keep_conversation)
         if not keep_conversation:
             self.folder.forget_outputs(self.task.id)
+        await asyncio.to_thread(self.folder.forget_sandbox, self.task.id)
         report = build_report(log.state)
         self._write(report)
         keep = {*report.run_ids, *self.store.failed_runs()}

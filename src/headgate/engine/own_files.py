@@ -7,6 +7,7 @@ the task is measured by (its lock, its baseline, copies of protected files) is i
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from headgate.core import OWN_FOLDER, ProtectedCommits, StoreRestored, build_report
 from headgate.protect import CommitsFound, Protected, Restored
@@ -58,6 +59,10 @@ class OwnFilesProtection:
     def check_and_restore(self) -> tuple[Restored, ...]:
         """See Protected."""
         return (*self._own_files.restore(), *self._recorded(self._inner.check_and_restore()))
+
+    def paths(self) -> tuple[Path, ...]:
+        """See Protected."""
+        return self._inner.paths()
 
     def forget(self) -> None:
         """See Protected."""

@@ -10,3 +10,13 @@ from headgate.process.commands import (
 )
 from headgate.process.lock import FileLock
 from headgate.process.reaper import kill_leftovers, kill_own_commands
+from headgate.process.sandbox import (
+    MOST_MOUNTS,
+    Bubblewrap,
+    CommandLimits,
+    NoSandbox,
+    Sandbox,
+    cache_paths,
+    find_bubblewrap,
+    toolchain_paths,
+)

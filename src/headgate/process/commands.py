@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from headgate.errors import HeadgateError
 from headgate.process.reaper import end_processes, new_mark
+from headgate.process.sandbox import Sandbox
 
 T = TypeVar("T")
 
@@ -140,13 +141,15 @@ async def run_command(
     on_line: Callable[[str], None] | None = None,
     log: Path | None = None,
     owner: Path | None = None,
+    sandbox: Sandbox | None = None,
 ) -> CommandResult:
     """Runs a command to its end, or to the timeout (seconds), and returns when its main process is gone.
 
     Text is run by bash where there is one. At most `max_output` characters are kept, however many come;
     `on_line` hears every line, and `log` receives the whole stream up to a size limit. A cancelled call kills
     the command before it lets the cancellation through. CommandUnavailable if it cannot be started. `owner`
-    is the repository that it belongs to, if it runs elsewhere.
+    is the repository that it belongs to, if it runs elsewhere. Without a `sandbox` a command may do whatever
+    the user may.
     """
     marker, mark = new_mark(owner or cwd)
     started = time.monotonic()
@@ -154,7 +157,7 @@ async def run_command(
         read_end, write_end = os.pipe()
         with os.fdopen(write_end, "wb") as sink:
             async with _pumped(read_end, capture) as pump:
-                process = _start(command, cwd, {**env, marker: mark}, sink.fileno())
+                process = _start(command, cwd, {**env, marker: mark}, sink.fileno(), sandbox)
                 sink.close()
                 try:
                     exited = await _wait_for_exit(process, pump, timeout)
@@ -166,13 +169,17 @@ async def run_command(
     return CommandResult(128 - code if code < 0 else code, not exited, capture.text, seconds, capture.cut)
 
 
-def _start(command: str | Sequence[str], cwd: Path, env: Mapping[str, str], output: int) -> _Process:
+def _start(
+    command: str | Sequence[str], cwd: Path, env: Mapping[str, str], output: int, sandbox: Sandbox | None
+) -> _Process:
     words = [_shell(), "-c", command] if isinstance(command, str) else list(command)
     if not words:
         raise CommandUnavailable("There is no command to run.")
     if not cwd.is_dir():
         raise CommandUnavailable(f"There is no directory {cwd} to run the command in.")
     try:
+        if sandbox is not None:
+            words = sandbox.wrap(words, cwd)
         return subprocess.Popen(
             words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True,

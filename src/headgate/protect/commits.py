@@ -216,6 +216,10 @@ class CommitProtection:
         with self._lock:
             return self._settle()
 
+    def paths(self) -> tuple[Path, ...]:
+        """See Protected."""
+        return ()
+
     def forget(self) -> None:
         """See Protected."""
         with self._lock:

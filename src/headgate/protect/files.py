@@ -92,6 +92,12 @@ class ProtectedFiles:
             self._running = False
             return restored
 
+    def paths(self) -> tuple[Path, ...]:
+        """See Protected."""
+        files = (path for path, record in (self._records or {}).items() if record.kind == "file")
+        # A file that may stay as it is may also be changed, if only in part.
+        return tuple(Path(self._scanner.full(path)) for path in files if not self._accepts(path, b"", b""))
+
     def forget(self) -> None:
         """See Protected."""
         with self._lock:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 from headgate.errors import HeadgateError
@@ -47,6 +48,10 @@ class Protected(Protocol):
         """Undoes what has changed since the last `begin`. Nothing happens where none has been."""
         ...
 
+    def paths(self) -> tuple[Path, ...]:
+        """The files of which nothing may change, as the last `begin` found them: read-only in a sandbox."""
+        ...
+
     def forget(self) -> None:
         """Removes what was kept, when the task has ended. What was moved aside stays."""
         ...
@@ -65,6 +70,10 @@ class Protection:
     def check_and_restore(self) -> tuple[Restored, ...]:
         """See Protected."""
         return tuple(restored for part in self._parts for restored in part.check_and_restore())
+
+    def paths(self) -> tuple[Path, ...]:
+        """See Protected."""
+        return tuple(path for part in self._parts for path in part.paths())
 
     def forget(self) -> None:
         """See Protected."""

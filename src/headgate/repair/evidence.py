@@ -140,7 +140,7 @@ async def _scores(job: Job, failures: Sequence[FailedTest]) -> dict[tuple[str, i
     trials = Trials(job)
     names = {failure.name for failure in failures}
     async with trials.verifier() as (tree, verifier):
-        where = (tree, verifier.directory, verifier.environment, MOST_SECONDS, trials.root)
+        where = (tree, verifier.directory, verifier.environment, MOST_SECONDS, trials.root, verifier.sandbox)
         spectrum = await measure_coverage(verifier.steps, *where)
         there = {failure.name for failure in find_failures(spectrum.output, str(verifier.directory))}
     if there != names:

@@ -71,7 +71,11 @@ class Trials:
                 "PYTHONDONTWRITEBYTECODE": "1",
             }
             async with protected_while(job.context.protected if protect else None, restored):
-                yield tree, replace(own, directory=inside, environment=environment, owner=self.root)
+                sandbox = own.sandbox and own.sandbox.in_copy(tree)
+                yield (
+                    tree,
+                    replace(own, directory=inside, environment=environment, owner=self.root, sandbox=sandbox),
+                )
         finally:
             await uninterrupted(asyncio.to_thread(copy.__exit__, None, None, None))
 

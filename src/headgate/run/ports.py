@@ -53,8 +53,13 @@ class CallPorts:
         return outcome
 
     def _context(self) -> ToolContext:
+        context = self.run.job.context
+        may_write = any(spec.category == "write" for spec in self.run.all_specs)
         return replace(
-            self.run.job.context,
+            context,
+            sandbox=context.sandbox
+            if may_write or not context.sandbox
+            else context.sandbox.without_writing(),
             plan=_Plan(self),
             status=_Status(self),
             exit=_Exit(self),

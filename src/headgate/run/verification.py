@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headgate.checks import Verification, new_run_id, unless_cut_short
+from headgate.checks import Verification, Verifier, new_run_id, unless_cut_short
 from headgate.config import fill
 from headgate.core import (
     OWN_FOLDER,
@@ -16,6 +16,7 @@ from headgate.core import (
     VerifyFinished,
     VerifyStarted,
 )
+from headgate.process import MOST_MOUNTS
 from headgate.protect import REASON, CommitsFound, Restored, protected_while
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.baseline import RedBefore
@@ -47,7 +48,7 @@ async def run_verification(
     restored: list[Restored] = []
     before = RedBefore(job, tree)
     async with protected_while(job.context.protected, restored):
-        found = await job.verifier.run(run_id, before.hear)
+        found = await _protecting_tests(job).run(run_id, before.hear)
     if not opening:  # the check that a task begins with is itself what was red before
         found = _with_red_before(found, before)
     found = _unless_tampered(found, restored)
@@ -82,6 +83,16 @@ async def run_verification(
     job.log.record(path, turn, finished, None if asked else message or None)
     await job.log.commit()
     return Finding(found.verdict, run_id, message)
+
+
+def _protecting_tests(job: Job) -> Verifier:
+    """The verifier, in whose sandbox the code of protected tests cannot be changed. Data beside it may be."""
+    assert job.verifier is not None
+    sandbox, protected = job.verifier.sandbox, job.context.protected
+    if sandbox is None or protected is None:
+        return job.verifier
+    code = [path for path in protected.paths() if is_code(str(path))]
+    return replace(job.verifier, sandbox=sandbox.with_paths(read_only=code[:MOST_MOUNTS]))
 
 
 def _with_red_before(found: Verification, before: RedBefore) -> Verification:

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from headgate.core import VerifyStep
-from headgate.process import CommandUnavailable, run_command
+from headgate.process import CommandUnavailable, Sandbox, run_command
 from headgate.reading import find_functions, lines_with_logic
 
 TRACE_BONUS = 0.15
@@ -166,6 +166,7 @@ async def measure_coverage(
     environment: Mapping[str, str],
     seconds: float,
     owner: Path | None = None,
+    sandbox: Sandbox | None = None,
 ) -> CoverageByTest:
     """Runs the steps in a copy of the tree, at most so long in all; paths are relative to the copy.
 
@@ -176,12 +177,20 @@ async def measure_coverage(
         variables = _prepare(folder, tree)
         path = os.pathsep.join(filter(None, [variables["PYTHONPATH"], environment.get("PYTHONPATH", "")]))
         measured = {**environment, **variables, "PYTHONPATH": path}
+        library = [place.resolve() for place in (folder / "modules").iterdir()]
+        inside = sandbox and sandbox.with_paths(read_only=library, writable=[folder])
         output: list[str] = []
         for step in steps:
             try:
                 timeout = min(step.timeout, seconds)
                 done = await run_command(
-                    step.command, cwd=cwd, env=measured, timeout=timeout, max_output=_MAX_OUTPUT, owner=owner
+                    step.command,
+                    cwd=cwd,
+                    env=measured,
+                    timeout=timeout,
+                    max_output=_MAX_OUTPUT,
+                    owner=owner,
+                    sandbox=inside,
                 )
             except CommandUnavailable:
                 break

@@ -47,6 +47,10 @@ class Folder:
         """The folder for copies of the files that a task's commands may not change, while the task runs."""
         return self.safe / "protected" / task
 
+    def sandbox(self, task: str) -> Path:
+        """The folder for the private home and /tmp of a task's commands, while the task runs."""
+        return self.safe / "sandbox" / task
+
     def create(self) -> None:
         """Makes the folder and tells git to leave it alone.
 
@@ -129,6 +133,10 @@ class Folder:
     def forget_outputs(self, task: str) -> None:
         """Removes what was kept for the model; it belongs to the conversation."""
         shutil.rmtree(self.outputs / task, ignore_errors=True)
+
+    def forget_sandbox(self, task: str) -> None:
+        """Removes what a task's commands left in their private folders."""
+        shutil.rmtree(self.sandbox(task), ignore_errors=True)
 
     def write_report(self, report: Report, state: State) -> Path | None:
         """Writes the line in task_reports.jsonl and the page for the ending, unless they are there.

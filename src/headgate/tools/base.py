@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from headgate.core import Category, ToolSpec
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
+from headgate.process import Sandbox
 from headgate.protect import Protected
 from headgate.tools.ports import NO_STAGE, ExitPort, PlanPort, ProjectTestsPort, StatusPort
 from headgate.workspace import FileChange, Workspace
@@ -74,6 +75,8 @@ class ToolContext:
     """What no command may change."""
     directory: Path | None = None
     """Where commands run; None is the repository's root."""
+    sandbox: Sandbox | None = None
+    """What commands run in."""
     plan: PlanPort = NO_STAGE
     status: StatusPort = NO_STAGE
     exit: ExitPort = NO_STAGE

@@ -3,15 +3,17 @@
 What it did to files that commands may not change is undone, also when it was killed or the task is cancelled.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import orjson
 from pydantic import Field
 
 from headgate.core import clean_text, plain
 from headgate.errors import ToolArgsInvalid, ToolFailed
-from headgate.process import CommandUnavailable, run_command
+from headgate.process import MOST_MOUNTS, CommandUnavailable, Sandbox, run_command
 from headgate.protect import Restored, protected_while
 from headgate.tools.base import Args, Outcome, Tool, ToolContext, cap, tool
 
@@ -20,6 +22,11 @@ MAX_TIMEOUT = 600.0
 ROOT = "the repository root"
 _MAX_CAPTURE = 2_000_000
 _MAX_TOLD = 20
+_READ_ONLY = re.compile("Read-only file system|Device or resource busy|EROFS|EBUSY")
+_NO_NETWORK = re.compile(
+    "Could not resolve host|Network is unreachable|Temporary failure in name resolution"
+    "|Name or service not known|ENOTFOUND|EAI_AGAIN|ENETUNREACH"
+)
 _MORE = "\n... and {} more paths like these."
 
 
@@ -49,6 +56,7 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
                 timeout=seconds,
                 max_output=_MAX_CAPTURE,
                 on_line=ctx.on_output,
+                sandbox=ctx.sandbox and ctx.sandbox.with_paths(read_only=_protected_paths(ctx)),
             )
     except CommandUnavailable as error:
         raise ToolFailed(str(error)) from error
@@ -56,10 +64,29 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
         status = f"timed out after {seconds:g} s; the command and its children were killed"
     else:
         status = f"exit code {result.exit_code}"
-    status += _tell(restored, ctx.result_chars // 2)
+    status += _explain_sandbox(ctx.sandbox, result.output) + _tell(restored, ctx.result_chars // 2)
     output = ctx.redact(plain(clean_text(result.output))).rstrip("\n") or "(no output)"
     text = cap(output, ctx.result_chars - len(status) - 1, ctx.save_output) + "\n" + status
     return Outcome(text, restored=tuple(one.sentence() for one in restored[:_MAX_TOLD]))
+
+
+def _explain_sandbox(sandbox: Sandbox | None, output: str) -> str:
+    """What a small model cannot know from the system's own message."""
+    if sandbox is None:
+        return ""
+    if not sandbox.network and _NO_NETWORK.search(output):
+        return "\nCommands have no network here."
+    if not _READ_ONLY.search(output):
+        return ""
+    if not sandbox.writable:
+        return "\nCommands cannot change files in this stage."
+    return "\nCommands cannot change tests, git's own files, paths out of bounds or files elsewhere."
+
+
+def _protected_paths(ctx: ToolContext) -> tuple[Path, ...]:
+    """What the sandbox makes read-only. What is beyond the limit is only put back afterwards."""
+    paths = ctx.protected.paths() if ctx.protected else ()
+    return paths[:MOST_MOUNTS]
 
 
 def _tell(restored: Sequence[Restored], room: int) -> str:

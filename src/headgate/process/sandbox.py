@@ -1,0 +1,296 @@
+"""The sandbox: bubblewrap's arguments for a command, and whether bubblewrap works here.
+
+Inside, the whole file system is read-only and what people keep private is not there: home folders, sockets,
+other processes. `Sandbox` says what is given back: the repository to write to, folders to read, a private
+/tmp and home. A command that leaves its process group cannot outlive the call: its process namespace ends
+with it.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
+
+_PRIVATE = ("/home", "/root", "/run", "/mnt", "/media", "/tmp", "/var/tmp")
+"""Folders that are empty in the sandbox. Some hold what people keep private, some the sockets of services."""
+_ROOT_ONLY = (
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/shadow-",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/var/spool/cron",
+)
+_TMP = "/tmp"
+_SHARED_MEMORY = "/dev/shm"
+_DROPPED_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+_SHARED_MEMORY_MB = 1024
+_EMPTY_FOLDER_MB = 16
+_PROBE_SECONDS = 20
+MOST_MOUNTS = 1000
+"""How many protected files of a repository are mounted read-only, one by one."""
+_READ, _WRITE, _HIDE = "--ro-bind-try", "--bind-try", "hide"
+_PROCESSES_COUNTED_APART = (5, 14)
+"""Since this kernel, the limit on processes counts those of a user namespace; before, all of the user's."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLimits:
+    """The most that one command may use. None sets no limit."""
+
+    memory_mb: int | None = None
+    processes: int | None = None
+    file_mb: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """A bubblewrap that works on this system."""
+
+    program: str
+    can_disable_namespaces: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """What commands can reach. Paths are real paths of this system."""
+
+    bubblewrap: Bubblewrap
+    home: Path
+    """The home folder. A private folder is mounted there."""
+    scratch: Path
+    """Holds the private `home` and `tmp`: commands with the same one see each other's files there."""
+    writable: tuple[Path, ...] = ()
+    """What commands may change: the repository."""
+    read_only: tuple[Path, ...] = ()
+    """What they may read but not change, also inside what is writable."""
+    hidden: tuple[Path, ...] = ()
+    """What they may not even read: folders look empty, files cannot be opened."""
+    toolchain: tuple[Path, ...] = ()
+    """Below the home folder, what programs need to run: read-only."""
+    caches: tuple[Path, ...] = ()
+    """Below the home folder, what tools have downloaded or built."""
+    writes_caches: bool = False
+    network: bool = False
+    limits: CommandLimits = field(default_factory=CommandLimits)
+
+    def without_writing(self) -> Self:
+        """The same, but the repository is read-only."""
+        return replace(self, writable=(), read_only=(*self.writable, *self.read_only))
+
+    def with_paths(self, *, read_only: Iterable[Path] = (), writable: Iterable[Path] = ()) -> Self:
+        """The same, with more that can be read or written."""
+        return replace(self, read_only=(*self.read_only, *read_only), writable=(*self.writable, *writable))
+
+    def in_copy(self, tree: Path) -> Self:
+        """The same for a copy of the repository: the copy can be changed, the repository cannot."""
+        return replace(self.without_writing(), writable=(tree,))
+
+    @contextmanager
+    def with_fresh_scratch(self) -> Iterator[Self]:
+        """The same, with a home and a /tmp in which nothing lies yet; they are gone with the block."""
+        with TemporaryDirectory(prefix="headgate-sandbox-", ignore_cleanup_errors=True) as scratch:
+            yield replace(self, scratch=Path(os.path.realpath(scratch)))
+
+    def wrap(self, command: Sequence[str], cwd: Path) -> list[str]:
+        """The words that run a command in the sandbox."""
+        for name in ("home", "tmp"):
+            (self.scratch / name).mkdir(parents=True, exist_ok=True)
+        return [*self._arguments(), "--chdir", os.path.realpath(cwd), "--", *_limiting(self.limits), *command]
+
+    def _arguments(self) -> list[str]:
+        words = [self.bubblewrap.program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+        words += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+        if self.bubblewrap.can_disable_namespaces:
+            words.append("--disable-userns")
+        if not self.network:
+            words.append("--unshare-net")
+        words += ["--ro-bind", "/", "/", "--dev", "/dev", *_empty(_SHARED_MEMORY, _SHARED_MEMORY_MB)]
+        words += ["--proc", "/proc"]
+        private = {*_PRIVATE, str(self.home)}
+        for folder in sorted(private):
+            if Path(folder).is_dir() and not Path(folder).is_symlink():
+                words += _empty(folder)
+        for path in _ROOT_ONLY:
+            words += _hide(Path(path)) if os.access(path, os.R_OK) else []
+        if self.network:
+            words += _name_resolution()
+        words += ["--bind", str(self.scratch / "tmp"), _TMP]
+        words += ["--bind", str(self.scratch / "home"), str(self.home)]
+        words += self._mounts()
+        words += ["--setenv", "TMPDIR", _TMP]
+        return words + [word for name in _DROPPED_VARIABLES for word in ("--unsetenv", name)]
+
+    def _mounts(self) -> list[str]:
+        """Outer folders come first, so that what lies inside one is mounted over it."""
+        options = dict.fromkeys(self.toolchain, _READ)
+        options |= dict.fromkeys(self.caches, _WRITE if self.writes_caches else _READ)
+        options |= dict.fromkeys(self.writable, _WRITE)
+        options |= dict.fromkeys(self.read_only, _READ)
+        options |= dict.fromkeys(self.hidden, _HIDE)
+        words: list[str] = []
+        for path in sorted(options):
+            option = options[path]
+            words += _hide(path) if option == _HIDE else [option, str(path), str(path)]
+        return words
+
+
+def _empty(folder: str, megabytes: int = _EMPTY_FOLDER_MB) -> list[str]:
+    return ["--size", str(megabytes << 20), "--tmpfs", folder]
+
+
+def _hide(path: Path) -> list[str]:
+    if path.is_dir():
+        return _empty(str(path))
+    return ["--ro-bind", os.devnull, str(path)] if path.exists() else []
+
+
+def _name_resolution() -> list[str]:
+    """The file that says where names are looked up may lie in a folder that is empty in the sandbox."""
+    real = os.path.realpath("/etc/resolv.conf")
+    return ["--ro-bind-try", real, real] if real.startswith("/run/") else []
+
+
+def _limiting(limits: CommandLimits) -> list[str]:
+    """A shell that sets the limits and becomes the command."""
+    settings: list[str] = []
+    if limits.memory_mb is not None:
+        # Address space (-v) is no measure: Node, Go and the JVM reserve far more than they use.
+        settings.append(f"ulimit -d {limits.memory_mb << 10}")
+    if limits.processes is not None and _kernel() >= _PROCESSES_COUNTED_APART:
+        settings.append(f"ulimit -u {limits.processes}")
+    if limits.file_mb is not None:
+        settings.append(f"ulimit -f {limits.file_mb << 10}")
+    if not settings:
+        return []
+    script = "".join(f"{setting} 2>/dev/null; " for setting in settings)
+    return [shutil.which("bash") or "/bin/bash", "-c", f'{script}exec "$@"', "sandbox"]
+
+
+def _kernel() -> tuple[int, ...]:
+    return tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2] if part.isdigit())
+
+
+@dataclass(frozen=True, slots=True)
+class NoSandbox:
+    """Why there is no sandbox here, and what to do about it."""
+
+    reason: str
+    advice: str
+
+
+@cache
+def find_bubblewrap(path: str | None) -> Bubblewrap | NoSandbox:
+    """The bubblewrap on a search path, if a command can really be run in it."""
+    program = shutil.which("bwrap", path=path)
+    if program is None:
+        return NoSandbox(
+            "bubblewrap is not installed",
+            "Install it: apt install bubblewrap, dnf install bubblewrap or pacman -S bubblewrap."
+            if os.uname().sysname == "Linux"
+            else "It exists for Linux only: run Headgate in a container or a virtual machine.",
+        )
+    told = _run([program, "--help"])
+    found = Bubblewrap(program, "--disable-userns" in told[1])
+    failed, output = _run(
+        [program, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/"]
+        + ["--dev", "/dev", "--proc", "/proc", "--tmpfs", _TMP]
+        + (["--disable-userns"] if found.can_disable_namespaces else [])
+        + ["--", "/bin/sh", "-c", ":"]
+    )
+    if not failed:
+        return found
+    reason = output.strip().splitlines()[-1] if output.strip() else "it ended with an error"
+    return NoSandbox(f"bubblewrap does not work here ({reason.removeprefix('bwrap: ')})", _explain(reason))
+
+
+def _run(words: Sequence[str]) -> tuple[bool, str]:
+    """Whether it failed, and what it printed."""
+    try:
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            timeout=_PROBE_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        return True, str(error)
+    return done.returncode != 0, done.stdout.decode(errors="replace")
+
+
+def _explain(reason: str) -> str:
+    if "uid map" in reason or "namespace" in reason or "ermission" in reason:
+        return (
+            "Unprivileged user namespaces are switched off. On Ubuntu 24.04 and later, allow them for "
+            "bwrap with an AppArmor profile (apt install apparmor-profiles) or with "
+            "`sysctl kernel.apparmor_restrict_unprivileged_userns=0`; elsewhere with "
+            "`sysctl kernel.unprivileged_userns_clone=1`. In a container, start it with "
+            "`--security-opt seccomp=unconfined`, or treat the container as the sandbox."
+        )
+    return "Run `bwrap --ro-bind / / true` to see the error."
+
+
+# What programs need of a home folder.
+
+
+_TOOLCHAINS = """
+    .pyenv .rbenv .nodenv .asdf .sdkman .nvm .fnm .volta .bun/bin .deno/bin .rustup .cargo/bin
+    .cargo/config.toml .cargo/config .cargo/env .ghcup .opam .dotnet .rvm .local/bin .local/lib
+    .local/share/uv .local/share/mise .local/share/fnm .local/share/pnpm .local/share/pipx
+    .local/share/virtualenv .local/share/virtualenvs .virtualenvs .local/pipx miniconda3 anaconda3
+    miniforge3 mambaforge .jdks .juliaup .elan go/bin
+"""
+_CACHES = """
+    .cache/pip .cache/uv .cache/pypoetry .cache/pdm .cache/go-build .cache/yarn .cache/pnpm
+    .cache/deno .cache/node .cache/bazel .cache/ccache .cache/sccache .cache/ms-playwright
+    .cache/Cypress .cache/electron .cache/pre-commit .cache/mypy .cache/coursier .cache/zig
+    .npm/_cacache .yarn/berry .pnpm-store .bun/install/cache .cargo/registry .cargo/git
+    .m2/repository .m2/wrapper .gradle/caches .gradle/wrapper .gradle/native .gradle/jdks go/pkg/mod
+    .ivy2/cache .sbt/boot .cabal/packages .cabal/store .stack/pantry .nuget/packages .composer/cache
+    .bundle/cache .hex/packages .mix/archives .pub-cache/hosted .gem/ruby .local/share/pnpm/store
+    .julia/packages .julia/compiled
+"""
+_ROOT_VARIABLES = """
+    VIRTUAL_ENV CONDA_PREFIX PYENV_ROOT RUSTUP_HOME NVM_DIR JAVA_HOME GOROOT DOTNET_ROOT
+    ANDROID_HOME ANDROID_SDK_ROOT SDKMAN_DIR VOLTA_HOME
+"""
+_PREFIX_FOLDERS = ("bin", "sbin", "shims", "condabin")
+
+
+def toolchain_paths(
+    home: Path, environ: Mapping[str, str], programs: Iterable[Path] = ()
+) -> tuple[Path, ...]:
+    """What programs need below a home folder: known places, what the environment names, what is on the PATH.
+
+    `programs` are programs that are links to such places, as `python` in a virtual environment is.
+    """
+    found = {home / name for name in _TOOLCHAINS.split()}
+    found.update(Path(environ[name]) for name in _ROOT_VARIABLES.split() if environ.get(name))
+    folders = [Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry]
+    folders += [program.resolve().parent for program in programs if program.exists()]
+    for folder in folders:
+        prefix = folder.parent if folder.name in _PREFIX_FOLDERS else folder
+        # A folder directly in the home folder that begins with a dot often holds credentials as well.
+        bare = (
+            prefix == home
+            or (prefix.parent == home and prefix.name.startswith("."))
+            or prefix.name == ".local"
+        )
+        found.add(folder if bare else prefix)
+    return _inside(home, found)
+
+
+def cache_paths(home: Path) -> tuple[Path, ...]:
+    """What tools keep below a home folder for the next time."""
+    return _inside(home, (home / name for name in _CACHES.split()))
+
+
+def _inside(home: Path, paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Those that exist below the home folder; a link counts for what it leads to as well."""
+    existing = {path for path in paths if path.exists()}
+    real = {path.resolve() for path in existing}
+    return tuple(sorted(path for path in existing | real if home in path.parents))
