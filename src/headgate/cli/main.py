@@ -59,6 +59,7 @@ COMMANDS = {
     "init": CommandEntry("Set up", "init", "Write agent.yaml for this repository."),
     "doctor": CommandEntry("Set up", "doctor", "Check git, the configuration and the model."),
     "demo": CommandEntry("Set up", "demo", "Watch a task run without a model, in a throwaway repository."),
+    "trust": CommandEntry("Set up", "trust", "Allow what agent.yaml gives to commands."),
     "flows": CommandEntry("Set up", "flows", "List, show, check and draw flows."),
     "run": CommandEntry("Work", "run", "Run a task and wait for it to end."),
     "ask": CommandEntry("Work", "ask", "Ask a question about the code and print the answer."),

@@ -81,6 +81,16 @@ def find_repo(directory: Path | None = None) -> Path:
     raise ConfigError(f'{start} is not in a git repository: run "git init" there, or name one with --repo.')
 
 
+def find_repo_to_act(directory: Path | None = None) -> Path:
+    """The repository for a command that acts for the user. The commands of a task may not do that."""
+    from headgate.process import is_inside_command
+
+    repo = find_repo(directory)
+    if is_inside_command(repo):
+        raise ConfigError("A command of a task cannot act for the user: run this yourself, in a terminal.")
+    return repo
+
+
 def flow_argument(value: str | None) -> str | None:
     """A `--flow` as the task keeps it: a file is named from the working directory, so it becomes absolute."""
     if value and ("/" in value or value.endswith(_FLOW_SUFFIXES)) and Path(value).exists():

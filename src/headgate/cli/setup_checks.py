@@ -14,9 +14,10 @@ from typing import Literal
 from headgate.checks import INSTALLED_RUNNERS
 from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config
 from headgate.core import OWN_FOLDER, VerifyStep
-from headgate.engine import CHECK_SPECS, KIND_SETTINGS, SPECS, check_price, resolve_package
-from headgate.errors import ConfigError
+from headgate.engine import CHECK_SPECS, KIND_SETTINGS, SPECS, check_price, find_sandbox, resolve_package
+from headgate.errors import ConfigError, HeadgateError
 from headgate.models import profile_for
+from headgate.process import NoSandbox
 from headgate.reading import split_commands
 from headgate.workspace import GitFailed, git
 
@@ -110,6 +111,19 @@ def check_config(loaded: Loaded) -> Iterator[DoctorFinding]:
     yield DoctorFinding("configuration", "ok", used)
     for note in loaded.notes:
         yield DoctorFinding("API key", "warn", note)
+
+
+def check_sandbox(config: Config, environ: Mapping[str, str]) -> DoctorFinding:
+    """What commands run in."""
+    try:
+        found = find_sandbox(config, environ)
+    except HeadgateError as error:
+        return environment_fault("sandbox", str(error))
+    if isinstance(found, NoSandbox):
+        return DoctorFinding("sandbox", "warn", f"commands run without one: {found.reason}", found.advice)
+    commands, steps = ("on" if on else "off" for on in (config.commands.network, config.verification.network))
+    detail = f"bubblewrap; network {commands} for the model's commands, {steps} for verification steps"
+    return DoctorFinding("sandbox", "ok", detail)
 
 
 def check_flow(loaded: Loaded, repo: Path) -> DoctorFinding:

@@ -12,7 +12,7 @@ import click
 
 from headgate.cli.options import (
     config_option,
-    find_repo,
+    find_repo_to_act,
     flow_argument,
     model_options,
     package_argument,
@@ -114,7 +114,7 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
         absent = not text and file is None
         given = text[0] if text else None
         task_text = None if absent else read_task_text(given, file, sys.stdin, str(ctx.info_name))
-        root = find_repo(repo)
+        root = find_repo_to_act(repo)
         options = Options(
             flow=flow_argument(flow),
             package=package_argument(package, root),

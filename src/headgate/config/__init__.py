@@ -17,4 +17,5 @@ from headgate.config.load import CONFIG_NAME, Loaded, find_configs, load_config,
 from headgate.config.pinning import config_files, pin, repository_source, unpin
 from headgate.config.prompts import fill, fill_text, prompt
 from headgate.config.schema import Config, provider_of, unknown_model
+from headgate.config.trust import TrustedFiles, widening
 from headgate.config.yaml_files import parse_yaml, read_yaml

@@ -25,6 +25,7 @@ from headgate.config.endpoint import (
     ollama_address,
 )
 from headgate.config.schema import NO_MODEL, Access, Config
+from headgate.config.trust import check_trust
 from headgate.config.yaml_files import Document, Place, explain, read_yaml
 from headgate.errors import ConfigError
 
@@ -115,10 +116,11 @@ def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping
 
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
-    """Key by key, and model by model in `models`; everything else is replaced as a whole."""
+    """Key by key, also inside `models` and `commands`; everything else is replaced as a whole."""
     merged = {**weaker, **stronger}
-    if isinstance(weaker.get("models"), Mapping) and isinstance(stronger.get("models"), Mapping):
-        merged["models"] = {**weaker["models"], **stronger["models"]}
+    for key in ("models", "commands"):
+        if isinstance(weaker.get(key), Mapping) and isinstance(stronger.get(key), Mapping):
+            merged[key] = {**weaker[key], **stronger[key]}
     return merged
 
 
@@ -145,6 +147,8 @@ def _read_layers(repo: Path, config_file: Path | None, user_file: Path) -> list[
     for name in found:
         layer = Layer(_read(repo / name, name), True, repo / name)
         _check_shell_env(layer.document, user_file)
+        users = layers[0].document.data if layers else {}
+        check_trust(layer.document, users, user_file)
         layers.append(layer)
     return layers
 

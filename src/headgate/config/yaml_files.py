@@ -8,7 +8,8 @@ import json
 import re
 import stat
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -103,6 +104,8 @@ class Document:
     """The file as people know it, for messages."""
     data: dict[str, Any]
     lines: Mapping[Place, int] = field(default_factory=dict)
+    digest: str = ""
+    """The SHA-256 of the file's bytes, if it was read from one."""
 
     def line_of(self, place: Place) -> int | None:
         """The line of a value, or of the nearest thing around it that has one."""
@@ -140,7 +143,7 @@ def read_yaml(path: Path, name: str | None = None) -> Document:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{name}, line {line}: this is not UTF-8 text.") from None
-    return parse_yaml(text, name)
+    return replace(parse_yaml(text, name), digest=sha256(raw).hexdigest())
 
 
 def parse_yaml(text: str, name: str) -> Document:

@@ -24,6 +24,7 @@ from headgate.core.boundary_text import (
 from headgate.core.check_spec import VERIFY_CHECK, CheckSpec
 from headgate.core.events import (
     BODY,
+    BUBBLEWRAP,
     AnswerGiven,
     AnyBody,
     ApplyFinished,

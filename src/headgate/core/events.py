@@ -54,6 +54,10 @@ class PlanItem(Body):
     """Why it was skipped."""
 
 
+BUBBLEWRAP = "bubblewrap"
+"""The sandbox that commands run in where it works."""
+
+
 class TaskStarted(Body):
     """The task left the queue. Pins what it runs with: later changes to files have no effect on it."""
 

@@ -63,7 +63,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             again = f"; retry of {tries_again}" if tries_again else ""
             package = f", package {package_of(body.config)}" if package_of(body.config) else ""
             how = f"{body.flow.name} flow, {_say_models(body)}{package}"
-            return f"Task {event.task} started: {how}{again}{bounds}{loose}"
+            bare = "" if body.sandbox in ("", ev.BUBBLEWRAP) else f"; no sandbox for commands: {body.sandbox}"
+            return f"Task {event.task} started: {how}{again}{bounds}{loose}{bare}"
         case ev.TaskResumed():
             return f"Task {event.task} resumed where it was interrupted"
         case ev.StageStarted(title=""):

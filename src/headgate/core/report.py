@@ -108,6 +108,8 @@ class Report(BaseModel):
     model: str
     package: str = ""
     """The package of a monorepo that it worked on."""
+    sandbox: str = ""
+    """`bubblewrap` if commands ran in it, otherwise why they did not; empty where no command could run."""
     attempts: int
     """Times the work was handed to verification, or attempts at its last stage where there is none."""
     verify_loops: int
@@ -187,6 +189,7 @@ def build_report(state: State) -> Report:
         flow=state.flow.name if state.flow else "",
         model=state.model,
         package=package_of(state.config),
+        sandbox=state.sandbox if state.sandbox in ("", ev.BUBBLEWRAP) else f"none: {state.sandbox}",
         attempts=state.verifications or state.tree.attempts_at(last_stage),
         verify_loops=state.verify_loops,
         red_before=tuple(state.runs.red) if told else (),
@@ -273,6 +276,7 @@ def render_markdown(report: Report, state: State) -> str:
         ("flow", report.flow),
         ("model", report.model),
         *([("package", report.package)] if report.package else []),
+        *([("sandbox", report.sandbox)] if report.sandbox else []),
         ("verified", f"yes, {report.run_ids[-1]}" if report.verified else "no"),
         ("runs", ", ".join(report.run_ids) or "none"),
         ("files changed", ", ".join(report.files_changed) or "none"),

@@ -40,6 +40,8 @@ class State:
     unmatched: tuple[str, ...] = ()
     config: dict[str, Any] = field(default_factory=dict)
     """The configuration that the task was started with, without secrets."""
+    sandbox: str = ""
+    """`bubblewrap`, or why commands run without it."""
     status: TaskState = "QUEUED"
     verified: bool = False
     reason: str = ""
@@ -137,7 +139,7 @@ class State:
                 self.flow, self.model, self.baseline = body.flow, body.model, body.baseline
                 self.boundaries = body.boundaries
                 self.unenforced, self.unmatched = body.unenforced, body.unmatched
-                self.config = body.config
+                self.config, self.sandbox = body.config, body.sandbox
                 self.status, self.started_at = "RUNNING", event.at
             case ev.StageStarted() as body:
                 self._enter(event.path, body, event.at)

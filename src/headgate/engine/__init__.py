@@ -1,6 +1,6 @@
 """Tasks, the store and the repository lock: everything that outlives one run."""
 
-from headgate.engine.assembly import build_verifier, known_tests
+from headgate.engine.assembly import build_verifier, find_sandbox, known_tests
 from headgate.engine.engine import RETRIED_STATES, Engine
 from headgate.engine.flow_models import CHECK_SPECS, KIND_SETTINGS, SPECS, FlowParts, check_price
 from headgate.engine.resolved import ConfigReader, resolve_package

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from headgate.config import Config, is_on_this_machine
 from headgate.core import (
+    BUBBLEWRAP,
     Decision,
     Event,
     PhaseChanged,
@@ -320,11 +321,7 @@ class Execution:
             unmatched=bounds.unmatched,
             baseline=await self.tree.begin(),
             config=without_secrets(config),
-            sandbox=""
-            if job.proposing
-            else sandbox.reason
-            if isinstance(sandbox, NoSandbox)
-            else "bubblewrap",
+            sandbox="" if job.proposing else sandbox.reason if isinstance(sandbox, NoSandbox) else BUBBLEWRAP,
         )
         self.log.record("", 0, started)
         await self.log.commit()

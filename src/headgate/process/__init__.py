@@ -9,7 +9,7 @@ from headgate.process.commands import (
     uninterrupted,
 )
 from headgate.process.lock import FileLock
-from headgate.process.reaper import kill_leftovers, kill_own_commands
+from headgate.process.reaper import is_inside_command, kill_leftovers, kill_own_commands
 from headgate.process.sandbox import (
     MOST_MOUNTS,
     Bubblewrap,

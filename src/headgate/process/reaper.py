@@ -180,6 +180,16 @@ def kill_leftovers(repo: Path) -> int:
     return len(_end_marked(is_leftover))
 
 
+def is_inside_command(repo: Path) -> bool:
+    """Whether a command of this repository has started this process, directly or through others.
+
+    A command that leaves its ancestors and clears its environment is not found; a sandbox stops that one.
+    """
+    root = Path(os.path.realpath(repo))
+    pids = [os.getpid(), *(found.pid for found in _ancestry())] if can_see_processes() else [os.getpid()]
+    return any(_is_of(root, place) for pid in pids for _, _, place in _marks(pid))
+
+
 def kill_own_commands() -> int:
     """Kills, without asking first, every command that this process runs with all that they started."""
     own = _owner(os.getpid())

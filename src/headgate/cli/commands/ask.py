@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.exit_codes import EXIT_CODES
-from headgate.cli.options import config_option, find_repo, model_options, repo_option
+from headgate.cli.options import config_option, find_repo_to_act, model_options, repo_option
 from headgate.cli.show.follow import follow_task
 from headgate.cli.submission import read_task_text
 from headgate.core import Constraints, Options, Task
@@ -47,7 +47,7 @@ def command(
     if len(text) > 1:
         raise click.UsageError(f'Put the question in quotes: {ctx.command_path} "..."', ctx)
     question = read_task_text(text[0] if text else None, file, sys.stdin, str(ctx.info_name))
-    root = find_repo(repo)
+    root = find_repo_to_act(repo)
     options = Options(
         flow=FLOW,
         model=model,

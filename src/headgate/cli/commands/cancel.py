@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.commands.submit import start_worker
-from headgate.cli.options import find_repo, repo_option
+from headgate.cli.options import find_repo_to_act, repo_option
 from headgate.cli.show.live import say
 from headgate.cli.stored_tasks import find_only, open_store
 from headgate.core import TaskState
@@ -33,7 +33,7 @@ def command(task_id: str | None, conclude: bool, repo: Path | None) -> None:
 
     With --conclude the model gets one last turn to say what it has done, and the result is verified.
     """
-    root = find_repo(repo)
+    root = find_repo_to_act(repo)
     with open_store(root) as store:
         found = find_only(store, task_id, ("RUNNING", "QUEUED"), "running or queued task").task.id
     engine = Engine.open(root, start_worker=partial(start_worker, root))

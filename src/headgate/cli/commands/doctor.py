@@ -23,6 +23,7 @@ from headgate.cli.setup_checks import (
     check_git,
     check_repository,
     check_ripgrep,
+    check_sandbox,
     check_store,
     check_verification,
     configuration_fault,
@@ -208,6 +209,7 @@ async def examine(
         return
     for finding in check_config(loaded):
         yield finding
+    yield check_sandbox(loaded.config, environ)
     yield check_flow(loaded, root)
     for finding in check_verification(loaded.config, root, environ):
         yield finding

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from headgate.cli.model_choice import PLACEHOLDER, Ask, ModelChoice, choose_model, quote, set_model
-from headgate.cli.options import find_repo, repo_option
+from headgate.cli.options import find_repo_to_act, repo_option
 from headgate.cli.show.live import say
 from headgate.config import (
     CONFIG_NAME,
@@ -60,7 +60,7 @@ def command(repo: Path | None, force: bool, model: str | None, base_url: str | N
     If agent.yaml exists, only its lines `model:` and `base_url:` are changed, and only
     with --model, with --base-url, or if the file names no model yet. --force replaces the whole file.
     """
-    root = find_repo(repo)
+    root = find_repo_to_act(repo)
     for other in find_configs(root):
         if other != CONFIG_NAME:
             raise ConfigError(f"{other} already configures this repository: edit it, or remove it first.")

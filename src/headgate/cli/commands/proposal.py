@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.exit_codes import EXIT_CANCELLED, EXIT_CODES, EXIT_ENVIRONMENT, EXIT_FAILED
-from headgate.cli.options import find_repo, repo_option
+from headgate.cli.options import find_repo_to_act, repo_option
 from headgate.cli.show.follow import follow_task
 from headgate.cli.show.live import say
 from headgate.cli.stored_tasks import find_only, find_store
@@ -32,7 +32,7 @@ def apply_command(task_id: str | None, as_json: bool, repo: Path | None) -> None
     async def begin(engine: Engine) -> Task:
         return await engine.apply(find_only(engine.store, task_id, ("PROPOSED",), "proposal").task.id)
 
-    followed = asyncio.run(follow_task(find_store(find_repo(repo)).repo, begin, as_json))
+    followed = asyncio.run(follow_task(find_store(find_repo_to_act(repo)).repo, begin, as_json))
     sys.exit(EXIT_CANCELLED if followed.returned else apply_exit_code(followed.report))
 
 
@@ -50,7 +50,7 @@ def apply_exit_code(report: Report) -> int:
 @repo_option
 def abort_command(task_id: str | None, repo: Path | None) -> None:
     """Discard a dry run's proposal; the working tree is not changed. Without ID: the only proposal."""
-    engine = Engine.open(find_store(find_repo(repo)).repo)
+    engine = Engine.open(find_store(find_repo_to_act(repo)).repo)
     try:
         for note in engine.notes:
             click.echo(note, err=True)

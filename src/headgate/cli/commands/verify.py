@@ -19,9 +19,9 @@ from headgate.cli.setup_checks import advise_steps
 from headgate.cli.show.live import printable, say
 from headgate.config import Config, load_config
 from headgate.core import Broken, Pass, VerifyStep
-from headgate.engine import build_verifier, resolve_package
+from headgate.engine import build_verifier, find_sandbox, resolve_package
 from headgate.errors import ConfigError
-from headgate.process import FileLock
+from headgate.process import FileLock, NoSandbox
 from headgate.store import Bus, Folder
 
 NO_STEPS = "No verification steps are configured: {advice}."
@@ -66,7 +66,9 @@ async def run_steps(
     check_idle(repo)
     folder = Folder(repo)
     folder.create()
-    verifier = build_verifier(folder, resolve_package(repo, config), Bus())
+    sandbox = find_sandbox(config, os.environ)
+    bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
+    verifier = build_verifier(folder, resolve_package(repo, config), Bus(), bubblewrap)
     assert verifier is not None
     steps = list(verifier.steps)
     run_id = new_run_id(time.time())

@@ -1,0 +1,39 @@
+"""`headgate trust`: allows a repository's configuration to give commands more than they get by default."""
+
+from pathlib import Path
+
+import click
+
+from headgate.cli.options import find_repo_to_act, repo_option
+from headgate.config import TrustedFiles, find_configs, read_yaml, user_config_path, widening
+from headgate.errors import ConfigError
+
+
+@click.command("trust")
+@repo_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def command(repo: Path | None, yes: bool) -> int:
+    """Allow what this repository's agent.yaml gives to commands.
+
+    A repository's file cannot switch the sandbox off, pass on secrets or open the network by itself. This
+    command shows what the file asks for, and remembers your answer for the file as it is. When the file
+    changes, it has to be allowed again.
+    """
+    root = find_repo_to_act(repo)
+    user_file = user_config_path()
+    names = find_configs(root)
+    if not names:
+        raise ConfigError(f"{root} has no agent.yaml.")
+    document = read_yaml(root / names[0], names[0])
+    users = read_yaml(user_file).data if user_file.exists() else {}
+    found = list(widening(document.data, users))
+    if not found:
+        click.echo(f"{document.name} gives commands nothing that they do not have anyway.")
+        return 0
+    for place, what in found:
+        click.echo(f"{document.name}, line {document.line_of(place)}: {what}.")
+    if not yes:
+        click.confirm("Allow this?", abort=True)
+    TrustedFiles(user_file).add(document.digest, root / names[0])
+    click.echo(f"Allowed, as long as {document.name} stays as it is.")
+    return 0

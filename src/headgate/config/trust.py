@@ -1,0 +1,78 @@
+"""What a repository's own file may not decide: settings that give commands more than they get without it.
+
+Such settings count from the user's own file, or once the user has trusted the repository's file as it is.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from headgate.config.schema import CommandSettings
+from headgate.config.yaml_files import Document, Place
+
+_SANDBOXES = ("off", "auto", "bwrap")
+_NUMBERS = ("memory_mb", "processes", "file_mb")
+
+
+def check_trust(document: Document, users: Mapping[str, Any], user_file: Path) -> None:
+    """ConfigError if a repository's file gives commands more than the user's own, and is not trusted."""
+    for place, what in widening(document.data, users):
+        if document.digest in TrustedFiles(user_file).digests():
+            return
+        raise document.error(
+            place,
+            f"{what}, and a repository cannot decide that by itself. Set it in {user_file}, or allow "
+            "this file as it is: headgate trust",
+        )
+
+
+def widening(data: Mapping[str, Any], users: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    """The settings of a repository's file that give commands more than the user's own: where, and what."""
+    asked = data.get("sandbox", "bwrap")
+    if _SANDBOXES.index(asked) < _SANDBOXES.index(users.get("sandbox", "auto")):
+        yield ("sandbox",), f'"sandbox: {asked}" takes protection away'
+    if new := _added(data.get("shell_env"), users.get("shell_env")):
+        yield ("shell_env",), f'"shell_env" passes {", ".join(new)} to commands'
+    verification, own = data.get("verification") or {}, users.get("verification") or {}
+    if verification.get("network") and own.get("network") is False:
+        yield ("verification", "network"), '"verification.network" gives the steps the network'
+    commands, own = data.get("commands") or {}, users.get("commands") or {}
+    if commands.get("network") and not own.get("network"):
+        yield ("commands", "network"), '"commands.network" gives commands the network'
+    for key in ("read", "write"):
+        if new := _added(commands.get(key), own.get(key)):
+            yield ("commands", key), f'"commands.{key}" opens {", ".join(new)} to commands'
+    defaults = CommandSettings().model_dump()
+    for key in _NUMBERS:
+        most = own.get(key, defaults[key])
+        if commands.get(key) is not None and (most is None or commands[key] > most):
+            yield ("commands", key), f'"commands.{key}" raises a limit'
+
+
+def _added(asked: Any, users: Any) -> list[str]:
+    return [item for item in asked or () if item not in (users or ())]
+
+
+class TrustedFiles:
+    """The configuration files that the user has trusted, by their content. They are kept beside his own."""
+
+    def __init__(self, user_file: Path) -> None:
+        self._path = user_file.with_name("trusted.json")
+
+    def digests(self) -> dict[str, str]:
+        """Each trusted content, with the path of the file that had it."""
+        try:
+            found = orjson.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def add(self, digest: str, path: Path) -> None:
+        """Trusts a content from now on."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        text = orjson.dumps({**self.digests(), digest: str(path)}, option=orjson.OPT_INDENT_2)
+        temporary = self._path.with_suffix(".new")
+        temporary.write_bytes(text)
+        temporary.replace(self._path)
