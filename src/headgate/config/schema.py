@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 from headgate.config.knobs import FlowKnobs
 from headgate.core import ModelSettings, Settings, ToolTransport, VerifyStep, is_openai_name, nearest
 from headgate.errors import ConfigError
+from headgate.protect import ApprovalMode
 
 NO_MODEL = (
     "No model is configured: set `model:` in {file}, HEADGATE_MODEL or --model, for example "
@@ -117,6 +118,13 @@ class Config(FlowKnobs):
     sandbox: Literal["auto", "bwrap", "off"] = "auto"
     """What commands run in: bubblewrap if it works here (`auto`), bubblewrap or nothing at all (`bwrap`), or
     no sandbox (`off`); see [Security](security.md)."""
+    approvals: ApprovalMode | None = None
+    """Before what a person is asked: `never`, `commands`, `writes` or `all`. Absent: before commands, if they
+    run without a sandbox and there is a terminal."""
+    allow_commands: tuple[str, ...] = ()
+    """Commands (globs) that run without a question, such as `pytest *`."""
+    allow_writes: tuple[str, ...] = ()
+    """Paths (globs) that are written without a question."""
     commands: CommandSettings = CommandSettings()
     """What commands get in the sandbox."""
     keep_conversations: bool = False

@@ -13,6 +13,7 @@ from headgate.config.schema import CommandSettings
 from headgate.config.yaml_files import Document, Place
 
 _SANDBOXES = ("off", "auto", "bwrap")
+_APPROVALS = {None: 1, "never": 0, "commands": 1, "writes": 1, "all": 2}
 _NUMBERS = ("memory_mb", "processes", "file_mb")
 
 
@@ -33,6 +34,12 @@ def widening(data: Mapping[str, Any], users: Mapping[str, Any]) -> Iterator[tupl
     asked = data.get("sandbox", "bwrap")
     if _SANDBOXES.index(asked) < _SANDBOXES.index(users.get("sandbox", "auto")):
         yield ("sandbox",), f'"sandbox: {asked}" takes protection away'
+    asking, own_asking = data.get("approvals"), users.get("approvals")
+    if asking is not None and _APPROVALS[asking] < _APPROVALS[own_asking]:
+        yield ("approvals",), f'"approvals: {asking}" asks for less'
+    for key in ("allow_commands", "allow_writes"):
+        if new := _added(data.get(key), users.get(key)):
+            yield (key,), f'"{key}" allows {", ".join(new)} without a question'
     if new := _added(data.get("shell_env"), users.get("shell_env")):
         yield ("shell_env",), f'"shell_env" passes {", ".join(new)} to commands'
     verification, own = data.get("verification") or {}, users.get("verification") or {}

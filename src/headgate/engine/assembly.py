@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from headgate.checks import Verifier
-from headgate.config import Config
+from headgate.config import Config, user_config_path
 from headgate.core import OWN_FOLDER, Access, Guard, Task, show_path
 from headgate.errors import HeadgateError
 from headgate.process import (
@@ -27,6 +27,9 @@ from headgate.process import (
 from headgate.protect import (
     DEFAULT_SECRETS,
     REASON,
+    AllowList,
+    Approvals,
+    AskPerson,
     Boundaries,
     CommitProtection,
     CommitRule,
@@ -285,14 +288,23 @@ def build_context(
     baseline: Callable[[], str],
     proposing: bool = False,
     bubblewrap: Bubblewrap | None = None,
+    person: AskPerson | None = None,
 ) -> ToolContext:
     """The ports for a task's tools. `proposing` keeps what they write to itself.
 
-    `baseline` is asked for the git tree of the task's start when something is first written or run.
+    `baseline` is asked for the git tree of the task's start when something is first written or run. `person`
+    asks somebody who watches.
     """
     package = config.package
     tests = protected_tests(folder.repo, config, task, baseline)
-    disk = DiskWorkspace(folder.repo, guards_for(folder.repo, config, boundaries, tests, task.config_files))
+    guards = guards_for(folder.repo, config, boundaries, tests, task.config_files)
+    # Without a sandbox, a person who watches decides about commands.
+    mode = config.approvals or ("never" if bubblewrap or person is None else "commands")
+    allowed = AllowList(
+        user_config_path().with_name("allowed.json"), config.allow_commands, config.allow_writes
+    )
+    approvals = Approvals("never" if proposing else mode, person, allowed)
+    disk = DiskWorkspace(folder.repo, (*guards, approvals), approve=approvals.approve)
     return ToolContext(
         workspace=OverlayWorkspace(disk) if proposing else disk,
         save_output=lambda text: folder.save_output(task.id, redact(text)),

@@ -34,6 +34,7 @@ from headgate.engine.task_follower import QueueWait, TaskFollower, removed
 from headgate.engine.tree import diff_of
 from headgate.errors import ConfigError
 from headgate.process import FileLock
+from headgate.protect import AskPerson
 from headgate.store import (
     REPORTED,
     Bus,
@@ -72,6 +73,8 @@ class Engine:
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     keep_crash_trace: bool = False
+    """See `Execution`."""
+    person: AskPerson | None = None
     """See `Execution`."""
     on_notice: Callable[[str], None] = lambda line: None
     """Called with each line that the person who submits a task should read before it is stored."""
@@ -391,6 +394,7 @@ class Engine:
             self.now,
             self.sleep,
             self.keep_crash_trace,
+            self.person,
         )
         try:
             await self._execution.run()

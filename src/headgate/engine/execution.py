@@ -45,7 +45,7 @@ from headgate.engine.tree import TaskTree
 from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, NoSandbox, uninterrupted
-from headgate.protect import ResolvedBoundaries, Restored, redactor
+from headgate.protect import AskPerson, ResolvedBoundaries, Restored, redactor
 from headgate.run import Job, restore, restore_overlay, run_flow
 from headgate.store import Bus, Folder, Store, TaskLog, load_state
 from headgate.workspace import OverlayWorkspace, Snapshots
@@ -85,6 +85,8 @@ class Execution:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     keep_crash_trace: bool = False
     """Let the interpreter write a traceback to a file if it crashes: for processes that do nothing else."""
+    person: AskPerson | None = None
+    """Asks somebody who watches before a command runs or a file is written."""
     crash: Exception | None = None
     """A bug in Headgate that ended the task, once it has ended."""
     _work: "asyncio.Task[Decision] | None" = field(default=None, init=False)
@@ -237,6 +239,7 @@ class Execution:
                 baseline=lambda: log.state.baseline,
                 proposing=self._proposing,
                 bubblewrap=bubblewrap,
+                person=self.person,
             )
             if isinstance(context.workspace, OverlayWorkspace):
                 self.tree.overlay = context.workspace

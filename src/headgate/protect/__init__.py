@@ -1,5 +1,6 @@
 """What may not be touched: guards for tools, and files that are restored after a command."""
 
+from headgate.protect.approvals import AllowList, Answer, ApprovalMode, Approvals, AskPerson
 from headgate.protect.boundaries import ResolvedBoundaries, resolve_boundaries
 from headgate.protect.commits import CommitProtection, CommitRule, CommitsFound
 from headgate.protect.files import ProtectedFiles, protect_git

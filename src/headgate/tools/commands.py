@@ -3,6 +3,7 @@
 What it did to files that commands may not change is undone, also when it was killed or the task is cancelled.
 """
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -44,7 +45,7 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
         raise ToolArgsInvalid("shell: `command` is empty.")
     if args.timeout is not None and not args.timeout > 0:
         raise ToolArgsInvalid("shell: `timeout` must be more than 0 seconds.")
-    ctx.workspace.check_run(args.command)
+    await asyncio.to_thread(ctx.workspace.check_run, args.command)  # a person may be asked
     seconds = min(args.timeout or ctx.shell_timeout, max(MAX_TIMEOUT, ctx.shell_timeout))
     restored: list[Restored] = []
     try:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from threading import Lock
 
-from headgate.core import Access, Act, Ask, Guard, first_objection, show_path
+from headgate.core import Access, Act, Ask, Denial, Guard, first_objection, show_path
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.workspace.atomic import FileMoved, Fingerprint, WriteBatch, file_fingerprint
 from headgate.workspace.ignore import RESERVED, TEMPORARY, InternalFiles, walk_files
@@ -82,11 +82,19 @@ _SUGGESTION_FILES = 20_000
 class DiskWorkspace:
     """A Workspace over a directory. Methods may be called from several threads at once."""
 
-    def __init__(self, root: Path, guards: Sequence[Guard] = (), max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+    def __init__(
+        self,
+        root: Path,
+        guards: Sequence[Guard] = (),
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        approve: Callable[[Access], str] = lambda access: "Only a person can allow this.",
+    ) -> None:
         self.tree = ConfinedTree(root)
         self.root = self.tree.root
         self.guards: tuple[Guard, ...] = (InternalFiles(), *guards)
         self.max_bytes = max_bytes
+        self.approve = approve
+        """Asks a person about what a guard leaves to one: returns why it is refused, if it is. Blocks."""
         self._cache = ReadCache(_CACHE_BYTES)
         self._writing = Lock()
 
@@ -253,9 +261,9 @@ class DiskWorkspace:
         objection = first_objection(self.guards, access)
         if objection is None:
             return
-        if isinstance(objection, Ask):
-            raise ToolDenied(f"{objection.reason} Only a person can allow this, and there is nobody to ask.")
-        raise ToolDenied(objection.reason)
+        reason = self.approve(access) if isinstance(objection, Ask) else objection.reason
+        if reason:
+            raise ToolDenied(reason)
 
     def may_read(self, path: str) -> bool:
         """Whether no guard objects to reading a canonical path."""
@@ -263,7 +271,7 @@ class DiskWorkspace:
 
     def may_write(self, path: str) -> bool:
         """Whether no guard objects to writing a canonical path."""
-        return first_objection(self.guards, Access("write", path)) is None
+        return not isinstance(first_objection(self.guards, Access("write", path)), Denial)
 
     def missing(self, spot: Spot, tree: ConfinedTree) -> ToolFailed:
         """What to say of a path that is not there, with paths of the tree that may have been meant."""

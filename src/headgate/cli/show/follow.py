@@ -13,6 +13,7 @@ import orjson
 
 from headgate.cli.commands.submit import start_worker
 from headgate.cli.interrupts import on_interrupt
+from headgate.cli.show.approval import TerminalApproval
 from headgate.cli.show.endings import last_lines, result_line
 from headgate.cli.show.live import Progress, say
 from headgate.cli.stored_tasks import find_task, pause_sentence, tasks_ahead
@@ -65,6 +66,8 @@ async def follow_task(
     bus.on_pulse.append(progress.hear_pulse)
     engine = Engine.open(root, bus=bus, start_worker=partial(start_worker, root), read_config=read_config)
     engine.keep_crash_trace = True
+    approval = TerminalApproval(progress) if sys.stdin.isatty() and sys.stderr.isatty() else None
+    engine.person = approval
     engine.on_notice = lambda line: progress.print_line(line, 0)
     try:
         for note in (*notes, *engine.notes):
@@ -76,7 +79,7 @@ async def follow_task(
         phases.to_stdout = not (as_json or task.dry_run or task.benchmark or answer_alone)
         waiting = QueueLines(progress, engine.store, task.id)
         bus.on_event.insert(0, waiting.hear)
-        interrupts = InterruptActions(engine, task, progress)
+        interrupts = InterruptActions(engine, task, progress, approval)
         on_interrupt(interrupts.cancel, interrupts.quit_message, interrupts.hang_up)
         number = None if as_json else task.benchmark
         report: Report | None = None
@@ -114,12 +117,16 @@ async def follow_task(
 class InterruptActions:
     """What Ctrl-C and a closed terminal do, wherever the task runs or waits."""
 
-    def __init__(self, engine: Engine, task: Task, progress: Progress) -> None:
-        self._engine, self._task, self._progress = engine, task, progress
+    def __init__(
+        self, engine: Engine, task: Task, progress: Progress, approval: TerminalApproval | None = None
+    ) -> None:
+        self._engine, self._task, self._progress, self._approval = engine, task, progress, approval
         self._last = "Quit at once."
 
     def cancel(self) -> None:
         """The first one: asks for the task to be cancelled."""
+        if self._approval:
+            self._approval.abandon()
         name = self._task.id
         if self._engine.cancel(name) != "asked":
             return
@@ -135,6 +142,8 @@ class InterruptActions:
 
     def hang_up(self) -> None:
         """The terminal is closed: nobody watches, and the task goes on."""
+        if self._approval:
+            self._approval.abandon()
         self._progress.__exit__()
 
     def quit_message(self) -> str:

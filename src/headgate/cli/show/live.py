@@ -131,6 +131,7 @@ class Progress:
         self.activity = Activity()
         self._silence = silence
         self._said_at = time.monotonic()
+        self._is_held = False
         self._footer: Footer | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._frames = itertools.cycle(_SPINNER if "utf" in self.console.encoding.lower() else _PLAIN_SPINNER)
@@ -196,6 +197,19 @@ class Progress:
         if self._footer:
             self._draw(self._footer)
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Shows nothing of its own while a person is asked something. For another thread than the loop's."""
+        footer, self._footer = self._footer, None
+        self._is_held = True
+        if footer:
+            footer.wipe()
+        try:
+            yield
+        finally:
+            self._footer, self._is_held = footer, False
+            self._said_at = time.monotonic()
+
     def wipe(self) -> str:
         """The escape sequence that erases the footer, for a process that is about to end."""
         return self._footer.wiping() if self._footer else ""
@@ -216,7 +230,7 @@ class Progress:
             await asyncio.sleep(TICK)
             if self._footer:
                 self._draw(self._footer)
-            elif time.monotonic() - self._said_at >= self._silence:
+            elif not self._is_held and time.monotonic() - self._said_at >= self._silence:
                 self.print_now(self._doing())
 
     def _doing(self) -> str:
