@@ -24,7 +24,7 @@ from headgate.protect.boundaries import ResolvedBoundaries
 from headgate.store.folder import Folder
 from headgate.store.log import Bus
 from headgate.tools.base import Outcome, ToolContext
-from headgate.tools.commands import shell
+from headgate.tools.control import shell
 from headgate.workspace.git_repository import Snapshots, git
 from headgate.workspace.workspace import FileChange
 

@@ -31,7 +31,7 @@ from headgate.run.resume import restore
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.base import Args, Outcome, Tool, ToolContext, tool
-from headgate.tools.commands import run_tests
+from headgate.tools.control import run_tests
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import Snapshots, git
 from headgate.workspace.workspace import FileChange

@@ -30,9 +30,8 @@ from headgate.run.resume import restore
 from headgate.store import Store
 from headgate.store.log import Bus, TaskLog
 from headgate.tools.base import ToolContext
-from headgate.tools.commands import shell
-from headgate.tools.control import plan_tasks
-from headgate.tools.edit.edit_file import edit_file
+from headgate.tools.control import plan_tasks, shell
+from headgate.tools.editing import edit_file
 from headgate.tools.files import ls, read_file, write_file
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import Snapshots, git

@@ -12,7 +12,7 @@ from headgate.process.commands import filtered_environment
 from headgate.protect.files import ProtectedFiles
 from headgate.protect.secrets import SecretFiles
 from headgate.tools.base import Outcome, ToolContext
-from headgate.tools.commands import shell, shell_in
+from headgate.tools.control import shell, shell_in
 from headgate.workspace.disk import DiskWorkspace
 from patience import in_time
 

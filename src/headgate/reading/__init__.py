@@ -1,6 +1,13 @@
 """Readers of text that others wrote: diffs, source, test output, command lines. Pure, like the core."""
 
-from headgate.reading.command_lines import UNITTEST_PATTERN, Command, RunnerCall, read_runner, split_commands
+from headgate.reading.command_lines import (
+    UNITTEST_PATTERN,
+    Command,
+    RunnerCall,
+    read_runner,
+    split_commands,
+    word_set,
+)
 from headgate.reading.diffs import (
     DiffHunk,
     FileDiff,
@@ -13,6 +20,17 @@ from headgate.reading.diffs import (
 )
 from headgate.reading.failed_tests import FailedTest, plain_lines
 from headgate.reading.layout import MOST_CHARS, same_but_for_layout
+from headgate.reading.project_files import (
+    changed_settings,
+    has_test_settings,
+    just_commands,
+    make_commands,
+    nox_commands,
+    project_commands,
+    pytest_settings,
+    script_commands,
+    tox_commands,
+)
 from headgate.reading.python_source import (
     find_functions,
     insertion_points,
@@ -21,15 +39,6 @@ from headgate.reading.python_source import (
     python_fingerprint,
     source_excerpt,
     with_definitions,
-)
-from headgate.reading.task_runners import (
-    just_commands,
-    make_commands,
-    nox_commands,
-    project_commands,
-    pytest_settings,
-    script_commands,
-    tox_commands,
 )
 from headgate.reading.test_files import (
     find_tests,
@@ -52,4 +61,3 @@ from headgate.reading.test_output import (
     find_failures,
     render_failures,
 )
-from headgate.reading.test_settings import changed_settings, has_test_settings

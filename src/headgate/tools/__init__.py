@@ -1,17 +1,19 @@
 """What a model may call. Tools plan changes; the runtime carries them out."""
 
 from headgate.tools.base import Args, Outcome, Tool, ToolContext, cap
-from headgate.tools.commands import run_tests, shell, shell_in
 from headgate.tools.control import (
     STATUS_TOOL,
     plan_tasks,
     render_plan,
+    run_tests,
+    shell,
+    shell_in,
     stage_done_tool,
     status_tool,
     task_status,
     think,
 )
-from headgate.tools.edit.apply_patch import apply_patch
-from headgate.tools.edit.edit_file import edit_file
+from headgate.tools.editing import edit_file
 from headgate.tools.files import find_files, listing, ls, read_file, read_files, write_file
-from headgate.tools.searching.search import search
+from headgate.tools.patching import apply_patch
+from headgate.tools.searching import search

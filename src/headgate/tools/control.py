@@ -1,14 +1,98 @@
-"""The tools by which a model talks to the runtime: a thought, the plan, its status, the end of a stage."""
+"""Commands, and the tools by which a model talks to the runtime: a thought, the plan, its status, the end.
+
+What a command did to files that it may not change is undone, even if it was killed or the task is cancelled.
+"""
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+import orjson
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from headgate.core import Note, PlanItem, TaskStatusGiven, cut_text, share_out, times
-from headgate.errors import ToolFailed
-from headgate.tools.base import Args, Outcome, Tool, ToolContext, tool
+from headgate.core import Note, PlanItem, TaskStatusGiven, clean_text, cut_text, plain, share_out, times
+from headgate.errors import ToolArgsInvalid, ToolFailed
+from headgate.process import CommandUnavailable, run_command
+from headgate.protect import Restored, protected_while
+from headgate.tools.base import Args, Outcome, Tool, ToolContext, cap, tool
+
+MAX_TIMEOUT = 600.0
+"""Seconds that a call may ask for, unless the configured time is longer still."""
+ROOT = "the repository root"
+_MAX_CAPTURE = 2_000_000
+_MAX_TOLD = 20
+_MORE = "\n... and {} more paths like these."
+
+
+class Shell(Args):
+    """Arguments of shell."""
+
+    command: str = Field(description=f"A bash command, run in {ROOT}")
+    timeout: float | None = Field(default=None, description="Seconds")
+
+
+@tool("run")
+async def shell(ctx: ToolContext, args: Shell) -> Outcome:
+    """Run a command; returns its output and exit code. Background processes are killed when it ends."""
+    if not args.command.strip():
+        raise ToolArgsInvalid("shell: `command` is empty.")
+    if args.timeout is not None and not args.timeout > 0:
+        raise ToolArgsInvalid("shell: `timeout` must be more than 0 seconds.")
+    ctx.workspace.check_run(args.command)
+    seconds = min(args.timeout or ctx.shell_timeout, max(MAX_TIMEOUT, ctx.shell_timeout))
+    restored: list[Restored] = []
+    try:
+        async with protected_while(ctx.protected, restored):
+            result = await run_command(
+                args.command,
+                cwd=ctx.directory or ctx.workspace.root,
+                env=ctx.environment,
+                timeout=seconds,
+                max_output=_MAX_CAPTURE,
+                on_line=ctx.on_output,
+            )
+    except CommandUnavailable as error:
+        raise ToolFailed(str(error)) from error
+    if result.timed_out:
+        status = f"timed out after {seconds:g} s; the command and its children were killed"
+    else:
+        status = f"exit code {result.exit_code}"
+    status += _tell(restored, ctx.result_chars // 2)
+    output = ctx.redact(plain(clean_text(result.output))).rstrip("\n") or "(no output)"
+    text = cap(output, ctx.result_chars - len(status) - 1, ctx.save_output) + "\n" + status
+    return Outcome(text, restored=tuple(one.sentence() for one in restored[:_MAX_TOLD]))
+
+
+def _tell(restored: Sequence[Restored], room: int) -> str:
+    """A line for each path, as many as there is room for."""
+    lines = ""
+    for number, one in enumerate(restored):
+        line = f"\n{one.sentence()}"
+        if number == _MAX_TOLD or len(lines) + len(line) > room - len(_MORE):
+            return lines + _MORE.format(len(restored) - number)
+        lines += line
+    return lines
+
+
+def shell_in(directory: str) -> Tool:
+    """The shell tool as a model is shown it where commands run in a directory of the repository."""
+    text = orjson.dumps(shell.spec.parameters).decode().replace(ROOT, f"the directory {directory}")
+    return replace(shell, spec=replace(shell.spec, parameters=orjson.loads(text)))
+
+
+# The project's own checks as a tool.
+
+
+class RunTests(Args):
+    """run_tests takes no arguments."""
+
+
+@tool("run")
+async def run_tests(ctx: ToolContext, args: RunTests) -> str:
+    """Run the project's verification steps, as the runtime does after the last stage."""
+    return await ctx.tests.run()
+
 
 Priority = Literal["low", "normal", "high", "critical"]
 
