@@ -19,7 +19,6 @@ from headgate.reading.diffs import (
     read_place,
 )
 from headgate.reading.failed_tests import FailedTest, plain_lines
-from headgate.reading.layout import MOST_CHARS, same_but_for_layout
 from headgate.reading.project_files import (
     changed_settings,
     has_test_settings,
@@ -31,12 +30,14 @@ from headgate.reading.project_files import (
     script_commands,
     tox_commands,
 )
-from headgate.reading.python_source import (
+from headgate.reading.source_text import (
+    MOST_CHARS,
     find_functions,
     insertion_points,
     lines_with_logic,
     parse_python,
     python_fingerprint,
+    same_but_for_layout,
     source_excerpt,
     with_definitions,
 )
