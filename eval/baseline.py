@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evaltasks import Result, Task, checked_out, is_solved, run_check
 
-from headgate.reading.python_source import find_functions
+from headgate.reading.source_text import find_functions
 from headgate.repair.answers import code_in
 
 TRIES = 3

@@ -15,13 +15,18 @@ settings.load_profile("repeatable")
 def _own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tests find only their own servers, and keep what is found out about these in a folder of their own.
 
-    A developer may have Ollama running, or keys in the environment.
+    A developer may have Ollama running, keys in the environment, or a configuration. Commands run without a
+    sandbox unless a test gives them one: most tests are about what holds without it.
     """
+    config = tmp_path_factory.mktemp("config")
+    (config / "headgate").mkdir()
+    (config / "headgate" / "config.yaml").write_text("sandbox: off\n")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith(("HEADGATE_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "LOCALCODE_")):
                 patch.delenv(name)
         patch.setenv("HEADGATE_SERVERS", "")
+        patch.setenv("XDG_CONFIG_HOME", str(config))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.protect.commits import CommitProtection, CommitRule, CommitsFound
 from headgate.protect.files import ProtectedFiles
-from headgate.protect.protection import Protection, Restored
+from headgate.protect.restore import Protection, Restored
 
 IDENTITY = ("-c", "user.name=T", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false")
 COMMIT = f"git {' '.join(IDENTITY)} commit -q"

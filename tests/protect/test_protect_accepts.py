@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headgate.protect.files import ProtectedFiles
-from headgate.protect.protection import Restored
+from headgate.protect.restore import Restored
 
 WHY = "its first line is protected"
 

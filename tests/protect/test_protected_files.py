@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from headgate.protect.files import ProtectedFiles, protect_git
 from headgate.protect.guards import Boundaries, OnlyInside
-from headgate.protect.protection import Restored
 from headgate.protect.records import CopyLimits
+from headgate.protect.restore import Restored
 from headgate.workspace.ignore import IgnoredPaths
 
 WHY = "it is protected"

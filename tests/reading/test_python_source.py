@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.reading.python_source import (
+from headgate.reading.source_text import (
     Function,
     find_functions,
     insertion_points,

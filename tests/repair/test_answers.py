@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.reading.python_source import parse_python
+from headgate.reading.source_text import parse_python
 from headgate.repair.answers import MOST_PLACES, answered_sources, code_identity, code_in
 from headgate.scouts.suspects import Suspect
 

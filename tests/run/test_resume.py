@@ -32,7 +32,7 @@ from headgate.store.log import Bus, TaskLog
 from headgate.tools.base import ToolContext
 from headgate.tools.commands import shell
 from headgate.tools.control import plan_tasks
-from headgate.tools.edit.edit_file import edit_file
+from headgate.tools.editing import edit_file
 from headgate.tools.files import ls, read_file, write_file
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import Snapshots, git

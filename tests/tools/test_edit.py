@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from memory_workspace import MemoryWorkspace, call
 
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolFailed
-from headgate.tools.edit.edit_file import Edited, edit_file, edit_text
+from headgate.tools.editing import Edited, edit_file, edit_text
 from headgate.workspace.workspace import FileChange
 
 CODE = """\

@@ -9,7 +9,7 @@ import pytest
 
 from cases import CASES, case_path
 from headgate.errors import ToolFailed
-from headgate.tools.edit.edit_file import edit_text
+from headgate.tools.editing import edit_text
 
 BLOCK = re.compile(
     r"^<<<<<<< SEARCH\n"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.tools.edit.edit_file import edit_text
+from headgate.tools.editing import edit_text
 
 CODE = """\
 import os

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.tools.edit.matching import (
+from headgate.tools.matching import (
     EXACT,
     INDENTATION,
     SPACING,

@@ -9,8 +9,8 @@ from memory_workspace import MemoryWorkspace, call
 from test_patch_format import GARBAGE
 
 from headgate.errors import ToolArgsInvalid, ToolFailed
-from headgate.tools.edit.apply_patch import apply_patch, patch_text
-from headgate.tools.edit.patch_format import UpdateFile, parse_patch
+from headgate.tools.patch_format import UpdateFile, parse_patch
+from headgate.tools.patching import apply_patch, patch_text
 from headgate.workspace.workspace import FileChange
 
 CODE = """\

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import ToolFailed
-from headgate.tools.edit.patch_format import AddFile, DeleteFile, Hunk, UpdateFile, parse_patch, read_header
+from headgate.tools.patch_format import AddFile, DeleteFile, Hunk, UpdateFile, parse_patch, read_header
 
 UPDATE = UpdateFile("a.py", (Hunk(((" ", "one"), ("-", "two"), ("+", "three"))),))
 BODY = "*** Update File: a.py\n@@\n one\n-two\n+three\n"

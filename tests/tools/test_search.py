@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
 from headgate.protect.secrets import SecretFiles
 from headgate.tools.base import Outcome, ToolContext
-from headgate.tools.searching.prefilter import prefilter
-from headgate.tools.searching.search import SearchHits, SearchLimits, search, search_lines
+from headgate.tools.ripgrep_pattern import prefilter
+from headgate.tools.searching import SearchHits, SearchLimits, search, search_lines
 from headgate.workspace.disk import DiskWorkspace
 
 RIPGREP = shutil.which("rg")

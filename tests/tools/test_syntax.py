@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.tools.edit.syntax import PARSERS, describe_new_errors, parser_for
+from headgate.tools.syntax import PARSERS, describe_new_errors, parser_for
 from headgate.workspace.workspace import FileChange
 
 GOOD = {

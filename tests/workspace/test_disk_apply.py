@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from headgate.core.access import Access, Denial
 from headgate.errors import ToolDenied, ToolFailed
-from headgate.workspace.atomic import FileMoved, WriteBatch
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.workspace import FileChange
+from headgate.workspace.writes import FileMoved, WriteBatch
 
 
 def tree(root: Path) -> dict[str, tuple[bytes, int] | None]:

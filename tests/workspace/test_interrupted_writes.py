@@ -10,7 +10,7 @@ import pytest
 from killed_writes import AFTER, BEFORE
 
 from headgate.core.events import FileHashes
-from headgate.workspace.interrupted_writes import remove_temporaries, settle_writes, undo_half_written
+from headgate.workspace.writes import remove_temporaries, settle_writes, undo_half_written
 
 KEPT = ".headgate-tmp-0123456789abcdef"
 OTHER = ".headgate-tmp-fedcba9876543210"

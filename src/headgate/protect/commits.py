@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from headgate.core import show_path
 from headgate.errors import HeadgateError
-from headgate.protect.protection import Change, Restored
 from headgate.protect.records import stamp_of
+from headgate.protect.restore import Change, Restored
 from headgate.workspace import (
     LARGE,
     ConfinedTree,

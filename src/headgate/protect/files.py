@@ -16,7 +16,6 @@ from pathlib import Path
 from threading import Lock
 
 from headgate.core import show_path
-from headgate.protect.protection import Change, Protection, Restored
 from headgate.protect.records import (
     DEFAULT_LIMITS,
     CopyLimits,
@@ -27,7 +26,7 @@ from headgate.protect.records import (
     kind_of,
     stamp_of,
 )
-from headgate.protect.restore import Restorer
+from headgate.protect.restore import Change, Protection, Restored, Restorer
 from headgate.workspace import ConfinedTree
 
 CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})

@@ -14,6 +14,7 @@ from headgate.reading import (
     is_test,
     pytest_settings,
     read_runner,
+    word_set,
 )
 from headgate.workspace import Rules, expand_braces, fold_case
 
@@ -35,11 +36,7 @@ def read_text(root: Path, *parts: str) -> str:
 # Whether a folder that a test runner is given holds nothing but tests, or the code as well.
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_CODE_FOLDERS = _set(
+_CODE_FOLDERS = word_set(
     """
     src source sources lib libs app apps pkg pkgs package packages internal cmd crates core backend
     frontend server client modules

@@ -1,6 +1,13 @@
 """Readers of text that others wrote: diffs, source, test output, command lines. Pure, like the core."""
 
-from headgate.reading.command_lines import UNITTEST_PATTERN, Command, RunnerCall, read_runner, split_commands
+from headgate.reading.command_lines import (
+    UNITTEST_PATTERN,
+    Command,
+    RunnerCall,
+    read_runner,
+    split_commands,
+    word_set,
+)
 from headgate.reading.diffs import (
     DiffHunk,
     FileDiff,
@@ -12,17 +19,9 @@ from headgate.reading.diffs import (
     read_place,
 )
 from headgate.reading.failed_tests import FailedTest, plain_lines
-from headgate.reading.layout import MOST_CHARS, same_but_for_layout
-from headgate.reading.python_source import (
-    find_functions,
-    insertion_points,
-    lines_with_logic,
-    parse_python,
-    python_fingerprint,
-    source_excerpt,
-    with_definitions,
-)
-from headgate.reading.task_runners import (
+from headgate.reading.project_files import (
+    changed_settings,
+    has_test_settings,
     just_commands,
     make_commands,
     nox_commands,
@@ -30,6 +29,17 @@ from headgate.reading.task_runners import (
     pytest_settings,
     script_commands,
     tox_commands,
+)
+from headgate.reading.source_text import (
+    MOST_CHARS,
+    find_functions,
+    insertion_points,
+    lines_with_logic,
+    parse_python,
+    python_fingerprint,
+    same_but_for_layout,
+    source_excerpt,
+    with_definitions,
 )
 from headgate.reading.test_files import (
     find_tests,
@@ -52,4 +62,3 @@ from headgate.reading.test_output import (
     find_failures,
     render_failures,
 )
-from headgate.reading.test_settings import changed_settings, has_test_settings

@@ -146,18 +146,19 @@ class _Reader:
 # What a command line gives to a test runner: files, folders, patterns and modules.
 
 
-def _set(words: str) -> frozenset[str]:
+def word_set(words: str) -> frozenset[str]:
+    """A set of words that are written one after the other."""
     return frozenset(words.split())
 
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
-_LAUNCHERS = _set(
+_LAUNCHERS = word_set(
     """
     uv uvx run exec x dlx npm npx pnpm yarn bunx bun poetry pipenv hatch pdm rye coverage xvfb-run
     node bundle php ruby perl cross-env dotenv composer
     """
 )
-_RUNNERS = _set(
+_RUNNERS = word_set(
     """
     pytest py.test pytest-3 unittest nosetests nose nose2 trial ward green stestr jest vitest mocha
     _mocha ava tap tape jasmine uvu karma rspec minitest cucumber behave robot pabot phpunit pest
@@ -198,7 +199,7 @@ _VALUED = {
     "bats": {"-f", "-F", "-j", "-o"},
     "node": {"-r", "--require", "--import", "--loader"},
 }
-_LONG_VALUED = _set(
+_LONG_VALUED = word_set(
     """
     --cov --cov-config --cov-report --ignore --ignore-glob --deselect --confcutdir --basetemp
     --junitxml --junit-xml --html --log-file --import-mode --maxfail --durations --timeout --tb

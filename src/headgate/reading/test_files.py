@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from headgate.core import path_words
+from headgate.reading.command_lines import word_set
 
 _TEST_PART = re.compile(
     r"(^|[._-])tests?([._-]|$)"
@@ -67,40 +68,12 @@ _SHADOWED = (
 )
 """What a Python test runner imports before any test: itself, the standard library, what it depends on."""
 _MODULE = re.compile(r"(?:.*/)?([^/.]+)(\.pyc?|(\.[\w-]+)?\.(so|pyd))", re.DOTALL)
-_INSTALLED_OR_BUILT = frozenset(
-    [
-        "node_modules",
-        "bower_components",
-        ".venv",
-        "venv",
-        "site-packages",
-        "dist-packages",
-        ".tox",
-        ".nox",
-        ".eggs",
-        ".yarn",
-        ".pytest_cache",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".hypothesis",
-        ".gradle",
-        ".next",
-        ".nuxt",
-        ".dart_tool",
-        ".stack-work",
-        "target",
-        "build",
-        "dist",
-        "out",
-        "obj",
-        "_build",
-        "deps",
-        "coverage",
-        "htmlcov",
-        "dist-newstyle",
-        "deriveddata",
-        "pods",
-    ]
+_INSTALLED_OR_BUILT = word_set(
+    """
+    node_modules bower_components .venv venv site-packages dist-packages .tox .nox .eggs .yarn
+    .pytest_cache .mypy_cache .ruff_cache .hypothesis .gradle .next .nuxt .dart_tool .stack-work target
+    build dist out obj _build deps coverage htmlcov dist-newstyle deriveddata pods
+    """
 )
 """Folders of what was installed or built. Nothing in them is a project's own test, unless it was there."""
 _CACHED = re.compile(r"((?:.*/)?)__pycache__/([^/]+?)\.[^/]*\.py[co]", re.DOTALL)

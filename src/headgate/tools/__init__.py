@@ -11,7 +11,7 @@ from headgate.tools.control import (
     task_status,
     think,
 )
-from headgate.tools.edit.apply_patch import apply_patch
-from headgate.tools.edit.edit_file import edit_file
+from headgate.tools.editing import edit_file
 from headgate.tools.files import find_files, listing, ls, read_file, read_files, write_file
-from headgate.tools.searching.search import search
+from headgate.tools.patching import apply_patch
+from headgate.tools.searching import search

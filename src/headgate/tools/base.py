@@ -9,28 +9,90 @@
 
 A tool returns text, data, which the model reads as JSON, or an Outcome. A tool that writes returns an Outcome
 with the changes it wants; the runtime records them and has the workspace apply them. Whatever else a tool
-does, it does through a port of its context. A plain function runs in a thread, a coroutine function in the
-event loop.
+does, it does through a port of its context, which the run room implements for each call. A plain function
+runs in a thread, a coroutine function in the event loop. Acts of ports are coroutines, because they are
+recorded in the log: only a tool that is a coroutine function can act.
 """
 
 import asyncio
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from headgate.core import Category, ToolSpec
+from headgate.core import Category, Note, PlanItem, TaskStatusGiven, ToolSpec
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
 from headgate.process import Sandbox
 from headgate.protect import Protected
-from headgate.tools.ports import NO_STAGE, ExitPort, PlanPort, ProjectTestsPort, StatusPort
 from headgate.workspace import FileChange, Workspace
+
+
+class PlanPort(Protocol):
+    """The plan of the task."""
+
+    def items(self) -> tuple[PlanItem, ...]:
+        """The plan as it stands."""
+        ...
+
+    async def write(self, items: Sequence[PlanItem]) -> None:
+        """Replaces the plan."""
+        ...
+
+
+class StatusPort(Protocol):
+    """Where the model says that it stands."""
+
+    async def report(self, status: TaskStatusGiven) -> None:
+        """Records a status. A status alone does not end the stage."""
+        ...
+
+
+class ExitPort(Protocol):
+    """The way out of the stage."""
+
+    async def leave(self, note: Note) -> None:
+        """Asks to leave the stage with this note. ToolError says what is missing."""
+        ...
+
+
+class ProjectTestsPort(Protocol):
+    """The project's own verification steps."""
+
+    async def run(self) -> str:
+        """Runs the steps; returns what the model is told about the result."""
+        ...
+
+
+class NoStage:
+    """All four ports of a context that belongs to no stage: there is no plan, and every act is refused."""
+
+    def items(self) -> tuple[PlanItem, ...]:
+        return ()
+
+    async def write(self, items: Sequence[PlanItem]) -> None:
+        raise _refusal()
+
+    async def report(self, status: TaskStatusGiven) -> None:
+        raise _refusal()
+
+    async def leave(self, note: Note) -> None:
+        raise _refusal()
+
+    async def run(self) -> str:
+        raise _refusal()
+
+
+NO_STAGE = NoStage()
+
+
+def _refusal() -> ToolFailed:
+    return ToolFailed("This can only be done in a stage of a flow.")
 
 
 class Args(BaseModel):

@@ -1,4 +1,4 @@
-"""The tools by which a model talks to the runtime: a thought, the plan, its status, the end of a stage."""
+"""The tools by which a model talks to the runtime: a thought, the plan, its status, the end."""
 
 import re
 from collections.abc import Sequence

@@ -1,6 +1,5 @@
 """The repository: its paths, its files on disk or in an overlay, its ignore rules, and git."""
 
-from headgate.workspace.atomic import WriteBatch
 from headgate.workspace.copies import CopyImpossible, remove_copies, tree_copy
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import (
@@ -15,7 +14,6 @@ from headgate.workspace.git_repository import (
 )
 from headgate.workspace.globs import Rules, expand_braces, fold_case
 from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, internal_name, walk_files
-from headgate.workspace.interrupted_writes import hash_at, mode_at, open_parent, read_at, settle_writes
 from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
 from headgate.workspace.paths import ConfinedTree
 from headgate.workspace.proposal import (
@@ -27,3 +25,4 @@ from headgate.workspace.proposal import (
     tree_with_files,
 )
 from headgate.workspace.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
+from headgate.workspace.writes import WriteBatch, hash_at, mode_at, open_parent, read_at, settle_writes

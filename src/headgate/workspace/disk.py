@@ -13,7 +13,6 @@ from threading import Lock
 
 from headgate.core import Access, Act, Ask, Denial, Guard, first_objection, show_path
 from headgate.errors import ToolDenied, ToolFailed
-from headgate.workspace.atomic import FileMoved, Fingerprint, WriteBatch, file_fingerprint
 from headgate.workspace.ignore import RESERVED, TEMPORARY, InternalFiles, walk_files
 from headgate.workspace.paths import ConfinedTree, Spot, explain
 from headgate.workspace.workspace import (
@@ -25,6 +24,7 @@ from headgate.workspace.workspace import (
     ancestors,
     check_name,
 )
+from headgate.workspace.writes import FileMoved, Fingerprint, WriteBatch, file_fingerprint
 
 # Files as they were last read, as long as nothing suggests that they have changed.
 

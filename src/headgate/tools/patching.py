@@ -10,8 +10,8 @@ from pydantic import Field
 from headgate.core import clean_text, show_path
 from headgate.errors import ToolFailed
 from headgate.tools.base import Args, Outcome, ToolContext, tool
-from headgate.tools.edit.edit_file import BOM, count_lines, encode, require_text
-from headgate.tools.edit.matching import (
+from headgate.tools.editing import BOM, count_lines, encode, require_text
+from headgate.tools.matching import (
     EXACT,
     TRAILING,
     LineIndex,
@@ -21,8 +21,8 @@ from headgate.tools.edit.matching import (
     show_difference,
     show_lines,
 )
-from headgate.tools.edit.patch_format import AddFile, DeleteFile, Hunk, UpdateFile, parse_patch
-from headgate.tools.edit.syntax import describe_new_errors
+from headgate.tools.patch_format import AddFile, DeleteFile, Hunk, UpdateFile, parse_patch
+from headgate.tools.syntax import describe_new_errors
 from headgate.workspace import FileChange, Workspace
 
 

@@ -1,11 +1,16 @@
-"""Python source as functions: where they are, and how one is replaced by what a model wrote.
+"""Source as text: where Python functions are and how one is replaced, and whether two versions are the same.
 
-Nothing here runs code. What cannot be parsed has no functions and cannot be replaced.
+Nothing here runs code. What cannot be parsed has no functions and cannot be replaced. Two versions differ in
+layout alone if they are the same program, written with other white space: Python is compared by its syntax
+tree, everything else by its tokens. In doubt the answer is no: to undo a change that mattered costs more than
+to keep one that did not.
 """
 
 import ast
+import io
 import re
 import textwrap
+import tokenize
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +18,6 @@ from hashlib import sha256
 from typing import TypeGuard
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-Definition = FunctionNode | ast.ClassDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -22,7 +26,7 @@ _TELLING = re.compile(r"^\s*(?!(?:else|try|finally)\s*:)\w")
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 """A line break to the parser and to nobody else: its line numbers would not be ours."""
 _CODING = re.compile(r"#!|#.*coding[:=]")
-_MOST_CHARS = 300_000
+MOST_CHARS = 300_000
 """The time that the parser takes grows faster than the text."""
 
 
@@ -42,7 +46,7 @@ class Function:
 
 def parse_python(source: str) -> ast.Module | None:
     """The syntax tree; None where there is none."""
-    if len(source) > _MOST_CHARS or _LONE_RETURN.search(source):
+    if len(source) > MOST_CHARS or _LONE_RETURN.search(source):
         return None
     try:
         with warnings.catch_warnings():
@@ -55,7 +59,7 @@ def parse_python(source: str) -> ast.Module | None:
 def find_functions(source: str) -> tuple[Function, ...]:
     """The module's functions and its classes' methods, in order; what a function holds is part of it."""
     module = parse_python(source)
-    return tuple(_functions(module.body, "")) if module else ()
+    return tuple(Function(name, *_lines_of(node)) for name, node in _written(module.body)) if module else ()
 
 
 def lines_with_logic(source: str) -> frozenset[int]:
@@ -91,7 +95,7 @@ def insertion_points(source: str, name: str) -> tuple[tuple[int, str], ...]:
 def _points_in(body: list[ast.stmt], place: Function, lines: list[str]) -> Iterator[tuple[int, str]]:
     """Before each statement of a block that lies in the function, and after its last one."""
     for node in body:
-        start = _first_line(node) if isinstance(node, _DEFINITIONS) else node.lineno
+        start = _first_line(node)
         if place.first < start <= place.last and not _is_text(node):
             yield start, _indent_of(lines, start)
     last = body[-1]
@@ -130,12 +134,12 @@ def with_definitions(source: str, written: str, wanted: str = "") -> str | None:
         return None
     lines = source.split("\n")
     text = textwrap.dedent(written).split("\n")
-    known = list(_written(module.body, ""))
+    known = list(_written(module.body))
     places: dict[int, tuple[int, int, list[str]]] = {}
     added: list[str] = []
-    written_names = {name for name, _ in _written(answer.body, "")}
+    written_names = {name for name, _ in _written(answer.body)}
     bare = "" if wanted in written_names else wanted.rpartition(".")[2]
-    for name, node in _written(answer.body, ""):
+    for name, node in _written(answer.body):
         place = _place_of(known, wanted if name == bare else name, node)
         if place is not None and not _is_elided(node):
             first, last = _lines_of(place)
@@ -161,14 +165,7 @@ def with_definitions(source: str, written: str, wanted: str = "") -> str | None:
     return result if parse_python(result) else None
 
 
-def _functions(body: Iterable[ast.stmt], prefix: str) -> Iterator[Function]:
-    for name, node in _written(body, prefix):
-        yield Function(name, *_lines_of(node))
-
-
-def _written(
-    body: Iterable[ast.stmt], prefix: str
-) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+def _written(body: Iterable[ast.stmt], prefix: str = "") -> Iterator[tuple[str, FunctionNode]]:
     """Functions and methods with their names within the module."""
     for node in body:
         if isinstance(node, _FUNCTIONS):
@@ -201,7 +198,7 @@ def _decorators(node: FunctionNode) -> list[str]:
     return [ast.dump(decorator) for decorator in node.decorator_list]
 
 
-def _is_elided(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _is_elided(node: FunctionNode) -> bool:
     """Whether a body is only hinted at: nothing, `pass` or an ellipsis, besides a docstring."""
     body = node.body[1:] if _is_text(node.body[0]) else node.body
     return all(isinstance(each, ast.Pass) or _is_ellipsis(each) for each in body)
@@ -219,8 +216,8 @@ def _is_ellipsis(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node.value.value is ...
 
 
-def _first_line(node: Definition) -> int:
-    return min((decorator.lineno for decorator in node.decorator_list), default=node.lineno)
+def _first_line(node: ast.stmt) -> int:
+    return min((decorator.lineno for decorator in getattr(node, "decorator_list", ())), default=node.lineno)
 
 
 def _indent_of(lines: list[str], number: int) -> str:
@@ -266,8 +263,7 @@ def _lines_of(node: FunctionNode) -> tuple[int, int]:
 
 def _top_level_start(module: ast.Module, line: int) -> int:
     """Where the top-level statement begins that holds a line."""
-    starts = [_first_line(node) if isinstance(node, _DEFINITIONS) else node.lineno for node in module.body]
-    return max(start for start in starts if start <= line)
+    return max(start for start in map(_first_line, module.body) if start <= line)
 
 
 def _after_imports(module: ast.Module, lines: list[str]) -> int:
@@ -282,7 +278,8 @@ def _after_imports(module: ast.Module, lines: list[str]) -> int:
 
 def _new_imports(module: ast.Module, answer: ast.Module, text: list[str]) -> list[str]:
     """The lines of imports that bring a name that the module does not have."""
-    bound = {alias.asname or alias.name for alias in _aliases(module)}
+    imports = [node for node in ast.walk(module) if isinstance(node, ast.Import | ast.ImportFrom)]
+    bound = {alias.asname or alias.name for node in imports for alias in node.names}
     bound |= {node.name for node in module.body if isinstance(node, _DEFINITIONS)}
     new: list[str] = []
     for node in answer.body:
@@ -294,7 +291,107 @@ def _new_imports(module: ast.Module, answer: ast.Module, text: list[str]) -> lis
     return new
 
 
-def _aliases(module: ast.Module) -> Iterator[ast.alias]:
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from node.names
+_PYTHON = frozenset({".py", ".pyi", ".pyw"})
+
+
+def _suffixes(names: str) -> frozenset[str]:
+    return frozenset(f".{name}" for name in names.split())
+
+
+_FREE = _suffixes("c h cc cpp cxx hpp cs java rs css scss less json sql proto glsl d dart")
+"""Neither line breaks nor indentation mean anything, except in lines of a preprocessor."""
+_LINED = _suffixes(
+    "js mjs cjs jsx ts mts cts tsx go kt kts swift rb php lua sh bash zsh pl r ex exs groovy gradle zig vue"
+    " svelte html htm xml toml ini cfg txt"
+)
+"""A line break may end a statement; indentation means nothing."""
+_SPACED = _suffixes("css scss less swift rb sh bash zsh pl r ex exs vue svelte html htm xml toml ini cfg txt")
+"""Whether there is a space between two tokens matters; how many there are does not."""
+_EXACT = _suffixes("md markdown csv tsv diff patch snap golden")
+"""Every space may matter."""
+_TOKEN = re.compile(
+    r"'(?:\\.|[^'\\\n])*'"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|`(?:\\.|[^`\\])*`"
+    r"|(?<=[(,=:\[!&|?{};])[ \t]*/(?![/*])(?:\\.|[^/\\\n])+/\w*"
+    r"|\w+|[()\[\]{},;]|[\"'`]|[^\w\s()\[\]{},;\"'`]+|\n|[^\S\n]+",
+    re.DOTALL,
+)
+_HERE_DOCUMENT = re.compile(r"<<[-~]?\s*[\"'`]?[A-Za-z_]|<pre\b|<textarea\b|xml:space", re.IGNORECASE)
+_COMMENT = ("//", "--", "#")
+"""What begins a comment that ends with its line, or a line of a preprocessor."""
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+def same_but_for_layout(path: str, before: str, after: str) -> bool:
+    """Whether the two texts of a file mean the same and differ only in how they are laid out."""
+    if max(len(before), len(after)) > MOST_CHARS:
+        return False
+    before, after = (text.replace("\r\n", "\n") for text in (before, after))
+    name = path.rpartition("/")[2]
+    suffix = f".{name.rpartition('.')[2].lower()}" if "." in name[1:] else ""
+    if suffix in _EXACT:
+        return False
+    if suffix in _PYTHON and (same := _same_python(before, after)) is not None:
+        return same
+    return list(_tokens(suffix, before)) == list(_tokens(suffix, after))
+
+
+def _same_python(before: str, after: str) -> bool | None:
+    """By syntax tree; docstrings and comments count. None where one of the two does not parse."""
+    trees = [parse_python(text) for text in (before, after)]
+    if trees[0] is None or trees[1] is None:
+        return None
+    try:
+        if ast.dump(trees[0]) != ast.dump(trees[1]):
+            return False
+        return _names_and_comments(before) == _names_and_comments(after)
+    except (tokenize.TokenError, SyntaxError, RecursionError):
+        return None
+
+
+def _names_and_comments(source: str) -> list[str]:
+    """What shows whether a comment was written, removed or moved; the syntax tree answers for the rest."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return [token.string for token in tokens if token.type in (tokenize.NAME, tokenize.COMMENT)]
+
+
+def _tokens(suffix: str, text: str) -> Iterator[str]:
+    """The text's tokens; whole lines where the language is unknown, or where indentation counts in it."""
+    if suffix not in _FREE | _LINED or _HERE_DOCUMENT.search(text):
+        yield from (line.rstrip() for line in text.rstrip().split("\n"))
+    else:
+        yield from _loose_tokens(text, lined=suffix in _LINED, spaced=suffix in _SPACED)
+
+
+def _loose_tokens(text: str, *, lined: bool, spaced: bool) -> Iterator[str]:
+    """Tokens of a language with brackets. Strings are kept whole.
+
+    Where a quotation mark has no partner in its line, a string may go on over several lines: from there on
+    lines are kept as they are, up to the next such mark.
+    """
+    open_brackets: list[str] = []
+    quoted, last, space = False, "\n", False
+    for line in text.split("\n"):
+        tokens = _TOKEN.findall(line + "\n")
+        odd = tokens.count('"') + tokens.count("`")
+        if quoted or odd or "'" in tokens:
+            yield from (line.rstrip(), "\n")
+            quoted, last, space = quoted != (odd % 2 == 1), "\n", False
+            continue
+        ends_comment = any(token.startswith(_COMMENT) for token in tokens)
+        for token in tokens:
+            in_expression = open_brackets[-1:] in (["("], ["["])  # which a line break cannot end
+            if token == "\n" and last != "\n" and (ends_comment or (lined and not in_expression)):
+                yield token
+                last, space = token, False
+            elif token.isspace():
+                space = spaced and last != "\n"
+            else:
+                yield from ([" "] if space else [])
+                yield token.strip()
+                last, space = token, False
+                if token in _OPENING:
+                    open_brackets.append(token)
+                elif token in _CLOSING and open_brackets:
+                    open_brackets.pop()

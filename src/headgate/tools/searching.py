@@ -18,10 +18,10 @@ from pydantic import Field
 
 from headgate.core import clean_text, show_path
 from headgate.errors import ToolArgsInvalid, ToolError, ToolFailed
+from headgate.tools import line_matcher
 from headgate.tools.base import Args, Outcome, ToolContext, tool
 from headgate.tools.files import glob_rules
-from headgate.tools.searching import line_matcher
-from headgate.tools.searching.prefilter import literal_prefilter, prefilter
+from headgate.tools.ripgrep_pattern import literal_prefilter, prefilter
 from headgate.workspace import DiskWorkspace, Workspace
 
 # Searching many files for a pattern in bounded time: a process that can be killed does the matching.

@@ -11,15 +11,21 @@ from pydantic import Field
 from headgate.core import clean_text, show_path
 from headgate.errors import ToolArgsInvalid, ToolFailed
 from headgate.tools.base import Args, Outcome, ToolContext, tool
-from headgate.tools.edit.indentation import (
+from headgate.tools.edit_intent import (
+    MOST_COUNTED,
     choose_sound,
+    group_by_lines,
     indented_readings,
+    inner_breaks,
     leaves_indentation_out,
+    line_numbers,
+    occurrences,
     outer_definition,
     rank_by_rank,
     readings_behind,
+    without_numbers,
 )
-from headgate.tools.edit.matching import (
+from headgate.tools.matching import (
     EXACT,
     LEVELS,
     TRAILING,
@@ -33,15 +39,7 @@ from headgate.tools.edit.matching import (
     show_difference,
     show_lines,
 )
-from headgate.tools.edit.occurrences import (
-    MOST_COUNTED,
-    group_by_lines,
-    inner_breaks,
-    line_numbers,
-    occurrences,
-    without_numbers,
-)
-from headgate.tools.edit.syntax import describe_new_errors
+from headgate.tools.syntax import describe_new_errors
 from headgate.workspace import FileChange
 
 BOM = "\ufeff"

@@ -1,1 +1,0 @@
-"""Changing files: `edit_file` and `apply_patch`."""
