@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from headgate.core.check_spec import VERIFY_CHECK, CheckSpec
+from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
 from headgate.core.flow import CATEGORIES, DONE_TOOL, REPLAN, REST, TOOL_ALIASES, Flow, Stage
 from headgate.core.messages import ToolSpec
 from headgate.core.text import unknown_name

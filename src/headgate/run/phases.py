@@ -26,7 +26,7 @@ from headgate.core import (
     read_answer,
 )
 from headgate.errors import ContextOverflow, ModelError, ModelUnavailable, ReplyInvalid
-from headgate.run.leaf import StageRun
+from headgate.run.stage import StageRun
 
 PROBE_SECONDS = 20.0
 TEXT_CHARS, NAME_CHARS, LISTED = 600, 120, 10
