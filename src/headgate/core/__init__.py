@@ -83,7 +83,6 @@ from headgate.core.flow import (
     TOOL_ALIASES,
     Budget,
     Candidates,
-    Data,
     Ending,
     Flow,
     Repeat,
@@ -93,7 +92,7 @@ from headgate.core.flow import (
     next_stage,
 )
 from headgate.core.flow_check import flow_problems, tool_problems
-from headgate.core.history import Comparison, Failure, compare, condense_failures, line_marks
+from headgate.core.history import Comparison, compare, condense_failures, line_marks
 from headgate.core.messages import (
     Category,
     Cut,
@@ -160,6 +159,7 @@ from headgate.core.rules import (
 )
 from headgate.core.settings import (
     OWN_FOLDER,
+    Data,
     Limits,
     ModelSettings,
     Price,

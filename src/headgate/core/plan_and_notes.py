@@ -106,13 +106,11 @@ def _is_rewritten(old: PlanItem | None, new: PlanItem) -> bool:
 
 
 def _take_over(old: PlanItem | None, new: PlanItem) -> PlanItem:
-    if old and (old.status == "in_progress" or (old.status == "completed" and _says_the_same(old, new))):
+    if old and old.status == "in_progress":
+        return old
+    if old and old.status == "completed" and old.description.split() == new.description.split():
         return old
     return new.model_copy(update={"status": "pending", "reason": ""})
-
-
-def _says_the_same(old: PlanItem, new: PlanItem) -> bool:
-    return old.description.split() == new.description.split()
 
 
 def _settled(item: PlanItem) -> PlanItem:

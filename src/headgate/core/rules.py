@@ -262,13 +262,6 @@ CONTINUE = Decision("continue", "working")
 NO_CALLS = "no call of the model succeeded in {} attempts in a row"
 RAN_OUT = ("max_turns", "max_seconds")
 """Why an attempt ends that did nothing wrong but take too long."""
-_AFTER_EXHAUSTION: dict[str, Action] = {
-    "final_turn": "fail",
-    "advance": "advance",
-    "skip": "skip",
-    "fail": "fail",
-    "stuck": "stuck",
-}
 
 
 def decide(tally: Tally, budget: Budget) -> Decision:
@@ -376,7 +369,8 @@ def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_sp
         return Decision("stuck", "no_progress", f"Stuck: {NO_CALLS.format(idle)}.")
     if tally.attempts <= budget.retries and idle < max(budget.idle_attempts, 1):
         return Decision("retry", reason, told)  # the next attempt begins with these words
-    return Decision(_AFTER_EXHAUSTION[budget.exhausted], reason, missing)
+    action: Action = "fail" if budget.exhausted == "final_turn" else budget.exhausted
+    return Decision(action, reason, missing)
 
 
 def wait_seconds(unavailable: int, budget: Budget, retry_after: float | None) -> float:

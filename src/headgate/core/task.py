@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from headgate.core.boundary_text import bare_words, looks_like_path, unquote
 from headgate.core.messages import clean_text
+from headgate.core.settings import Data
 from headgate.core.text import is_question
 from headgate.errors import ConfigError
 
@@ -241,10 +240,8 @@ def check_transition(task_id: str, old: Standing, new: Standing) -> None:
         raise ImpossibleTransition(f"Task {task_id} cannot go from {old} to {new}.")
 
 
-class Constraints(BaseModel):
+class Constraints(Data):
     """What binds a task. Immutable: neither the model nor a new plan can change it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     keep: tuple[str, ...] = ()
     """What must be preserved."""
@@ -274,15 +271,13 @@ class Constraints(BaseModel):
         return "\n\n".join(parts)
 
 
-class Options(BaseModel):
+class Options(Data):
     """What was asked for besides the text. It holds for the task, whichever process runs it.
 
     Keys are never among it: they, and what commands see of the environment, are those of the process that
     runs the task. A worker inherits them from the process that started it; a process that holds the
     repository's lock already uses its own.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     flow: str | None = None
     """The flow asked for by name or file; None leaves it to the configuration."""

@@ -51,7 +51,7 @@ from headgate.run import (
     take_turns,
     write_changes,
 )
-from headgate.workspace import CopyImpossible, File, FileChange
+from headgate.workspace import CopyImpossible, FileChange
 
 WHOLE_LINES = 160
 """Files of this length together are shown whole; of longer ones, one function and the heads of the others."""
@@ -67,11 +67,6 @@ class Question:
     text: str
     suspect: Suspect
     ask: str
-
-    @property
-    def place(self) -> str:
-        """For people: what it is about."""
-        return self.suspect.place
 
 
 def pose(job: Job, stage: Stage, evidence: Evidence, turn: int) -> Question:
@@ -233,7 +228,7 @@ async def _judge(run: StageRun, question: Question, reply: Reply) -> _Judged:
         if verdict == "failed" and _is_late(run):
             break
         memory_of(job).tried.add(mark)
-        change = _change(file, source)
+        change = FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
         found = await Trials(job).verify([change])
         if isinstance(found.verdict, Pass):
             return _Judged(_tried(run, question, "passed", "", mark), (change,))
@@ -273,7 +268,7 @@ def _tried(
 ) -> CandidateTried:
     told = run.job.redact(clean_text(reason))
     return CandidateTried.model_validate(
-        {"place": clean_text(question.place), "verdict": verdict, "reason": told, "fingerprint": mark}
+        {"place": clean_text(question.suspect.place), "verdict": verdict, "reason": told, "fingerprint": mark}
     )
 
 
@@ -281,10 +276,6 @@ def _say_failure(found: Verification) -> str:
     assert not isinstance(found.verdict, Pass)
     count = len(found.failures)
     return f"{count} test{'s' if count != 1 else ''}" if count else found.verdict.reason
-
-
-def _change(file: File, source: str) -> FileChange:
-    return FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
 
 
 async def _write(run: StageRun, judged: _Judged) -> bool:

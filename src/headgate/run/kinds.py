@@ -52,7 +52,8 @@ async def verify(run: StageRun) -> StageEnd:
     job, verdict = run.job, run.state.verdict if run.interrupted else None
     if job.proposing:
         return StageEnd(await judge_task(job))
-    if job.verifier is None or await _is_only_answered(job):
+    is_answered = job.task.is_question and bool(job.state.answer)
+    if job.verifier is None or (is_answered and not await job.tree.changed_files()):
         return StageEnd(Decision("skip", "nothing_to_verify"))
     if verdict is None:  # otherwise a crash came right after the run
         found = await run_verification(job, run.path)
@@ -64,16 +65,6 @@ async def verify(run: StageRun) -> StageEnd:
             return StageEnd(Decision("fail", "verify_failed", job.state.last_failure))
         case _:
             return StageEnd(DONE)
-
-
-async def _is_only_answered(job: Job) -> bool:
-    """Whether the task is a question that was answered without a changed file."""
-    answered = job.task.is_question and bool(job.state.answer)
-    return answered and not await job.tree.changed_files()
-
-
-def _send_failure(job: Job, stage: Stage) -> Entrance:
-    return Entrance("check_failed", job.failure_message)
 
 
 def _after_failure(job: Job, stage: Stage, rounds: FailedRounds, repeat: Repeat) -> Decision:
@@ -111,7 +102,7 @@ VERIFY = Kind(
     verify,
     settings=VerifySettings,
     is_announced=False,
-    send_back=_send_failure,
+    send_back=lambda job, stage: Entrance("check_failed", job.failure_message),
     after_told=_record_fix,
     after_failure=_after_failure,
     replay=_replay,

@@ -125,7 +125,8 @@ class RedBefore:
         self.ran.append(ran)
         if not isinstance(ran.verdict, Fail):
             return "stop"
-        start = self.job.state.runs.of(ran.step.name) or _find(self.looks, ran.step.name)
+        known = (look for look in self.looks if ran.step.name in look.steps)
+        start = self.job.state.runs.of(ran.step.name) or next(known, None)
         if start is None:
             start = await self._look(ran)
             self.looks.append(start)
@@ -156,10 +157,6 @@ class RedBefore:
             if each is ran or isinstance(each.verdict, Pass)
         ]
         return await verify_start(self.job, steps_now, protect=False)
-
-
-def _find(looks: Sequence[BaselineVerified], step: str) -> BaselineVerified | None:
-    return next((look for look in looks if step in look.steps), None)
 
 
 def accepts_red_before(job: Job) -> bool:
@@ -283,7 +280,8 @@ async def run_verification(
     if not opening:  # the check that a task begins with is itself what was red before
         found = _with_red_before(found, before)
     found = _unless_tampered(found, restored)
-    if _protects_all(job) and isinstance(found.verdict, Pass):
+    protects = job.task.protect_tests or job.state.config.get("protect_tests")
+    if protects == "all" and isinstance(found.verdict, Pass):
         found = await asyncio.to_thread(unless_cut_short, found, job.verifier.runs / run_id)
     reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)
     if isinstance(found.verdict, Broken) and (opening or not asked):
@@ -341,10 +339,6 @@ def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verif
 def _is_told(one: Restored) -> bool:
     """Whether the model hears about it: a test that writes where it may not is told by its failure alone."""
     return one.path == OWN_FOLDER or isinstance(one, CommitsFound)
-
-
-def _protects_all(job: Job) -> bool:
-    return (job.task.protect_tests or job.state.config.get("protect_tests")) == "all"
 
 
 def _failure_message(job: Job, text: str, run_id: str, found: Verification) -> str:
