@@ -9,7 +9,7 @@ import pytest
 
 from headgate.checks import CHECKS, Check, Facts, registry_of
 from headgate.config.load import load_config
-from headgate.core.check_spec import CheckSpec
+from headgate.core.checks_and_guards import CheckSpec
 from headgate.core.events import CheckFinished
 from headgate.core.report import Report
 from headgate.core.rules import Broken, Fail, Pass, Verdict

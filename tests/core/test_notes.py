@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.events import Note, PlanItem
-from headgate.core.notes import LOGGED_CHARS, bound_note, list_names, render_notes
+from headgate.core.plan_and_notes import LOGGED_CHARS, bound_note, list_names, render_notes
 from headgate.core.text import cut_text
 from headgate.tools.control import render_plan
 

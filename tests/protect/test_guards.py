@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.access import Access, Denial
+from headgate.core.checks_and_guards import Access, Denial
 from headgate.protect.guards import Boundaries, OnlyInside
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles, redactor
 from headgate.reading.command_lines import split_commands

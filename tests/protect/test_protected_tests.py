@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.access import Access, Denial
+from headgate.core.checks_and_guards import Access, Denial
 from headgate.protect.protected_tests import ProtectedTests, StartFiles
 
 START = (

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from headgate.reading.source_text import parse_python
 from headgate.repair.answers import MOST_PLACES, answered_sources, code_identity, code_in
-from headgate.scouts.suspects import Suspect
+from headgate.repair.fault_localisation import Suspect
 
 SOURCE = "def f(a, b):\n    if a:\n        return a - b\n    return b\n"
 PLACE = Suspect("m.py", "f", 1, 4, line=3)

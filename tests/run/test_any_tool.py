@@ -27,7 +27,7 @@ from headgate.errors import ToolFailed
 from headgate.run.flow import run_flow
 from headgate.run.job import Job, Tree
 from headgate.run.kinds import KINDS
-from headgate.run.resume import restore
+from headgate.run.stage import restore
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.base import Args, Outcome, Tool, ToolContext, tool

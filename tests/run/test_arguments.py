@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import ToolArgsInvalid
-from headgate.run.arguments import parse_arguments
+from headgate.run.calls import parse_arguments
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,7 @@ from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.kinds import KINDS
-from headgate.run.leaf import Entrance, Kind, StageEnd, StageRun
-from headgate.run.resume import restore
+from headgate.run.stage import Entrance, Kind, StageEnd, StageRun, restore
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.base import ToolContext

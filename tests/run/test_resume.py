@@ -26,7 +26,7 @@ from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.kinds import KINDS
-from headgate.run.resume import restore
+from headgate.run.stage import restore
 from headgate.store import Store
 from headgate.store.log import Bus, TaskLog
 from headgate.tools.base import ToolContext

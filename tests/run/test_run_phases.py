@@ -19,10 +19,8 @@ from headgate.core.task import Task
 from headgate.engine.flow_models import CHECK_SPECS
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.scripted import ScriptedModel
-from headgate.run.attempts import complete_stage
 from headgate.run.job import Job
 from headgate.run.kinds import KINDS
-from headgate.run.leaf import Entrance, StageRun
 from headgate.run.phases import (
     Digest,
     PhaseStep,
@@ -34,6 +32,7 @@ from headgate.run.phases import (
     probe_request,
     with_hint,
 )
+from headgate.run.stage import Entrance, StageRun, complete_stage
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.base import ToolContext

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.access import Access, Denial
+from headgate.core.checks_and_guards import Access, Denial
 from headgate.errors import ToolDenied, ToolFailed
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.workspace import FileChange

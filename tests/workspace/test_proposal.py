@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.access import Access, Denial
+from headgate.core.checks_and_guards import Access, Denial
 from headgate.core.text import show_path
 from headgate.errors import StoreError, ToolFailed
 from headgate.workspace.disk import DiskWorkspace

@@ -1,6 +1,5 @@
 """The pure heart: data and functions from data to data. No input or output, no clock, no event loop."""
 
-from headgate.core.access import Access, Act, Ask, Denial, Guard, first_objection
 from headgate.core.attempt import CONCLUDED, PLAN_TOOL, REAL, StageState
 from headgate.core.boundary_text import (
     adds_nothing,
@@ -21,7 +20,16 @@ from headgate.core.boundary_text import (
     without_ending,
     without_notes,
 )
-from headgate.core.check_spec import VERIFY_CHECK, CheckSpec
+from headgate.core.checks_and_guards import (
+    VERIFY_CHECK,
+    Access,
+    Act,
+    Ask,
+    CheckSpec,
+    Denial,
+    Guard,
+    first_objection,
+)
 from headgate.core.events import (
     BODY,
     BUBBLEWRAP,
@@ -76,7 +84,6 @@ from headgate.core.flow import (
     TOOL_ALIASES,
     Budget,
     Candidates,
-    Data,
     Ending,
     Flow,
     Repeat,
@@ -86,8 +93,7 @@ from headgate.core.flow import (
     next_stage,
 )
 from headgate.core.flow_check import flow_problems, tool_problems
-from headgate.core.history import Comparison, Failure, compare, condense_failures, line_marks
-from headgate.core.loops import due_nudge, is_lost
+from headgate.core.history import Comparison, compare, condense_failures, line_marks
 from headgate.core.messages import (
     Category,
     Cut,
@@ -108,7 +114,6 @@ from headgate.core.messages import (
     clean_text,
 )
 from headgate.core.milestones import milestone, say_reason
-from headgate.core.notes import bound_note, list_names, render_notes
 from headgate.core.phases import (
     CONTEXT,
     IMPLEMENT,
@@ -125,7 +130,15 @@ from headgate.core.phases import (
     phase_line,
     read_answer,
 )
-from headgate.core.plan import expand_steps, is_open, merge_plan, skip_reading
+from headgate.core.plan_and_notes import (
+    bound_note,
+    expand_steps,
+    is_open,
+    list_names,
+    merge_plan,
+    render_notes,
+    skip_reading,
+)
 from headgate.core.report import Report, build_report, render_markdown, report_events
 from headgate.core.rules import (
     RAN_OUT,
@@ -140,11 +153,14 @@ from headgate.core.rules import (
     WorkTally,
     decide,
     decide_round,
+    due_nudge,
+    is_lost,
     judge_work,
     wait_seconds,
 )
 from headgate.core.settings import (
     OWN_FOLDER,
+    Data,
     Limits,
     ModelSettings,
     Price,

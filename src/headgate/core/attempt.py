@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from headgate.core import events as ev
 from headgate.core.flow import DONE_TOOL, Ending
-from headgate.core.loops import CallMemory
-from headgate.core.rules import COMPACTIONS, Broken, Fail, Pass, Tally, Verdict
+from headgate.core.rules import COMPACTIONS, Broken, CallMemory, Fail, Pass, Tally, Verdict
 from headgate.core.text import times
 
 CONCLUDED = "concluded"

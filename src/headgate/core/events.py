@@ -7,20 +7,18 @@ Events are small and stay for ever. What a model wrote or read (prompts, replies
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from headgate.core.flow import Ending, Flow
 from headgate.core.messages import Category, Reply, Usage, clean_text
 from headgate.core.phases import Mover
-from headgate.core.settings import Price
+from headgate.core.settings import Data, Price
 from headgate.core.task import Constraints, TaskState
 from headgate.errors import ReplyInvalid
 
 
-class Body(BaseModel):
+class Body(Data):
     """What is particular to one kind of event."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Note(Body):
@@ -32,7 +30,7 @@ class Note(Body):
     risks: tuple[str, ...] = ()
     files_read: tuple[str, ...] = ()
     files_changed: tuple[str, ...] = ()
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] = Field(default_factory=dict)
     accepted: bool = True
     """False for what the model said in a final turn although a check fails."""
 

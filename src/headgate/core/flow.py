@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from headgate.core.messages import Category, ToolSpec
+from headgate.core.settings import Data
 
 # Flat names for a stage's knobs, such as `tools_allow` for `tools: {allow: ...}`.
 
@@ -36,23 +37,13 @@ def nest_flat_names(value: Any) -> Any:
     for name, (knob, field) in FLAT_NAMES.items():
         if name not in value:
             continue
-        inner = nested.get(knob, {})
-        if isinstance(inner, list | tuple):
-            inner = _from_list(inner)
+        inner = checks_from_list(nested.get(knob, {}))
         if not isinstance(inner, Mapping):
             return value  # what is wrong with it is said where the knob itself is read
         if field in inner:
             raise ValueError(f"`{name}` and `{knob}: {{{field}}}` are the same: keep one of them")
         nested[knob] = {**inner, field: value[name]}
     return nested
-
-
-def _from_list(items: list[Any] | tuple[Any, ...]) -> dict[str, Any]:
-    """`[plan_written, {files_read: 2}]` as one mapping."""
-    merged: dict[str, Any] = {}
-    for item in items:
-        merged.update(item if isinstance(item, Mapping) else {str(item): True})
-    return merged
 
 
 CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
@@ -78,12 +69,6 @@ TOOL_ALIASES = {
 _ID = r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"
 _CONDITION = r"again|replan|suspects|no_suspects|(?:not )?[A-Za-z][\w-]{0,39}\.(?:passed|failed|skipped)"
 _UNTIL = r"[A-Za-z][\w-]{0,39}\.passed"
-
-
-class Data(BaseModel):
-    """Frozen, and strict about unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ToolScope(Data):
@@ -242,7 +227,7 @@ class Stage(Data):
     kind: str = Field("talk", pattern=r"^[a-z][a-z_]{0,39}$")
     """What the stage does: `talk` is a conversation with tools, `verify` runs the verification steps,
     `review` looks at the diff, `answer` and `suspects` belong to the flow `repair`."""
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = Field(default_factory=dict)
     """The settings of its kind. In a flow file, they stand under the name of the kind."""
     label: str = ""
     """The name that people see; if empty, the id in capitals."""
@@ -256,7 +241,7 @@ class Stage(Data):
     """The tools of the stage; see below."""
     view: ViewPolicy = ViewPolicy()
     """What the model sees of the conversation; see below."""
-    checks: dict[str, Any] = {}
+    checks: dict[str, Any] = Field(default_factory=dict)
     """Knob 3: what must hold before the stage can end; see below."""
     budget: Budget = Budget()
     """How many turns and retries, how long, and what happens after that; see below."""
@@ -356,7 +341,7 @@ class Flow(Data):
     stages: tuple[Stage, ...] = Field(min_length=1)
     begin: Literal["verify"] | None = None
     """`verify`: run the verification steps before the first stage. The stages get the failures."""
-    checks: dict[str, Any] = {}
+    checks: dict[str, Any] = Field(default_factory=dict)
     """Run after the last stage."""
     fix: str | None = None
     """The stage that fixes a failed check; by default the last one that may write."""

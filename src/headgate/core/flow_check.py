@@ -6,41 +6,17 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from headgate.core.check_spec import VERIFY_CHECK, CheckSpec
+from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
 from headgate.core.flow import CATEGORIES, DONE_TOOL, REPLAN, REST, TOOL_ALIASES, Flow, Stage
 from headgate.core.messages import ToolSpec
 from headgate.core.text import unknown_name
 
-_NOT_FOR_ANSWERS = (
-    "tools",
-    "view",
-    "checks",
-    "advance",
-    "allow_missing_done",
-    "retry_hints",
-    "foreach",
-)
+_NOT_FOR_ANSWERS = ("tools", "view", "checks", "advance", "allow_missing_done", "retry_hints", "foreach")
 """What a stage with `candidates` has no use for: it calls no tools, and has no conversation."""
 _NOT_FOR_RUNTIME = (*_NOT_FOR_ANSWERS, "prompt", "system", "model", "budget", "delivers")
 """What a stage that the runtime itself carries out has no use for."""
 _RUNTIME_KINDS = ("verify", "review", "suspects")
-_NOT_FOR_GROUPS = (
-    "prompt",
-    "system",
-    "model",
-    "tools",
-    "view",
-    "checks",
-    "budget",
-    "advance",
-    "allow_missing_done",
-    "candidates",
-    "foreach",
-    "delivers",
-    "kind",
-    "settings",
-    "retry_hints",
-)
+_NOT_FOR_GROUPS = (*_NOT_FOR_RUNTIME, "candidates", "kind", "settings")
 _PLACEHOLDER = re.compile(r"(?<![$\"'{])\{([a-z_.]+)\}")
 """Not in quotes, or behind a `$`: there it may be code."""
 _IN_QUESTIONS = ("path", "language", "function", "number", "line")

@@ -123,7 +123,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.SuspectsFound() if state.answers.opening and not state.answers.opening.passed:
             return "The failing check does not show where the bug is"
         case ev.CandidateTried() as body:
-            return f"Answer {len(state.answers.tried)} ({body.place}): {body.verdict}{_say_more(body)}"
+            why = f", {body.reason}" if body.reason else ""
+            return f"Answer {len(state.answers.tried)} ({body.place}): {body.verdict}{why}"
         case ev.VerifyStarted(asked=True) as body:
             return f"Running the tests for the model ({_run(body.run_id, state)})..."
         case ev.VerifyFinished(asked=True) as body:
@@ -213,10 +214,6 @@ def _run(run_id: str, state: State) -> str:
 def _failing(body: ev.VerifyFinished) -> str:
     more = f" (and {len(body.failing) - 1} more)" if len(body.failing) > 1 else ""
     return f"{_words(body.failing[0])}{more}" if body.failing else body.reason
-
-
-def _say_more(body: ev.CandidateTried) -> str:
-    return f", {body.reason}" if body.reason else ""
 
 
 def _count(number: int, what: str) -> str:

@@ -183,6 +183,7 @@ def _next_step(control: PhaseControl, state: PhaseState) -> tuple[str, str] | No
     """The first rule that moves the phase forward."""
     rules, phase, read = control.rules, current_phase(control, state), len(state.files_read)
     planned = phase == PLAN and state.plan_written
+    ahead = control.states[control.states.index(phase) + 1 :]
     for target, holds, reason in (
         (IMPLEMENT, rules.write_to_implement and state.wrote, "a file was written"),
         (IMPLEMENT, rules.write_to_implement and planned, "a plan was written"),
@@ -192,13 +193,9 @@ def _next_step(control: PhaseControl, state: PhaseState) -> tuple[str, str] | No
             "1 file was read" if read == 1 else f"{read} files were read",
         ),
     ):
-        if holds and target in control.states and _is_ahead(control, phase, target):
+        if holds and target in ahead:
             return target, reason
     return None
-
-
-def _is_ahead(control: PhaseControl, phase: str, target: str) -> bool:
-    return control.states.index(target) > control.states.index(phase)
 
 
 def fill_question(template: str, values: Mapping[str, str]) -> str:

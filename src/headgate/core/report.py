@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from headgate.core import events as ev
-from headgate.core.settings import package_of
+from headgate.core.settings import Data, package_of
 from headgate.core.state import State
 from headgate.core.summary import all_warnings, last_note, last_summary, say_final_turns
 from headgate.core.task import Constraints, TaskState, parse_task_text
@@ -72,26 +70,32 @@ NOTE_CHARS, STEP_CHARS = 2_000, 500
 MOST_ITEMS = 20
 
 
-class FailureReport(BaseModel):
-    """One failed verification, in brief."""
+ReportStatus = Literal["pending", "in_progress", "completed", "failed", "cancelled"]
+_STATUS: dict[TaskState, ReportStatus] = {
+    "QUEUED": "pending",
+    "RUNNING": "in_progress",
+    "PROPOSED": "completed",
+    "SUCCESS": "completed",
+    "CANCELLED": "cancelled",
+}
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+
+class FailureReport(Data):
+    """One failed verification, in brief."""
 
     run_id: str
     reason: str
     diagnosis: str
 
 
-class Report(BaseModel):
+class Report(Data):
     """Everything about a finished task that a script may want. `files_changed` and `run_ids` are measured."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     task_id: str
     description: str
     goal: str
     """What the text states as its goal, or else the text without its constraint sections."""
-    status: Literal["pending", "in_progress", "completed", "failed", "cancelled"]
+    status: ReportStatus
     state: TaskState
     verified: bool
     reason: str
@@ -158,15 +162,7 @@ class Report(BaseModel):
 
 def build_report(state: State) -> Report:
     """The report, from nothing but the task's events."""
-    status: Literal["pending", "in_progress", "completed", "failed", "cancelled"] = "failed"
-    if state.status in ("SUCCESS", "PROPOSED"):
-        status = "completed"
-    elif state.status == "CANCELLED":
-        status = "cancelled"
-    elif state.status == "QUEUED":
-        status = "pending"
-    elif state.status == "RUNNING":
-        status = "in_progress"
+    status = _STATUS.get(state.status, "failed")
     told = state.status != "CANCELLED"  # what was attempted in a cancelled task is not documented
     shown = [entered.stage for entered in state.nodes.values() if entered.is_announced]
     last_stage = shown[-1] if shown else ""

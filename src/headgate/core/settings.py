@@ -12,10 +12,14 @@ OWN_FOLDER = ".headgate"
 ToolTransport = Literal["auto", "native", "text", "schema"]
 
 
-class Settings(BaseModel):
+class Data(BaseModel):
     """Frozen, and strict about unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Settings(Data):
+    """A part of `agent.yaml`."""
 
 
 def package_of(config: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headgate.core.check_spec import CheckSpec
+from headgate.core.checks_and_guards import CheckSpec
 from headgate.core.flow import REST, Ending, Flow, Repeat, Stage, next_stage
 from headgate.core.messages import ToolSpec
 

@@ -19,7 +19,7 @@ from headgate.core.history import (
 )
 from headgate.core.messages import Usage
 from headgate.core.phases import PhaseState
-from headgate.core.plan import with_status, written_since
+from headgate.core.plan_and_notes import with_status, written_since
 from headgate.core.task import Constraints, TaskState
 from headgate.core.tree import TreeState, place_of
 

@@ -176,6 +176,7 @@ def say_final_turns(state: State) -> str:
 
 
 def _headline(state: State, ending: TaskState, reason: str, detail: str, answered: bool = False) -> str:
+    clause = detail.rstrip(".")
     match ending:
         case "SUCCESS" if state.passing_run:
             return f"Verified by {state.passing_run}."
@@ -190,11 +191,11 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str, answere
         case "STUCK" if reason.startswith("limit_"):
             return f"Stuck: {say_reason(reason)}{f' ({detail})' if detail else ''}."
         case "STUCK" if reason == "user_stop":
-            return f"The task ended early, as asked{f': {_unstopped(detail)}' if detail else ''}."
+            return f"The task ended early, as asked{f': {clause}' if clause else ''}."
         case "STUCK" if detail[:1].isupper():
             return detail
         case "STUCK":
-            return f"Stuck: {_unstopped(detail) or say_reason(reason)}."
+            return f"Stuck: {clause or say_reason(reason)}."
         case "INFRA_ERROR":
             return f"The environment failed, not the work: {detail or say_reason(reason)}"
         case "PROPOSED":
@@ -203,7 +204,3 @@ def _headline(state: State, ending: TaskState, reason: str, detail: str, answere
             return "Cancelled."
         case _:
             return ending
-
-
-def _unstopped(detail: str) -> str:
-    return detail.rstrip(".")

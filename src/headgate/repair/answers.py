@@ -16,7 +16,7 @@ from headgate.reading import (
     python_fingerprint,
     with_definitions,
 )
-from headgate.scouts import Suspect
+from headgate.repair.fault_localisation import Suspect
 from headgate.workspace import FileChange
 
 CODE: dict[str, Any] = {

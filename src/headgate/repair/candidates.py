@@ -1,6 +1,8 @@
 """Whole answers instead of tool calls: each is tried in a copy of the tree, the first that passes is written.
 
-A turn is one answer. What was answered before is never shown again: small models repeat what they see.
+A turn is one answer. What was answered before is never shown again: small models repeat what they see. What
+is known about the bug comes first in a question, and what is wanted last. Where the suspect files are short,
+all questions begin with the same words, so that a server reads them once.
 """
 
 import asyncio
@@ -8,6 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from headgate.checks import Verification
+from headgate.config import fill, fill_text, prompt
 from headgate.core import (
     AnyBody,
     Candidates,
@@ -32,9 +35,10 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ToolError
+from headgate.reading import find_functions
 from headgate.repair.answers import CODE, Partial, answered_sources, code_identity, partners
-from headgate.repair.evidence import memory_of
-from headgate.repair.questions import Question, pose
+from headgate.repair.fault_localisation import Suspect
+from headgate.repair.suspects import Evidence, memory_of, places, places_for
 from headgate.run import (
     Job,
     Kind,
@@ -47,7 +51,97 @@ from headgate.run import (
     take_turns,
     write_changes,
 )
-from headgate.workspace import CopyImpossible, File, FileChange
+from headgate.workspace import CopyImpossible, FileChange
+
+WHOLE_LINES = 160
+"""Files of this length together are shown whole; of longer ones, one function and the heads of the others."""
+MOST_CHARS = 12_000
+"""No more of the program is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and about which place."""
+
+    system: str
+    text: str
+    suspect: Suspect
+    ask: str
+
+
+def pose(job: Job, stage: Stage, evidence: Evidence, turn: int) -> Question:
+    """The question of a turn: the suspects take turns."""
+    settings = Candidates.model_validate(stage.settings)
+    found = places(settings.ask, evidence)[: settings.suspects]
+    suspect = found[turn % len(found)]
+    source = job.context.workspace.read(show_path(suspect.path)).text
+    known = fill(
+        "repair",
+        task=job.task.request,
+        constraints=job.task.constraints.render(),
+        files=_files(job, evidence, suspect, source),
+        language=language_of(suspect.path),
+        test=evidence.test,
+        said=evidence.said,
+    )
+    wanted = fill_text(
+        stage.prompt,
+        path=show_path(suspect.path),
+        language=language_of(suspect.path),
+        function=suspect.function,
+        number=suspect.line,
+        line="".join(source.split("\n")[suspect.line - 1 : suspect.line]) if suspect.line else "",
+    )
+    return Question(
+        stage.system.strip() or prompt("repair_system"),
+        f"{known}\n\n{wanted.strip()}",
+        suspect,
+        settings.ask,
+    )
+
+
+def language_of(path: str) -> str:
+    """What a block of code from this file is marked with."""
+    suffix = path.rpartition(".")[2].lower()
+    return {"py": "python", "js": "javascript", "ts": "typescript", "rs": "rust", "rb": "ruby"}.get(
+        suffix, suffix
+    )
+
+
+def _files(job: Job, evidence: Evidence, suspect: Suspect, source: str) -> str:
+    """All suspect files where they are short, always in the same order; else the one in question."""
+    paths = dict.fromkeys(each.path for each in evidence.suspects if each.function) or {suspect.path: None}
+    sources = {path: job.context.workspace.read(show_path(path)).text for path in paths}
+    texts = sources.values()
+    is_long = sum(text.count("\n") for text in texts) > WHOLE_LINES or sum(map(len, texts)) > MOST_CHARS
+    if suspect.path not in sources or is_long:
+        sources = {suspect.path: _shown(source, suspect)}
+    return "\n\n".join(
+        f"{show_path(path)}:\n```{language_of(path)}\n{text.rstrip()}\n```" for path, text in sources.items()
+    )
+
+
+def _shown(source: str, suspect: Suspect) -> str:
+    lines = source.rstrip("\n").split("\n")
+    if not suspect.function or (len(lines) <= WHOLE_LINES and len(source) <= MOST_CHARS):
+        return "\n".join(lines)[:MOST_CHARS]
+    hidden = [
+        range(function.first + 1, function.last + 1)
+        for function in find_functions(source)
+        if function.name != suspect.function
+    ]
+    kept: list[str] = []
+    for number, line in enumerate(lines, 1):
+        if not any(number in body for body in hidden):
+            kept.append(line)
+        elif any(number == body.start for body in hidden):
+            indent = line[: len(line) - len(line.lstrip())]
+            kept.append(f"{indent}...")
+    shown = "\n".join(kept)
+    if len(shown) <= MOST_CHARS:
+        return shown
+    return "\n".join(lines[suspect.first - 1 : suspect.last])[:MOST_CHARS]
+
 
 STOP = ("\n```\n\n",)
 """The end of a block of code, and not the beginning of one: what would follow is talk."""
@@ -134,7 +228,7 @@ async def _judge(run: StageRun, question: Question, reply: Reply) -> _Judged:
         if verdict == "failed" and _is_late(run):
             break
         memory_of(job).tried.add(mark)
-        change = _change(file, source)
+        change = FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
         found = await Trials(job).verify([change])
         if isinstance(found.verdict, Pass):
             return _Judged(_tried(run, question, "passed", "", mark), (change,))
@@ -174,7 +268,7 @@ def _tried(
 ) -> CandidateTried:
     told = run.job.redact(clean_text(reason))
     return CandidateTried.model_validate(
-        {"place": clean_text(question.place), "verdict": verdict, "reason": told, "fingerprint": mark}
+        {"place": clean_text(question.suspect.place), "verdict": verdict, "reason": told, "fingerprint": mark}
     )
 
 
@@ -182,10 +276,6 @@ def _say_failure(found: Verification) -> str:
     assert not isinstance(found.verdict, Pass)
     count = len(found.failures)
     return f"{count} test{'s' if count != 1 else ''}" if count else found.verdict.reason
-
-
-def _change(file: File, source: str) -> FileChange:
-    return FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
 
 
 async def _write(run: StageRun, judged: _Judged) -> bool:
@@ -249,19 +339,14 @@ async def answer(run: StageRun) -> StageEnd:
 def _adapt(job: Job, stage: Stage) -> Stage | None:
     """The stage, with no more turns than there is something new to ask; None if there is nothing to ask."""
     settings = Candidates.model_validate(stage.settings)
-    places = places_for(settings.ask, job.state.answers.suspects or SuspectsFound())
-    if stage.id not in job.state.tree.attempts and (not places or job.state.answers.repaired):
+    askable = places_for(settings.ask, job.state.answers.suspects or SuspectsFound())
+    if stage.id not in job.state.tree.attempts and (not askable or job.state.answers.repaired):
         return None
     if settings.temperature != 0:
         return stage
     # Asked the same once more, a model that is not sampled says the same once more.
-    turns = min(stage.budget.turns, settings.suspects, max(len(places), 1))
+    turns = min(stage.budget.turns, settings.suspects, max(len(askable), 1))
     return stage.model_copy(update={"budget": stage.budget.model_copy(update={"turns": turns})})
-
-
-def places_for(ask: str, found: SuspectsFound) -> tuple[str, ...]:
-    """What a stage that asks so can ask about."""
-    return {"file": found.files, "line": found.lines}.get(ask, found.functions)
 
 
 def _explain_failure(job: Job, stage: Stage) -> str:

@@ -3,19 +3,258 @@
 The stage completes if there are places to ask about, and is skipped otherwise.
 """
 
+import asyncio
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from headgate.checks import COMBINED
 from headgate.core import (
     AnyBody,
     Broken,
     Data,
     Decision,
+    Message,
     SuspectsFound,
     clean_text,
+    path_words,
 )
-from headgate.repair.candidates import places_for
-from headgate.repair.evidence import Evidence, gather, memory_of, read_evidence, write_evidence
-from headgate.repair.questions import places
-from headgate.run import Kind, StageEnd, StageRun, run_verification
+from headgate.errors import ToolError
+from headgate.reading import (
+    FailedTest,
+    find_failures,
+    find_functions,
+    is_code,
+    is_test,
+    plain_lines,
+    source_excerpt,
+)
+from headgate.repair.answers import Partial
+from headgate.repair.fault_localisation import (
+    Suspect,
+    measure_coverage,
+    rank_functions,
+    score_lines,
+    suspect_lines,
+)
+from headgate.run import Job, Kind, StageEnd, StageRun, Trials, run_verification
 from headgate.workspace import CopyImpossible
+
+MOST_SECONDS = 120.0
+"""Measuring which lines run takes no longer, and is not tried where the check alone takes that long."""
+SAID_LINES, SAID_CHARS = 14, 1_500
+TEST_LINES, TEST_CHARS = 40, 2_500
+_PLACE = re.compile(r'(?:File "|^|[\s(])([\w./-]+\.\w+)(?:", line |:)(\d{1,7})', re.MULTILINE)
+_SAID = re.compile(r"^(?:E  |>  )")
+_MOST_FILES = 40
+MOST_FILE_LINES = 300
+"""A whole file is asked for only up to this length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known before the first question."""
+
+    test: str
+    """The source of the first test that fails, where it was found."""
+    said: str
+    """What the runner said about it, in a few lines."""
+    failing: tuple[str, ...]
+    """The names of all tests that fail, where the runner's format is known."""
+    suspects: tuple[Suspect, ...]
+    """The most suspect place first; whole files where functions are not known."""
+
+
+_EVIDENCE = TypeAdapter(Evidence)
+
+
+@dataclass
+class RepairMemory:
+    """What only this process knows about the answers of a task."""
+
+    evidence: Evidence | None = None
+    """What is known about the bug, once the first check has failed."""
+    tried: set[str] = field(default_factory=set)
+    """What stands for the code of every answer that was checked, in each of the places it was tried in."""
+    partials: list[Partial] = field(default_factory=list)
+    """Answers that fix a part, the latest last."""
+    asked: str = ""
+    """The question that was asked last."""
+    unjudged: dict[str, Message] = field(default_factory=dict)
+    """After a crash: answers that had not been tried yet, by the path of the attempt."""
+
+
+def memory_of(job: Job) -> RepairMemory:
+    """The task's one memory of answers."""
+    kept = job.memory.setdefault("answer", RepairMemory())
+    assert isinstance(kept, RepairMemory)
+    return kept
+
+
+def write_evidence(evidence: Evidence) -> str:
+    """For the log: questions after a crash are those from before it."""
+    return _EVIDENCE.dump_json(evidence).decode()
+
+
+def read_evidence(text: str) -> Evidence:
+    """The inverse."""
+    return _EVIDENCE.validate_json(text)
+
+
+def places(ask: str, evidence: Evidence) -> tuple[Suspect, ...]:
+    """What can be asked about, in a stage that asks so."""
+    functions = [suspect for suspect in evidence.suspects if suspect.function]
+    if ask in ("function", "missing"):
+        return tuple(functions)
+    if ask == "line":
+        return tuple(suspect_lines(functions))
+    return tuple(
+        suspect for suspect in evidence.suspects if not suspect.function and suspect.last <= MOST_FILE_LINES
+    )
+
+
+def places_for(ask: str, found: SuspectsFound) -> tuple[str, ...]:
+    """What a stage that asks so can ask about."""
+    return {"file": found.files, "line": found.lines}.get(ask, found.functions)
+
+
+async def gather(job: Job) -> Evidence:
+    """Reads the log of the opening run, and runs the tests once more to see which lines they run.
+
+    CopyImpossible where nothing can be tried out in a copy of the tree.
+    """
+    opening = job.state.answers.opening
+    assert opening is not None
+    assert job.verifier is not None
+    output = await asyncio.to_thread(_read_log, job, opening.run_id)
+    failures = find_failures(output, str(job.verifier.directory))
+    trace = await asyncio.to_thread(_trace, job, output)
+    took = sum(step.seconds for step in opening.steps)
+    scores = await _scores(job, failures) if failures and took < MOST_SECONDS else {}
+    return await asyncio.to_thread(_weigh, job, output, failures, trace, scores)
+
+
+def _read_log(job: Job, run_id: str) -> str:
+    """What the opening run printed."""
+    assert job.verifier is not None
+    return (job.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")
+
+
+def _weigh(
+    job: Job,
+    output: str,
+    failures: Sequence[FailedTest],
+    trace: list[tuple[str, int]],
+    scores: Mapping[tuple[str, int], float],
+) -> Evidence:
+    ran = dict.fromkeys(path for path, _ in scores)
+    named = (*ran, *(path for path, _ in reversed(trace)), *_named(job))
+    paths = [path for path in dict.fromkeys(named) if is_code(path) and not is_test(path)]
+    writable = [path for path in paths if job.context.workspace.may_write(path)][:_MOST_FILES]
+    sources = {path: job.context.workspace.read(path).text for path in writable}
+    python = {path: text for path, text in sources.items() if path.endswith(".py")}
+    suspects = rank_functions(python, scores, trace)
+    whole = tuple(Suspect(path, last=text.count("\n") + 1) for path, text in sources.items())
+    names = tuple(failure.name for failure in failures)
+    test = _test_source(job, failures, trace)
+    return Evidence(
+        job.redact(test[:TEST_CHARS]),
+        job.redact(_said(output, failures)[:SAID_CHARS]),
+        names,
+        (*suspects, *whole),
+    )
+
+
+async def _scores(job: Job, failures: Sequence[FailedTest]) -> dict[tuple[str, int], float]:
+    """How suspect each line is; nothing where that cannot be measured.
+
+    CopyImpossible if the check does not fail in a copy as it does in the tree.
+    """
+    trials = Trials(job)
+    names = {failure.name for failure in failures}
+    async with trials.verifier() as (tree, verifier):
+        where = (tree, verifier.directory, verifier.environment, MOST_SECONDS, trials.root, verifier.sandbox)
+        spectrum = await measure_coverage(verifier.steps, *where)
+        there = {failure.name for failure in find_failures(spectrum.output, str(verifier.directory))}
+    if there != names:
+        again = await trials.verify([])  # coverage itself may have made the difference
+        if {failure.name for failure in again.failures} != names:
+            raise CopyImpossible("the check does not fail the same way in a copy of the tree")
+    failed, passed = spectrum.split(tuple(names))
+    scores = await asyncio.to_thread(score_lines, failed, passed) if failed else {}
+    readable = {path: _readable(job, path) for path in {path for path, _ in scores} if not is_test(path)}
+    return {key: score for key, score in scores.items() if readable.get(key[0])}
+
+
+def _trace(job: Job, output: str) -> list[tuple[str, int]]:
+    """Every `file:line` of the project's own that the output names, in order, by its path in the tree."""
+    places = [(_own_path(job, path), int(line)) for path, line in _PLACE.findall(output)[:500]]
+    return [(path, line) for path, line in places if path and not job.ignored.file(path)]
+
+
+def _own_path(job: Job, named: str) -> str:
+    """A file as the tree has it, named from where the check runs, or wholly; nothing if it is not there."""
+    assert job.verifier is not None
+    root = os.path.realpath(job.context.workspace.root)
+    path = os.path.relpath(Path(os.path.realpath(job.verifier.directory)) / named, root)
+    return path if not path.startswith("..") and _readable(job, path) else ""
+
+
+def _readable(job: Job, path: str) -> bool:
+    """Whether a file of this name is there, and both can be shown."""
+    try:
+        return clean_text(path) == path and not job.context.workspace.read(path).is_binary
+    except ToolError:
+        return False
+
+
+def _named(job: Job) -> Iterable[str]:
+    """The files that the task's own words name."""
+    workspace = job.context.workspace
+    paths = [workspace.read(word).path for word in path_words(job.task.request) if _readable(job, word)]
+    return [path for path in paths if not job.ignored.file(path)]
+
+
+def _said(output: str, failures: Sequence[FailedTest]) -> str:
+    """What the first failure says: the runner's marked lines, else its message, else the output's end."""
+    lines = plain_lines(output)
+    first = failures[0] if failures else None
+    start = 0
+    if first is not None:
+        title = first.name.rpartition("::")[2].split("[", maxsplit=1)[0]
+        start = next((at for at, line in enumerate(lines) if line.startswith("_") and title in line), 0)
+    marked: list[str] = []
+    for line in lines[start:]:
+        if marked and line.startswith("____"):
+            break
+        if _SAID.match(line):
+            marked.append(line[1:].strip())
+    if marked:
+        return "\n".join(marked[:SAID_LINES])
+    if first is not None and first.message:
+        return first.message
+    return "\n".join([line for line in lines if line.strip()][-SAID_LINES:])
+
+
+def _test_source(job: Job, failures: Sequence[FailedTest], trace: Sequence[tuple[str, int]]) -> str:
+    """The source of the first failing test, by its name, in the file that the name or the trace gives."""
+    if not failures:
+        return ""
+    file, _, rest = failures[0].name.partition("::")
+    name = (rest or failures[0].name).replace("::", ".").split("[", maxsplit=1)[0].split(" ", maxsplit=1)[0]
+    for path in dict.fromkeys([_own_path(job, file), *(path for path, _ in trace)]):
+        if not path.endswith(".py"):
+            continue
+        source = job.context.workspace.read(path).text
+        for function in find_functions(source):
+            if f".{name}".endswith(f".{function.name}") and function.last - function.first < TEST_LINES:
+                return source_excerpt(source, function.first, function.last)
+    return ""
+
 
 MOST_TOLD = 20
 _DRY = "a dry run runs no command"

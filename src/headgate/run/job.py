@@ -29,7 +29,7 @@ from headgate.tools import STATUS_TOOL, Tool, ToolContext, stage_done_tool, stat
 from headgate.workspace import FileChange, IgnoredPaths
 
 if TYPE_CHECKING:
-    from headgate.run.leaf import Interrupted, Kind
+    from headgate.run.stage import Interrupted, Kind
 
 
 class Log(Protocol):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from headgate.config import prompt
@@ -26,7 +26,7 @@ from headgate.core import (
     read_answer,
 )
 from headgate.errors import ContextOverflow, ModelError, ModelUnavailable, ReplyInvalid
-from headgate.run.leaf import StageRun
+from headgate.run.stage import StageRun
 
 PROBE_SECONDS = 20.0
 TEXT_CHARS, NAME_CHARS, LISTED = 600, 120, 10
@@ -43,15 +43,6 @@ class Digest:
     files_read: str = "none"
     files_changed: str = "none"
     text: str = "nothing"
-
-    def as_values(self) -> dict[str, str]:
-        """The digest by placeholder."""
-        return {
-            "tools": self.tools,
-            "files_read": self.files_read,
-            "files_changed": self.files_changed,
-            "text": self.text,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +112,7 @@ def probe_request(control: PhaseControl, phase: str, digest: Digest) -> Request:
     probe = control.probe
     system = prompt("phase_probe_system") if probe.system_prompt is None else probe.system_prompt
     question = prompt("phase_probe") if probe.user_prompt is None else probe.user_prompt
-    values = {"phase": phase, "states": ", ".join(control.states), **digest.as_values()}
+    values = {"phase": phase, "states": ", ".join(control.states), **asdict(digest)}
     asked = Message("user", fill_question(question, values))
     # An empty system message is an error to some servers.
     messages = (Message("system", fill_question(system, values)), asked) if system.strip() else (asked,)

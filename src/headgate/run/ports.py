@@ -20,7 +20,7 @@ from headgate.core import (
 from headgate.errors import ToolError
 from headgate.run.exits import clean_value, leave_stage
 from headgate.run.job import Job
-from headgate.run.leaf import StageRun
+from headgate.run.stage import StageRun
 from headgate.run.verification import run_verification
 from headgate.tools import Args, Outcome, Tool, ToolContext
 

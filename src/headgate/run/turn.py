@@ -39,8 +39,8 @@ from headgate.errors import (
 from headgate.run.calls import answer_call, explain_refusal
 from headgate.run.exits import clean_value, keep_conclusion, try_exit
 from headgate.run.job import Job
-from headgate.run.leaf import StageRun
 from headgate.run.phases import digest_turn, messages_to_send, next_phase
+from headgate.run.stage import StageRun
 from headgate.run.transcript import reply_content
 
 # How long a reply may take.

@@ -19,8 +19,8 @@ from headgate.core import (
 from headgate.process import MOST_MOUNTS
 from headgate.protect import REASON, CommitsFound, Restored, protected_while
 from headgate.reading import describe, is_code, render_failures
-from headgate.run.baseline import RedBefore
 from headgate.run.job import Job
+from headgate.run.trials import RedBefore
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ async def run_verification(
     if not opening:  # the check that a task begins with is itself what was red before
         found = _with_red_before(found, before)
     found = _unless_tampered(found, restored)
-    if _protects_all(job) and isinstance(found.verdict, Pass):
+    protects = job.task.protect_tests or job.state.config.get("protect_tests")
+    if protects == "all" and isinstance(found.verdict, Pass):
         found = await asyncio.to_thread(unless_cut_short, found, job.verifier.runs / run_id)
     reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)
     if isinstance(found.verdict, Broken) and (opening or not asked):
@@ -120,10 +121,6 @@ def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verif
 def _is_told(one: Restored) -> bool:
     """Whether the model hears about it: a test that writes where it may not is told by its failure alone."""
     return one.path == OWN_FOLDER or isinstance(one, CommitsFound)
-
-
-def _protects_all(job: Job) -> bool:
-    return (job.task.protect_tests or job.state.config.get("protect_tests")) == "all"
 
 
 def _failure_message(job: Job, text: str, run_id: str, found: Verification) -> str:

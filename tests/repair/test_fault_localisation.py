@@ -5,7 +5,7 @@ from math import sqrt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.scouts.suspects import TRACE_BONUS, Suspect, rank_functions, score_lines
+from headgate.repair.fault_localisation import TRACE_BONUS, Suspect, rank_functions, score_lines
 
 SOURCE = """\
 def used(a):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core.settings import VerifyStep
-from headgate.scouts.suspects import CoverageByTest, measure_coverage
+from headgate.repair.fault_localisation import CoverageByTest, measure_coverage
 
 CART = """\
 def total(prices):

@@ -35,7 +35,7 @@ from headgate.run.first_messages import (
     stage_message,
     system_message,
 )
-from headgate.run.leaf import Entrance, Kind, StageEnd, StageRun
+from headgate.run.stage import Entrance, Kind, StageEnd, StageRun
 from headgate.run.transcript import read_reply
 from headgate.run.turn import finish_turn, take_turn, tell
 

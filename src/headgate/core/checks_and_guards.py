@@ -1,7 +1,13 @@
-"""What is known about a check without running it: data with which flows are read, expanded and drawn."""
+"""What is known about a check without running it, and what a guard may say to what a tool is about to do.
 
+A check is data with which flows are read, expanded and drawn. Guards are asked at execution, with the path as
+it really is (symlinks followed, `..` gone), so no spelling of a path gets around one. What the model is shown
+is a matter of ToolScope; what it may do is decided here.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +48,52 @@ class CheckSpec:
 
 VERIFY_CHECK = CheckSpec("verify", "The project's verification steps pass.", place="verify")
 """Stands for the verification stage in a flow's own checks. It is known wherever checks are."""
+
+
+Act = Literal["read", "write", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One thing a tool is about to do. `target` is a path relative to the repository, or a shell command."""
+
+    act: Act
+    target: str
+    before: bytes | None = None
+    """For a write: what is there; None where there is nothing."""
+    after: bytes | None = None
+    """For a write: what would be there; None where it is to be deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """No, and why, in a sentence for the model."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A person has to decide. Where nobody can be asked this counts as a denial."""
+
+    reason: str
+
+
+class Guard(Protocol):
+    """Says no, asks, or has no objection (None)."""
+
+    def __call__(self, access: Access, /) -> Denial | Ask | None: ...
+
+
+def first_objection(guards: Sequence[Guard], access: Access) -> Denial | Ask | None:
+    """The first guard's objection, a denial before a question."""
+    asked: Ask | None = None
+    for guard in guards:
+        match guard(access):
+            case Denial() as denial:
+                return denial
+            case Ask() as ask:
+                asked = asked or ask
+            case None:
+                pass
+    return asked

@@ -1,4 +1,4 @@
-"""The verification steps in copies of the tree: with a change that is tried, and as it was at the start."""
+"""Running the project's own checks in copies of the tree: a change that is tried, or the task's start."""
 
 import asyncio
 import os
@@ -120,7 +120,8 @@ class RedBefore:
         self.ran.append(ran)
         if not isinstance(ran.verdict, Fail):
             return "stop"
-        start = self.job.state.runs.of(ran.step.name) or _find(self.looks, ran.step.name)
+        known = (look for look in self.looks if ran.step.name in look.steps)
+        start = self.job.state.runs.of(ran.step.name) or next(known, None)
         if start is None:
             start = await self._look(ran)
             self.looks.append(start)
@@ -151,10 +152,6 @@ class RedBefore:
             if each is ran or isinstance(each.verdict, Pass)
         ]
         return await verify_start(self.job, steps_now, protect=False)
-
-
-def _find(looks: Sequence[BaselineVerified], step: str) -> BaselineVerified | None:
-    return next((look for look in looks if step in look.steps), None)
 
 
 def accepts_red_before(job: Job) -> bool:

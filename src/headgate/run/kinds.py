@@ -1,0 +1,192 @@
+"""The kinds of stages that every flow has: `talk` has its own module, `verify` and `review` are here.
+
+`verify` runs the project's verification steps; a failure sends the work back. `review` has checks look at the
+task's own diff; each finding sends the work back once.
+"""
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from headgate.checks import Check
+from headgate.config import fill
+from headgate.core import (
+    AnyBody,
+    Broken,
+    CheckFinished,
+    Data,
+    Decision,
+    Fail,
+    FixAttempted,
+    Pass,
+    Repeat,
+    RoundTally,
+    Stage,
+    VerifyFinished,
+    clean_text,
+    decide_round,
+    shorten,
+    unknown_name,
+)
+from headgate.errors import ConfigError
+from headgate.run.exits import AttemptFacts
+from headgate.run.flow import judge_task
+from headgate.run.job import Job
+from headgate.run.stage import Entrance, FailedRounds, Kind, StageEnd, StageRun
+from headgate.run.talk import TALK
+from headgate.run.verification import run_verification
+
+DIFF_CHARS = 8_000
+DONE = Decision("advance", "done")
+
+
+class VerifySettings(Data):
+    """The settings of a stage of the kind `verify`."""
+
+    strict: bool = False
+    """Steps that failed before the task fail the verification, whatever `accept_red_before` says."""
+
+
+async def verify(run: StageRun) -> StageEnd:
+    """Runs the steps. In a dry run, the work is proposed instead; it is verified once it is applied."""
+    job, verdict = run.job, run.state.verdict if run.interrupted else None
+    if job.proposing:
+        return StageEnd(await judge_task(job))
+    is_answered = job.task.is_question and bool(job.state.answer)
+    if job.verifier is None or (is_answered and not await job.tree.changed_files()):
+        return StageEnd(Decision("skip", "nothing_to_verify"))
+    if verdict is None:  # otherwise a crash came right after the run
+        found = await run_verification(job, run.path)
+        verdict, job.failure_message = found.verdict, found.message or job.failure_message
+    match verdict:
+        case Broken(reason):
+            return StageEnd(Decision("infra", "check_broken", reason))
+        case Fail():
+            return StageEnd(Decision("fail", "verify_failed", job.state.last_failure))
+        case _:
+            return StageEnd(DONE)
+
+
+def _after_failure(job: Job, stage: Stage, rounds: FailedRounds, repeat: Repeat) -> Decision:
+    """Another round, a new plan, or the end."""
+    state = job.state
+    tally = RoundTally(
+        reason=state.last_failure,
+        failures=rounds.failures,
+        since_replan=rounds.since_replan,
+        idle_rounds=state.idle_rounds,
+        idle_attempts=state.idle_attempts,
+        over=job.over,
+        stopped=job.stopping(),
+    )
+    return decide_round(tally, repeat)
+
+
+async def _record_fix(job: Job, path: str) -> None:
+    """Keeps what was changed after the latest failure, once."""
+    failure = job.state.failures[-1] if job.state.failures else None
+    if failure is not None and failure.fix is None:
+        diff = job.redact(clean_text(await job.tree.diff_since(failure.tree)))
+        fix = FixAttempted(loop=job.state.verify_loops, diff=shorten(diff, DIFF_CHARS))
+        job.log.record(path, 0, fix)
+        await job.log.commit()
+
+
+def _replay(run: StageRun, body: AnyBody, content: str) -> None:
+    if isinstance(body, VerifyFinished) and not body.asked:
+        run.job.failure_message = content
+
+
+VERIFY = Kind(
+    "verify",
+    verify,
+    settings=VerifySettings,
+    is_announced=False,
+    send_back=lambda job, stage: Entrance("check_failed", job.failure_message),
+    after_told=_record_fix,
+    after_failure=_after_failure,
+    replay=_replay,
+)
+
+
+class ReviewSettings(Data):
+    """The settings of a stage of the kind `review`."""
+
+    checks: tuple[str, ...] = Field(min_length=1)
+    """The checks that look at the diff."""
+
+
+async def review(run: StageRun) -> StageEnd:
+    """Takes every look that is due; ends at the first finding that the model has not been told of."""
+    job, checks = run.job, _checks(run.job, run.stage)
+    await job.log.commit()  # checks may look at the attempt
+    if run.interrupted and isinstance(run.state.verdict, Fail) and (told := _returned(job, checks)):
+        return _send(told)
+    for check in checks:
+        facts = AttemptFacts(run, check.name)
+        if not check.applies(facts) or not _is_due(job, check):
+            continue
+        told_once = facts.was_told
+        verdict = await check.judge(facts, 1)
+        reason = "" if isinstance(verdict, Pass) else job.redact(clean_text(verdict.reason))
+        if isinstance(verdict, Broken):
+            run.record(CheckFinished(check=check.name, verdict="broken", reason=reason))
+            await job.log.commit()
+            return StageEnd(Decision("infra", "check_broken", reason))
+        # What a person has reviewed and applied is not changed because of what is found afterwards.
+        final = check.spec.after_verification and job.task.dry_run
+        finished = CheckFinished(
+            check=check.name,
+            verdict="fail" if reason else "pass",
+            reason=reason,
+            final=final,
+            leads=check.spec.leads,
+        )
+        run.record(finished)
+        await job.log.commit()
+        # `was_told` now includes this finding: a first finding goes back to the model.
+        if reason and not final and not told_once and facts.was_told:
+            return _send(reason)
+    return StageEnd(Decision("advance", "done"))
+
+
+def _checks(job: Job, stage: Stage) -> list[Check]:
+    """The checks of the stage, in the order in which it names them."""
+    names: Sequence[str] = stage.settings["checks"]
+    for name in names:
+        if name not in job.checks:
+            raise ConfigError(unknown_name("check", name, job.checks))
+    return [job.checks[name] for name in names]
+
+
+def _send(reason: str) -> StageEnd:
+    return StageEnd(Decision("fail", "review", reason))
+
+
+def _returned(job: Job, checks: Sequence[Check]) -> str:
+    """What the model is to be told of the diff, and has not been told yet."""
+    found, names = job.state.review, {check.name for check in checks}
+    name = next((name for name in reversed(found.found) if name in names and found.was_told_once(name)), None)
+    return found.found[name][-1] if name else ""
+
+
+def _is_due(job: Job, check: Check) -> bool:
+    found, told = job.state.review, job.state.review.was_told_once(check.name)
+    if job.is_pressed and not (told and check.spec.after_verification):
+        return False
+    if check.name not in found.found or told:
+        return True
+    return check.spec.looks_again and found.loops[check.name] < job.state.verify_loops
+
+
+def _send_finding(job: Job, stage: Stage) -> Entrance:
+    found, names = job.state.review, stage.settings["checks"]
+    name = next(name for name in reversed(found.found) if name in names and found.findings(name))
+    return Entrance("review", fill(job.checks[name].spec.prompt, reason=found.found[name][-1]))
+
+
+REVIEW = Kind(
+    "review", review, settings=ReviewSettings, is_announced=False, finds_once=True, send_back=_send_finding
+)
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (TALK, VERIFY, REVIEW)}
