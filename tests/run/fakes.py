@@ -25,5 +25,8 @@ class UnchangedTree:
     def hash_of(self, path: str) -> str | None:
         return None
 
+    async def changed_between(self, before: str, after: str) -> tuple[str, ...]:
+        return ()
+
     async def left_behind(self, mark: str) -> tuple[str, ...]:
         return ()

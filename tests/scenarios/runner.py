@@ -102,6 +102,8 @@ class Outcome(BaseModel):
     """Parts of what `headgate diff` prints; a proposal must moreover pass `git apply --check`."""
     tasks: list[str] | None = None
     """The states of all tasks in the store, oldest first."""
+    sandboxed: bool = False
+    """It is about the sandbox: without a bubblewrap that works, it is skipped."""
     proves: list[str] = []
     """Keys of agent.yaml whose effect this scenario shows; docs/configuration.md names it there."""
 

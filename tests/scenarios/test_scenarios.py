@@ -8,6 +8,7 @@ import pytest
 
 from headgate.core.events import TaskReport
 from headgate.core.report import REQUIRED
+from headgate.process import NoSandbox, find_bubblewrap
 from scenarios.runner import (
     Outcome,
     Run,
@@ -31,6 +32,8 @@ def test_there_are_scenarios() -> None:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_scenario(folder: Path, tmp_path: Path) -> None:
     expected = read_outcome(folder)
+    if expected.sandboxed and isinstance(missing := find_bubblewrap(os.environ.get("PATH")), NoSandbox):
+        pytest.skip(missing.reason)
     run = run_scenario(folder, tmp_path)
     check_script(expected, run)
     told = run.report.summary if run.report else run.error

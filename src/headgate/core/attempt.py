@@ -242,7 +242,7 @@ class StageState:
                 )
             case ev.CheckFinished(verdict="broken"):
                 self.verdict = Broken(body.reason)
-            case ev.VerifyFinished(asked=False):
+            case ev.VerifyFinished(asked=False, rewritten=()):
                 self.verdict = Pass() if body.passed else Fail("verify_failed", body.reason)
             case ev.DecisionMade(action="final_turn"):
                 self.final_granted, self.final_reason = True, body.reason

@@ -371,6 +371,8 @@ class VerifyFinished(Body):
     """What of it failed before the task as well: tests, or a step where tests cannot be told."""
     forgiven: tuple[str, ...] = ()
     """Steps that failed as they did before the task, where the configuration accepts that."""
+    rewritten: tuple[str, ...] = ()
+    """Source files that the run itself changed: it passed on another tree, and a run follows."""
 
 
 class BaselineVerified(Body):

@@ -125,6 +125,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.CandidateTried() as body:
             why = f", {body.reason}" if body.reason else ""
             return f"Answer {len(state.answers.tried)} ({body.place}): {body.verdict}{why}"
+        case ev.VerifyFinished(rewritten=changed) if changed:
+            return f"Verification passed, but the run changed {', '.join(changed[:3])}: it is run again"
         case ev.VerifyStarted(asked=True) as body:
             return f"Running the tests for the model ({_run(body.run_id, state)})..."
         case ev.VerifyFinished(asked=True) as body:

@@ -151,6 +151,8 @@ class State:
                 self.verifications += not body.asked and not self.is_verifying
                 self.is_verifying = self.is_verifying or not body.asked
                 self.passing_run = ""
+            case ev.VerifyFinished(rewritten=changed) as body if changed:
+                self.left_behind.update(dict.fromkeys(body.left_behind))
             case ev.VerifyFinished(asked=True) as body:
                 last = self.failures[-1] if self.failures else None
                 if last and body.tree in (last.tree, last.tree_after):

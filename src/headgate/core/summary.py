@@ -18,6 +18,11 @@ RED_BEFORE = (
     "The checks failed in the same way before this task. Fix that first, or add accept_red_before: true to"
     " verification in agent.yaml to accept failures that were there before."
 )
+MOST_LEFT = 5
+_CACHE = re.compile(
+    r"(^|/)(__pycache__|\.\w+_cache|\.coverage|\.hypothesis|node_modules|target|build|dist)(/|$)"
+)
+"""What programs leave when they run, and nobody wants to hear of."""
 WHY_NOT_IN_DIFF = "in a submodule or another repository, where git diff shows it, or too large"
 
 
@@ -65,6 +70,9 @@ def write_summary(
         lines.append(f"Changed after the review, because verification failed: {', '.join(after_review)}.")
     if not_in_diff:
         lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
+    if left := [path for path in state.left_behind if not _CACHE.search(path)]:
+        more = f" and {len(left) - MOST_LEFT} more" if len(left) > MOST_LEFT else ""
+        lines.append(f"Left by verification, and not in the diff: {', '.join(left[:MOST_LEFT])}{more}.")
     lines += _steps_left(state)
     if ending == "STUCK" and _fails_as_before(state):
         lines.append(RED_BEFORE)

@@ -196,6 +196,12 @@ class TaskTree:
             for one in found
         )
 
+    async def changed_between(self, before: str, after: str) -> tuple[str, ...]:
+        """The files that differ between two marks."""
+        if before == after:
+            return ()
+        return tuple(map(show_path, await asyncio.to_thread(self._snapshots.changed_files, before, after)))
+
     async def left_behind(self, mark: str) -> tuple[str, ...]:
         """New files since a mark, made by a verification run: they are not the task's."""
         return await asyncio.to_thread(self._note_new_files, mark)

@@ -73,6 +73,10 @@ class Tree(Protocol):
         """The hash of a file as it is now, by its shown path; None if it is not there."""
         ...
 
+    async def changed_between(self, before: str, after: str) -> tuple[str, ...]:
+        """The files that differ between two marks."""
+        ...
+
     async def left_behind(self, mark: str) -> tuple[str, ...]:
         """New files since then, which are not the task's doing but a verification run's."""
         ...

@@ -22,6 +22,9 @@ from headgate.reading import describe, is_code, render_failures
 from headgate.run.job import Job
 from headgate.run.trials import RedBefore
 
+MOST_REWRITES = 2
+"""How often the steps are run again because they changed source."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -30,12 +33,27 @@ class Finding:
     verdict: Verdict
     run_id: str
     message: str = ""
+    rewritten: tuple[str, ...] = ()
+    """Source files that a run which passed has changed, so that another run has to tell."""
 
 
 async def run_verification(
     job: Job, path: str = "", turn: int = 0, *, asked: bool = False, opening: bool = False
 ) -> Finding:
-    """Runs the steps under a new id and records what came of it. A broken environment is recorded as such."""
+    """Runs the steps under a new id and records what came of it. A broken environment is recorded as such.
+
+    Code may rewrite itself while its tests run. Only a tree that a run has left as it was is verified, so a
+    run that changed source is followed by another, and by no more than a few.
+    """
+    for runs_left in range(MOST_REWRITES, -1, -1):
+        found = await _run_once(job, path, turn, asked=asked, opening=opening, last=not runs_left)
+        if not found.rewritten:
+            break
+    return found
+
+
+async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: bool, last: bool) -> Finding:
+    """One run. If it is the `last` one, it fails if it changed source."""
     assert job.verifier is not None
     run_id = new_run_id(job.now())
     steps = tuple(step.name for step in job.verifier.steps)
@@ -52,6 +70,14 @@ async def run_verification(
     if not opening:  # the check that a task begins with is itself what was red before
         found = _with_red_before(found, before)
     found = _unless_tampered(found, restored)
+    after = await job.tree.mark()
+    rewritten: tuple[str, ...] = ()
+    if isinstance(found.verdict, Pass):
+        rewritten = tuple(filter(is_code, await job.tree.changed_between(tree, after)))
+        if rewritten and last:
+            listed, rewritten = ", ".join(rewritten[:5]), ()
+            reason = f"every run changes the code that it verifies: {listed}"
+            found = replace(found, verdict=Fail("verify_failed", reason))
     protects = job.task.protect_tests or job.state.config.get("protect_tests")
     if protects == "all" and isinstance(found.verdict, Pass):
         found = await asyncio.to_thread(unless_cut_short, found, job.verifier.runs / run_id)
@@ -73,17 +99,18 @@ async def run_verification(
         steps=found.steps,
         reason=reason,
         tree=tree,
-        tree_after=await job.tree.mark(),
+        tree_after=after,
         left_behind=await job.tree.left_behind(tree),
         failing=failing,
         asked=asked,
         opening=opening,
         red_before=tuple(before.same),
         forgiven=found.forgiven if isinstance(found.verdict, Pass) else (),
+        rewritten=rewritten,
     )
     job.log.record(path, turn, finished, None if asked else message or None)
     await job.log.commit()
-    return Finding(found.verdict, run_id, message)
+    return Finding(found.verdict, run_id, message, rewritten)
 
 
 def _protecting_tests(job: Job) -> Verifier:
