@@ -16,9 +16,9 @@ from headgate.errors import ModelError
 from headgate.models.encoding import UNPARSED, arguments_as_object
 from headgate.models.endpoint import Endpoint, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile
+from headgate.models.schema_transport import CONSTRAINTS, read_object
 from headgate.models.servers import WINDOWS, ServerKind, ask_window, identify_server
-from headgate.models.transports.schema import CONSTRAINTS, read_object
-from headgate.models.transports.text import read_text
+from headgate.models.text_transport import read_text
 from headgate.models.wire import open_wire
 from headgate.models.wire.failures import RequestRejected, ToolsUnsupported
 
