@@ -98,7 +98,7 @@ class Inkling:
     def _read_call(self, body: str) -> tuple[CallAttempt, ...]:
         value = Source(body.strip()).json_at(0)
         calls = attempts_in(value.value) if value and not value.cut else None
-        return calls or (CallAttempt("", None, "", "unreadable"),)
+        return calls or (CallAttempt("", fault="unreadable"),)
 
 
 class KimiK3:
@@ -136,13 +136,12 @@ class KimiK3:
                 continue
             section = ""
             if head == "argument" and key:
-                schema = book.properties(name).get(key)
-                arguments[key] = inner if kind == "string" else read_text(inner, schema, book.root(name))
+                arguments[key] = inner if kind == "string" else book.read_argument(name, key, inner)
             elif head == "call" and name:
                 parts.append(ReplyPart("calls", text[start:position], (CallAttempt(name, arguments),)))
                 name = ""
         if name:
-            parts.append(ReplyPart("calls", text[start:], (CallAttempt(name, None, "", "cut_off"),)))
+            parts.append(ReplyPart("calls", text[start:], (CallAttempt(name, fault="cut_off"),)))
         elif text[position:].strip():
             parts.append(ReplyPart("reasoning" if section == "think" else "content", text[position:]))
         return parts
@@ -169,7 +168,7 @@ class Functionary:
             value = Source(body.strip()).json_at(0) if book.find(head) else None
             arguments = read_arguments(value.value) if value and not value.cut else None
             if value and value.cut:
-                parts.append(ReplyPart("calls", part, (CallAttempt(head, None, "", "cut_off"),)))
+                parts.append(ReplyPart("calls", part, (CallAttempt(head, fault="cut_off"),)))
             elif arguments is not None:
                 parts.append(ReplyPart("calls", part, (CallAttempt(head, arguments),)))
             else:
@@ -232,7 +231,7 @@ class Harmony:
         if value and value.cut:
             value = value if last else None
             if value:
-                return CallAttempt(name, None, "", "cut_off")
+                return CallAttempt(name, fault="cut_off")
         arguments = read_arguments(value.value) if value else None
         if arguments is not None:
             return CallAttempt(name, arguments)
@@ -240,7 +239,7 @@ class Harmony:
         names = list(read_properties(book.root(name)))
         if len(names) == 1 and body.strip() and not body.lstrip().startswith("{"):
             return CallAttempt(name, {names[0]: body})
-        return CallAttempt(name, None, "", "unreadable")
+        return CallAttempt(name, fault="unreadable")
 
 
 # MiniMax M3: a tree of tags named after the arguments, each with the same mark before it.
@@ -278,7 +277,7 @@ class MiniMaxTree:
             if not tag[1]:
                 stack.append(_Node(tag[2], position))
             elif tag[2] != node.tag or len(stack) > DEPTH:
-                return CallsFound(position, (CallAttempt(name, None, "", "unreadable"),))
+                return CallsFound(position, (CallAttempt(name, fault="unreadable"),))
             else:
                 node.text = source.text[node.start : tag.start()]
                 stack.pop()
@@ -287,7 +286,7 @@ class MiniMaxTree:
                         position, (CallAttempt(name, _read_object(node, book.root(name), book.root(name))),)
                     )
                 stack[-1].children.append(node)
-        return CallsFound(len(source.text), (CallAttempt(name, None, "", "cut_off"),))
+        return CallsFound(len(source.text), (CallAttempt(name, fault="cut_off"),))
 
 
 def _read_object(node: _Node, schema: Any, root: Any) -> dict[str, Any]:
