@@ -87,7 +87,6 @@ class ServerFactsFile:
         return found if 0 <= time.time() - found.at <= MAX_AGE else None
 
     def write(self, findings: ServerFacts) -> None:
-        """Remembers."""
         fresh = self.path.with_suffix(f".{os.getpid()}.tmp")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -280,7 +280,6 @@ class NativeModel:
         self._rescue = rescue
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        """One reply."""
         tools = request.tools if self._rescue else ()
         shown = sort_stream(on_delta, tools)
         reply = await ask_for_calls(self._inner, request, tools, self._profile, shown)

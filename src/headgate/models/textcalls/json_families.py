@@ -127,7 +127,6 @@ class GemmaCall:
         self.closings = (closing,)
 
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
-        """Reads one call."""
         head = _GEMMA_NAME.match(source.text, opening.end())
         if not head:
             return None

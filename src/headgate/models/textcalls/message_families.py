@@ -76,7 +76,6 @@ class Inkling:
         return "<|message_model|>" in text or _INKLING_CALL in text or _INKLING_TEXT in text
 
     def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
-        """The messages of a reply."""
         parts: list[ReplyPart] = []
         for message in source.text.split("<|end_message|>", MESSAGES_READ):
             source.spend(len(message))
@@ -110,7 +109,6 @@ class KimiK3:
     whole_batch = False
 
     def claims(self, text: str, hinted: bool) -> bool:
-        """Whether a reply has such tags."""
         return _KIMI_TAG.search(text) is not None
 
     def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
@@ -160,7 +158,6 @@ class Functionary:
         return text.startswith(">>>") or hinted
 
     def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
-        """The messages of a reply."""
         parts: list[ReplyPart] = []
         for part in source.text.removeprefix(">>>").split("\n>>>", MESSAGES_READ):
             source.spend(len(part))
@@ -196,11 +193,9 @@ class Harmony:
     whole_batch = False
 
     def claims(self, text: str, hinted: bool) -> bool:
-        """Whether a reply begins with a channel."""
         return _START.match(text) is not None
 
     def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
-        """The messages of a reply."""
         parts: list[ReplyPart] = []
         position, text = 0, source.text
         while len(parts) < MESSAGES_READ and (begin := source.find(_MESSAGE, position)) >= 0:

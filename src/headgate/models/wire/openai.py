@@ -29,7 +29,10 @@ from headgate.models.encoding import (
     arguments_as_object,
     decode_json,
     encode_json,
+    mapping_in,
+    mappings_in,
     repair_text,
+    text_in,
 )
 from headgate.models.wire.exchange import Assembly, exchange, read_count
 from headgate.models.wire.failures import RequestRejected
@@ -76,25 +79,19 @@ class ChatAssembly(Assembly):
         self._timing: Timing | None = None
 
     def add(self, chunk: Mapping[str, Any]) -> None:
-        """Takes one chunk of a stream."""
         self._take_usage(chunk)
         self._take_progress(chunk.get("prompt_progress"))
-        choices = chunk.get("choices")
-        for choice in choices if isinstance(choices, list) else ():
-            if isinstance(choice, Mapping) and not choice.get("index"):
-                delta = choice["delta"] if "delta" in choice else choice.get("message")
-                self._take_choice(choice, delta if isinstance(delta, Mapping) else {})
+        for choice in mappings_in(chunk, "choices"):
+            if not choice.get("index"):
+                self._take_choice(choice, mapping_in(choice, "delta" if "delta" in choice else "message"))
 
     def load(self, body: Mapping[str, Any]) -> None:
-        """Takes a whole reply; ValueError where the body is none."""
-        choices = body.get("choices")
-        if not isinstance(choices, list):
+        if not isinstance(body.get("choices"), list):
             raise ValueError("the answer has no choices")
         self.add(body)
         self.ended = True
 
     def reply(self, ids: CallIds) -> Reply:
-        """The finished reply."""
         calls = tuple(
             ToolCall(ids.take(call.id), call.name, repair_text("".join(call.arguments)).strip() or "{}")
             for call in self._calls
@@ -112,40 +109,26 @@ class ChatAssembly(Assembly):
 
     def _take_choice(self, choice: Mapping[str, Any], delta: Mapping[str, Any]) -> None:
         for name in REASONING_FIELDS:
-            if isinstance(text := delta.get(name), str) and text:
+            if text := text_in(delta, name):
                 self._reasoning_field = name
                 self._say(reasoning=text)
                 break
-        self._take_content(delta.get("content"))
-        if isinstance(refusal := delta.get("refusal"), str):
-            self._say(text=refusal)
-        fragments = delta.get("tool_calls")
-        for fragment in fragments if isinstance(fragments, list) else ():
-            if isinstance(fragment, Mapping):
-                self._take_fragment(fragment)
-        finish = choice.get("finish_reason")
-        if isinstance(finish, str) and finish:
+        self._say(text=text_in(delta, "content"))
+        for part in mappings_in(delta, "content"):
+            self._say(text=text_in(part, "text"))
+            self._say(reasoning=text_in(part, "thinking"))
+            for piece in mappings_in(part, "thinking"):
+                self._say(reasoning=text_in(piece, "text"))
+        self._say(text=text_in(delta, "refusal"))
+        for fragment in mappings_in(delta, "tool_calls"):
+            self._take_fragment(fragment)
+        if finish := text_in(choice, "finish_reason"):
             if finish == "error":
                 raise ModelUnavailable("The model server reports that the reply was interrupted.")
             if finish.lower() == "malformed_function_call":
                 raise ReplyInvalid("The server could not read the model's tool call.")
             self._finish = finish
             self.ended = True
-
-    def _take_content(self, content: object) -> None:
-        if isinstance(content, str):
-            self._say(text=content)
-        for part in content if isinstance(content, list) else ():
-            if not isinstance(part, Mapping):
-                continue
-            if isinstance(text := part.get("text"), str):
-                self._say(text=text)
-            thinking = part.get("thinking")
-            if isinstance(thinking, str):
-                self._say(reasoning=thinking)
-            for piece in thinking if isinstance(thinking, list) else ():
-                if isinstance(piece, Mapping) and isinstance(piece.get("text"), str):
-                    self._say(reasoning=piece["text"])
 
     def _say(self, *, text: str = "", reasoning: str = "", arguments: str = "") -> None:
         if text:
@@ -156,15 +139,12 @@ class ChatAssembly(Assembly):
 
     @property
     def calls_tools(self) -> bool:
-        """See Assembly."""
         return bool(self._calls)
 
     def _take_fragment(self, fragment: Mapping[str, Any]) -> None:
         self.started = True
-        function = fragment.get("function")
-        function = function if isinstance(function, Mapping) else {}
-        name = function.get("name")
-        name = name if isinstance(name, str) else ""
+        function = mapping_in(fragment, "function")
+        name = text_in(function, "name")
         arguments = function.get("arguments")
         if arguments is None:
             arguments = ""
@@ -184,8 +164,7 @@ class ChatAssembly(Assembly):
         """The call that a fragment belongs to: by index and id, as far as the server sends them."""
         index = fragment.get("index")
         index = index if isinstance(index, int) else None
-        id = fragment.get("id")
-        id = id if isinstance(id, str) else ""
+        id = text_in(fragment, "id")
         for call in reversed(self._calls):
             if index is not None and call.index != index:
                 continue
@@ -205,8 +184,7 @@ class ChatAssembly(Assembly):
         return self._calls[-1]
 
     def _take_usage(self, chunk: Mapping[str, Any]) -> None:
-        nested = chunk.get("x_groq")
-        for source in (nested, chunk):
+        for source in (chunk.get("x_groq"), chunk):
             usage = source.get("usage") if isinstance(source, Mapping) else None
             if isinstance(usage, Mapping):
                 self._usage = usage
@@ -225,8 +203,7 @@ class ChatAssembly(Assembly):
 
     def _count_usage(self) -> Usage:
         usage = self._usage
-        details = usage.get("prompt_tokens_details")
-        cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
+        cached = mapping_in(usage, "prompt_tokens_details").get("cached_tokens")
         counts = (cached, usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"), self._cached)
         return Usage(
             read_count(usage.get("prompt_tokens")),
