@@ -14,7 +14,7 @@ from headgate.cli.show.live import Footer, Progress
 from headgate.core import events as ev
 from headgate.core.messages import Delta, Pulse, ToolSpec
 from headgate.core.state import State, fold
-from headgate.models.transports.text import sort_stream
+from headgate.models.textcalls import sort_stream
 from headgate.store.log import Bus
 
 

@@ -35,7 +35,7 @@ from headgate.core.task import (
     Task,
     TaskState,
 )
-from headgate.store import Draft, Store, queue
+from headgate.store import Draft, Store, changes
 from headgate.store.database import MIGRATIONS
 from headgate.store.folder import Folder
 
@@ -283,7 +283,7 @@ OPERATIONS = ("submit", "cancel", "claim", "end", "crash and resume", "apply or 
 
 
 def table(db: sqlite3.Connection) -> dict[str, tuple[str, int | None, bool]]:
-    rows = db.execute(f"SELECT {queue.ROW} FROM tasks").fetchall()
+    rows = db.execute(f"SELECT {changes.ROW} FROM tasks").fetchall()
     return {f"t{number}": (state, place, bool(applying)) for number, state, _, _, place, applying in rows}
 
 
@@ -292,31 +292,31 @@ def act(db: sqlite3.Connection, model: Model, chance: random.Random, operation: 
     some = chance.randint(1, max(model.last, 1))
     match operation:
         case "submit":
-            model.join(queue.join(db, 0.0))
+            model.join(changes.join(db, 0.0))
         case "cancel":
             before = model.standing(some)
-            queue.cancel(db, some, 0.0)
+            changes.cancel(db, some, 0.0)
             if before in ("QUEUED", "QUEUED_TO_APPLY"):
                 model.move(some, "GONE" if before == "QUEUED" else "PROPOSED")
         case "claim" if model.waiting and model.running is None:
-            queue.move(db, model.waiting[0], "RUNNING")
+            changes.move(db, model.waiting[0], "RUNNING")
             model.move(model.waiting[0], "RUNNING")
         case "end" if model.running is not None:
             state = chance.choice(sorted(SETTLED_STATES))
-            queue.move(db, model.running, state)
+            changes.move(db, model.running, state)
             model.move(model.running, state)
         case "crash and resume" if model.running is not None:
-            queue.count_attempt(db, model.running)
-            queue.move(db, model.running, "RUNNING")
+            changes.count_attempt(db, model.running)
+            changes.move(db, model.running, "RUNNING")
         case "apply or abort" if model.standing(some) == "PROPOSED":
             new = chance.choice(("QUEUED", "CANCELLED"))
-            queue.move(db, some, new)
+            changes.move(db, some, new)
             model.move(some, "QUEUED_TO_APPLY" if new == "QUEUED" else "CANCELLED")
         case "impossible":
             old, state = model.standing(some), chance.choice(sorted(FINAL_STATES))
             if state not in TRANSITIONS[old]:
                 with pytest.raises(ImpossibleTransition):
-                    queue.move(db, some, state)
+                    changes.move(db, some, state)
         case _:
             pass
 

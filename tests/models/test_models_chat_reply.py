@@ -13,8 +13,7 @@ from cases import case_path
 from headgate.core.messages import Delta, Message, Reply, Request, ToolCall, Usage
 from headgate.errors import ModelUnavailable, ReplyInvalid
 from headgate.models.encoding import CallIds
-from headgate.models.wire.openai import encode_message
-from headgate.models.wire.openai_reply import ChatAssembly
+from headgate.models.wire.openai import ChatAssembly, encode_message
 
 TALK = (
     Message("system", "Be brief."),

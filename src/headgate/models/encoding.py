@@ -1,4 +1,4 @@
-"""JSON to and from the wire, tool lists as bytes, and ids for calls."""
+"""JSON to and from the wire, values in what a server sent, tool lists as bytes, and ids for calls."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -56,6 +56,27 @@ def _plain(value: object) -> object:
     if isinstance(value, set | frozenset):
         return sorted(value)
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+# Values in what a server sent, which may hold anything.
+
+
+def text_in(source: Any, key: str) -> str:
+    """The text under a key; empty where there is none."""
+    value = source.get(key) if isinstance(source, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def mapping_in(source: Any, key: str) -> Mapping[str, Any]:
+    """The mapping under a key; empty where there is none."""
+    value = source.get(key) if isinstance(source, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def mappings_in(source: Any, key: str) -> list[Mapping[str, Any]]:
+    """The mappings in the list under a key."""
+    value = source.get(key) if isinstance(source, Mapping) else None
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
 
 
 # Tool lists as bytes: each list is encoded once.

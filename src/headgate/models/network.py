@@ -1,59 +1,226 @@
-"""Models over the network: the second face of this room, for what asks servers and takes long to import."""
+"""Models over the network: the second face of this room, for what asks servers and takes long to import.
+
+A model's transport is chosen here: from what is known at first, and another one if it does not work.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
 
-from headgate.core import Model, ModelSettings
+from headgate.core import Model, ModelSettings, OnDelta, Reply, Request
+from headgate.errors import ConfigError, ContextOverflow, ReplyInvalid
+from headgate.models.endpoint import DEFAULT_NUM_CTX, find_endpoint, split_model
+from headgate.models.profile import Profile, Transport, find_profile, profile_for, with_price, with_profile
+from headgate.models.schema_transport import SchemaModel
+from headgate.models.server_facts import ServerFacts, ServerInquiry
 from headgate.models.servers import (
     USUAL_ADDRESSES,
+    CutPromptDetector,
     FoundModel,
     FoundServer,
+    ask_largest_window,
     ask_loaded_window,
     explain_remedy,
     find_servers,
     identify_server,
     rank_models,
 )
-from headgate.models.transports.choice import (
-    can_be_probed,
-    complete_settings,
-    find_server_facts,
-    with_num_ctx,
-    with_transport,
-)
-from headgate.models.transports.server_facts import ServerInquiry
+from headgate.models.text_transport import NativeModel, TextModel
 from headgate.models.wire import open_wire
 from headgate.models.wire.failures import (
     KeyRefused,
     ModelUnknown,
     QuotaSpent,
+    RequestRejected,
     ServerTrouble,
     ToolsUnsupported,
 )
 from headgate.models.wire.http import list_models
 
-__all__ = [
-    "USUAL_ADDRESSES",
-    "FoundModel",
-    "FoundServer",
-    "KeyRefused",
-    "ModelUnknown",
-    "QuotaSpent",
-    "ServerTrouble",
-    "ToolsUnsupported",
-    "ask_loaded_window",
-    "can_be_probed",
-    "complete_settings",
-    "explain_remedy",
-    "find_server_facts",
-    "find_servers",
-    "identify_server",
-    "list_models",
-    "open_model",
-    "open_wire",
-    "rank_models",
-    "with_num_ctx",
-]
+RESCUED_MOST = 3
+"""Replies with calls in their text, after which the server's own calls are given up."""
+IGNORED_MOST = 2
+"""Replies that do not keep to the schema, after which it is given up."""
+SILENT_MOST = 2
+"""Replies in a row without a call, after which it is found out whether calls can come at all."""
+
+
+class AutoModel:
+    """One of the transports, and another one for the rest of the task if it does not work.
+
+    Where nothing is known it begins with the server's own calls. A server and a model that call tools are
+    sent nothing besides; where no call comes, they are asked once how calls can be had, and if that is in
+    another way, the request is made again in that. What is remembered from earlier tasks is doubted as well:
+    the server may have been started differently since.
+    """
+
+    def __init__(self, inner: Model, profile: Profile, inquiry: ServerInquiry) -> None:
+        self.name = inner.name
+        self.context_window: int | None = None
+        """What the server said of it when there was reason to ask; None where the settings have it."""
+        self._inner = inner
+        self._profile = profile
+        self._inquiry = inquiry
+        self._may_probe = not inquiry.is_fresh
+        self._silent = 0
+        self._refusal: ToolsUnsupported | None = None
+        findings = inquiry.findings or ServerFacts()
+        self.transport: Transport = findings.choose(profile)
+        """The one at work."""
+        self._native = NativeModel(inner, profile, rescue=True)
+        self._text = TextModel(inner, profile)
+        self._schema = SchemaModel(inner, profile, inquiry.server)
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        """One reply; a server that takes no tools, or no schema, is asked again at once without."""
+        try:
+            reply = await self._ask(request, on_delta)
+            if request.tools and self._is_doubtful(reply) and await self._probe():
+                self._inquiry.spend(reply.usage + reply.aside)
+                reply = await self._ask(request, on_delta)
+        except ReplyInvalid:
+            self._silent = 0  # an attempt at a call, which the model can fix
+            raise
+        except ContextOverflow:
+            self.context_window = await self._inquiry.find_window()
+            raise
+        if not request.tools:
+            return reply
+        return replace(reply, aside=reply.aside + self._inquiry.take_spent())
+
+    async def _ask(self, request: Request, on_delta: OnDelta | None) -> Reply:
+        try:
+            if self.transport == "native":
+                return await self._native.reply(request, on_delta)
+            if self.transport == "schema":
+                return await self._schema.reply(request, on_delta)
+        except ToolsUnsupported as refusal:
+            self.transport, self._refusal = "text", refusal
+        except RequestRejected:
+            # It may be about something else, which asking without the schema then shows.
+            if self.transport == "native":
+                raise
+            self._give_up_schema()
+        finally:
+            self._learn()
+        return await self._text.reply(request, on_delta)
+
+    def _learn(self) -> None:
+        if self.transport == "native" and self._native.rescued >= RESCUED_MOST:
+            self.transport = "text"
+        if self.transport == "schema" and self._schema.ignored >= IGNORED_MOST:
+            self._give_up_schema()
+
+    def _give_up_schema(self) -> None:
+        self.transport = "text"
+        self._may_probe = False  # a schema is all that a probe could still find
+
+    def _is_doubtful(self, reply: Reply) -> bool:
+        """Whether calls have failed to come so often that it is worth a few questions why."""
+        if reply.message.calls:
+            self._may_probe = False  # they come: silence later on is the model's own
+        elif reply.finish == "stop":
+            self._silent += 1
+        return self._may_probe and self._silent >= SILENT_MOST
+
+    async def _probe(self) -> bool:
+        """Finds out what works; whether that is another transport than the one at work."""
+        self._may_probe = False
+        found = await self._inquiry.probe(self._refusal)
+        if found is None:
+            return False  # it did not answer, which the next request will show
+        before, self.transport = self.transport, found.choose(self._profile)
+        self._schema = SchemaModel(self._inner, self._profile, self._inquiry.server)
+        if self._inquiry.wants_window:
+            self.context_window = found.context_window
+        return self.transport != before
+
+
+# A model as a task uses it: with its profile, what its server tells, and the transport that fits.
+
+
+_NATIVE_HOSTS = ("api.openai.com",)
+
+
+def can_be_probed(settings: ModelSettings) -> bool:
+    """Whether there is anything to find out: a script and the large providers are known."""
+    return split_model(settings.model)[0] in ("ollama", "openai") and (
+        urlsplit(find_endpoint(settings).root).hostname not in _NATIVE_HOSTS
+    )
+
+
+def with_transport(model: Model, settings: ModelSettings, inquiry: ServerInquiry) -> Model:
+    """A model that calls tools as its settings say."""
+    provider, name = split_model(settings.model)
+    profile = find_profile(name)
+    if can_be_probed(settings):
+        model = CutPromptDetector(model, settings)
+    match settings.tool_transport:
+        case "native" | "auto" | None if not can_be_probed(settings):
+            return model
+        case "native":
+            return NativeModel(model, profile, rescue=False)
+        case "text":
+            return TextModel(model, profile)
+        case "schema":
+            if provider == "anthropic":
+                raise ConfigError("The Messages API does not support schemas: remove tool_transport.")
+            return SchemaModel(model, profile, inquiry.server)
+    return AutoModel(model, profile, inquiry)
+
+
+async def with_num_ctx(settings: ModelSettings) -> ModelSettings:
+    """The settings of a model of Ollama's with the context window that is asked for, in both places.
+
+    No model gets a larger one than it has: Ollama would silently give it less than was asked for.
+    """
+    asked = settings.num_ctx or settings.context_window or DEFAULT_NUM_CTX
+    largest = await ask_largest_window(find_endpoint(settings), settings.timeouts)
+    given = min(asked, largest or asked)
+    window = min(settings.context_window or given, given)
+    return settings.model_copy(update={"num_ctx": given, "context_window": window})
+
+
+async def find_server_facts(
+    settings: ModelSettings,
+    cache: Path | None = None,
+    first: Reply | ToolsUnsupported | None = None,
+    fresh: bool = False,
+) -> ServerFacts | None:
+    """What is remembered about a model and its server; else they are asked, and the answers remembered.
+
+    `first` is the answer to the question with a tool, if it was asked already; `fresh` remembers nothing.
+    """
+    if not can_be_probed(settings):
+        return None
+    inquiry = ServerInquiry(settings, cache)
+    return (None if fresh else inquiry.recall()) or await inquiry.probe(first)
+
+
+async def complete_settings(
+    settings: ModelSettings, cache: Path | None = None
+) -> tuple[ModelSettings, ServerInquiry]:
+    """The settings with what the user left open filled in, and what is known about the server.
+
+    With `auto` the model is asked; where `text` or `schema` is named, the server is; otherwise nobody.
+    """
+    if split_model(settings.model)[0] == "ollama":
+        settings = await with_num_ctx(settings)
+    inquiry = ServerInquiry(settings, cache)
+    if not can_be_probed(settings):
+        return with_price(settings, profile_for(settings)), inquiry
+    if inquiry.recall() is None:
+        match settings.tool_transport:
+            case "auto":
+                await inquiry.probe()
+            case "schema":
+                await inquiry.ask_server()
+            case "text":
+                await inquiry.find_window()
+    window = inquiry.findings.context_window if inquiry.findings else None
+    return with_profile(settings, profile_for(settings), window), inquiry
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from headgate.core import CHARS_PER_TOKEN, Cut, Model, ModelSettings, OnDelta, Reply, Request, Timeouts
 from headgate.errors import ConfigError, ModelError
-from headgate.models.encoding import EncodedTools, encode_json
+from headgate.models.encoding import EncodedTools, encode_json, mapping_in, mappings_in, text_in
 from headgate.models.endpoint import DEFAULT_NUM_CTX, DEFAULT_URLS, Endpoint, find_endpoint
 from headgate.models.wire.http import HttpClient, is_loopback
 from headgate.models.wire.openai import encode_tools
@@ -78,7 +78,7 @@ async def _look(name: str, address: str) -> FoundServer | None:
     timeouts = Timeouts(connect=_SECONDS, first_token=_SECONDS, idle=_SECONDS)
     try:
         async with asyncio.timeout(_SECONDS), HttpClient(endpoint, timeouts) as client:
-            if isinstance(_dig(await _get(client, "/api/version"), "version"), str):
+            if text_in(await _get(client, "/api/version"), "version"):
                 return _read_ollama(root, await _get(client, "/api/tags"))
             return _read_listing(name, root, await _get(client, "/v1/models"))
     except (TimeoutError, ConfigError):
@@ -91,8 +91,8 @@ def _read_ollama(root: str, listing: Any) -> FoundServer:
     is_default = is_loopback(parts.hostname or "") and parts.port == usual.port and not parts.path
     models = [
         FoundModel(f"ollama/{name}", None if is_default else root, _is_cloud(name, entry))
-        for entry in _entries(listing, "models")
-        if isinstance(name := entry.get("name"), str)
+        for entry in mappings_in(listing, "models")
+        if (name := text_in(entry, "name"))
     ]
     return FoundServer("Ollama", root, tuple(models))
 
@@ -102,15 +102,11 @@ def _is_cloud(name: str, entry: Mapping[str, Any]) -> bool:
 
 
 def _read_listing(name: str, root: str, listing: Any) -> FoundServer | None:
-    entries = _entries(listing, "data")
+    entries = mappings_in(listing, "data")
     if not isinstance(_dig(listing, "data"), list):
         return None
     owner = next((str(entry.get("owned_by")) for entry in entries if entry.get("owned_by")), "")
-    models = [
-        FoundModel(f"openai/{id}", f"{root}/v1")
-        for entry in entries
-        if isinstance(id := entry.get("id"), str)
-    ]
+    models = [FoundModel(f"openai/{id}", f"{root}/v1") for entry in entries if (id := text_in(entry, "id"))]
     return FoundServer(_NAMES.get(owner, name), root, tuple(models))
 
 
@@ -119,11 +115,6 @@ async def _get(client: HttpClient, path: str) -> Any:
         return await client.get_json(path)
     except ModelError:
         return None  # the server does not tell
-
-
-def _entries(listing: Any, key: str) -> list[Mapping[str, Any]]:
-    found = _dig(listing, key)
-    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
 
 
 ServerKind = Literal["llamacpp", "vllm", "sglang", "ollama", "ollama-api", "lmstudio", "unknown"]
@@ -146,7 +137,7 @@ async def identify_server(endpoint: Endpoint, timeouts: Timeouts) -> tuple[Serve
         return "ollama-api", None
     async with HttpClient(endpoint, _quick(timeouts)) as client:
         listing = await _get(client, "/models")
-    entries = _entries(listing, "data")
+    entries = mappings_in(listing, "data")
     named = [entry for entry in entries if entry.get("id") in (endpoint.model, f"{endpoint.model}:latest")]
     entry = (named or (entries if len(entries) == 1 else [{}]))[0]
     owner = next((entry.get("owned_by") for entry in (entry, *entries) if entry.get("owned_by")), "")
@@ -155,8 +146,7 @@ async def identify_server(endpoint: Endpoint, timeouts: Timeouts) -> tuple[Serve
 
 async def ask_window(endpoint: Endpoint, timeouts: Timeouts, kind: ServerKind) -> int | None:
     """The context window that a server tells at an address of its own, beside the common API."""
-    base = replace(endpoint, root=re.sub(r"/(?:api/)?v\d+$", "", endpoint.root))
-    async with HttpClient(base, _quick(timeouts)) as client:
+    async with _beside_api(endpoint, timeouts) as client:
         match kind:
             case "llamacpp":
                 return _window(_dig(await _get(client, "/props"), "default_generation_settings", "n_ctx"))
@@ -166,6 +156,12 @@ async def ask_window(endpoint: Endpoint, timeouts: Timeouts, kind: ServerKind) -
                 told = await _get(client, f"/api/v0/models/{quote(endpoint.model, safe='/')}")
                 return _window(_dig(told, "loaded_context_length"))
     return None
+
+
+def _beside_api(endpoint: Endpoint, timeouts: Timeouts) -> HttpClient:
+    """A client for the addresses beside the common API, which has its version in its own."""
+    base = replace(endpoint, root=re.sub(r"/(?:api/)?v\d+$", "", endpoint.root))
+    return HttpClient(base, _quick(timeouts))
 
 
 def _quick(timeouts: Timeouts) -> Timeouts:
@@ -183,8 +179,7 @@ async def _ask_ollama(client: HttpClient) -> int | None:
 
 async def ask_loaded_window(endpoint: Endpoint, timeouts: Timeouts) -> int | None:
     """The context window that Ollama has loaded the model with; None where it does not tell."""
-    base = replace(endpoint, root=re.sub(r"/(?:api/)?v\d+$", "", endpoint.root))
-    async with HttpClient(base, _quick(timeouts)) as client:
+    async with _beside_api(endpoint, timeouts) as client:
         return await _ask_loaded(client)
 
 
@@ -196,10 +191,9 @@ async def ask_largest_window(endpoint: Endpoint, timeouts: Timeouts) -> int | No
 
 async def _ask_loaded(client: HttpClient) -> int | None:
     name = client.endpoint.model
-    for entry in _entries(await _get(client, "/api/ps"), "models"):
-        if _dig(entry, "name") in (name, f"{name}:latest") and (
-            window := _window(_dig(entry, "context_length"))
-        ):
+    for entry in mappings_in(await _get(client, "/api/ps"), "models"):
+        window = _window(entry.get("context_length"))
+        if window and entry.get("name") in (name, f"{name}:latest"):
             return window
     return None
 
@@ -213,8 +207,7 @@ async def _show(client: HttpClient) -> Any:
 
 
 def _largest(shown: Any) -> int | None:
-    info = _dig(shown, "model_info")
-    lengths = info.items() if isinstance(info, Mapping) else ()
+    lengths = mapping_in(shown, "model_info").items()
     return next((_window(size) for key, size in lengths if str(key).endswith(".context_length")), None)
 
 
@@ -257,7 +250,6 @@ class CutPromptDetector:
         self._asked: tuple[ServerKind, int | None] | None = None
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        """One reply."""
         reply = await self._inner.reply(request, on_delta)
         read = reply.usage.prompt
         if not read:

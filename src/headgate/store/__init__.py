@@ -1,7 +1,6 @@
 """What outlives a run: the database with tasks, events and the queue, and the folder that it is in."""
 
+from headgate.store.changes import CancelOutcome, Draft
 from headgate.store.folder import REPORTED, Folder
 from headgate.store.log import Bus, TaskLog, complete_state, load_state
-from headgate.store.queue import CancelOutcome, Pause
-from headgate.store.store import Store, TaskRow, find_pause
-from headgate.store.writer import Draft
+from headgate.store.store import Pause, Store, TaskRow, find_pause

@@ -50,7 +50,7 @@ class StoreUse:
         self._path = path
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._file = os.open(path.with_name(path.name + ".users"), flags, 0o644)
+            self._file = os.open(_part(path, ".users"), flags, 0o644)
         except OSError as error:
             raise StoreError(f"cannot open {path}: {error.strerror}; check its folder") from error
         self._here[path] += 1
@@ -135,7 +135,7 @@ def _is_suspect(path: Path, may_read: bool) -> bool:
         return True
     if not may_read or path.is_dir():
         return False
-    wal = path.with_name(path.name + "-wal")
+    wal = _part(path, "-wal")
     logged = wal.exists() and wal.stat().st_size > 0
     size = path.stat().st_size if path.exists() else 0
     if size == 0:
@@ -184,7 +184,7 @@ def _set_aside(path: Path) -> str:
     for part in _PARTS:  # the file itself first: after a crash, a log without its file is set aside as well
         if _part(path, part).exists():
             _part(path, part).rename(_part(aside, part))
-    _sync(path.parent)
+    sync_folder(path.parent)
     return (
         f"{path} was damaged and was moved aside as {aside.name}. A new one was started; the tasks in the old"
         f" one are not in it. To read them: sqlite3 {aside} .recover | sqlite3 recovered.db"
@@ -240,8 +240,9 @@ def _part(path: Path, part: str) -> Path:
     return path.with_name(path.name + part)
 
 
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync_folder(path: Path) -> None:
+    """Makes what was created, renamed or removed in a folder last through a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
@@ -276,13 +277,13 @@ class StoreFile:
 
     def recreate(self) -> None:
         """Writes the file again from the open connection. Blocks."""
-        copy = self._part(".back")
+        copy = _part(self._path, ".back")
         try:
             copy.unlink(missing_ok=True)
             with store_errors(copy), closing(sqlite3.connect(copy)) as new:
                 self.db.backup(new)
             for part in ("-wal", "-shm"):
-                self._part(part).unlink(missing_ok=True)
+                _part(self._path, part).unlink(missing_ok=True)
             copy.replace(self._path)
         except OSError as error:
             raise StoreError(f"{self._path} was deleted and cannot be restored: {error.strerror}") from error
@@ -298,9 +299,6 @@ class StoreFile:
         self.note = self.note or note
         self._opened = _identity(self._path)
         self.openings += 1
-
-    def _part(self, suffix: str) -> Path:
-        return self._path.with_name(self._path.name + suffix)
 
 
 def _is_database(path: Path) -> bool:

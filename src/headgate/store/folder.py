@@ -13,6 +13,7 @@ from typing import IO, Any
 from headgate.core import OWN_FOLDER, Report, State, TaskState, render_markdown
 from headgate.errors import ConfigError, HeadgateError
 from headgate.process import FileLock
+from headgate.store.file import sync_folder
 from headgate.workspace import exclude_internal, git, safe_folder
 
 WORKER_LOG_BYTES = 1_000_000
@@ -154,9 +155,9 @@ class Folder:
                     file.write(render_markdown(report, state))
                     _sync(file)
                 draft.replace(page)
-                _sync_folder(page.parent)
+                sync_folder(page.parent)
             self._append_line(report)
-            _sync_folder(self.path)
+            sync_folder(self.path)
         return page
 
     @contextmanager
@@ -221,14 +222,6 @@ class Folder:
 def _sync(file: IO[Any]) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _is_about(line: bytes, task: str) -> bool:

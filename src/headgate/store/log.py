@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from headgate.core import AnyBody, Event, Pulse, State, Task, TaskState, fold
+from headgate.store.changes import Draft
 from headgate.store.store import Store, TaskRow
-from headgate.store.writer import Draft
 
 # Who hears of what happens in this process. Other processes follow the store.
 

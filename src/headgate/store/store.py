@@ -15,7 +15,8 @@ from typing import Any
 import orjson
 
 from headgate.core import ApplyRefused, Event, ImpossibleTransition, Task, TaskEnded, TaskState, holds_up
-from headgate.store import queue
+from headgate.store import changes
+from headgate.store.changes import CancelOutcome, Draft, EventWriter
 from headgate.store.database import (
     BUSY_MILLISECONDS,
     RowDamaged,
@@ -24,8 +25,6 @@ from headgate.store.database import (
     store_errors,
 )
 from headgate.store.file import StoreFile
-from headgate.store.queue import Pause
-from headgate.store.writer import Draft, EventWriter
 
 STOPPING_EVENTS = ("task_ended", "proposal_made", "apply_refused")
 """The events after which a task no longer runs."""
@@ -44,6 +43,31 @@ class TaskRow:
     """The place in the queue, from 1; None for a task that is not in it."""
     applying: bool = False
     """It was a proposal and is queued, or runs, to be applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Why the tasks in the queue are not carried out."""
+
+    seq: int
+    """The number of the event that paused it."""
+    failed: str
+    """The id of the task that the environment failed."""
+    why: str
+    head: str
+    """The id of the first task in the queue."""
+    ended: bool
+    """Whether the failed task ended; otherwise it is a proposal again."""
+
+    def sentence(self) -> str:
+        """Why it is paused, and what goes on with it."""
+        again = f"submit --resume {self.failed}" if self.ended else f"apply {self.failed}"
+        how = f"{self.failed} ended INFRA_ERROR" if self.ended else f"{self.failed} could not be applied"
+        return (
+            f"The queue is paused: {how}: {self.why.rstrip('.')}."
+            f" headgate submit --resume {self.head} resumes the queue;"
+            f" headgate {again} also retries {self.failed}."
+        )
 
 
 class Store:
@@ -85,7 +109,7 @@ class Store:
     def add_task(self, make: Callable[[str], Task], created: float, pin: str = "") -> Task:
         """Stores a new task as QUEUED, behind all others, with its pin. `make` is given the id."""
         with self._transaction() as db:
-            number = queue.join(db, created)
+            number = changes.join(db, created)
             task = make(f"t{number}")
             values = (task.model_dump_json(), pin, number)
             db.execute("UPDATE tasks SET spec = ?, pin = ? WHERE n = ?", values)
@@ -93,17 +117,13 @@ class Store:
 
     def pin_again(self, task: Task, pin: str) -> None:
         """Replaces a queued task's pin, and its fields; nothing changes if it has started since."""
-        values = (task.model_dump_json(), pin, queue.number_of(task.id))
+        values = (task.model_dump_json(), pin, changes.number_of(task.id))
         with self._transaction() as db:
             db.execute("UPDATE tasks SET spec = ?, pin = ? WHERE n = ? AND state = 'QUEUED'", values)
 
     def pin(self, task_id: str) -> str:
         """What a task was submitted with, as `config.pinning` wrote it; empty once the task has ended."""
-        with store_errors(self.path):
-            row = self._db.execute(
-                "SELECT pin FROM tasks WHERE n = ?", (queue.number_of(task_id),)
-            ).fetchone()
-        return str(row[0] or "") if row else ""
+        return str(self._value("SELECT pin FROM tasks WHERE n = :n", task_id) or "")
 
     def claim(self) -> Task | None:
         """Makes the first task in the queue RUNNING and returns it; only the holder of the lock may ask.
@@ -113,28 +133,24 @@ class Store:
         with self._transaction() as db:
             running = db.execute("SELECT n FROM tasks WHERE state = 'RUNNING'").fetchone()
             head = db.execute(
-                f"SELECT n, state, created, spec FROM tasks {queue.IN_QUEUE} LIMIT 1"
+                f"SELECT n, state, created, spec FROM tasks {changes.IN_QUEUE} LIMIT 1"
             ).fetchone()
             if head is None:
                 return None
             if running is not None:
                 raise ImpossibleTransition(f"Task t{head[0]} cannot start while t{running[0]} is RUNNING.")
             task = decode_task(*head)
-            queue.move(db, head[0], "RUNNING")
+            changes.move(db, head[0], "RUNNING")
         return task
 
     def count_attempt(self, task_id: str) -> None:
         """Counts one more attempt at a task that a crashed process left RUNNING."""
         with self._transaction() as db:
-            queue.count_attempt(db, queue.number_of(task_id))
+            changes.count_attempt(db, changes.number_of(task_id))
 
     def attempts(self, task_id: str) -> int:
         """Attempts at the running task since its last progress: 1 if there was no crash in between."""
-        with store_errors(self.path):
-            row = self._db.execute(
-                "SELECT attempts FROM tasks WHERE n = ?", (queue.number_of(task_id),)
-            ).fetchone()
-        return int(row[0]) if row else 1
+        return int(self._value("SELECT attempts FROM tasks WHERE n = :n", task_id) or 1)
 
     def failed_runs(self) -> set[str]:
         """The verification runs that the reports of tasks which ended STUCK or INFRA_ERROR refer to."""
@@ -147,32 +163,30 @@ class Store:
 
     def head(self) -> TaskRow | None:
         """The first task in the queue."""
-        rows = self._tasks(f"{queue.IN_QUEUE} LIMIT 1", ())
-        return rows[0] if rows else None
+        return next(iter(self._tasks(f"{changes.IN_QUEUE} LIMIT 1")), None)
 
     def running(self) -> TaskRow | None:
         """The task that is RUNNING; a crashed process leaves one behind."""
-        rows = self._tasks("WHERE state = 'RUNNING' LIMIT 1", ())
-        return rows[0] if rows else None
+        return next(iter(self._tasks("WHERE state = 'RUNNING' LIMIT 1")), None)
 
     def count_ahead(self, task_id: str) -> int:
         """How many tasks have to end before a queued one starts; one that runs has none before it."""
-        with store_errors(self.path):
-            row = self._db.execute(
+        return int(
+            self._value(
                 "SELECT COUNT(*) FROM tasks WHERE n != :n AND (state = 'RUNNING'"
                 " OR (state = 'QUEUED' AND place < (SELECT place FROM tasks WHERE n = :n)))",
-                {"n": queue.number_of(task_id)},
-            ).fetchone()
-        return int(row[0])
+                task_id,
+            )
+        )
 
-    def cancel(self, task_id: str, at: float) -> queue.CancelOutcome:
+    def cancel(self, task_id: str, at: float) -> CancelOutcome:
         """Cancels a queued task at once; asks for a running one to be cancelled, which its process sees."""
         row = self.task(task_id)
         if row is None:
             return "unknown"
-        number = queue.number_of(row.task.id)
+        number = changes.number_of(row.task.id)
         with self._transaction() as db:
-            outcome = queue.cancel(db, number, at)
+            outcome = changes.cancel(db, number, at)
         if outcome == "removed":
             self._erase_freed_pages()
         return outcome
@@ -198,11 +212,7 @@ class Store:
 
     def control(self, task_id: str) -> str:
         """What somebody asked of the running task: `cancel`, `conclude`, or nothing."""
-        with store_errors(self.path):
-            row = self._db.execute(
-                "SELECT action FROM control WHERE n = ?", (queue.number_of(task_id),)
-            ).fetchone()
-        return str(row[0]) if row else ""
+        return str(self._value("SELECT action FROM control WHERE n = :n", task_id) or "")
 
     def conclude(self, task_id: str, at: float) -> bool:
         """Asks for a running task to be concluded with what there is; False if it does not run."""
@@ -211,7 +221,8 @@ class Store:
             return False
         with self._transaction() as db:
             db.execute(
-                "INSERT OR IGNORE INTO control VALUES (?, 'conclude', ?)", (queue.number_of(row.task.id), at)
+                "INSERT OR IGNORE INTO control VALUES (?, 'conclude', ?)",
+                (changes.number_of(row.task.id), at),
             )
         return True
 
@@ -219,12 +230,11 @@ class Store:
         number = task_id.removeprefix("t")
         if not (number.isascii() and number.isdigit()) or len(number) > 18:
             return None
-        rows = self._tasks("WHERE n = ?", (int(number),))
-        return rows[0] if rows else None
+        return next(iter(self._tasks("WHERE n = ?", int(number))), None)
 
     def tasks(self) -> list[TaskRow]:
         """Every task, oldest first."""
-        return self._tasks("ORDER BY n", ())
+        return self._tasks("ORDER BY n")
 
     def last_event(self, *kinds: str) -> Event | None:
         """The latest event of these kinds."""
@@ -238,12 +248,17 @@ class Store:
             return decode_event(row) if row else None
 
     def latest(self) -> TaskRow | None:
-        rows = self._tasks("ORDER BY n DESC LIMIT 1", ())
-        return rows[0] if rows else None
+        return next(iter(self._tasks("ORDER BY n DESC LIMIT 1")), None)
 
-    def _tasks(self, where: str, values: tuple[Any, ...]) -> list[TaskRow]:
+    def _value(self, query: str, task_id: str) -> Any:
+        """The one value that a query about a task finds; None if there is none."""
         with store_errors(self.path):
-            rows = self._db.execute(f"SELECT {queue.ROW} FROM tasks {where}", values).fetchall()
+            row = self._db.execute(query, {"n": changes.number_of(task_id)}).fetchone()
+        return row[0] if row else None
+
+    def _tasks(self, where: str, *values: int) -> list[TaskRow]:
+        with store_errors(self.path):
+            rows = self._db.execute(f"SELECT {changes.ROW} FROM tasks {where}", values).fetchall()
             if len({row[0] for row in rows}) < len(rows):
                 raise RowDamaged("a task is there twice")
             return [
@@ -271,7 +286,7 @@ class Store:
         """What models wrote and read, by the event's sequence number. Gone when the task has ended."""
         with store_errors(self.path):
             rows = self._db.execute(
-                f"SELECT seq, content FROM bodies WHERE seq IN {queue.OF_TASK}", (task,)
+                f"SELECT seq, content FROM bodies WHERE seq IN {changes.OF_TASK}", (task,)
             ).fetchall()
         return dict(rows)
 

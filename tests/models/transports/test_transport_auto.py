@@ -13,10 +13,9 @@ from headgate.core.messages import Message, Model, Request, ToolCall
 from headgate.core.settings import ModelSettings
 from headgate.errors import ModelUnavailable, ReplyInvalid
 from headgate.models import open_configured_model
-from headgate.models.network import open_model
-from headgate.models.transports.choice import AutoModel, complete_settings, find_server_facts
-from headgate.models.transports.server_facts import TOOL, ServerFacts, ServerInquiry
-from headgate.models.transports.text import NativeModel
+from headgate.models.network import AutoModel, complete_settings, find_server_facts, open_model
+from headgate.models.server_facts import TOOL, ServerFacts, ServerInquiry
+from headgate.models.text_transport import NativeModel
 from headgate.models.wire.openai import OpenAIModel
 
 CALL = '<tool_call>{"name": "ls", "arguments": {"path": "."}}</tool_call>'

@@ -12,8 +12,8 @@ from headgate.core.messages import Message, Model, Request, Usage
 from headgate.core.settings import ModelSettings, ToolTransport
 from headgate.errors import CallUnknown, ContextOverflow, ReplyInvalid
 from headgate.models import find_window, open_configured_model
-from headgate.models.transports.choice import AutoModel, find_server_facts
-from headgate.models.transports.server_facts import TOOL, ServerFacts
+from headgate.models.network import AutoModel, find_server_facts
+from headgate.models.server_facts import TOOL, ServerFacts
 from models.model_server import Server
 
 CALL = '<tool_call>{"name": "ls", "arguments": {"path": "."}}</tool_call>'

@@ -17,10 +17,10 @@ from local_model_server import ASK, TOOLS
 from headgate.core.messages import Finish, Message, Model, OnDelta, Reply, Request
 from headgate.errors import ReplyInvalid
 from headgate.models.profile import UNKNOWN, Profile
+from headgate.models.schema_transport import SchemaModel
+from headgate.models.text_transport import NativeModel, TextModel
 from headgate.models.textcalls import NAMES
 from headgate.models.textcalls.table import FAMILIES, FRAMES
-from headgate.models.transports.schema import SchemaModel
-from headgate.models.transports.text import NativeModel, TextModel
 
 WANTED = int(os.environ.get("HEADGATE_FUZZ", "0"))
 EXAMPLES = WANTED or 10_000

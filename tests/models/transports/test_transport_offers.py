@@ -14,9 +14,9 @@ from headgate.core.messages import Message, Model, OnDelta, Reply, Request, Tool
 from headgate.core.settings import ModelSettings
 from headgate.models.network import open_model
 from headgate.models.profile import UNKNOWN
-from headgate.models.transports.rendering import describe_tool
-from headgate.models.transports.schema import SchemaModel
-from headgate.models.transports.text import TextModel
+from headgate.models.rendering import describe_tool
+from headgate.models.schema_transport import SchemaModel
+from headgate.models.text_transport import TextModel
 from headgate.models.wire.openai import WIRE, encode_message
 
 SYSTEM = Message("system", "Be brief.")

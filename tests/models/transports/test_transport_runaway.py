@@ -15,10 +15,9 @@ from cases import CASES, case_path
 from headgate.core.messages import Delta, Finish, Message, Model, OnDelta, Reply, Request, Usage
 from headgate.errors import CallUnknown, ReplyInvalid
 from headgate.models.profile import UNKNOWN, Profile
+from headgate.models.schema_transport import SchemaModel
+from headgate.models.text_transport import MOST_CALLS, SAME_MOST, NativeModel, TextModel, find_end
 from headgate.models.textcalls import parse_calls
-from headgate.models.transports.runaway import MOST_CALLS, SAME_MOST, find_end
-from headgate.models.transports.schema import SchemaModel
-from headgate.models.transports.text import NativeModel, TextModel
 from models.model_server import answer, chunk, pour, stream, talk_to
 from models.toolcall_suites import SUITES, read_cases
 

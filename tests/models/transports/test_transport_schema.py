@@ -15,8 +15,8 @@ from headgate.engine.assembly import TOOLS as REAL_TOOLS
 from headgate.errors import ConfigError, ReplyInvalid
 from headgate.models.network import open_model
 from headgate.models.profile import UNKNOWN
-from headgate.models.transports.schema import SchemaModel, call_schema
-from headgate.models.transports.server_facts import ServerFacts, ServerInquiry
+from headgate.models.schema_transport import SchemaModel, call_schema
+from headgate.models.server_facts import ServerFacts, ServerInquiry
 from headgate.models.wire.failures import RequestRejected
 
 SCHEMA = call_schema(TOOLS, 1000)

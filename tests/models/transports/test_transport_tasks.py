@@ -14,7 +14,7 @@ from headgate.core.events import Event, ReplyFailed, ReplyReceived, ViewCompacte
 from headgate.core.report import Report
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
-from headgate.models.transports.server_facts import TOOL
+from headgate.models.server_facts import TOOL
 
 Steps = list[tuple[str, dict[str, Any]]]
 EDIT: Steps = [

@@ -13,7 +13,7 @@ from headgate.core.settings import ModelSettings
 from headgate.errors import ReplyInvalid
 from headgate.models.network import open_model
 from headgate.models.profile import UNKNOWN, Profile, find_profile
-from headgate.models.transports.text import TextModel
+from headgate.models.text_transport import TextModel
 from headgate.models.wire.openai import encode_message
 
 

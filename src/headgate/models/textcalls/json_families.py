@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from headgate.models.textcalls.offered_tools import ToolBook
@@ -77,7 +78,7 @@ _CALL_HEAD = re.compile(r"[\s,]*+([A-Za-z_][\w.\-]{0,128}+)\(")
 _ROW = re.compile(r"\n\s*+(?=[A-Za-z_][\w.\-]{0,128}+\()")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,128}+)\s*+=(?!=)")
 
-ROWS = 500
+CALLS = 500
 """Calls in one place: no model means more."""
 
 
@@ -90,7 +91,7 @@ class PythonicMark:
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
         """Reads a list of calls, or one call without the brackets."""
         found = read_pythonic(source, opening.end(), book)
-        return found and _closed(source, found, self.closings)
+        return found and CallsFound(source.skip_closing(self.closings, found.end), found.attempts)
 
 
 class PythonicRows:
@@ -103,20 +104,19 @@ class PythonicRows:
         """Reads calls up to the closing mark. One that cannot be read does not spoil the others."""
         position = opening.end()
         attempts: list[CallAttempt] = []
-        while len(attempts) < ROWS and (head := _CALL_HEAD.match(source.text, position)):
+        while len(attempts) < CALLS and (head := _CALL_HEAD.match(source.text, position)):
             found = read_pythonic(source, head.start(1), book)
             if found:
                 attempts += found.attempts
                 position = found.end
                 continue
-            attempts.append(CallAttempt(head[1], None, "", "unreadable"))
-            closing = min(
-                (at for mark in self.closings if (at := source.find(mark, head.end())) >= 0), default=-1
-            )
+            attempts.append(CallAttempt(head[1], fault="unreadable"))
+            closing = source.find_first(self.closings, head.end())
             row = _ROW.search(source.text, head.end(), closing if closing >= 0 else len(source.text))
             position = row.end() if row else closing if closing >= 0 else head.end()
             source.spend(position - head.start())
-        return _closed(source, CallsFound(position, tuple(attempts)), self.closings) if attempts else None
+        end = source.skip_closing(self.closings, position)
+        return CallsFound(end, tuple(attempts)) if attempts else None
 
 
 class GemmaCall:
@@ -127,7 +127,6 @@ class GemmaCall:
         self.closings = (closing,)
 
     def read(self, source: Source, opening: re.Match[str], book: ToolBook) -> CallsFound | None:
-        """Reads one call."""
         head = _GEMMA_NAME.match(source.text, opening.end())
         if not head:
             return None
@@ -136,17 +135,11 @@ class GemmaCall:
             arguments = parser.value()
         except ValueError:
             fault: Fault = "cut_off" if parser.cut else "unreadable"
-            return CallsFound(parser.position, (CallAttempt(head[1], None, "", fault),))
+            return CallsFound(parser.position, (CallAttempt(head[1], fault=fault),))
         finally:
             source.spend(parser.position - head.end())
-        return _closed(source, CallsFound(parser.position, (CallAttempt(head[1], arguments),)), self.closings)
-
-
-def _closed(source: Source, found: CallsFound, closings: Sequence[str]) -> CallsFound:
-    """What was found, with the mark that ends it."""
-    end = source.skip_space(found.end)
-    closing = next((mark for mark in closings if source.text.startswith(mark, end)), None)
-    return CallsFound(end + len(closing), found.attempts) if closing else found
+        end = source.skip_closing(self.closings, parser.position)
+        return CallsFound(end, (CallAttempt(head[1], arguments),))
 
 
 def read_pythonic(source: Source, start: int, book: ToolBook) -> CallsFound | None:
@@ -168,7 +161,7 @@ def read_pythonic(source: Source, start: int, book: ToolBook) -> CallsFound | No
                 raise parser.error("a list is not closed")
     except ValueError:
         if parser.cut and book.find(name):
-            return CallsFound(len(source.text), (*attempts, CallAttempt(name, None, "", "cut_off")))
+            return CallsFound(len(source.text), (*attempts, CallAttempt(name, fault="cut_off")))
         return None
     finally:
         source.spend(parser.position - start)
@@ -193,8 +186,6 @@ def _read_arguments(parser: RelaxedParser, name: str, book: ToolBook) -> dict[st
 # Families that write JSON between marks: most of them.
 
 
-CALLS = 500
-"""Calls in one place: no model means more."""
 _MISTRAL_NAME = re.compile(
     r"\s*+([\w.\-]{1,128}+)\s*+(?:\[CALL_ID\]([\w\-]{1,64}+))?\s*+(?:\[ARGS\])?\s*+(?=\{)"
 )
@@ -221,7 +212,7 @@ class MarkedJson:
         attempts: list[CallAttempt] = []
         while text[position : position + 1] in ("{", "[") and len(attempts) < CALLS:
             value = (
-                source.json_at(position, self._closing_at(source, position))
+                source.json_at(position, source.find_first(self.closings, position))
                 if self._is_json(source, position)
                 else None
             )
@@ -232,10 +223,10 @@ class MarkedJson:
                 position = source.skip_space(found.end)
             elif value is None:
                 return CallsFound(
-                    position + 1, (CallAttempt(guess_name(text, position), None, "", "unreadable"),)
+                    position + 1, (CallAttempt(guess_name(text, position), fault="unreadable"),)
                 )
             elif value.cut:
-                attempts.append(CallAttempt(guess_name(text, position), None, "", "cut_off"))
+                attempts.append(CallAttempt(guess_name(text, position), fault="cut_off"))
                 return CallsFound(value.end, tuple(attempts))
             else:
                 calls = attempts_in(value.value, self._keyed)
@@ -243,15 +234,8 @@ class MarkedJson:
                     break
                 attempts += calls
                 position = self._separator(source, value)
-        for closing in self.closings:
-            if text.startswith(closing, position):
-                position += len(closing)
-                break
-        return CallsFound(position, tuple(attempts)) if attempts else None
-
-    def _closing_at(self, source: Source, position: int) -> int:
-        places = [source.find(closing, position) for closing in self.closings]
-        return min((place for place in places if place >= 0), default=-1)
+        end = source.skip_closing(self.closings, position)
+        return CallsFound(end, tuple(attempts)) if attempts else None
 
     def _is_json(self, source: Source, position: int) -> bool:
         return not (
@@ -280,8 +264,7 @@ class NamedJson:
             return (
                 CallsFound(alone.end(), (CallAttempt(alone[1]),)) if alone and book.find(alone[1]) else None
             )
-        value = source.json_at(head.end())
-        return _named(head[1], head[2] or "", value, head.end())
+        return read_named(source, head[1], head.end(), call_id=head[2] or "")
 
 
 class KimiCall:
@@ -295,12 +278,11 @@ class KimiCall:
         if not head:
             return None
         call_id = source.text[opening.end() : head.start(0)] + head[0].partition("<|")[0].strip()
-        value = source.json_at(head.end(), source.find("<|tool_call_end|>", head.end()))
-        name = head[1]
-        if value and name.isdigit() and isinstance(value.value, dict):
-            tool = book.find_by_keys(value.value)
-            name = tool.name if tool else name
-        return _named(name, call_id, value, head.end(), "<|tool_call_end|>", source)
+        found = read_named(source, head[1], head.end(), self.closings, call_id)
+        (call,) = found.attempts
+        if call.name.isdigit() and call.arguments and (tool := book.find_by_keys(call.arguments)):
+            return CallsFound(found.end, (replace(call, name=tool.name),))
+        return found
 
 
 class DeepSeekCall:
@@ -314,26 +296,21 @@ class DeepSeekCall:
         body = _DEEPSEEK_JSON.match(source.text, head.end()) if head else None
         if not head or not body:
             return None
-        found = _named(head[1], "", source.json_at(body.end()), body.end())
+        found = read_named(source, head[1], body.end())
         end = _DEEPSEEK_END.match(source.text, found.end)
         return CallsFound(end.end() if end else found.end, found.attempts)
 
 
-def _named(
-    name: str,
-    call_id: str,
-    value: JsonValue | None,
-    start: int,
-    closing: str = "",
-    source: Source | None = None,
+def read_named(
+    source: Source, name: str, start: int, closings: Sequence[str] = (), call_id: str = ""
 ) -> CallsFound:
+    """The call of a tool whose arguments are the JSON at a position, up to the mark that ends it."""
+    value = source.json_at(start, source.find_first(closings, start))
     if value is None:
         return CallsFound(start, (CallAttempt(name, None, call_id, "unreadable"),))
     if value.cut:
         return CallsFound(value.end, (CallAttempt(name, None, call_id, "cut_off"),))
     arguments = read_arguments(value.value)
-    end = value.end
-    if source and closing and source.text.startswith(closing, source.skip_space(end)):
-        end = source.skip_space(end) + len(closing)
     fault: Fault = "" if arguments is not None else "unreadable"
+    end = source.skip_closing(closings, value.end)
     return CallsFound(end, (CallAttempt(name, arguments, call_id, fault),))

@@ -76,7 +76,6 @@ class Inkling:
         return "<|message_model|>" in text or _INKLING_CALL in text or _INKLING_TEXT in text
 
     def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
-        """The messages of a reply."""
         parts: list[ReplyPart] = []
         for message in source.text.split("<|end_message|>", MESSAGES_READ):
             source.spend(len(message))
@@ -98,7 +97,7 @@ class Inkling:
     def _read_call(self, body: str) -> tuple[CallAttempt, ...]:
         value = Source(body.strip()).json_at(0)
         calls = attempts_in(value.value) if value and not value.cut else None
-        return calls or (CallAttempt("", None, "", "unreadable"),)
+        return calls or (CallAttempt("", fault="unreadable"),)
 
 
 class KimiK3:
@@ -110,7 +109,6 @@ class KimiK3:
     whole_batch = False
 
     def claims(self, text: str, hinted: bool) -> bool:
-        """Whether a reply has such tags."""
         return _KIMI_TAG.search(text) is not None
 
     def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
@@ -136,13 +134,12 @@ class KimiK3:
                 continue
             section = ""
             if head == "argument" and key:
-                schema = book.properties(name).get(key)
-                arguments[key] = inner if kind == "string" else read_text(inner, schema, book.root(name))
+                arguments[key] = inner if kind == "string" else book.read_argument(name, key, inner)
             elif head == "call" and name:
                 parts.append(ReplyPart("calls", text[start:position], (CallAttempt(name, arguments),)))
                 name = ""
         if name:
-            parts.append(ReplyPart("calls", text[start:], (CallAttempt(name, None, "", "cut_off"),)))
+            parts.append(ReplyPart("calls", text[start:], (CallAttempt(name, fault="cut_off"),)))
         elif text[position:].strip():
             parts.append(ReplyPart("reasoning" if section == "think" else "content", text[position:]))
         return parts
@@ -161,7 +158,6 @@ class Functionary:
         return text.startswith(">>>") or hinted
 
     def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
-        """The messages of a reply."""
         parts: list[ReplyPart] = []
         for part in source.text.removeprefix(">>>").split("\n>>>", MESSAGES_READ):
             source.spend(len(part))
@@ -169,7 +165,7 @@ class Functionary:
             value = Source(body.strip()).json_at(0) if book.find(head) else None
             arguments = read_arguments(value.value) if value and not value.cut else None
             if value and value.cut:
-                parts.append(ReplyPart("calls", part, (CallAttempt(head, None, "", "cut_off"),)))
+                parts.append(ReplyPart("calls", part, (CallAttempt(head, fault="cut_off"),)))
             elif arguments is not None:
                 parts.append(ReplyPart("calls", part, (CallAttempt(head, arguments),)))
             else:
@@ -197,11 +193,9 @@ class Harmony:
     whole_batch = False
 
     def claims(self, text: str, hinted: bool) -> bool:
-        """Whether a reply begins with a channel."""
         return _START.match(text) is not None
 
     def read(self, source: Source, book: ToolBook) -> list[ReplyPart]:
-        """The messages of a reply."""
         parts: list[ReplyPart] = []
         position, text = 0, source.text
         while len(parts) < MESSAGES_READ and (begin := source.find(_MESSAGE, position)) >= 0:
@@ -232,7 +226,7 @@ class Harmony:
         if value and value.cut:
             value = value if last else None
             if value:
-                return CallAttempt(name, None, "", "cut_off")
+                return CallAttempt(name, fault="cut_off")
         arguments = read_arguments(value.value) if value else None
         if arguments is not None:
             return CallAttempt(name, arguments)
@@ -240,7 +234,7 @@ class Harmony:
         names = list(read_properties(book.root(name)))
         if len(names) == 1 and body.strip() and not body.lstrip().startswith("{"):
             return CallAttempt(name, {names[0]: body})
-        return CallAttempt(name, None, "", "unreadable")
+        return CallAttempt(name, fault="unreadable")
 
 
 # MiniMax M3: a tree of tags named after the arguments, each with the same mark before it.
@@ -278,7 +272,7 @@ class MiniMaxTree:
             if not tag[1]:
                 stack.append(_Node(tag[2], position))
             elif tag[2] != node.tag or len(stack) > DEPTH:
-                return CallsFound(position, (CallAttempt(name, None, "", "unreadable"),))
+                return CallsFound(position, (CallAttempt(name, fault="unreadable"),))
             else:
                 node.text = source.text[node.start : tag.start()]
                 stack.pop()
@@ -287,7 +281,7 @@ class MiniMaxTree:
                         position, (CallAttempt(name, _read_object(node, book.root(name), book.root(name))),)
                     )
                 stack[-1].children.append(node)
-        return CallsFound(len(source.text), (CallAttempt(name, None, "", "cut_off"),))
+        return CallsFound(len(source.text), (CallAttempt(name, fault="cut_off"),))
 
 
 def _read_object(node: _Node, schema: Any, root: Any) -> dict[str, Any]:

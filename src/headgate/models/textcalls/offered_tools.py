@@ -47,6 +47,10 @@ class ToolBook:
         tool = self.find(name)
         return tool.parameters if tool else {}
 
+    def read_argument(self, name: str, key: str, text: str, unquote: bool = False) -> Any:
+        """The value of an argument of a tool that is written without quotes, between tags."""
+        return read_text(text, self.properties(name).get(key), self.root(name), unquote)
+
 
 def read_properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The `properties` of a schema, whatever else it holds."""

@@ -276,7 +276,7 @@ def find_unreadable(
     elif not text[start:].strip():
         return None
     name = head[1] if head and named else guess_name(text, start)
-    return CallsFound(end, (CallAttempt(name, None, "", "unreadable"),))
+    return CallsFound(end, (CallAttempt(name, fault="unreadable"),))
 
 
 def guess_name(text: str, start: int) -> str:

@@ -189,8 +189,8 @@ class ReplyScan:
         return found.attempts if all(not attempt.fault for attempt in found.attempts) else ()
 
     def _read_run(self, inner: Source, pythonic: bool) -> CallsFound | None:
-        if opening := _EMPTY.match(inner.text):
-            return MarkedJson(pythonic=True).read(inner, opening, self._book)
+        if inner.text.startswith(("{", "[")):
+            return self._read_values(inner, 0)
         if pythonic:
             return read_pythonic(inner, 0, self._book)
         for pattern, families in _READERS:
@@ -200,12 +200,16 @@ class ReplyScan:
                         return found
         return None
 
+    def _read_values(self, source: Source, start: int, *, pythonic: bool = True) -> CallsFound | None:
+        """The calls that begin at a position without a mark."""
+        opening = _EMPTY.match(source.text, start)
+        return MarkedJson(pythonic=pythonic).read(source, opening, self._book) if opening else None
+
     def _take_plain(self, line: re.Match[str]) -> int:
         start = line.start("plain")
         if not self._book:
             return line.end()
-        opening = _EMPTY.match(self._text, start)
-        found = MarkedJson(pythonic=True).read(self._source, opening, self._book) if opening else None
+        found = self._read_values(self._source, start)
         is_call = found and all(
             isinstance(check_attempt(a, self._book), ParsedCall) or a.fault for a in found.attempts
         )
@@ -229,8 +233,7 @@ class ReplyScan:
             return
         quoting = QuotedText(self._text, start)
         for head in islice(_INLINE.finditer(self._text, start, end), INLINE):
-            opening = _EMPTY.match(self._text, head.start())
-            found = MarkedJson(pythonic=True).read(self._source, opening, self._book) if opening else None
+            found = self._read_values(self._source, head.start())
             if not found or not all(
                 isinstance(check_attempt(each, self._book), ParsedCall) for each in found.attempts
             ):
@@ -247,8 +250,7 @@ class ReplyScan:
     def _take_broken(self, line: re.Match[str], found: CallsFound) -> int:
         """An object that breaks off and is begun again: the model noticed its own slip."""
         again = _CALL_START.search(self._text, line.end(), line.end() + 2_000)
-        opening = _EMPTY.match(self._text, again.start()) if again else None
-        second = MarkedJson().read(self._source, opening, self._book) if opening else None
+        second = self._read_values(self._source, again.start(), pythonic=False) if again else None
         start = line.start("plain")
         if second and not any(attempt.fault for attempt in second.attempts):
             return self._add(_Span("calls", start, second.end, second.attempts, weak=True))
@@ -301,8 +303,8 @@ class ReplyScan:
                 if value and isinstance(value.value, dict) and not rest[value.end :].strip():
                     call = CallAttempt(head[1], value.value)
                     self._spans.append(_Span("calls", start, len(self._text), (call,)))
-            elif opening := _EMPTY.match(rest):
-                run = MarkedJson().read(inner, opening, self._book)
+            elif rest.startswith(("{", "[")):
+                run = self._read_values(inner, 0, pythonic=False)
                 if run and run.end == len(rest) and not any(attempt.fault for attempt in run.attempts):
                     self._spans.append(_Span("calls", start, len(self._text), run.attempts))
             elif re.match(r"[A-Za-z_][\w.\-]{0,128}+\(", rest):

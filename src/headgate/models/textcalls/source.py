@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import json_repair
@@ -237,6 +238,17 @@ class Source:
         while position < len(self.text) and self.text[position].isspace():
             position += 1
         return position
+
+    def find_first(self, literals: Sequence[str], start: int) -> int:
+        """Where the first of some texts stands; -1 where none does."""
+        places = [self.find(literal, start) for literal in literals]
+        return min((place for place in places if place >= 0), default=-1)
+
+    def skip_closing(self, closings: Sequence[str], position: int) -> int:
+        """The position behind the mark that ends a call, if one comes next."""
+        after = self.skip_space(position)
+        found = next((mark for mark in closings if self.text.startswith(mark, after)), None)
+        return after + len(found) if found else position
 
     def json_at(self, start: int, closing: int = -1) -> JsonValue | None:
         """The JSON value at a position, repaired where that makes nothing up.

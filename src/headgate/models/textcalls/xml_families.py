@@ -1,11 +1,11 @@
 """Families that write arguments between tags, as text: every value is read by the tool's schema."""
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from headgate.models.textcalls.offered_tools import ToolBook, read_text
+from headgate.models.textcalls.json_families import read_named
+from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import CallAttempt, CallsFound
 from headgate.models.textcalls.source import Source
 
@@ -34,23 +34,20 @@ class QwenCall:
             return None
         name, position = head[1].strip(), head.end()
         if source.text.startswith("{", position):
-            return _read_json_body(source, name, position, "</function>")
-        properties, root = book.properties(name), book.root(name)
+            return read_named(source, name, position, self.closings)
         arguments: dict[str, Any] = {}
         while tag := source.search(_QWEN_NEXT, position):
             if tag["again"] is not None:
-                return CallsFound(tag.start(), (CallAttempt(name, None, "", "unreadable"),))
+                return CallsFound(tag.start(), (CallAttempt(name, fault="unreadable"),))
             if not tag[1]:
                 return CallsFound(tag.end(), (CallAttempt(name, arguments),))
             end = source.search(_QWEN_END, tag.end())
             if not end:
                 break
             key = tag[1].strip().strip("\"'")
-            arguments[key] = read_text(
-                trim_lines(source.text[tag.end() : end.start()]), properties.get(key), root
-            )
+            arguments[key] = book.read_argument(name, key, trim_lines(source.text[tag.end() : end.start()]))
             position = end.end() if end[0] == "</parameter>" else end.start()
-        return CallsFound(len(source.text), (CallAttempt(name, None, "", "cut_off"),))
+        return CallsFound(len(source.text), (CallAttempt(name, fault="cut_off"),))
 
 
 class GlmCall:
@@ -79,7 +76,6 @@ class GlmCall:
         if not head:
             return None
         name, position, key = head[1], head.end(), ""
-        properties, root = book.properties(name), book.root(name)
         arguments: dict[str, Any] = {}
         while tag := source.search(self._next, position):
             position = tag.end()
@@ -93,11 +89,11 @@ class GlmCall:
                 break
             text = source.text[position : end.start()]
             if key:
-                arguments[key] = read_text(text, properties.get(key), root, unquote=True)
+                arguments[key] = book.read_argument(name, key, text, unquote=True)
             key, position = "", end.end()
         if source.find(self._key, head.end()) < 0:
             return None
-        return CallsFound(len(source.text), (CallAttempt(name, None, "", "cut_off"),))
+        return CallsFound(len(source.text), (CallAttempt(name, fault="cut_off"),))
 
 
 class InvokeCall:
@@ -119,8 +115,7 @@ class InvokeCall:
         tags = _tags(opening.groupdict().get("prefix") or "", self._outer, self._inner)
         body = source.skip_space(position)
         if source.text.startswith("{", body):
-            return _read_json_body(source, name, body, tags.closing)
-        properties, root = book.properties(name), book.root(name)
+            return read_named(source, name, body, (tags.closing,))
         arguments: dict[str, Any] = {}
         while tag := source.search(tags.next, position):
             if not tag[1]:
@@ -129,12 +124,11 @@ class InvokeCall:
             end = source.search(wanted, tag.end())
             if not end:
                 break
-            text = source.text[tag.end() : end.start()].removeprefix(_CDATA)
-            text = trim_lines(text)
+            text = trim_lines(source.text[tag.end() : end.start()].removeprefix(_CDATA))
             plain = 'string="true"' in tag[2]
-            arguments[tag[1]] = text if plain else read_text(text, properties.get(tag[1]), root)
+            arguments[tag[1]] = text if plain else book.read_argument(name, tag[1], text)
             position = end.end()
-        return CallsFound(len(source.text), (CallAttempt(name, None, "", "cut_off"),))
+        return CallsFound(len(source.text), (CallAttempt(name, fault="cut_off"),))
 
 
 class _Tags:
@@ -155,19 +149,6 @@ class _Tags:
 @lru_cache(maxsize=32)
 def _tags(prefix: str, outer: str, inner: str) -> _Tags:
     return _Tags(prefix, outer, inner)
-
-
-def _read_json_body(source: Source, name: str, start: int, closing: str) -> CallsFound:
-    value = source.json_at(start, source.find(closing, start))
-    if value is None:
-        return CallsFound(start, (CallAttempt(name, None, "", "unreadable"),))
-    if value.cut:
-        return CallsFound(value.end, (CallAttempt(name, None, "", "cut_off"),))
-    end = source.skip_space(value.end)
-    end = end + len(closing) if source.text.startswith(closing, end) else value.end
-    if not isinstance(value.value, Mapping):
-        return CallsFound(end, (CallAttempt(name, None, "", "unreadable"),))
-    return CallsFound(end, (CallAttempt(name, dict(value.value)),))
 
 
 def trim_lines(text: str) -> str:

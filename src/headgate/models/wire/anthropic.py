@@ -26,6 +26,7 @@ from headgate.models.encoding import (
     arguments_as_object,
     decode_json,
     encode_json,
+    mapping_in,
     repair_text,
 )
 from headgate.models.wire.exchange import Assembly, exchange
@@ -54,22 +55,20 @@ class MessagesAssembly(Assembly):
         self._usage: dict[str, Any] = {}
 
     def add(self, chunk: Mapping[str, Any]) -> None:
-        """Takes one event of a stream."""
         kind = chunk.get("type")
         if kind == "message_start":
-            self._take_usage(_mapping(chunk, "message"))
+            self._take_usage(mapping_in(chunk, "message"))
         elif kind == "content_block_start":
-            self._open_block(_index(chunk), _mapping(chunk, "content_block"))
+            self._open_block(_index(chunk), mapping_in(chunk, "content_block"))
         elif kind == "content_block_delta":
-            self._take_delta(_index(chunk), _mapping(chunk, "delta"))
+            self._take_delta(_index(chunk), mapping_in(chunk, "delta"))
         elif kind == "message_delta":
             self._take_usage(chunk)
-            self._take_stop(_mapping(chunk, "delta"))
+            self._take_stop(mapping_in(chunk, "delta"))
         elif kind == "message_stop":
             self.ended = self.done = True
 
     def load(self, body: Mapping[str, Any]) -> None:
-        """Takes a whole reply; ValueError where the body is none."""
         content = body.get("content")
         if body.get("type") != "message" or not isinstance(content, list):
             raise ValueError("the answer is not a message")
@@ -81,7 +80,6 @@ class MessagesAssembly(Assembly):
         self.ended = self.done = True
 
     def reply(self, ids: CallIds) -> Reply:
-        """The finished reply."""
         text, reasoning = [], []
         calls: list[ToolCall] = []
         blocks = [self._close_block(index, block) for index, block in sorted(self._blocks.items())]
@@ -145,7 +143,7 @@ class MessagesAssembly(Assembly):
             self.ended = True
 
     def _take_usage(self, source: Mapping[str, Any]) -> None:
-        usage = _mapping(source, "usage")
+        usage = mapping_in(source, "usage")
         self._usage |= {name: count for name, count in usage.items() if isinstance(count, int)}
 
     def _count_usage(self) -> Usage:
@@ -159,11 +157,6 @@ class MessagesAssembly(Assembly):
     @property
     def calls_tools(self) -> bool:
         return any(block.get("type") == "tool_use" for block in self._blocks.values())
-
-
-def _mapping(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = source.get(name)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _index(chunk: Mapping[str, Any]) -> int:
@@ -199,7 +192,6 @@ class AnthropicModel:
         self._tools = EncodedTools(_encode_tools)
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
-        """One reply."""
         assembly = MessagesAssembly(on_delta, request.enough)
         await exchange(self._client, "/messages", self._encode(request), assembly)
         return assembly.reply(CallIds(request.messages))

@@ -34,7 +34,6 @@ class EndlessReplyDetector:
         self._fresh_size = 0
 
     def see(self, *pieces: str) -> None:
-        """Takes what has just arrived."""
         for piece in pieces:
             self._fresh.append(piece)
             self._fresh_size += len(piece)

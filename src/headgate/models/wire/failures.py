@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
-from headgate.models.encoding import decode_json, encode_json
+from headgate.models.encoding import decode_json, encode_json, mapping_in
 from headgate.models.endpoint import DEFAULT_URLS, Endpoint, is_hosted
 
 _OVERFLOW = re.compile(
@@ -237,8 +237,7 @@ def read_complaint(value: object) -> Complaint:
         return Complaint(inner, code=_word(value.get("code")), type=_word(value.get("type")))
     fields = inner if isinstance(inner, Mapping) else value
     message = fields.get("message") or fields.get("detail") or fields.get("error") or ""
-    metadata = fields.get("metadata")
-    raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
+    raw = mapping_in(fields, "metadata").get("raw")
     numbers = (_number(_word(fields.get(name))) for name in ("status_code", "code", "status"))
     return Complaint(
         message="; ".join(_plain(part) for part in (message, raw) if part),

@@ -17,7 +17,16 @@ from headgate.core import (
     clean_text,
 )
 from headgate.errors import ConfigError
-from headgate.models.encoding import CallIds, EncodedTools, arguments_as_object, encode_json, repair_text
+from headgate.models.encoding import (
+    CallIds,
+    EncodedTools,
+    arguments_as_object,
+    encode_json,
+    mapping_in,
+    mappings_in,
+    repair_text,
+    text_in,
+)
 from headgate.models.endpoint import DEFAULT_NUM_CTX
 from headgate.models.wire.exchange import Assembly, exchange, read_count
 from headgate.models.wire.failures import RequestRejected
@@ -41,23 +50,18 @@ class OllamaAssembly(Assembly):
         self._last: Mapping[str, Any] = {}
 
     def add(self, chunk: Mapping[str, Any]) -> None:
-        """Takes one line of a stream."""
-        message = chunk.get("message")
-        if isinstance(message, Mapping):
-            self._take_message(message)
+        self._take_message(mapping_in(chunk, "message"))
         if chunk.get("done") is True:
             self._last = chunk
             self.ended = self.done = True
 
     def load(self, body: Mapping[str, Any]) -> None:
-        """Takes a whole reply; ValueError where the body is none."""
         if not isinstance(body.get("message"), Mapping):
             raise ValueError("the answer has no message")
         self.add(body)
         self.ended = self.done = True
 
     def reply(self, ids: CallIds) -> Reply:
-        """The finished reply."""
         calls = tuple(ToolCall(ids.take(id), name, arguments) for id, name, arguments in self._calls)
         message = Message(
             "assistant",
@@ -81,33 +85,29 @@ class OllamaAssembly(Assembly):
         return Reply(message, usage, "calls" if calls else "stop", timing=timing)
 
     def _take_message(self, message: Mapping[str, Any]) -> None:
-        thinking, text = message.get("thinking"), message.get("content")
-        if isinstance(thinking, str) and thinking:
+        if thinking := text_in(message, "thinking"):
             self._thinking.append(thinking)
             self.take_piece(reasoning=thinking)
-        if isinstance(text, str) and text:
+        if text := text_in(message, "content"):
             self._text.append(text)
             self.take_piece(text)
-        calls = message.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, Mapping):
-                self._take_call(call)
+        for call in mappings_in(message, "tool_calls"):
+            self._take_call(call)
 
     def _take_call(self, call: Mapping[str, Any]) -> None:
         """A call comes whole: its arguments are an object, and often it has no id."""
         function = call.get("function")
         if not isinstance(function, Mapping):
             return
-        name, id, arguments = function.get("name"), call.get("id"), function.get("arguments")
+        name, arguments = function.get("name"), function.get("arguments")
         if not isinstance(arguments, str):
             arguments = encode_json({} if arguments is None else arguments).decode()
         arguments = repair_text(arguments).strip() or "{}"
-        self._calls.append((id if isinstance(id, str) else "", str(name or ""), arguments))
+        self._calls.append((text_in(call, "id"), str(name or ""), arguments))
         self.take_piece(arguments=arguments)
 
     @property
     def calls_tools(self) -> bool:
-        """See Assembly."""
         return bool(self._calls)
 
 

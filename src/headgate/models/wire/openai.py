@@ -2,12 +2,26 @@
 
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from headgate.core import Message, ModelSettings, OnDelta, Reply, Request, ToolSpec, clean_text
-from headgate.errors import ConfigError
+from headgate.core import (
+    Delta,
+    Enough,
+    Finish,
+    Message,
+    ModelSettings,
+    OnDelta,
+    Reply,
+    Request,
+    Timing,
+    ToolCall,
+    ToolSpec,
+    Usage,
+    clean_text,
+)
+from headgate.errors import ConfigError, ModelUnavailable, ReplyInvalid
 from headgate.models.encoding import (
     UNPARSED,
     CallIds,
@@ -15,11 +29,192 @@ from headgate.models.encoding import (
     arguments_as_object,
     decode_json,
     encode_json,
+    mapping_in,
+    mappings_in,
+    repair_text,
+    text_in,
 )
-from headgate.models.wire.exchange import exchange
+from headgate.models.wire.exchange import Assembly, exchange, read_count
 from headgate.models.wire.failures import RequestRejected
 from headgate.models.wire.http import HttpClient, is_private
-from headgate.models.wire.openai_reply import REASONING_FIELDS, ChatAssembly
+
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+_FINISHES: Mapping[str, Finish] = {
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "filtered",
+}
+
+
+@dataclass(slots=True)
+class _PartialCall:
+    index: int | None
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        if not self.arguments or not self.arguments[-1].rstrip().endswith("}"):
+            return False
+        try:
+            return isinstance(decode_json("".join(self.arguments)), dict)
+        except ValueError:
+            return False
+
+
+class ChatAssembly(Assembly):
+    """Takes the chunks of a stream, or one whole body, and makes the reply."""
+
+    def __init__(self, on_delta: OnDelta | None = None, enough: Enough | None = None) -> None:
+        super().__init__(on_delta, enough)
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._reasoning_field = ""
+        self._calls: list[_PartialCall] = []
+        self._finish = ""
+        self._usage: Mapping[str, Any] = {}
+        self._cached = 0
+        self._timing: Timing | None = None
+
+    def add(self, chunk: Mapping[str, Any]) -> None:
+        self._take_usage(chunk)
+        self._take_progress(chunk.get("prompt_progress"))
+        for choice in mappings_in(chunk, "choices"):
+            if not choice.get("index"):
+                self._take_choice(choice, mapping_in(choice, "delta" if "delta" in choice else "message"))
+
+    def load(self, body: Mapping[str, Any]) -> None:
+        if not isinstance(body.get("choices"), list):
+            raise ValueError("the answer has no choices")
+        self.add(body)
+        self.ended = True
+
+    def reply(self, ids: CallIds) -> Reply:
+        calls = tuple(
+            ToolCall(ids.take(call.id), call.name, repair_text("".join(call.arguments)).strip() or "{}")
+            for call in self._calls
+            if call.name or call.arguments
+        )
+        finish = _FINISHES.get(self._finish, "calls" if calls else "stop")
+        reasoning = repair_text("".join(self._reasoning))
+        opaque = ""
+        if reasoning and self._reasoning_field not in ("", REASONING_FIELDS[0]):
+            opaque = encode_json({"reasoning_field": self._reasoning_field}).decode()
+        message = Message(
+            "assistant", repair_text("".join(self._text)), calls, reasoning=reasoning, opaque=opaque
+        )
+        return Reply(message, self._count_usage(), finish, timing=self._timing)
+
+    def _take_choice(self, choice: Mapping[str, Any], delta: Mapping[str, Any]) -> None:
+        for name in REASONING_FIELDS:
+            if text := text_in(delta, name):
+                self._reasoning_field = name
+                self._say(reasoning=text)
+                break
+        self._say(text=text_in(delta, "content"))
+        for part in mappings_in(delta, "content"):
+            self._say(text=text_in(part, "text"))
+            self._say(reasoning=text_in(part, "thinking"))
+            for piece in mappings_in(part, "thinking"):
+                self._say(reasoning=text_in(piece, "text"))
+        self._say(text=text_in(delta, "refusal"))
+        for fragment in mappings_in(delta, "tool_calls"):
+            self._take_fragment(fragment)
+        if finish := text_in(choice, "finish_reason"):
+            if finish == "error":
+                raise ModelUnavailable("The model server reports that the reply was interrupted.")
+            if finish.lower() == "malformed_function_call":
+                raise ReplyInvalid("The server could not read the model's tool call.")
+            self._finish = finish
+            self.ended = True
+
+    def _say(self, *, text: str = "", reasoning: str = "", arguments: str = "") -> None:
+        if text:
+            self._text.append(text)
+        if reasoning:
+            self._reasoning.append(reasoning)
+        self.take_piece(text, reasoning, arguments)
+
+    @property
+    def calls_tools(self) -> bool:
+        return bool(self._calls)
+
+    def _take_fragment(self, fragment: Mapping[str, Any]) -> None:
+        self.started = True
+        function = mapping_in(fragment, "function")
+        name = text_in(function, "name")
+        arguments = function.get("arguments")
+        if arguments is None:
+            arguments = ""
+        elif not isinstance(arguments, str):
+            arguments = encode_json(arguments).decode()
+        call = self._find_call(fragment, name, arguments)
+        # Some servers repeat the name with every fragment, a few send it in pieces.
+        if name != call.name and not call.arguments:
+            call.name += name
+            if self._on_delta:
+                self._on_delta(Delta(tool=clean_text(call.name)))
+        if arguments:
+            call.arguments.append(arguments)
+            self._say(arguments=arguments)
+
+    def _find_call(self, fragment: Mapping[str, Any], name: str, arguments: str) -> _PartialCall:
+        """The call that a fragment belongs to: by index and id, as far as the server sends them."""
+        index = fragment.get("index")
+        index = index if isinstance(index, int) else None
+        id = text_in(fragment, "id")
+        for call in reversed(self._calls):
+            if index is not None and call.index != index:
+                continue
+            if id and call.id:
+                if id == call.id:
+                    return call
+                continue
+            # No id to tell by: a name after a complete call begins the next one, unless it is only repeated.
+            if name and call.is_whole and (arguments or name != call.name):
+                break
+            if index is None and name and not call.arguments and call.name not in ("", name):
+                break
+            call.id = call.id or id
+            return call
+        self._calls.append(_PartialCall(index, id))
+        self._watch.see(name)
+        return self._calls[-1]
+
+    def _take_usage(self, chunk: Mapping[str, Any]) -> None:
+        for source in (chunk.get("x_groq"), chunk):
+            usage = source.get("usage") if isinstance(source, Mapping) else None
+            if isinstance(usage, Mapping):
+                self._usage = usage
+        timings = chunk.get("timings")
+        if isinstance(timings, Mapping):
+            self._cached = read_count(timings.get("cache_n"))
+            prompt, completion = timings.get("prompt_ms"), timings.get("predicted_ms")
+            self._timing = Timing(0.0, _seconds(prompt), _seconds(completion))
+
+    def _take_progress(self, progress: object) -> None:
+        """How far llama.cpp has read the prompt; sent before the first token."""
+        if isinstance(progress, Mapping) and self._on_delta and not self.started:
+            self._on_delta(
+                Delta(read=(read_count(progress.get("processed")), read_count(progress.get("total"))))
+            )
+
+    def _count_usage(self) -> Usage:
+        usage = self._usage
+        cached = mapping_in(usage, "prompt_tokens_details").get("cached_tokens")
+        counts = (cached, usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"), self._cached)
+        return Usage(
+            read_count(usage.get("prompt_tokens")),
+            read_count(usage.get("completion_tokens")),
+            next((read_count(count) for count in counts if count is not None), 0),
+        )
+
+
+def _seconds(milliseconds: object) -> float:
+    return max(0.0, milliseconds / 1000) if isinstance(milliseconds, int | float) else 0.0
+
 
 WIRE = "openai"
 _ABOUT_FORM = re.compile(r"response_format|json_schema|grammar|structured", re.IGNORECASE)

@@ -9,19 +9,19 @@ from headgate.core import Message, Model, OnDelta, Reply, Request, ToolCall, Too
 from headgate.errors import ReplyInvalid
 from headgate.models.encoding import CallIds, arguments_as_object, encode_json
 from headgate.models.profile import Profile
+from headgate.models.rendering import Rendering, describe_tools
 from headgate.models.servers import ServerKind
-from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, read_properties, resolve
-from headgate.models.textcalls.source import Source, WorkLimitReached
-from headgate.models.transports.rendering import Rendering, describe_tools
-from headgate.models.transports.runaway import ask_for_calls
-from headgate.models.transports.text import (
+from headgate.models.text_transport import (
+    ask_for_calls,
     charge_errors,
     read_text,
-    sort_stream,
     with_one_call,
     with_parsed,
     without_unknown_calls,
 )
+from headgate.models.textcalls import sort_stream
+from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, read_properties, resolve
+from headgate.models.textcalls.source import Source, WorkLimitReached
 from headgate.models.wire.failures import RequestRejected
 
 # The JSON schema of one decision: a short thought, then one call to one of the tools.

@@ -16,9 +16,9 @@ from headgate.errors import ModelError
 from headgate.models.encoding import UNPARSED, arguments_as_object
 from headgate.models.endpoint import Endpoint, find_endpoint, split_model
 from headgate.models.profile import Profile, Transport, find_profile
+from headgate.models.schema_transport import CONSTRAINTS, read_object
 from headgate.models.servers import WINDOWS, ServerKind, ask_window, identify_server
-from headgate.models.transports.schema import CONSTRAINTS, read_object
-from headgate.models.transports.text import read_text
+from headgate.models.text_transport import read_text
 from headgate.models.wire import open_wire
 from headgate.models.wire.failures import RequestRejected, ToolsUnsupported
 
@@ -87,7 +87,6 @@ class ServerFactsFile:
         return found if 0 <= time.time() - found.at <= MAX_AGE else None
 
     def write(self, findings: ServerFacts) -> None:
-        """Remembers."""
         fresh = self.path.with_suffix(f".{os.getpid()}.tmp")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,1 +1,0 @@
-"""Transports: ways to call tools. Each one wraps a model and is a model itself."""
