@@ -14,7 +14,7 @@ from headgate.config.schema import Config
 from headgate.core.flow import Flow, Stage, ToolScope
 from headgate.core.flow_check import flow_problems
 from headgate.core.messages import ToolSpec
-from headgate.engine.flow_models import CHECK_SPECS
+from headgate.engine.resolved import CHECK_SPECS
 from headgate.errors import ConfigError
 
 TOOLS = [ToolSpec("read_file", "", {}, "read"), ToolSpec("edit_file", "", {}, "write")]

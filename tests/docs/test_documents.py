@@ -11,7 +11,7 @@ import pytest
 from headgate.config.flows import load_flow
 from headgate.config.load import load_config
 from headgate.engine.assembly import TOOLS
-from headgate.engine.flow_models import CHECK_SPECS, SPECS
+from headgate.engine.resolved import CHECK_SPECS, SPECS
 from headgate.models.scripted import ScriptedModel
 from headgate.tools.control import stage_done_tool
 

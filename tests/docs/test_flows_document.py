@@ -21,7 +21,7 @@ from headgate.core.flow import FLAT_NAMES
 from headgate.core.report import Report
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
-from headgate.engine.flow_models import CHECK_SPECS, SPECS
+from headgate.engine.resolved import CHECK_SPECS, SPECS
 from headgate.models.scripted import ScriptedModel
 
 PAGE = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")

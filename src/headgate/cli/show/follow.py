@@ -17,16 +17,7 @@ from headgate.cli.show.endings import last_lines, result_line
 from headgate.cli.show.live import Progress, say
 from headgate.cli.stored_tasks import find_task, pause_sentence, tasks_ahead
 from headgate.cli.terminal import fold_lines, terminal_width
-from headgate.core import (
-    SETTLED_STATES,
-    Event,
-    PhaseChanged,
-    Report,
-    Task,
-    fold,
-    phase_line,
-    plain,
-)
+from headgate.core import SETTLED_STATES, Event, PhaseChanged, Report, Task, fold, phase_line, plain
 from headgate.engine import ConfigReader, Engine, QueueWait, diff_of
 from headgate.process import FileLock
 from headgate.store import Bus, Store
