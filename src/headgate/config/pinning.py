@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from headgate.config.endpoint import KEY_VARIABLES, Layer, env_value, has_login, show_address
 from headgate.config.flows import builtin_flows
-from headgate.config.knobs import FLOW_SUFFIXES, expand_stages
 from headgate.config.load import CONFIG_NAMES, Loaded, assemble, user_config_path
-from headgate.config.schema import provider_of
+from headgate.config.schema import FLOW_SUFFIXES, expand_stages, provider_of
 from headgate.config.yaml_files import Document, read_yaml
 from headgate.core import Flow, ModelSettings
 from headgate.errors import ConfigError

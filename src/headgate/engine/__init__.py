@@ -4,7 +4,7 @@ from headgate.engine.assembly import build_verifier, known_tests
 from headgate.engine.engine import RETRIED_STATES, Engine
 from headgate.engine.resolved import (
     CHECK_SPECS,
-    KIND_SETTINGS,
+    FLOW_NAMES,
     SPECS,
     ConfigReader,
     FlowParts,

@@ -15,6 +15,7 @@ from headgate import repair, run
 from headgate.checks import CHECKS, Check
 from headgate.config import (
     Config,
+    FlowNames,
     Loaded,
     config_files,
     flow_from_config,
@@ -27,8 +28,6 @@ from headgate.config import (
     unpin,
 )
 from headgate.core import (
-    CheckSpec,
-    Data,
     Event,
     Flow,
     Model,
@@ -72,20 +71,19 @@ class FlowParts:
     """What a stage can be, by name."""
 
     @property
-    def check_specs(self) -> list[CheckSpec]:
-        return [check.spec for check in self.checks.values()]
-
-    @property
-    def kind_settings(self) -> dict[str, type[Data]]:
-        return {name: kind.settings for name, kind in self.kinds.items()}
+    def names(self) -> FlowNames:
+        """What a flow may name, for reading it."""
+        checks = [check.spec for check in self.checks.values()]
+        return FlowNames(SPECS, checks, {name: kind.settings for name, kind in self.kinds.items()})
 
     def expand(self, flow: Flow, tools: Iterable[ToolSpec]) -> Flow:
         """The tree that runs. ConfigError if it names something that this process does not have.
 
         The process that submitted the task may have had more checks and kinds.
         """
-        require_checks(flow, self.check_specs)
-        tree = expand_flow(flow, tools, self.check_specs)
+        specs = [check.spec for check in self.checks.values()]
+        require_checks(flow, specs)
+        tree = expand_flow(flow, tools, specs)
         for leaf in tree.leaves():
             missing = [name for name in leaf.settings.get("checks", ()) if name not in self.checks]
             if leaf.kind not in self.kinds or missing:
@@ -96,8 +94,8 @@ class FlowParts:
 
 PARTS = FlowParts()
 """What ships with Headgate."""
-KIND_SETTINGS = PARTS.kind_settings
-CHECK_SPECS = tuple(PARTS.check_specs)
+FLOW_NAMES = PARTS.names
+CHECK_SPECS = tuple(check.spec for check in CHECKS.values())
 
 
 def choose_flow(
@@ -106,16 +104,7 @@ def choose_flow(
     """The flow that a task is carried out with; ConfigError where there is none such."""
     if options.dry_run:
         goal = ""  # a flow that suits the goal may run the check first, which a dry run does not
-    flow = flow_from_config(
-        loaded.config,
-        options.flow,
-        folder.repo,
-        SPECS,
-        loaded.documents,
-        goal,
-        parts.check_specs,
-        parts.kind_settings,
-    )
+    flow = flow_from_config(loaded.config, options.flow, folder.repo, parts.names, loaded.documents, goal)
     if options.dry_run and not any(leaf.kind == "talk" and not leaf.candidates for leaf in flow.leaves()):
         raise ConfigError(
             f"The flow {flow.name} runs commands, and a dry run runs none: choose another flow."

@@ -25,7 +25,7 @@ from headgate.config import (
     write_flow,
 )
 from headgate.core import Flow, expand_flow, nearest
-from headgate.engine import CHECK_SPECS, KIND_SETTINGS, SPECS
+from headgate.engine import CHECK_SPECS, FLOW_NAMES, SPECS
 from headgate.errors import ConfigError
 
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
@@ -177,14 +177,14 @@ def locate(file: str, root: Path | None) -> FlowSource:
 def read_flow(name: str, root: Path | None) -> Flow:
     """A built-in flow or one in a file, with its tools known."""
     if name in builtin_flows():
-        return load_flow(name, Path(), SPECS, CHECK_SPECS, KIND_SETTINGS)
+        return load_flow(name, Path(), FLOW_NAMES)
     source = locate(name, root)
-    return load_flow(source.name, source.base, SPECS, CHECK_SPECS, KIND_SETTINGS)
+    return load_flow(source.name, source.base, FLOW_NAMES)
 
 
 def list_flows(root: Path | None) -> None:
     """Prints the built-in flows, then the one that is used in a repository."""
-    flows = {name: load_flow(name, Path(), SPECS, CHECK_SPECS) for name in builtin_flows()}
+    flows = {name: load_flow(name, Path(), FLOW_NAMES) for name in builtin_flows()}
     width = max(map(len, flows))
     for name, flow in flows.items():
         say(f"{name.ljust(width)}  {flow.description}", hanging=width + 2)
@@ -203,9 +203,7 @@ def list_flows(root: Path | None) -> None:
 def in_use(root: Path) -> FlowChoice:
     """The flow of a task for which none is named."""
     loaded = load_config(root, environ=os.environ, flags={})
-    flow = flow_from_config(
-        loaded.config, None, root, SPECS, loaded.documents, checks=CHECK_SPECS, kinds=KIND_SETTINGS
-    )
+    flow = flow_from_config(loaded.config, None, root, FLOW_NAMES, loaded.documents)
     chosen = loaded.config.flow
     name = chosen if isinstance(chosen, str) else flow.name if chosen is None else "an inline flow"
     return FlowChoice(flow, name, _chosen_by(loaded), depends_on_goal(loaded.config))
