@@ -12,9 +12,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.commands.verify import run_steps, say_result
-from headgate.cli.exit_codes import EXIT_ENVIRONMENT, EXIT_SUCCESS, EXIT_USAGE
 from headgate.cli.model_checks import PATIENCE, Patience, Say, examine_model
-from headgate.cli.options import config_option, find_repo, model_options, repo_option
 from headgate.cli.setup_checks import (
     DoctorFinding,
     check_config,
@@ -27,6 +25,15 @@ from headgate.cli.setup_checks import (
     check_verification,
     configuration_fault,
     environment_fault,
+)
+from headgate.cli.shared import (
+    EXIT_ENVIRONMENT,
+    EXIT_SUCCESS,
+    EXIT_USAGE,
+    config_option,
+    find_repo,
+    model_options,
+    repo_option,
 )
 from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.config import Config, load_config

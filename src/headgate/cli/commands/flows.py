@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import click
 
-from headgate.cli.options import find_repo, repo_option
-from headgate.cli.show.live import printable, say
+from headgate.cli.live import printable, say
+from headgate.cli.shared import find_repo, repo_option
 from headgate.config import (
     FLOW_SUFFIXES,
     Loaded,

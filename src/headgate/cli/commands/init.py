@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
+from headgate.cli.live import say
 from headgate.cli.model_choice import PLACEHOLDER, Ask, ModelChoice, choose_model, quote, set_model
-from headgate.cli.options import find_repo, repo_option
-from headgate.cli.show.live import say
+from headgate.cli.shared import find_repo, repo_option
 from headgate.config import (
     CONFIG_NAME,
     Detection,

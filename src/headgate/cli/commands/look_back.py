@@ -8,11 +8,18 @@ from typing import Any
 import click
 import orjson
 
-from headgate.cli.options import find_repo, repo_option
-from headgate.cli.show.endings import last_lines, next_steps
-from headgate.cli.show.follow import print_diff
-from headgate.cli.show.live import clock, printable, say
-from headgate.cli.stored_tasks import NO_TASK_YET, find_interruption, find_task, open_store, pause_sentence
+from headgate.cli.follow import print_diff
+from headgate.cli.live import clock, printable, say
+from headgate.cli.shared import find_repo, repo_option
+from headgate.cli.stored_tasks import (
+    NO_TASK_YET,
+    find_interruption,
+    find_task,
+    last_lines,
+    next_steps,
+    open_store,
+    pause_sentence,
+)
 from headgate.cli.terminal import shorten_line, terminal_width
 from headgate.core import (
     SETTLED_STATES,

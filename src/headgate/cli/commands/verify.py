@@ -13,10 +13,16 @@ import click
 import orjson
 
 from headgate.checks import COMBINED, StepRun, new_run_id
-from headgate.cli.exit_codes import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_SUCCESS
-from headgate.cli.options import config_option, find_repo, repo_option
+from headgate.cli.live import printable, say
 from headgate.cli.setup_checks import advise_steps
-from headgate.cli.show.live import printable, say
+from headgate.cli.shared import (
+    EXIT_ENVIRONMENT,
+    EXIT_FAILED,
+    EXIT_SUCCESS,
+    config_option,
+    find_repo,
+    repo_option,
+)
 from headgate.config import Config, load_config
 from headgate.core import Broken, Pass, VerifyStep
 from headgate.engine import build_verifier, resolve_package

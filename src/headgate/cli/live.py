@@ -13,7 +13,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from headgate.cli.show.activity import Activity, count_tokens
+from headgate.cli.activity import Activity, count_tokens
 from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.core import Event, Pulse, State, milestone
 from headgate.store import Bus
