@@ -32,16 +32,8 @@ from headgate.errors import ConfigError, HeadgateError
 
 PROGRAM = "headgate"
 _ENVIRONMENT_ERRNOS = frozenset(
-    {
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EROFS,
-        errno.EACCES,
-        errno.EPERM,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.EIO,
-    }
+    getattr(errno, name)
+    for name in ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EMFILE", "ENFILE", "EIO"]
 )
 
 

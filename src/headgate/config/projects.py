@@ -23,10 +23,29 @@ _NODE_LOCKS = {
     "package-lock.json": "npm",
 }
 _NODE_SCRIPTS = (("lint", "lint"), ("typecheck", "types"), ("type-check", "types"), ("build", "build"))
-_SCRIPT_WORDS = """
-    bash bun bunx cd cp echo exit make mkdir mv node npm npx pnpm rm sh test true yarn
-"""
-_NODE_OWN_TOOLS = frozenset(_SCRIPT_WORDS.split())
+_NODE_OWN_TOOLS = frozenset(
+    [
+        "bash",
+        "bun",
+        "bunx",
+        "cd",
+        "cp",
+        "echo",
+        "exit",
+        "make",
+        "mkdir",
+        "mv",
+        "node",
+        "npm",
+        "npx",
+        "pnpm",
+        "rm",
+        "sh",
+        "test",
+        "true",
+        "yarn",
+    ]
+)
 _NODE_PACKAGES = {"tsc": "typescript", "ng": "@angular/cli", "run-s": "npm-run-all", "run-p": "npm-run-all"}
 _NODE_WORKSPACES = ("pnpm-workspace.yaml", "lerna.json", "nx.json", "turbo.json")
 _GRADLE_FILES = ("build.gradle.kts", "build.gradle", "settings.gradle.kts", "settings.gradle")
@@ -272,11 +291,7 @@ def _sources(root: Path, without: Collection[Path]) -> Iterator[Path]:
     """Python files near the root, the nearest first; a large tree is not searched to its end."""
     folders, looked = [root], 0
     for folder in folders:
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError:
-            continue  # what cannot be listed says nothing about the project
-        for entry in entries:
+        for entry in list_folder(folder):
             looked += 1
             if entry.is_file() and entry.name.endswith(".py"):
                 yield Path(entry.path)
@@ -284,6 +299,14 @@ def _sources(root: Path, without: Collection[Path]) -> Iterator[Path]:
                 folders.append(Path(entry.path))
         if looked > _MAX_ENTRIES:
             return
+
+
+def list_folder(folder: Path) -> list[os.DirEntry[str]]:
+    """A folder's entries by name; one that cannot be listed says nothing about the project."""
+    try:
+        return sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return []
 
 
 def is_source_folder(entry: os.DirEntry[str]) -> bool:

@@ -212,7 +212,10 @@ class Execution:
             if config.phase_log in ("log", "both"):
                 stack.enter_context(self.bus.listening(self._log_phase))
             models, settings = await open_models(stack, resolved.models, flow, repo, self._past)
-            bounds = await asyncio.to_thread(self._boundaries, config)
+            # A resumed task keeps what was resolved when the tree was unchanged.
+            bounds = ResolvedBoundaries(log.state.boundaries)
+            if not self._past:
+                bounds = await asyncio.to_thread(task_boundaries, repo, config, task)
             redact = redactor(repo, secret_patterns(config))
             context = build_context(
                 self.folder,
@@ -312,9 +315,3 @@ class Execution:
         )
         self.log.record("", 0, started)
         await self.log.commit()
-
-    def _boundaries(self, config: Config) -> ResolvedBoundaries:
-        """What is out of bounds. A resumed task keeps what was resolved when the tree was unchanged."""
-        if self._past:
-            return ResolvedBoundaries(self.log.state.boundaries)
-        return task_boundaries(self.folder.repo, config, self.task)

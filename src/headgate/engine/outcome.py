@@ -129,7 +129,7 @@ class OutcomeRecorder:
         lost = [one.sentence() for one in restored if one.problem]
         return [*lost, f"For these files, {kept}."] if lost else []
 
-    async def _commit(self, bodies: list[AnyBody], state: TaskState | None, keep_bodies: bool = True) -> None:
+    async def _commit(self, bodies: list[AnyBody], state: TaskState, keep_bodies: bool = True) -> None:
         try:
             await self._try_commit(bodies, state, keep_bodies)
         except StoreError:
@@ -137,7 +137,7 @@ class OutcomeRecorder:
                 raise
             await self._try_commit(bodies, state, keep_bodies)
 
-    async def _try_commit(self, bodies: list[AnyBody], state: TaskState | None, keep_bodies: bool) -> None:
+    async def _try_commit(self, bodies: list[AnyBody], state: TaskState, keep_bodies: bool) -> None:
         for body in bodies:
             self.log.record("", 0, body)
         await self.log.commit_state(state, keep_bodies=keep_bodies)

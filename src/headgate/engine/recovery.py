@@ -130,7 +130,9 @@ class InterruptedTask:
         unwritten = self.state.proposal.trees is None or self.state.proposal.step == "proposed"
         if not (self.task.dry_run and unwritten):
             settle_writes(self.folder.repo, self._begun_writes())
-        return restore_protected(self.folder, self.task, self.state)
+        if not self.folder.protected(self.task.id).is_dir():
+            return ()
+        return _logged_protection(self.folder, self.task, self.state).check_and_restore()
 
     def _begun_writes(self) -> list[tuple[FileHashes, ...]]:
         """What may have been half written when the process died."""
@@ -139,13 +141,6 @@ class InterruptedTask:
             past = self.store.events(self.task.id)
             begun.append([event.body.changes for event in past if isinstance(event.body, ApplyStarted)][-1])
         return begun
-
-
-def restore_protected(folder: Folder, task: Task, state: State) -> tuple[Restored, ...]:
-    """Undoes what a command did to protected files, if the process that ran it died before it could."""
-    if not folder.protected(task.id).is_dir():
-        return ()
-    return _logged_protection(folder, task, state).check_and_restore()
 
 
 def release_protected(folder: Folder, task: Task, state: State) -> tuple[Restored, ...]:

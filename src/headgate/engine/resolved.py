@@ -300,8 +300,8 @@ def resolve_stored(
     """
     flow = state.flow
     if pin:
-        unpinned = unpin(pin, os.environ, _flags(task))
-        loaded, flow = present or unpinned.loaded, flow or unpinned.flow
+        stored, stored_flow = unpin(pin, os.environ, _flags(task))
+        loaded, flow = present or stored, flow or stored_flow
     else:
         assert present is not None
         loaded = present

@@ -43,9 +43,6 @@ from headgate.errors import ConfigError
 from headgate.protect import Boundaries, StartFiles
 from headgate.workspace import ConfinedTree, walk_files
 
-# What the verification steps come to now, as findings of `headgate doctor --checks`.
-
-
 _RED = "Tasks that start now will know that this step failed before they began. See {log}."
 
 
@@ -68,9 +65,6 @@ async def check_steps(config: Config, repo: Path, say: Say) -> list[DoctorFindin
     if found.broken and not any(finding.fault for finding in findings):
         findings.append(environment_fault("checks", found.broken))
     return findings
-
-
-# The check of `headgate doctor` for tests: which are protected, and when.
 
 
 CHECK = "protected tests"
@@ -154,7 +148,11 @@ async def _report(
 ) -> int:
     findings: list[DoctorFinding] = []
     marks = _MARKS if _can_print(_MARKS) else _PLAIN_MARKS
-    say = _say_on_terminal if sys.stderr.isatty() and not as_json else _say_nothing
+
+    def say(line: str) -> None:
+        if sys.stderr.isatty() and not as_json:
+            click.echo(line, err=True)
+
     async for finding in examine(repo, config, flags, os.environ, say, fresh=fresh, checks=checks):
         findings.append(finding)
         if not as_json:
@@ -172,20 +170,12 @@ async def _report(
     return EXIT_ENVIRONMENT if "environment" in faults else EXIT_SUCCESS
 
 
-def _say_on_terminal(text: str) -> None:
-    click.echo(text, err=True)
-
-
-def _say_nothing(text: str) -> None:
-    """Nobody watches."""
-
-
 async def examine(
     repo: Path | None,
     config_file: Path | None,
     flags: Mapping[str, str | None],
     environ: Mapping[str, str],
-    say: Say = _say_nothing,
+    say: Say = lambda line: None,
     patience: Patience = PATIENCE,
     fresh: bool = False,
     checks: bool = False,

@@ -12,7 +12,6 @@ from headgate.cli.live import printable, say
 from headgate.cli.shared import find_repo, repo_option
 from headgate.config import (
     FLOW_SUFFIXES,
-    Loaded,
     builtin_flows,
     depends_on_goal,
     draw_mermaid,
@@ -206,12 +205,8 @@ def in_use(root: Path) -> FlowChoice:
     flow = flow_from_config(loaded.config, None, root, FLOW_NAMES, loaded.documents)
     chosen = loaded.config.flow
     name = chosen if isinstance(chosen, str) else flow.name if chosen is None else "an inline flow"
-    return FlowChoice(flow, name, _chosen_by(loaded), depends_on_goal(loaded.config))
-
-
-def _chosen_by(loaded: Loaded) -> str:
-    names = [document.name for document in loaded.documents if _CHOOSING & document.data.keys()]
-    return names[-1] if names else "the default"
+    choosing = [document.name for document in loaded.documents if _CHOOSING & document.data.keys()]
+    return FlowChoice(flow, name, ["the default", *choosing][-1], depends_on_goal(loaded.config))
 
 
 def _root(ctx: click.Context, repo: Path | None) -> Path | None:

@@ -125,9 +125,8 @@ def command(as_json: bool, repo: Path | None, config: Path | None) -> None:
     """
     root = find_repo(repo)
     loaded = load_config(root, config_file=config, environ=os.environ, flags={})
-    show = StepLines() if not as_json else None
-    begin, end = (show.begin, show.end) if show else (lambda step: None, lambda ran: None)
-    found = asyncio.run(run_steps(root, loaded.config, begin, end))
+    shown = () if as_json else (_say_step, _say_run)
+    found = asyncio.run(run_steps(root, loaded.config, *shown))
     if as_json:
         say(orjson.dumps(_as_json(found), option=orjson.OPT_INDENT_2).decode())
     else:
@@ -135,17 +134,15 @@ def command(as_json: bool, repo: Path | None, config: Path | None) -> None:
     sys.exit(EXIT_ENVIRONMENT if found.broken else EXIT_FAILED if found.failed else EXIT_SUCCESS)
 
 
-class StepLines:
-    """Says on a terminal which step runs, and then for each what came of it."""
+def _say_step(step: VerifyStep) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"Running {step.name}: {printable(step.command)}", err=True)
 
-    def begin(self, step: VerifyStep) -> None:
-        if sys.stderr.isatty():
-            click.echo(f"Running {step.name}: {printable(step.command)}", err=True)
 
-    def end(self, ran: StepRun) -> None:
-        say(f"{ran.step.name}: {say_result(ran)}  ({printable(ran.step.command)})", hanging=2)
-        for line in ran.tail.splitlines()[-TAIL_LINES:]:
-            say(f"  | {printable(line)}", hanging=4)
+def _say_run(ran: StepRun) -> None:
+    say(f"{ran.step.name}: {say_result(ran)}  ({printable(ran.step.command)})", hanging=2)
+    for line in ran.tail.splitlines()[-TAIL_LINES:]:
+        say(f"  | {printable(line)}", hanging=4)
 
 
 def _conclude(found: StepsOutcome, steps: int) -> None:
