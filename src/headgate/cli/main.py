@@ -31,9 +31,9 @@ from headgate.cli.terminal import (
 from headgate.errors import ConfigError, HeadgateError
 
 PROGRAM = "headgate"
-_ENVIRONMENT_ERRNOS = frozenset(
-    getattr(errno, name)
-    for name in ["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "EMFILE", "ENFILE", "EIO"]
+_ENVIRONMENT_ERRNOS = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO),
+    *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE),
 )
 
 

@@ -34,20 +34,8 @@ _MARKS = (
     *("pyproject.toml", "setup.py", "package.json", "go.mod", "Cargo.toml", "pom.xml", "CMakeLists.txt"),
     *("build.gradle", "build.gradle.kts"),
 )
-_NOT_PROJECTS = frozenset(
-    [
-        "test",
-        "tests",
-        "testdata",
-        "fixtures",
-        "examples",
-        "example",
-        "samples",
-        "docs",
-        "vendor",
-        "third_party",
-    ]
-)
+_SIDE_FOLDERS = "test tests testdata fixtures examples example samples docs vendor third_party"
+_NOT_PROJECTS = frozenset(_SIDE_FOLDERS.split())
 _MAX_DEPTH = 3
 _MAX_FOLDERS = 2000
 _MAX_NAMED = 8

@@ -22,19 +22,8 @@ Has = Callable[[str], bool]
 
 _TESTERS = frozenset({"pytest", "unittest", "go", "cargo", "ctest", "mvn", "gradle", "phpunit", "rspec"})
 _TYPES = frozenset({"mypy", "pyright", "ty", "pyrefly"})
-_LINTERS = frozenset(
-    [
-        "ruff",
-        "flake8",
-        "pylint",
-        "pyflakes",
-        "golangci-lint",
-        "staticcheck",
-        "shellcheck",
-        "yamllint",
-        "cppcheck",
-    ]
-)
+_LINTER_NAMES = "ruff flake8 pylint pyflakes golangci-lint staticcheck shellcheck yamllint cppcheck"
+_LINTERS = frozenset(_LINTER_NAMES.split())
 _FORMATTERS = frozenset({"black", "isort"})
 _TARGETS = re.compile(r"tests?|check|lint(er|ing)?|flake8|ruff|types?|type-?check(ing)?|mypy|style|qa|unit")
 """Names under which people keep what this is about."""

@@ -23,29 +23,10 @@ _NODE_LOCKS = {
     "package-lock.json": "npm",
 }
 _NODE_SCRIPTS = (("lint", "lint"), ("typecheck", "types"), ("type-check", "types"), ("build", "build"))
-_NODE_OWN_TOOLS = frozenset(
-    [
-        "bash",
-        "bun",
-        "bunx",
-        "cd",
-        "cp",
-        "echo",
-        "exit",
-        "make",
-        "mkdir",
-        "mv",
-        "node",
-        "npm",
-        "npx",
-        "pnpm",
-        "rm",
-        "sh",
-        "test",
-        "true",
-        "yarn",
-    ]
-)
+_SCRIPT_WORDS = """
+    bash bun bunx cd cp echo exit make mkdir mv node npm npx pnpm rm sh test true yarn
+"""
+_NODE_OWN_TOOLS = frozenset(_SCRIPT_WORDS.split())
 _NODE_PACKAGES = {"tsc": "typescript", "ng": "@angular/cli", "run-s": "npm-run-all", "run-p": "npm-run-all"}
 _NODE_WORKSPACES = ("pnpm-workspace.yaml", "lerna.json", "nx.json", "turbo.json")
 _GRADLE_FILES = ("build.gradle.kts", "build.gradle", "settings.gradle.kts", "settings.gradle")
