@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from headgate.cli.show.live import STYLES
+from headgate.cli.live import STYLES
 
 TARGET = Path(__file__).parents[1] / "docs" / "demo.svg"
 WIDTH = 104

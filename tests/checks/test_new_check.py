@@ -15,7 +15,7 @@ from headgate.core.report import Report
 from headgate.core.rules import Broken, Fail, Pass, Verdict
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
-from headgate.engine.flow_models import FlowParts
+from headgate.engine.resolved import FlowParts
 from headgate.errors import ConfigError
 
 FLOW = """

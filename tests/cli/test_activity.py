@@ -9,8 +9,8 @@ import termios
 
 import pytest
 
-from headgate.cli.show.activity import Activity, count_tokens
-from headgate.cli.show.live import Footer, Progress
+from headgate.cli.activity import Activity, count_tokens
+from headgate.cli.live import Footer, Progress
 from headgate.core import events as ev
 from headgate.core.messages import Delta, Pulse, ToolSpec
 from headgate.core.state import State, fold

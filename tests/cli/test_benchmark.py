@@ -8,7 +8,7 @@ import pytest
 from command import headgate
 from processes import GATED, call, ended, start, until
 
-from headgate.cli.commands.run import benchmark_options
+from headgate.cli.commands.start import benchmark_options
 from headgate.core.task import Options
 
 TRY = ("run", "--benchmark", "--try")

@@ -14,7 +14,7 @@ from headgate.cli.main import main
 from headgate.config.drawing import draw_mermaid, draw_text
 from headgate.config.flows import builtin_flows, load_flow
 from headgate.core.short_form import expand_flow
-from headgate.engine.flow_models import CHECK_SPECS, SPECS
+from headgate.engine.resolved import CHECK_SPECS, SPECS
 
 TWO = """\
 name: two

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cli.options import find_repo, flow_argument
+from headgate.cli.shared import find_repo, flow_argument
 from headgate.errors import ConfigError
 
 

@@ -31,7 +31,7 @@ from processes import (
     until,
 )
 
-from headgate.cli.commands.submit import start_worker
+from headgate.cli.commands.start import start_worker
 from headgate.cli.stored_tasks import NO_TASK_YET
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine

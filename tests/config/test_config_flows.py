@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from headgate.config.flows import builtin_flows, flow_from_config, load_flow
-from headgate.config.knobs import FLOW_SUFFIXES, expand_stages
+from headgate.config.flow_choice import flow_from_config
+from headgate.config.flows import FlowNames, builtin_flows, load_flow
 from headgate.config.load import load_config
-from headgate.config.schema import Config
+from headgate.config.schema import FLOW_SUFFIXES, Config, expand_stages
 from headgate.core.flow import Flow, Stage, ToolScope
 from headgate.core.flow_check import flow_problems
 from headgate.core.messages import ToolSpec
-from headgate.engine.flow_models import CHECK_SPECS
+from headgate.engine.resolved import CHECK_SPECS
 from headgate.errors import ConfigError
 
 TOOLS = [ToolSpec("read_file", "", {}, "read"), ToolSpec("edit_file", "", {}, "write")]
@@ -23,12 +23,12 @@ TOOLS = [ToolSpec("read_file", "", {}, "read"), ToolSpec("edit_file", "", {}, "w
 def failure(repo: Path, text: str) -> str:
     (repo / "my.yaml").write_text(text)
     with pytest.raises(ConfigError) as caught:
-        load_flow("my.yaml", repo, TOOLS, CHECK_SPECS)
+        load_flow("my.yaml", repo, FlowNames(TOOLS, CHECK_SPECS))
     return str(caught.value)
 
 
 def test_every_built_in_flow_is_sound(tmp_path: Path) -> None:
-    flows = {name: load_flow(name, tmp_path, None, CHECK_SPECS) for name in builtin_flows()}
+    flows = {name: load_flow(name, tmp_path, FlowNames(checks=CHECK_SPECS)) for name in builtin_flows()}
     assert {"staged", "flat"} <= set(flows)
     assert [flow.name for flow in flows.values()] == list(flows)
 
@@ -61,8 +61,10 @@ checks: [verify]
         ),
         checks={"verify": True},
     )
-    assert load_flow("flows/two.yaml", tmp_path, TOOLS, CHECK_SPECS) == expected
-    assert load_flow(str(tmp_path / "flows" / "two.yaml"), Path("/"), TOOLS, CHECK_SPECS) == expected
+    assert load_flow("flows/two.yaml", tmp_path, FlowNames(TOOLS, CHECK_SPECS)) == expected
+    assert (
+        load_flow(str(tmp_path / "flows" / "two.yaml"), Path("/"), FlowNames(TOOLS, CHECK_SPECS)) == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,7 @@ def test_a_mistake_in_agent_yaml_has_its_line(tmp_path: Path, knob: str, message
         tmp_path, config_file=None, environ={}, flags={}, user_file=tmp_path / "no-user-file.yaml"
     )
     with pytest.raises(ConfigError) as caught:
-        flow_from_config(loaded.config, None, tmp_path, TOOLS, loaded.documents, checks=CHECK_SPECS)
+        flow_from_config(loaded.config, None, tmp_path, FlowNames(TOOLS, CHECK_SPECS), loaded.documents)
     assert str(caught.value) == f"agent.yaml, line 5: {message}"
 
 
@@ -256,6 +258,8 @@ def test_plain_stages_always_make_a_flow(prompts: list[str]) -> None:
 def test_a_part_of_a_flow_may_carry_out_a_plan_that_another_part_writes(tmp_path: Path) -> None:
     (tmp_path / "steps.yaml").write_text("stages:\n- id: step\n  foreach: plan\n  prompt: Do {item.id}.\n")
     config = Config.model_validate({"flow": ["Write the plan.", "steps.yaml"]})
-    assert [stage.id for stage in flow_from_config(config, None, tmp_path, TOOLS).stages][1:] == ["step"]
+    assert [stage.id for stage in flow_from_config(config, None, tmp_path, FlowNames(TOOLS)).stages][1:] == [
+        "step"
+    ]
     with pytest.raises(ConfigError, match="nothing writes the plan"):
-        load_flow("steps.yaml", tmp_path, TOOLS)
+        load_flow("steps.yaml", tmp_path, FlowNames(TOOLS))

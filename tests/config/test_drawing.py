@@ -12,7 +12,7 @@ from headgate.config.flows import builtin_flows, load_flow
 from headgate.core.flow import Budget, Candidates, Flow, Stage, ToolScope, ViewPolicy
 from headgate.core.messages import ToolSpec
 from headgate.core.short_form import run_order
-from headgate.engine.flow_models import CHECK_SPECS
+from headgate.engine.resolved import CHECK_SPECS
 
 WRITE = [ToolSpec("edit_file", "", {}, "write")]
 LABEL = r'"(?:[^"#<>`:;&|]|: (?! )|#\d+;|<br/>)+"'

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.flows import (
+from headgate.config.flow_choice import (
     answers_shortly,
     asks_for_something_new,
     billions,
     flow_from_config,
-    load_flow,
     suited_flow,
 )
+from headgate.config.flows import load_flow
 from headgate.config.schema import Config
 
 STEPS = {"steps": [{"name": "tests", "command": "pytest -q"}]}

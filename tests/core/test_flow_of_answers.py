@@ -8,7 +8,7 @@ from headgate.core.flow import Flow
 from headgate.core.flow_check import Problem, flow_problems
 from headgate.core.messages import ToolSpec
 from headgate.core.short_form import fix_stage
-from headgate.engine.flow_models import CHECK_SPECS
+from headgate.engine.resolved import CHECK_SPECS
 
 WRITE = ToolSpec("edit_file", "", {}, "write")
 ANSWER: dict[str, Any] = {"id": "answer", "candidates": {"ask": "line"}}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.flows import load_flow
+from headgate.config.flows import FlowNames, load_flow
 from headgate.config.load import load_config
 from headgate.engine.assembly import TOOLS
-from headgate.engine.flow_models import CHECK_SPECS, SPECS
+from headgate.engine.resolved import CHECK_SPECS, SPECS
 from headgate.models.scripted import ScriptedModel
 from headgate.tools.control import stage_done_tool
 
@@ -52,7 +52,7 @@ def test_an_example_is_valid(block: str, tmp_path: Path) -> None:
     if block.startswith("replies:"):
         assert ScriptedModel.load(file).leftover()
     elif "\nstages:" in block:
-        assert load_flow(str(file), tmp_path, SPECS, CHECK_SPECS).stages
+        assert load_flow(str(file), tmp_path, FlowNames(SPECS, CHECK_SPECS)).stages
     else:
         loaded = load_config(tmp_path, environ={}, flags={}, user_file=tmp_path / "none.yaml")
         assert loaded.config.model_settings().model

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from headgate.config.drawing import draw_mermaid
-from headgate.config.flows import load_flow
+from headgate.config.flows import FlowNames, load_flow
 from headgate.config.load import load_config
 from headgate.core.flow import FLAT_NAMES
 from headgate.core.report import Report
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
-from headgate.engine.flow_models import CHECK_SPECS, SPECS
+from headgate.engine.resolved import CHECK_SPECS, SPECS
 from headgate.models.scripted import ScriptedModel
 
 PAGE = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")
@@ -111,7 +111,7 @@ def sh(command: str, repo: Path) -> str:
 
 @pytest.mark.parametrize(("file", "drawn"), DRAWINGS)
 def test_the_picture_is_current(file: str, drawn: str, repo: Path) -> None:
-    assert drawn == draw_mermaid(load_flow(file, repo, SPECS, CHECK_SPECS), SPECS, CHECK_SPECS)
+    assert drawn == draw_mermaid(load_flow(file, repo, FlowNames(SPECS, CHECK_SPECS)), SPECS, CHECK_SPECS)
     assert drawn == sh(f"headgate flows draw {file}", repo)
 
 

@@ -20,7 +20,7 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
-from headgate.cli.commands.submit import start_worker
+from headgate.cli.commands.start import start_worker
 from headgate.config.load import load_config
 from headgate.core.events import MessageAdded
 from headgate.core.messages import Message, Reply, Request, Usage

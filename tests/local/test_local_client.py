@@ -15,7 +15,7 @@ import pytest
 
 from headgate.cli.local_server import LocalServer, find_model, local_server
 from headgate.core.messages import Delta, Message, Reply, Request, ToolSpec
-from headgate.engine.flow_models import SPECS
+from headgate.engine.resolved import SPECS
 from headgate.errors import ConfigError, ContextOverflow, ModelRefused
 from headgate.models.network import open_model
 

@@ -22,7 +22,7 @@ from headgate.core.settings import ModelSettings, VerifyStep
 from headgate.core.short_form import expand_flow
 from headgate.core.state import fold
 from headgate.core.task import Task
-from headgate.engine.flow_models import CHECK_SPECS
+from headgate.engine.resolved import CHECK_SPECS
 from headgate.engine.tree import TaskTree
 from headgate.run.flow import run_flow
 from headgate.run.job import Job

@@ -21,7 +21,7 @@ from headgate.core.settings import ModelSettings
 from headgate.core.short_form import expand_flow
 from headgate.core.state import fold
 from headgate.core.task import Task
-from headgate.engine.flow_models import CHECK_SPECS
+from headgate.engine.resolved import CHECK_SPECS
 from headgate.engine.tree import TaskTree
 from headgate.errors import ToolFailed
 from headgate.run.flow import run_flow

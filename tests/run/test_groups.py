@@ -31,7 +31,7 @@ from headgate.core.short_form import expand_flow
 from headgate.core.state import fold
 from headgate.core.task import Constraints, Task
 from headgate.engine.engine import Engine
-from headgate.engine.flow_models import FlowParts
+from headgate.engine.resolved import FlowParts
 from headgate.errors import ConfigError
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow

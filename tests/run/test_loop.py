@@ -17,7 +17,7 @@ from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, Timeouts
 from headgate.core.short_form import expand_flow
 from headgate.core.task import Constraints, Task
-from headgate.engine.flow_models import CHECK_SPECS
+from headgate.engine.resolved import CHECK_SPECS
 from headgate.errors import CallUnknown
 from headgate.models.scripted import ScriptedModel
 from headgate.run.flow import run_flow

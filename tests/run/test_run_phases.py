@@ -16,7 +16,7 @@ from headgate.core.phases import SILENCES, PhaseControl, PhaseProbe, PhaseState,
 from headgate.core.settings import ModelSettings
 from headgate.core.short_form import expand_flow
 from headgate.core.task import Task
-from headgate.engine.flow_models import CHECK_SPECS
+from headgate.engine.resolved import CHECK_SPECS
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.scripted import ScriptedModel
 from headgate.run.job import Job

@@ -26,8 +26,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from headgate.cli.commands.proposal import apply_exit_code
-from headgate.cli.exit_codes import EXIT_CODES
+from headgate.cli.commands.steer import apply_exit_code
+from headgate.cli.shared import EXIT_CODES
 from headgate.config.load import load_config
 from headgate.core.events import Event
 from headgate.core.report import Report, build_report

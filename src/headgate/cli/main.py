@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import click
 
 from headgate import __version__
-from headgate.cli.exit_codes import (
+from headgate.cli.shared import (
     EXIT_BROKEN_PIPE,
     EXIT_CANCELLED,
     EXIT_CODE_MEANINGS,
@@ -31,17 +31,9 @@ from headgate.cli.terminal import (
 from headgate.errors import ConfigError, HeadgateError
 
 PROGRAM = "headgate"
-_ENVIRONMENT_ERRNOS = frozenset(
-    {
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EROFS,
-        errno.EACCES,
-        errno.EPERM,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.EIO,
-    }
+_ENVIRONMENT_ERRNOS = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO),
+    *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE),
 )
 
 
@@ -61,13 +53,15 @@ COMMANDS = {
     "demo": CommandEntry("Set up", "demo", "Watch a task run without a model, in a throwaway repository."),
     "trust": CommandEntry("Set up", "trust", "Allow what agent.yaml gives to commands."),
     "flows": CommandEntry("Set up", "flows", "List, show, check and draw flows."),
-    "run": CommandEntry("Work", "run", "Run a task and wait for it to end."),
-    "ask": CommandEntry("Work", "ask", "Ask a question about the code and print the answer."),
-    "submit": CommandEntry("Work", "submit", "Queue a task and return at once.", "submit_command"),
-    "watch": CommandEntry("Work", "watch", "Follow a task while it runs."),
-    "cancel": CommandEntry("Work", "cancel", "Cancel a queued or running task."),
-    "apply": CommandEntry("Work", "proposal", "Write a dry run's proposal and verify it.", "apply_command"),
-    "abort": CommandEntry("Work", "proposal", "Discard a dry run's proposal.", "abort_command"),
+    "run": CommandEntry("Work", "start", "Run a task and wait for it to end.", "run_command"),
+    "ask": CommandEntry(
+        "Work", "start", "Ask a question about the code and print the answer.", "ask_command"
+    ),
+    "submit": CommandEntry("Work", "start", "Queue a task and return at once.", "submit_command"),
+    "watch": CommandEntry("Work", "steer", "Follow a task while it runs.", "watch_command"),
+    "cancel": CommandEntry("Work", "steer", "Cancel a queued or running task.", "cancel_command"),
+    "apply": CommandEntry("Work", "steer", "Write a dry run's proposal and verify it.", "apply_command"),
+    "abort": CommandEntry("Work", "steer", "Discard a dry run's proposal.", "abort_command"),
     "verify": CommandEntry("Work", "verify", "Run the verification steps now, without a task."),
     "tasks": CommandEntry(
         "Look back",
@@ -84,7 +78,7 @@ COMMANDS = {
     "report": CommandEntry("Look back", "look_back", "Print a task's report.", "report_command"),
 }
 
-HIDDEN = {"work": CommandEntry("", "submit", "Run the queued tasks, then exit.", "work_command")}
+HIDDEN = {"work": CommandEntry("", "start", "Run the queued tasks, then exit.", "work_command")}
 """Commands that Headgate gives itself; no list shows them."""
 
 ENVIRONMENT = {

@@ -36,9 +36,6 @@ from headgate.models.network import (
     with_num_ctx,
 )
 
-# What `headgate doctor` says about how tools will be called.
-
-
 CHECK = "tool transport"
 _IGNORED = "this server does not enforce a schema"
 
@@ -83,9 +80,6 @@ def relax_finding(finding: DoctorFinding, transport: DoctorFinding | None) -> Do
     return replace(
         finding, status="warn", fault="", fix=f"Headgate calls tools in another way. {finding.fix}"
     )
-
-
-# What `headgate doctor` says about a model's context window and speed, and about servers that are there.
 
 
 SMALL_WINDOW = 16_384

@@ -14,7 +14,7 @@ from typing import Literal
 from headgate.checks import INSTALLED_RUNNERS
 from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config
 from headgate.core import OWN_FOLDER, VerifyStep
-from headgate.engine import CHECK_SPECS, KIND_SETTINGS, SPECS, check_price, find_sandbox, resolve_package
+from headgate.engine import FLOW_NAMES, check_price, find_sandbox, resolve_package
 from headgate.errors import ConfigError, HeadgateError
 from headgate.models import profile_for
 from headgate.process import NoSandbox
@@ -129,9 +129,7 @@ def check_sandbox(config: Config, environ: Mapping[str, str]) -> DoctorFinding:
 def check_flow(loaded: Loaded, repo: Path) -> DoctorFinding:
     """Whether the flow can be read, and its stages' tools and models are known."""
     try:
-        flow = flow_from_config(
-            loaded.config, None, repo, SPECS, loaded.documents, checks=CHECK_SPECS, kinds=KIND_SETTINGS
-        )
+        flow = flow_from_config(loaded.config, None, repo, FLOW_NAMES, loaded.documents)
         resolve_package(repo, loaded.config)
         if loaded.config.model:
             named = [loaded.config.model_settings(stage.model) for stage in flow.stages if stage.model]

@@ -1,6 +1,5 @@
 """`agent.yaml`, flows and prompts: what a user may change, typed and checked when it is loaded."""
 
-from headgate.config.check_arguments import require_checks
 from headgate.config.detect import Detection, detect_project
 from headgate.config.drawing import draw_mermaid, draw_text, outline
 from headgate.config.endpoint import (
@@ -11,11 +10,11 @@ from headgate.config.endpoint import (
     same_server,
     show_address,
 )
-from headgate.config.flows import builtin_flows, depends_on_goal, flow_from_config, load_flow, write_flow
-from headgate.config.knobs import FLOW_SUFFIXES
+from headgate.config.flow_choice import depends_on_goal, flow_from_config
+from headgate.config.flows import FlowNames, builtin_flows, load_flow, require_checks, write_flow
 from headgate.config.load import CONFIG_NAME, Loaded, find_configs, load_config, user_config_path
 from headgate.config.pinning import config_files, pin, repository_source, unpin
 from headgate.config.prompts import fill, fill_text, prompt
-from headgate.config.schema import Config, provider_of, unknown_model
+from headgate.config.schema import FLOW_SUFFIXES, Config, provider_of, unknown_model
 from headgate.config.trust import TrustedFiles, widening
 from headgate.config.yaml_files import parse_yaml, read_yaml

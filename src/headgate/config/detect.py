@@ -4,7 +4,6 @@ The root comes first. A project in a folder below it gets steps of its own only 
 there are several, a person has to say which of them count, and in which order.
 """
 
-import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
@@ -24,6 +23,7 @@ from headgate.config.projects import (
     find_python,
     find_rust,
     is_source_folder,
+    list_folder,
     project_interpreter,
 )
 from headgate.core import VerifyStep
@@ -34,20 +34,8 @@ _MARKS = (
     *("pyproject.toml", "setup.py", "package.json", "go.mod", "Cargo.toml", "pom.xml", "CMakeLists.txt"),
     *("build.gradle", "build.gradle.kts"),
 )
-_NOT_PROJECTS = frozenset(
-    {
-        "test",
-        "tests",
-        "testdata",
-        "fixtures",
-        "examples",
-        "example",
-        "samples",
-        "docs",
-        "vendor",
-        "third_party",
-    }
-)
+_SIDE_FOLDERS = "test tests testdata fixtures examples example samples docs vendor third_party"
+_NOT_PROJECTS = frozenset(_SIDE_FOLDERS.split())
 _MAX_DEPTH = 3
 _MAX_FOLDERS = 2000
 _MAX_NAMED = 8
@@ -117,7 +105,12 @@ def _find_projects(folder: Path, root: Path, python: str, below: Iterable[Path])
     finders = (find_node, find_go, find_rust, find_maven, find_gradle, find_cmake)
     looked = [find_python(folder, root, python, list(below)), *(find(folder, root) for find in finders)]
     # In a folder that something else marks as a project, a few scripts are no project of their own.
-    found = [item for item in looked if item and (folder == root or not _is_script(item.kind))]
+    found = [
+        item
+        for item in looked
+        if item
+        and (folder == root or item.kind.evidence == "setup.py" or not item.kind.evidence.endswith(".py"))
+    ]
     if make := find_make(folder, root):
         # A Makefile next to a project that says how it is tested mostly wraps just that.
         found.append(FoundProject(make.kind) if any(item.steps for item in found) else make)
@@ -158,21 +151,13 @@ def _runnable_here(command: str, folder: Path, has: Has) -> str | None:
     return f"{plain['tool']}{plain['rest']}" if has(plain["tool"]) else None
 
 
-def _is_script(kind: ProjectKind) -> bool:
-    return kind.evidence.endswith(".py") and kind.evidence != "setup.py"
-
-
 def _folders_with_projects(root: Path) -> Iterator[Path]:
     """Folders below the root that hold a project, the nearest first; what is inside of one belongs to it."""
     level, looked = [root], 0
     for _ in range(_MAX_DEPTH):
         deeper: list[Path] = []
         for folder in level:
-            try:
-                entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-            except OSError:
-                continue  # what cannot be listed says nothing about the project
-            for entry in entries:
+            for entry in list_folder(folder):
                 if not is_source_folder(entry) or entry.name in _NOT_PROJECTS:
                     continue
                 looked += 1

@@ -130,8 +130,9 @@ def choose_endpoint(
         if address is None or _may_go(key, provider, address):
             sources += [key.source] if key.source in _VARIABLES else []
             return DefaultEndpoint(base_url, key.text, tuple(sources), tuple(notes))
+        name = key.source if key.source in _VARIABLES else f"the api_key in {key.source}"
         notes.append(
-            f"{_key_name(key)} is not sent to {show_address(address.text)}, which only the repository's "
+            f"{name} is not sent to {show_address(address.text)}, which only the repository's "
             f"{address.source} names: to confirm it, set HEADGATE_BASE_URL or --base-url to its address."
         )
     return DefaultEndpoint(base_url, None, tuple(sources), tuple(notes))
@@ -198,10 +199,6 @@ def _keys(
         return  # the key at the top is for the server at the top
     if shared := _shared_setting("api_key", provider, layers):
         yield shared
-
-
-def _key_name(key: _Value) -> str:
-    return key.source if key.source in _VARIABLES else f"the api_key in {key.source}"
 
 
 def _may_go(key: _Value, provider: str, address: _Value) -> bool:

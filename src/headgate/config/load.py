@@ -145,11 +145,15 @@ def _read_layers(repo: Path, config_file: Path | None, user_file: Path) -> list[
             "remove one, or name the right one with --config."
         )
     for name in found:
-        layer = Layer(_read(repo / name, name), True, repo / name)
-        _check_shell_env(layer.document, user_file)
-        users = layers[0].document.data if layers else {}
-        check_trust(layer.document, users, user_file)
-        layers.append(layer)
+        document = _read(repo / name, name)
+        for index, variable in enumerate(document.data.get("shell_env", [])):
+            if variable in KEY_VARIABLES:
+                raise document.error(
+                    ("shell_env", index),
+                    f"a repository's file may not pass on {variable}; name it in {user_file}.",
+                )
+        check_trust(document, layers[0].document.data if layers else {}, user_file)
+        layers.append(Layer(document, True, repo / name))
     return layers
 
 
@@ -184,14 +188,6 @@ def _read(path: Path, name: str) -> Document:
         if address is not None and (problem := address_problem(address)):
             raise document.error(place, f'"base_url" {problem}')
     return document
-
-
-def _check_shell_env(document: Document, user_file: Path) -> None:
-    for index, name in enumerate(document.data.get("shell_env", [])):
-        if name in KEY_VARIABLES:
-            raise document.error(
-                ("shell_env", index), f"a repository's file may not pass on {name}; name it in {user_file}."
-            )
 
 
 def _explain_no_model(layers: Sequence[Layer], environ: Mapping[str, str]) -> str:

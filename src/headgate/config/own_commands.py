@@ -22,19 +22,8 @@ Has = Callable[[str], bool]
 
 _TESTERS = frozenset({"pytest", "unittest", "go", "cargo", "ctest", "mvn", "gradle", "phpunit", "rspec"})
 _TYPES = frozenset({"mypy", "pyright", "ty", "pyrefly"})
-_LINTERS = frozenset(
-    {
-        "ruff",
-        "flake8",
-        "pylint",
-        "pyflakes",
-        "golangci-lint",
-        "staticcheck",
-        "shellcheck",
-        "yamllint",
-        "cppcheck",
-    }
-)
+_LINTER_NAMES = "ruff flake8 pylint pyflakes golangci-lint staticcheck shellcheck yamllint cppcheck"
+_LINTERS = frozenset(_LINTER_NAMES.split())
 _FORMATTERS = frozenset({"black", "isort"})
 _TARGETS = re.compile(r"tests?|check|lint(er|ing)?|flake8|ruff|types?|type-?check(ing)?|mypy|style|qa|unit")
 """Names under which people keep what this is about."""
@@ -94,7 +83,7 @@ def _read_line(line: str, folder: Path, interpreter: str, has: Has) -> tuple[str
     name = _name_step(tool, arguments)
     if name is None:
         return None
-    called = _call(tool, runner, by_python, folder, interpreter, has)
+    called = _call(tool, runner, folder, interpreter, has)
     return (name, " ".join((*called, *map(shlex.quote, arguments)))) if called else None
 
 
@@ -126,9 +115,7 @@ def _name_step(tool: str, arguments: list[str]) -> str | None:
     return "lint" if is_formatter or tool in _LINTERS else None
 
 
-def _call(
-    tool: str, runner: list[str], by_python: bool, folder: Path, interpreter: str, has: Has
-) -> list[str] | None:
+def _call(tool: str, runner: list[str], folder: Path, interpreter: str, has: Has) -> list[str] | None:
     """How the tool is called here; None where it is not there."""
     if runner:
         return [*runner, tool] if has(runner[0]) else None
@@ -139,8 +126,6 @@ def _call(
         return [f"{venv}/bin/{tool}"]
     if interpreter.endswith(" run python"):
         return [interpreter, "-m", tool] if has(interpreter.split(maxsplit=1)[0]) else None
-    if by_python and not has(tool):
-        return None
     return [tool] if has(tool) else None
 
 

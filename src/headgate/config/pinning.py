@@ -9,17 +9,15 @@ A key in the environment goes only to a server that the environment of the same 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from headgate.config.endpoint import KEY_VARIABLES, Layer, env_value, has_login, show_address
 from headgate.config.flows import builtin_flows
-from headgate.config.knobs import FLOW_SUFFIXES, expand_stages
 from headgate.config.load import CONFIG_NAMES, Loaded, assemble, user_config_path
-from headgate.config.schema import provider_of
+from headgate.config.schema import FLOW_SUFFIXES, expand_stages, provider_of
 from headgate.config.yaml_files import Document, read_yaml
 from headgate.core import Flow, ModelSettings
 from headgate.errors import ConfigError
@@ -29,11 +27,7 @@ CHOICES = ("HEADGATE_MODEL", "HEADGATE_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOS
 _SECRET = ("api_key", "headers", "extra_body")
 
 
-class _Stored(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class PinnedFile(_Stored):
+class PinnedFile(BaseModel, frozen=True, extra="forbid"):
     """A configuration file as it was read."""
 
     name: str
@@ -44,7 +38,7 @@ class PinnedFile(_Stored):
     """The settings of each model that are only in the file; an empty name is the file's own top level."""
 
 
-class Pin(_Stored):
+class Pin(BaseModel, frozen=True, extra="forbid"):
     """What a task is submitted with."""
 
     files: tuple[PinnedFile, ...] = ()
@@ -54,8 +48,7 @@ class Pin(_Stored):
     flow: Flow
 
 
-@dataclass(frozen=True, slots=True)
-class Unpinned:
+class Unpinned(NamedTuple):
     """The configuration and the flow of a pin."""
 
     loaded: Loaded
@@ -76,7 +69,7 @@ def pin(loaded: Loaded, flow: Flow, environ: Mapping[str, str]) -> str:
 
 
 def unpin(text: str, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Unpinned:
-    """What a task was submitted with, and the keys that this process has for it.
+    """The configuration and the flow of a task, with the keys that this process has for it.
 
     ConfigError where that is not possible.
     """

@@ -272,11 +272,7 @@ def _sources(root: Path, without: Collection[Path]) -> Iterator[Path]:
     """Python files near the root, the nearest first; a large tree is not searched to its end."""
     folders, looked = [root], 0
     for folder in folders:
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError:
-            continue  # what cannot be listed says nothing about the project
-        for entry in entries:
+        for entry in list_folder(folder):
             looked += 1
             if entry.is_file() and entry.name.endswith(".py"):
                 yield Path(entry.path)
@@ -284,6 +280,14 @@ def _sources(root: Path, without: Collection[Path]) -> Iterator[Path]:
                 folders.append(Path(entry.path))
         if looked > _MAX_ENTRIES:
             return
+
+
+def list_folder(folder: Path) -> list[os.DirEntry[str]]:
+    """A folder's entries by name; one that cannot be listed says nothing about the project."""
+    try:
+        return sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return []
 
 
 def is_source_folder(entry: os.DirEntry[str]) -> bool:

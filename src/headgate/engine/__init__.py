@@ -2,7 +2,14 @@
 
 from headgate.engine.assembly import build_verifier, find_sandbox, known_tests
 from headgate.engine.engine import RETRIED_STATES, Engine
-from headgate.engine.flow_models import CHECK_SPECS, KIND_SETTINGS, SPECS, FlowParts, check_price
-from headgate.engine.resolved import ConfigReader, resolve_package
+from headgate.engine.resolved import (
+    CHECK_SPECS,
+    FLOW_NAMES,
+    SPECS,
+    ConfigReader,
+    FlowParts,
+    check_price,
+    resolve_package,
+)
 from headgate.engine.task_follower import QueueWait
 from headgate.engine.tree import diff_of

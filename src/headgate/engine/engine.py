@@ -26,17 +26,23 @@ from headgate.core import (
 )
 from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
-from headgate.engine.flow_models import PARTS, FlowParts, describe_servers
-from headgate.engine.orphaned_copies import restore_orphaned_copies
-from headgate.engine.proposals import settle_proposal
-from headgate.engine.resolved import ResolvedConfig, load_options, resolve, resolve_stored
+from headgate.engine.outcome import settle_proposal
+from headgate.engine.recovery import restore_orphaned_copies, write_missing_report
+from headgate.engine.resolved import (
+    PARTS,
+    FlowParts,
+    ResolvedConfig,
+    describe_servers,
+    load_options,
+    resolve,
+    resolve_stored,
+)
 from headgate.engine.task_follower import QueueWait, TaskFollower, removed
 from headgate.engine.tree import diff_of
 from headgate.errors import ConfigError
 from headgate.process import FileLock
 from headgate.protect import AskPerson
 from headgate.store import (
-    REPORTED,
     Bus,
     CancelOutcome,
     Draft,
@@ -109,7 +115,7 @@ class Engine:
             lost += restore_orphaned_copies(folder, new_store=True)
         engine.read_config, engine.parts = read_config, parts
         engine.notes = (*engine.store.notes, *lost)
-        engine._write_missing_reports()
+        write_missing_report(folder, engine.store)
         return engine
 
     def submit(self, text: str, constraints: Constraints, options: Options | None = None) -> Task:
@@ -366,14 +372,6 @@ class Engine:
         self.store.count_attempt(row.task.id)
         return row.task
 
-    def _write_missing_reports(self) -> None:
-        """Writes the report of the last task, if its process died before it could do so."""
-        end = self.store.last_event("task_ended")
-        last = self.store.task(end.task) if end else None
-        if last and last.state in REPORTED and not self.folder.has_report(last.task.id):
-            state = load_state(self.store, last)
-            self.folder.write_report(build_report(state), state)
-
     def _resolve(self, task: Task, state: State) -> ResolvedConfig:
         """What a task is carried out with: what this process submitted it with, or else what is stored."""
         stored = self.store.pin(task.id)
@@ -384,13 +382,14 @@ class Engine:
 
     async def _execute(self, task: Task, bus: Bus, known: State | None = None) -> Exception | None:
         """Carries a claimed task out; returns the bug that ended it, if one did."""
+        known = known or State()
         self._execution = Execution(
             task,
             self.folder,
             self.store,
             bus,
             self._resolve,
-            known or State(),
+            known,
             self.now,
             self.sleep,
             self.keep_crash_trace,

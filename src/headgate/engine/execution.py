@@ -35,12 +35,9 @@ from headgate.engine.assembly import (
     tools_for,
     without_secrets,
 )
-from headgate.engine.flow_models import open_models
-from headgate.engine.interrupted import InterruptedTask, ProtectionAfterCrash
-from headgate.engine.outcome import OutcomeRecorder
-from headgate.engine.own_files import OwnFiles, OwnFilesProtection, commit_events
-from headgate.engine.proposals import apply_proposal
-from headgate.engine.resolved import ResolvedConfig, resolve_package
+from headgate.engine.outcome import OutcomeRecorder, abandon_apply, apply_proposal
+from headgate.engine.recovery import InterruptedTask, OwnFiles, TaskProtection, commit_events
+from headgate.engine.resolved import ResolvedConfig, open_models, resolve_package
 from headgate.engine.tree import TaskTree
 from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
@@ -62,11 +59,6 @@ MAX_CRASHES = 3
 """How often in a row a task may end its process without getting anywhere."""
 CONTROL_SECONDS = 0.2
 """How often a running task looks whether another process wants it cancelled."""
-
-
-def _stays_here(address: str) -> bool:
-    """Whether a model is on this machine; a script has no address."""
-    return not address or is_on_this_machine(address)
 
 
 @dataclass
@@ -174,7 +166,7 @@ class Execution:
         """Records what came of the task. A proposal of which nothing is written stays one in any case."""
         step = self.log.state.proposal.step
         unwritten = step == "applying" and await asyncio.to_thread(
-            self._interrupted_task.abandon_apply, self.tree
+            abandon_apply, self.task, self.folder, self.store, self.tree
         )
         if step == "proposed" or (unwritten and why is not CANCELLED):
             return await self._outcome.keep_proposal(why)
@@ -225,7 +217,10 @@ class Execution:
             if config.phase_log in ("log", "both"):
                 stack.enter_context(self.bus.listening(self._log_phase))
             models, settings = await open_models(stack, resolved.models, flow, repo, self._past)
-            bounds = await asyncio.to_thread(self._boundaries, config)
+            # A resumed task keeps what was resolved when the tree was unchanged.
+            bounds = ResolvedBoundaries(log.state.boundaries)
+            if not self._past:
+                bounds = await asyncio.to_thread(task_boundaries, repo, config, task)
             redact = redactor(repo, secret_patterns(config))
             sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)
             bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
@@ -244,8 +239,8 @@ class Execution:
             if isinstance(context.workspace, OverlayWorkspace):
                 self.tree.overlay = context.workspace
             if context.protected:
-                kept = OwnFilesProtection(context.protected, self._own_files)
-                context = replace(context, protected=ProtectionAfterCrash(kept, self._restored))
+                protected = TaskProtection(context.protected, self._own_files, self._restored)
+                context = replace(context, protected=protected)
             job = Job(
                 task=task,
                 flow=flow,
@@ -317,7 +312,11 @@ class Execution:
             constraints=self.task.constraints,
             flow=job.flow,
             model=job.models[None].name,
-            elsewhere=tuple(place for place in self.task.models if not _stays_here(place[1])),
+            elsewhere=tuple(
+                (model, address)
+                for model, address in self.task.models
+                if address and not is_on_this_machine(address)  # a script has no address
+            ),
             tools=tuple(job.tools),
             boundaries=bounds.globs,
             unenforced=bounds.unenforced,
@@ -328,9 +327,3 @@ class Execution:
         )
         self.log.record("", 0, started)
         await self.log.commit()
-
-    def _boundaries(self, config: Config) -> ResolvedBoundaries:
-        """What is out of bounds. A resumed task keeps what was resolved when the tree was unchanged."""
-        if self._past:
-            return ResolvedBoundaries(self.log.state.boundaries)
-        return task_boundaries(self.folder.repo, config, self.task)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.exit_codes import EXIT_CODES
+from headgate.cli.follow import print_diff, print_summary
+from headgate.cli.live import Progress, say
 from headgate.cli.local_server import LocalServer, find_model, local_server
-from headgate.cli.show.follow import print_diff, print_summary
-from headgate.cli.show.live import Progress, say
+from headgate.cli.shared import EXIT_CODES
 from headgate.config import load_config
 from headgate.core import Constraints, Limits, Model, Options, Report, times
 from headgate.engine import Engine
@@ -80,7 +80,7 @@ def command(into: Path | None, local: bool) -> None:
             say(line, hanging=2)
     if report.files_changed:
         say(f"\n$ headgate diff {report.task_id}")
-        print_diff(_diff(target))
+        print_diff(subprocess.check_output(["git", "-C", str(target), "diff", "--no-color"]))
     program = "headgate" if shutil.which("headgate") else str(Path(sys.argv[0]).absolute())
     say(f"\nThe repository is in {target}: try git diff there, or {program} show --detail.", hanging=2)
     sys.exit(EXIT_CODES[report.state])
@@ -109,12 +109,6 @@ def describe_control(report: Report) -> Iterator[str]:
             "The task is not done, and Headgate does not claim that it is: "
             f"the state is {report.state}, and the exit code {EXIT_CODES[report.state]}."
         )
-
-
-def _diff(repo: Path) -> bytes:
-    return subprocess.run(
-        ["git", "-C", str(repo), "diff", "--no-color"], check=True, capture_output=True
-    ).stdout
 
 
 def _make_repository(source: Path, target: Path) -> None:

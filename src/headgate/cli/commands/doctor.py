@@ -12,9 +12,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.commands.verify import run_steps, say_result
-from headgate.cli.exit_codes import EXIT_ENVIRONMENT, EXIT_SUCCESS, EXIT_USAGE
 from headgate.cli.model_checks import PATIENCE, Patience, Say, examine_model
-from headgate.cli.options import config_option, find_repo, model_options, repo_option
 from headgate.cli.setup_checks import (
     DoctorFinding,
     check_config,
@@ -29,6 +27,15 @@ from headgate.cli.setup_checks import (
     configuration_fault,
     environment_fault,
 )
+from headgate.cli.shared import (
+    EXIT_ENVIRONMENT,
+    EXIT_SUCCESS,
+    EXIT_USAGE,
+    config_option,
+    find_repo,
+    model_options,
+    repo_option,
+)
 from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.config import Config, load_config
 from headgate.core import Broken, Pass
@@ -36,9 +43,6 @@ from headgate.engine import known_tests, resolve_package
 from headgate.errors import ConfigError
 from headgate.protect import Boundaries, StartFiles
 from headgate.workspace import ConfinedTree, walk_files
-
-# What the verification steps come to now, as findings of `headgate doctor --checks`.
-
 
 _RED = "Tasks that start now will know that this step failed before they began. See {log}."
 
@@ -62,9 +66,6 @@ async def check_steps(config: Config, repo: Path, say: Say) -> list[DoctorFindin
     if found.broken and not any(finding.fault for finding in findings):
         findings.append(environment_fault("checks", found.broken))
     return findings
-
-
-# The check of `headgate doctor` for tests: which are protected, and when.
 
 
 CHECK = "protected tests"
@@ -148,7 +149,11 @@ async def _report(
 ) -> int:
     findings: list[DoctorFinding] = []
     marks = _MARKS if _can_print(_MARKS) else _PLAIN_MARKS
-    say = _say_on_terminal if sys.stderr.isatty() and not as_json else _say_nothing
+
+    def say(line: str) -> None:
+        if sys.stderr.isatty() and not as_json:
+            click.echo(line, err=True)
+
     async for finding in examine(repo, config, flags, os.environ, say, fresh=fresh, checks=checks):
         findings.append(finding)
         if not as_json:
@@ -166,20 +171,12 @@ async def _report(
     return EXIT_ENVIRONMENT if "environment" in faults else EXIT_SUCCESS
 
 
-def _say_on_terminal(text: str) -> None:
-    click.echo(text, err=True)
-
-
-def _say_nothing(text: str) -> None:
-    """Nobody watches."""
-
-
 async def examine(
     repo: Path | None,
     config_file: Path | None,
     flags: Mapping[str, str | None],
     environ: Mapping[str, str],
-    say: Say = _say_nothing,
+    say: Say = lambda line: None,
     patience: Patience = PATIENCE,
     fresh: bool = False,
     checks: bool = False,

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import click
 
-from headgate.cli.options import find_repo, repo_option
-from headgate.cli.show.live import printable, say
+from headgate.cli.live import printable, say
+from headgate.cli.shared import find_repo, repo_option
 from headgate.config import (
     FLOW_SUFFIXES,
-    Loaded,
     builtin_flows,
     depends_on_goal,
     draw_mermaid,
@@ -25,7 +24,7 @@ from headgate.config import (
     write_flow,
 )
 from headgate.core import Flow, expand_flow, nearest
-from headgate.engine import CHECK_SPECS, KIND_SETTINGS, SPECS
+from headgate.engine import CHECK_SPECS, FLOW_NAMES, SPECS
 from headgate.errors import ConfigError
 
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
@@ -177,14 +176,14 @@ def locate(file: str, root: Path | None) -> FlowSource:
 def read_flow(name: str, root: Path | None) -> Flow:
     """A built-in flow or one in a file, with its tools known."""
     if name in builtin_flows():
-        return load_flow(name, Path(), SPECS, CHECK_SPECS, KIND_SETTINGS)
+        return load_flow(name, Path(), FLOW_NAMES)
     source = locate(name, root)
-    return load_flow(source.name, source.base, SPECS, CHECK_SPECS, KIND_SETTINGS)
+    return load_flow(source.name, source.base, FLOW_NAMES)
 
 
 def list_flows(root: Path | None) -> None:
     """Prints the built-in flows, then the one that is used in a repository."""
-    flows = {name: load_flow(name, Path(), SPECS, CHECK_SPECS) for name in builtin_flows()}
+    flows = {name: load_flow(name, Path(), FLOW_NAMES) for name in builtin_flows()}
     width = max(map(len, flows))
     for name, flow in flows.items():
         say(f"{name.ljust(width)}  {flow.description}", hanging=width + 2)
@@ -203,17 +202,11 @@ def list_flows(root: Path | None) -> None:
 def in_use(root: Path) -> FlowChoice:
     """The flow of a task for which none is named."""
     loaded = load_config(root, environ=os.environ, flags={})
-    flow = flow_from_config(
-        loaded.config, None, root, SPECS, loaded.documents, checks=CHECK_SPECS, kinds=KIND_SETTINGS
-    )
+    flow = flow_from_config(loaded.config, None, root, FLOW_NAMES, loaded.documents)
     chosen = loaded.config.flow
     name = chosen if isinstance(chosen, str) else flow.name if chosen is None else "an inline flow"
-    return FlowChoice(flow, name, _chosen_by(loaded), depends_on_goal(loaded.config))
-
-
-def _chosen_by(loaded: Loaded) -> str:
-    names = [document.name for document in loaded.documents if _CHOOSING & document.data.keys()]
-    return names[-1] if names else "the default"
+    choosing = [document.name for document in loaded.documents if _CHOOSING & document.data.keys()]
+    return FlowChoice(flow, name, ["the default", *choosing][-1], depends_on_goal(loaded.config))
 
 
 def _root(ctx: click.Context, repo: Path | None) -> Path | None:

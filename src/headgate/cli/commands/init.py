@@ -12,9 +12,9 @@ from typing import Any
 
 import click
 
+from headgate.cli.live import say
 from headgate.cli.model_choice import PLACEHOLDER, Ask, ModelChoice, choose_model, quote, set_model
-from headgate.cli.options import find_repo_to_act, repo_option
-from headgate.cli.show.live import say
+from headgate.cli.shared import find_repo_to_act, repo_option
 from headgate.config import (
     CONFIG_NAME,
     Detection,
@@ -64,7 +64,7 @@ def command(repo: Path | None, force: bool, model: str | None, base_url: str | N
     for other in find_configs(root):
         if other != CONFIG_NAME:
             raise ConfigError(f"{other} already configures this repository: edit it, or remove it first.")
-    ask = _ask_which if _can_ask() else None
+    ask = _ask_which if sys.stdin.isatty() and sys.stdout.isatty() else None
     if _find_old(root / CONFIG_NAME) and not force:
         change_model(root, model, base_url, ask)
         return
@@ -162,10 +162,6 @@ def _look_for_servers(places: Sequence[tuple[str, str]]) -> list[FoundServer]:
     return asyncio.run(find_servers(places))
 
 
-def _can_ask() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
 def _ask_which(models: Sequence[FoundModel]) -> FoundModel:
     click.echo("Models on this machine:")
     for number, model in enumerate(models, 1):
@@ -254,7 +250,10 @@ def _find_old(path: Path) -> os.stat_result | None:
 def _write_config(root: Path, path: Path, text: str, *, keep_old: bool) -> str | None:
     old = _find_old(path)
     before = path.read_bytes() if old and keep_old else None
-    kept = _free_name(root) if before is not None and before != text.encode() else None
+    kept = None
+    if before is not None and before != text.encode():
+        names = (f"{CONFIG_NAME}.bak{number}" for number in itertools.chain([""], itertools.count(2)))
+        kept = next(name for name in names if not os.path.lexists(root / name))
     directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with WriteBatch() as batch:
@@ -266,9 +265,3 @@ def _write_config(root: Path, path: Path, text: str, *, keep_old: bool) -> str |
     finally:
         os.close(directory)
     return kept
-
-
-def _free_name(root: Path) -> str:
-    """A name for a copy of agent.yaml that no file has."""
-    names = itertools.chain([f"{CONFIG_NAME}.bak"], (f"{CONFIG_NAME}.bak{n}" for n in itertools.count(2)))
-    return next(name for name in names if not os.path.lexists(root / name))

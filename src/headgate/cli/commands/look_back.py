@@ -8,11 +8,18 @@ from typing import Any
 import click
 import orjson
 
-from headgate.cli.options import find_repo, repo_option
-from headgate.cli.show.endings import last_lines, next_steps
-from headgate.cli.show.follow import print_diff
-from headgate.cli.show.live import clock, printable, say
-from headgate.cli.stored_tasks import NO_TASK_YET, find_interruption, find_task, open_store, pause_sentence
+from headgate.cli.follow import print_diff
+from headgate.cli.live import clock, printable, say
+from headgate.cli.shared import find_repo, repo_option
+from headgate.cli.stored_tasks import (
+    NO_TASK_YET,
+    find_interruption,
+    find_task,
+    last_lines,
+    next_steps,
+    open_store,
+    pause_sentence,
+)
 from headgate.cli.terminal import shorten_line, terminal_width
 from headgate.core import (
     SETTLED_STATES,
@@ -22,7 +29,6 @@ from headgate.core import (
     FixAttempted,
     HypothesesGiven,
     PlanWritten,
-    Report,
     State,
     ToolFinished,
     ToolStarted,
@@ -59,9 +65,11 @@ def tasks_command(as_json: bool, repo: Path | None) -> None:
         return
     if not rows:
         say(NO_TASK_YET)
-    heads = [
-        (row.task.id, _state(row, row.task.id in interrupted), age(time.time() - row.created)) for row in rows
-    ]
+    heads = []
+    for row in rows:
+        state = f"{row.state} {row.position}" if row.position else row.state
+        state = "INTERRUPTED" if row.task.id in interrupted else state
+        heads.append((row.task.id, state, age(time.time() - row.created)))
     widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
     total = terminal_width(sys.stdout)
     left = None if total is None else max(total - sum(widths) - 2 * len(widths), MIN_TEXT_CHARS)
@@ -90,12 +98,6 @@ def _as_json(row: TaskRow, interrupted: bool) -> dict[str, Any]:
     shown = {"id": row.task.id, "state": row.state, "text": row.task.text, "position": row.position}
     extra = {"interrupted": interrupted, "resumes": row.task.resumes}
     return shown | {name: value for name, value in extra.items() if value}
-
-
-def _state(row: TaskRow, interrupted: bool) -> str:
-    if interrupted:
-        return "INTERRUPTED"
-    return f"{row.state} {row.position}" if row.position else row.state
 
 
 def _title(row: TaskRow) -> str:
@@ -246,15 +248,10 @@ def report_command(task_id: str | None, as_json: bool, repo: Path | None) -> Non
     if as_json:
         say(orjson.dumps(report.model_dump(mode="json"), option=orjson.OPT_INDENT_2).decode())
     elif row.state in SETTLED_STATES:
-        say(_page(report, state, row.task.resumes))
+        again = f"\n\nRetry of {row.task.resumes}." if row.task.resumes else ""
+        say(render_markdown(report, state).rstrip() + again)
     else:
         standing = "it was INTERRUPTED" if interrupted else f"it is {row.state}"
         say(f"Task {row.task.id} has not ended: {standing}.")
         for line in next_steps(row.task.id, row.state, interrupted=interrupted):
             say(line, hanging=2)
-
-
-def _page(report: Report, state: State, resumes: str) -> str:
-    """The report for people."""
-    page = render_markdown(report, state).rstrip()
-    return f"{page}\n\nRetry of {resumes}." if resumes else page

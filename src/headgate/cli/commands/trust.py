@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.options import find_repo_to_act, repo_option
+from headgate.cli.shared import find_repo_to_act, repo_option
 from headgate.config import TrustedFiles, find_configs, read_yaml, user_config_path, widening
 from headgate.errors import ConfigError
 

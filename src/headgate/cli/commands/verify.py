@@ -13,10 +13,16 @@ import click
 import orjson
 
 from headgate.checks import COMBINED, StepRun, new_run_id
-from headgate.cli.exit_codes import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_SUCCESS
-from headgate.cli.options import config_option, find_repo, repo_option
+from headgate.cli.live import printable, say
 from headgate.cli.setup_checks import advise_steps
-from headgate.cli.show.live import printable, say
+from headgate.cli.shared import (
+    EXIT_ENVIRONMENT,
+    EXIT_FAILED,
+    EXIT_SUCCESS,
+    config_option,
+    find_repo,
+    repo_option,
+)
 from headgate.config import Config, load_config
 from headgate.core import Broken, Pass, VerifyStep
 from headgate.engine import build_verifier, find_sandbox, resolve_package
@@ -121,9 +127,8 @@ def command(as_json: bool, repo: Path | None, config: Path | None) -> None:
     """
     root = find_repo(repo)
     loaded = load_config(root, config_file=config, environ=os.environ, flags={})
-    show = StepLines() if not as_json else None
-    begin, end = (show.begin, show.end) if show else (lambda step: None, lambda ran: None)
-    found = asyncio.run(run_steps(root, loaded.config, begin, end))
+    shown = () if as_json else (_say_step, _say_run)
+    found = asyncio.run(run_steps(root, loaded.config, *shown))
     if as_json:
         say(orjson.dumps(_as_json(found), option=orjson.OPT_INDENT_2).decode())
     else:
@@ -131,17 +136,15 @@ def command(as_json: bool, repo: Path | None, config: Path | None) -> None:
     sys.exit(EXIT_ENVIRONMENT if found.broken else EXIT_FAILED if found.failed else EXIT_SUCCESS)
 
 
-class StepLines:
-    """Says on a terminal which step runs, and then for each what came of it."""
+def _say_step(step: VerifyStep) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"Running {step.name}: {printable(step.command)}", err=True)
 
-    def begin(self, step: VerifyStep) -> None:
-        if sys.stderr.isatty():
-            click.echo(f"Running {step.name}: {printable(step.command)}", err=True)
 
-    def end(self, ran: StepRun) -> None:
-        say(f"{ran.step.name}: {say_result(ran)}  ({printable(ran.step.command)})", hanging=2)
-        for line in ran.tail.splitlines()[-TAIL_LINES:]:
-            say(f"  | {printable(line)}", hanging=4)
+def _say_run(ran: StepRun) -> None:
+    say(f"{ran.step.name}: {say_result(ran)}  ({printable(ran.step.command)})", hanging=2)
+    for line in ran.tail.splitlines()[-TAIL_LINES:]:
+        say(f"  | {printable(line)}", hanging=4)
 
 
 def _conclude(found: StepsOutcome, steps: int) -> None:

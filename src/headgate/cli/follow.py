@@ -1,36 +1,30 @@
-"""Following a task to its end, wherever it runs, and showing what came of it: for `run` and `apply`."""
+"""Following a task to its end, wherever it runs: what is shown of it, what signals do, and the worker."""
 
+import asyncio
 import os
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
 import click
 import orjson
 
-from headgate.cli.commands.submit import start_worker
-from headgate.cli.interrupts import on_interrupt
-from headgate.cli.show.approval import TerminalApproval
-from headgate.cli.show.endings import last_lines, result_line
-from headgate.cli.show.live import Progress, say
-from headgate.cli.stored_tasks import find_task, pause_sentence, tasks_ahead
-from headgate.cli.terminal import fold_lines, terminal_width
-from headgate.core import (
-    SETTLED_STATES,
-    Event,
-    PhaseChanged,
-    Report,
-    Task,
-    fold,
-    phase_line,
-    plain,
-)
+from headgate.cli.approval import TerminalApproval
+from headgate.cli.live import Progress, say
+from headgate.cli.shared import EXIT_CANCELLED
+from headgate.cli.stored_tasks import find_task, last_lines, pause_sentence, result_line, tasks_ahead
+from headgate.cli.terminal import fold_lines, redirect_to_null, terminal_descriptors, terminal_width
+from headgate.core import SETTLED_STATES, Event, PhaseChanged, Report, Task, fold, phase_line, plain
 from headgate.engine import ConfigReader, Engine, QueueWait, diff_of
-from headgate.process import FileLock
-from headgate.store import Bus, Store
+from headgate.process import FileLock, kill_own_commands
+from headgate.store import Bus, Folder, Store
 
 IDS_SHOWN = 4
 
@@ -241,3 +235,82 @@ def print_summary(report: Report, *, to_stderr: bool = False) -> None:
     out("")
     for line in last_lines(report):
         out(fold_lines(line, width, 2))
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def on_interrupt(
+    cancel: Callable[[], None], quit_message: Callable[[], str], hang_up: Callable[[], None]
+) -> None:
+    """Calls `cancel` on the first signal; on the second, kills the running command and ends this process.
+
+    The store survives that: every change is committed as a whole, and so is the cancellation. The text of
+    `quit_message` is printed then. When the terminal is closed, `hang_up` is called. From then on this
+    process is a worker: it goes on, and a signal ends it without cancelling its task.
+    """
+    loop = asyncio.get_running_loop()
+    open_terminals = terminal_descriptors()
+
+    def first() -> None:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, second)  # is called even while the event loop is busy
+        cancel()
+
+    def second(number: int, frame: FrameType | None) -> None:
+        quit_at_once(number, frame, quit_message())
+
+    def closed() -> None:
+        loop.remove_signal_handler(signal.SIGHUP)
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+        use_worker_signals()
+        hang_up()
+        for descriptor in open_terminals:
+            redirect_to_null(descriptor)
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, first)
+    loop.add_signal_handler(signal.SIGHUP, closed)
+
+
+def use_worker_signals() -> None:
+    """Sets the signal handlers of a worker.
+
+    A signal ends the process and the command that it runs, and cancels nothing: nobody asked for that. The
+    next process goes on with the task. A worker has no terminal that could be closed.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in SIGNALS:
+        signal.signal(number, quit_at_once)
+
+
+def quit_at_once(number: int, frame: FrameType | None, quit_message: str = "") -> None:
+    """Ends this process without waiting for anything."""
+    kill_own_commands()
+    with suppress(OSError):  # the terminal may be gone, and with it everyone who could be told
+        os.write(2, quit_message.encode("utf-8", "replace"))
+    os._exit(EXIT_CANCELLED)
+
+
+def start_worker(root: Path, lock: FileLock) -> None:
+    """Starts a detached worker that holds the lock from its first moment on.
+
+    It inherits this process's environment, and with it the keys. What it has to say goes to a log file.
+    """
+    command = [sys.executable, "-P", "-m", "headgate", "work"]
+    command += ["--repo", str(root), "--lock", str(lock.fileno())]
+    with Folder(root).open_worker_log() as log:
+        # Nobody waits for it: it is to outlive this process.
+        worker = subprocess.Popen(
+            command,
+            cwd=root,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(lock.fileno(),),
+            start_new_session=True,
+        )
+    worker.returncode = os.EX_OK
+    lock.hand_over()

@@ -13,20 +13,20 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from headgate.cli.show.activity import Activity, count_tokens
+from headgate.cli.activity import Activity, count_tokens
 from headgate.cli.terminal import fold_lines, terminal_width
 from headgate.core import Event, Pulse, State, milestone
 from headgate.store import Bus
-
-# A few lines at the bottom of a terminal that are drawn again and again, below what is printed for good.
-
 
 _HIDE_CURSOR, _SHOW_CURSOR, _CLEAR_BELOW = "\x1b[?25l", "\x1b[?25h", "\x1b[J"
 USUAL_WIDTH = 80
 
 
 class Footer:
-    """Remembers what it has drawn, so that it can erase it even after the window became narrower."""
+    """A few lines at the bottom of a terminal that are drawn again and again.
+
+    It remembers what it has drawn, so that it can erase it even after the window became narrower.
+    """
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -45,7 +45,9 @@ class Footer:
     def draw(self, lines: Sequence[tuple[str, str]]) -> None:
         """Puts lines, each with the escape sequence of its style, in the place of those drawn before."""
         width = self.width
-        cut = [(_crop(text, width), style) for text, style in lines]
+        cut = [
+            (text if cell_len(text) <= width else set_cell_size(text, width), style) for text, style in lines
+        ]
         shown = "\r\n".join(f"{style}{text}\x1b[0m" if style else text for text, style in cut)
         self._write(f"{self._wipe()}{_HIDE_CURSOR}{shown}")
         self._drawn = [cell_len(text) for text, _ in cut]
@@ -74,10 +76,6 @@ class Footer:
             self._stream.flush()
         except OSError:
             self._drawn = []  # nobody watches any more; the task goes on
-
-
-def _crop(text: str, width: int) -> str:
-    return text if cell_len(text) <= width else set_cell_size(text, width)
 
 
 STYLES = (

@@ -7,7 +7,7 @@ import threading
 from difflib import unified_diff
 from typing import cast
 
-from headgate.cli.show.live import Progress, printable
+from headgate.cli.live import Progress, printable
 from headgate.core import Access
 from headgate.protect import Answer
 

@@ -1,1 +1,0 @@
-"""What people see while a task runs, and at its end."""

@@ -1,0 +1,231 @@
+"""The flow that a task gets: which one suits it, and what the knobs of agent.yaml make of it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from headgate.config.flows import (
+    ANY_NAMES,
+    FlowNames,
+    builtin_flows,
+    check_flow,
+    load_flow,
+    read_stage_checks,
+)
+from headgate.config.schema import Config, FlowFile, FlowKnobs
+from headgate.config.yaml_files import Document
+from headgate.core import (
+    PLAN_TOOL,
+    Data,
+    Flow,
+    Stage,
+    ToolScope,
+    all_needs,
+    is_question,
+    tool_problems,
+    without_politeness,
+)
+
+SMALL = 4.0
+"""Models up to so many billion parameters do better with one short question at a time than with tools."""
+SMALLEST = 0.05
+"""`1m` in a name is a context of a million tokens: no model that people run has so few parameters."""
+_SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d+)?) ?([bm])(?![a-z0-9])", re.IGNORECASE)
+_THINKING = re.compile(
+    r"(?<![a-z0-9])(r1|qwq|o1)(?![a-z0-9])|think|reason|gpt-?oss|magistral|smollm3|exaone-?deep|deepcoder"
+    r"|deepscaler|qwen-?3(?![0-9b]|.*(coder|instruct|2507))",
+    re.IGNORECASE,
+)
+"""Models that think before they answer: a short answer is over before it has begun."""
+_NEW = re.compile(
+    r"\W*(please\s+)?(accept|add|allow|build|bump|change|clean|convert|cover|create|define|delete|deprecate|describe"
+    r"|document|drop|enable|explain|expose|extend|extract|format|generate|hide|implement|improve|introduce|list|log"
+    r"|merge|migrate|move|name|open|port|print|provide|raise|refactor|remove|rename|replace|rewrite|show|simplify"
+    r"|sort|split|summari[sz]e|support|switch|test|translate|update|upgrade|use|write"
+    r"|make(?!.*\b(pass|passes|green|work|works|succeed)\b))\s+"
+    r"(?!(is|are|was|does|fail(s|ed)?|crash(es|ed)?|gives|returns|\w+s instead|(an? )?(bug)?fix)\b)",
+    re.IGNORECASE,
+)
+"""Verbs with which a goal begins that asks for something new. In `add returns` it is the name of a thing."""
+_WISH = re.compile(r"\b(need|want|wants|would like|['\u2019]d like|wish|there should be)\b", re.IGNORECASE)
+"""Words of somebody who wants something that is not there yet."""
+
+
+def suited_flow(config: Config, goal: str) -> str:
+    """`repair` for a small model and steps that can tell, unless the goal asks for something new.
+
+    Whether there is something to repair is a fact: the flow runs the check first, and where that passes,
+    or nothing says where to look, its stages are those of `staged`.
+    """
+    is_open = bool(goal.strip()) and not asks_for_something_new(goal)
+    return "repair" if is_open and _can_repair(config) else "staged"
+
+
+def depends_on_goal(config: Config) -> bool:
+    """Whether tasks get `repair` or something else, by what they are about."""
+    return (config.flow or config.mode) == "auto" and _can_repair(config)
+
+
+def _can_repair(config: Config) -> bool:
+    model = config.models.get(config.model or "")
+    name = model.model if model else config.model or ""
+    return bool(config.verification.steps) and answers_shortly(name)
+
+
+def asks_for_something_new(goal: str) -> bool:
+    """Whether a goal clearly asks for more than a repair, or is a question; in doubt it does not."""
+    return bool(_NEW.match(without_politeness(goal)) or _WISH.search(goal)) or is_question(goal)
+
+
+def answers_shortly(model: str) -> bool:
+    """Whether a model is small by its name, and answers without thinking first."""
+    size = billions(model)
+    return size is not None and size <= SMALL and not _THINKING.search(model)
+
+
+def billions(model: str) -> float | None:
+    """How many billion parameters a model has by its name; of several numbers the largest counts."""
+    sizes = [float(number) / (1 if unit in "bB" else 1000) for number, unit in _SIZE.findall(model)]
+    return max((size for size in sizes if size >= SMALLEST), default=None)
+
+
+def flow_from_config(
+    config: Config,
+    task_flow: str | None,
+    repo: Path,
+    known: FlowNames = ANY_NAMES,
+    documents: Sequence[Document] = (),
+    goal: str = "",
+) -> Flow:
+    """The flow of a task with this goal: its own choice, else `flow`, else `task_flow_mode`.
+
+    Stages in agent.yaml gate nothing unless they say so, and the flow ends with the verification. `documents`
+    are the configuration's files, weakest first, for errors with line numbers.
+    """
+    lists = {"tools_allow": config.tools_allow or (), "tools_block": config.tools_block or ()}
+    for problem in tool_problems(lists, known.tools) if known.tools is not None else ():
+        raise _document_with(str(problem.where[0]), documents).error(problem.where, problem.message)
+    chosen = task_flow or config.flow or config.mode
+    if chosen == "auto":
+        chosen = suited_flow(config, goal)
+    if not isinstance(chosen, str) and len(chosen) == 1 and isinstance(chosen[0], FlowFile):
+        chosen = chosen[0].file  # the whole flow, with its checks
+    if isinstance(chosen, str):
+        builtin = chosen in builtin_flows()
+        flow = load_flow(chosen, repo, known)
+        flow = with_plan_mode(flow, config.task_plan_mode) if builtin else flow
+        tuned = tune(flow, config, builtin=builtin)
+        return check_flow(tuned, Document(f"The flow {flow.name}", {}), known)
+    written = _document_with("flow", documents)
+    inner = Document(
+        written.name,
+        {"stages": written.data.get("flow", [])},
+        {("stages", *place[1:]): line for place, line in written.lines.items() if place[:1] == ("flow",)},
+    )
+    stages: list[Stage] = []
+    for index, entry in enumerate(chosen):
+        if isinstance(entry, FlowFile):
+            stages += load_flow(entry.file, repo, known, whole=False).stages
+            continue
+        stages.append(entry)
+        if known.checks is not None:
+            read_stage_checks(entry, known.checks, written, ("flow", index))  # for errors at the right place
+    flow = Flow(name="custom", stages=tuple(stages), checks={"verify": True})
+    return check_flow(tune(check_flow(flow, inner, known), config), inner, known)
+
+
+def _document_with(key: str, documents: Sequence[Document]) -> Document:
+    """The strongest of the configuration's files that has a key."""
+    return next((item for item in reversed(documents) if key in item.data), Document("agent.yaml", {}))
+
+
+Policy = TypeVar("Policy", bound=Data)
+_VIEW = ("strip_thinking", "truncate_chars", "truncate_keep_last")
+
+
+def tune(flow: Flow, knobs: FlowKnobs, *, builtin: bool = False) -> Flow:
+    """A flow with what the knobs say wherever it does not say so itself; a built-in one always gives way."""
+    given = {"replan_max": knobs.task_replan_max, "skip_readonly": knobs.task_skip_readonly}
+    chosen = {name: value for name, value in given.items() if name not in flow.model_fields_set}
+    stages = tuple(_tune_stage(stage, knobs, builtin) for stage in flow.stages)
+    replan = _tune_stage(flow.replan, knobs, builtin)
+    return flow.model_copy(update={**chosen, "stages": stages, "replan": replan})
+
+
+def _tune_stage(stage: Stage, knobs: FlowKnobs, builtin: bool) -> Stage:
+    if stage.stages:
+        inner = tuple(_tune_stage(child, knobs, builtin) for child in stage.stages)
+        return stage.model_copy(update={"stages": inner})
+    view: dict[str, Any] = {
+        "history": knobs.flow_history_mode,
+        "max_messages": knobs.flow_history_max_messages,
+        "keep_first": knobs.flow_history_keep_first,
+        "notes_window": knobs.flow_context_window,
+    }
+    for name in _VIEW:
+        written = {"strip_thinking": "strip_thinking"}.get(name, f"tool_{name}")
+        own = getattr(knobs, f"flow_history_{written}")
+        view[name] = getattr(knobs, f"history_{written}") if own is None else own
+    scope = ToolScope(allow=knobs.tools_allow, block=knobs.tools_block or ())
+    update: dict[str, Any] = {
+        "view": _fill_in(stage.view, view, builtin),
+        "budget": _fill_in(stage.budget, _budget(knobs), builtin),
+        "tools": _fill_in(stage.tools, {"allow": scope.allow, "block": scope.block or None}, False),
+    }
+    own = {"required": knobs.flow_stage_required, "retry_hints": knobs.flow_retry_hints}
+    update |= _left_open(stage, own, False)
+    if stage.candidates or stage.kind != "talk":  # it calls no tools, and has no conversation
+        update = {name: update[name] for name in ("budget", "required") if name in update}
+    return stage.model_copy(update=update)
+
+
+def _budget(knobs: FlowKnobs) -> dict[str, Any]:
+    loops = {
+        "identical_calls": knobs.loop_identical_calls,
+        "idle_reads": knobs.loop_reads,
+        "idle_thoughts": knobs.loop_thoughts,
+    }
+    if not knobs.loop_detection:
+        loops = dict.fromkeys(loops, 0)
+    own = {"retries": knobs.flow_stage_retries, "standalone_status": knobs.task_status_standalone}
+    return {**own, **loops, "loop_patience": knobs.loop_patience}
+
+
+def _fill_in(policy: Policy, values: Mapping[str, Any], wins: bool) -> Policy:
+    return policy.model_copy(update=_left_open(policy, values, wins))
+
+
+def _left_open(policy: Data, values: Mapping[str, Any], wins: bool) -> dict[str, Any]:
+    """The values that were given and that the policy, as written, leaves open, or that win over it."""
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and (wins or name not in policy.model_fields_set)
+    }
+
+
+def with_plan_mode(flow: Flow, mode: str) -> Flow:
+    """A flow without the stage that writes the plan (`none`), or without those that it needs (`first`).
+
+    Of a built-in flow, that is the stage whose tools name the one that writes plans.
+    """
+    plans = [stage.id for stage in flow.stages if PLAN_TOOL in (stage.tools.allow or ())]
+    if not plans or mode == "explore":
+        return flow
+    needs = {stage.id: stage.needs for stage in flow.stages}
+    dropped = set(plans) if mode == "none" else all_needs(needs[plans[0]], needs)
+    kept = [
+        stage.model_copy(update={"needs": tuple(_without(stage.needs, dropped, needs))})
+        for stage in flow.stages
+        if stage.id not in dropped
+    ]
+    return flow.model_copy(update={"stages": tuple(kept)})
+
+
+def _without(wanted: tuple[str, ...], dropped: set[str], needs: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Needs, with each dropped stage replaced by what it needed itself."""
+    found: list[str] = []
+    for need in wanted:
+        found += _without(needs[need], dropped, needs) if need in dropped else [need]
+    return list(dict.fromkeys(found))
