@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["gen_cli_docs.py", "gen_config_docs.py"])
+@pytest.mark.parametrize("name", ["gen_cli_docs.py", "gen_config_docs.py", "gen_security_docs.py"])
 def test_the_page_is_up_to_date(name: str) -> None:
     script = ROOT / "scripts" / name
     done = subprocess.run(

@@ -238,13 +238,13 @@ def build_sandbox(
 ) -> Sandbox:
     """The sandbox for the model's commands, which keep their private files in `scratch`.
 
-    Without one it is that of the user's own verification steps. They may need files with secrets.
+    Without one it is that of the user's own verification steps. They may read files with secrets.
     """
     repo, home, environ = Path(os.path.realpath(folder.repo)), Path(os.path.realpath(Path.home())), os.environ
     venvs = [repo / (config.package or "") / name / "bin/python" for name in (".venv", "venv")]
     allowed, for_steps = config.commands, scratch is None
     memory = allowed.memory_mb or max(64, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 >> 22)
-    secrets = [] if for_steps else _secret_files(repo, config)
+    secrets = _secret_files(repo, config)
     git_folders = git(repo, "rev-parse", "--absolute-git-dir", "--git-common-dir").splitlines()
     return Sandbox(
         bubblewrap,
@@ -256,8 +256,9 @@ def build_sandbox(
             *(Path(os.path.realpath(repo / os.fsdecode(place))) for place in git_folders),
             folder.outputs,
             *map(_expanded, allowed.read),
+            *secrets,
         ),
-        hidden=(repo / OWN_FOLDER, Path(os.path.realpath(folder.safe)), *secrets),
+        hidden=(repo / OWN_FOLDER, Path(os.path.realpath(folder.safe)), *([] if for_steps else secrets)),
         toolchain=toolchain_paths(home, environ, venvs),
         caches=cache_paths(home),
         writes_caches=for_steps,

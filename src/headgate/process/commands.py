@@ -15,12 +15,14 @@ import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
 from headgate.errors import HeadgateError
+from headgate.process.cgroups import limited_group
 from headgate.process.reaper import end_processes, new_mark
 from headgate.process.sandbox import Sandbox
 
@@ -153,11 +155,12 @@ async def run_command(
     """
     marker, mark = new_mark(owner or cwd)
     started = time.monotonic()
-    with Capture(max_output, on_line, log) as capture:
+    with Capture(max_output, on_line, log) as capture, _in_group(sandbox) as joining:
         read_end, write_end = os.pipe()
         with os.fdopen(write_end, "wb") as sink:
             async with _pumped(read_end, capture) as pump:
-                process = _start(command, cwd, {**env, marker: mark}, sink.fileno(), sandbox)
+                words = [_shell(), "-c", command] if isinstance(command, str) else list(command)
+                process = _start(words, cwd, {**env, marker: mark}, sink.fileno(), sandbox, joining)
                 sink.close()
                 try:
                     exited = await _wait_for_exit(process, pump, timeout)
@@ -169,17 +172,28 @@ async def run_command(
     return CommandResult(128 - code if code < 0 else code, not exited, capture.text, seconds, capture.cut)
 
 
+def _in_group(sandbox: Sandbox | None) -> AbstractContextManager[list[str]]:
+    """The words that put a command in a sandbox into a group with its limits."""
+    if sandbox is None:
+        return contextlib.nullcontext([])
+    return limited_group(sandbox.limits.memory_mb, sandbox.limits.processes)
+
+
 def _start(
-    command: str | Sequence[str], cwd: Path, env: Mapping[str, str], output: int, sandbox: Sandbox | None
+    words: list[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    output: int,
+    sandbox: Sandbox | None,
+    joining: Sequence[str],
 ) -> _Process:
-    words = [_shell(), "-c", command] if isinstance(command, str) else list(command)
     if not words:
         raise CommandUnavailable("There is no command to run.")
     if not cwd.is_dir():
         raise CommandUnavailable(f"There is no directory {cwd} to run the command in.")
     try:
         if sandbox is not None:
-            words = sandbox.wrap(words, cwd)
+            words = [*joining, *sandbox.wrap(words, cwd)]
         return subprocess.Popen(
             words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True,

@@ -17,7 +17,7 @@ from headgate.core import (
     VerifyStarted,
 )
 from headgate.process import MOST_MOUNTS
-from headgate.protect import REASON, CommitsFound, Restored, protected_while
+from headgate.protect import REASON, CommitsFound, Protected, Restored, protected_while
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.job import Job
 from headgate.run.trials import RedBefore
@@ -66,7 +66,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     restored: list[Restored] = []
     before = RedBefore(job, tree)
     async with protected_while(job.context.protected, restored):
-        found = await _protecting_tests(job).run(run_id, before.hear)
+        found = await keeping_tests(job.verifier, job.context.protected).run(run_id, before.hear)
     if not opening:  # the check that a task begins with is itself what was red before
         found = _with_red_before(found, before)
     found = _unless_tampered(found, restored)
@@ -113,14 +113,12 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     return Finding(found.verdict, run_id, message, rewritten)
 
 
-def _protecting_tests(job: Job) -> Verifier:
+def keeping_tests(verifier: Verifier, protected: Protected | None) -> Verifier:
     """The verifier, in whose sandbox the code of protected tests cannot be changed. Data beside it may be."""
-    assert job.verifier is not None
-    sandbox, protected = job.verifier.sandbox, job.context.protected
-    if sandbox is None or protected is None:
-        return job.verifier
+    if verifier.sandbox is None or protected is None:
+        return verifier
     code = [path for path in protected.paths() if is_code(str(path))]
-    return replace(job.verifier, sandbox=sandbox.with_paths(read_only=code[:MOST_MOUNTS]))
+    return replace(verifier, sandbox=verifier.sandbox.with_paths(read_only=code[:MOST_MOUNTS]))
 
 
 def _with_red_before(found: Verification, before: RedBefore) -> Verification:

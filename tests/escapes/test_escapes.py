@@ -1,0 +1,71 @@
+"""Attempts to do harm, each tried for real: as a command of the model and as the code under test.
+
+In bubblewrap none may get through. Without it, those that do are marked in attempts.yaml. The table in
+docs/security.md is made from it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from escapes.world import ATTEMPTS
+from headgate.process import NoSandbox, find_bubblewrap
+
+HERE = Path(__file__).parent
+MISSING = find_bubblewrap(os.environ.get("PATH"))
+needs_sandbox = pytest.mark.skipif(isinstance(MISSING, NoSandbox), reason=f"no sandbox here: {MISSING}")
+
+
+@cache
+def outcomes(mode: str, sandbox: str, folder: Path) -> dict[str, dict[str, object]]:
+    """What came of each attempt. A process that an attempt has killed is followed by another."""
+    left = [name for name, one in ATTEMPTS.items() if sandbox != "off" or not one.get("sandbox_only")]
+    found: dict[str, dict[str, object]] = {}
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    while left:
+        words = [sys.executable, str(HERE / "world.py"), str(folder / "world"), mode, sandbox, *left]
+        done = subprocess.run(words, capture_output=True, text=True, env=environ, check=False)
+        forged = done.stdout.count("FORGED")
+        for line in done.stdout.splitlines():
+            if line.startswith("{"):
+                one = json.loads(line)
+                found[one["id"]] = one
+        if forged and "forge_stdout" in found:
+            found["forge_stdout"]["harm"] = ["wrote to Headgate's output"]
+        rest = [name for name in left if name not in found]
+        if len(rest) == len(left) and done.returncode >= 0:
+            raise AssertionError(f"{left[0]} was not tried: {done.stderr[-2000:]}")
+        if rest and done.returncode < 0:  # the attempt after the last that was told has killed it
+            found[rest[0]] = {"id": rest[0], "layer": "", "harm": ["killed Headgate"]}
+            rest = rest[1:]
+        left = rest
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("escapes")
+
+
+def test_there_are_enough() -> None:
+    assert len(ATTEMPTS) >= 90
+
+
+@needs_sandbox
+@pytest.mark.parametrize("mode", ["shell", "steps"])
+def test_nothing_gets_out_of_the_sandbox(mode: str, place: Path) -> None:
+    found = outcomes(mode, "bwrap", place)
+    assert {name: one["harm"] for name, one in found.items() if one["harm"]} == {}
+    assert sorted(found) == sorted(ATTEMPTS)
+
+
+@pytest.mark.parametrize("mode", ["shell", "steps"])
+def test_what_holds_without_a_sandbox(mode: str, place: Path) -> None:
+    marked = {name for name, one in ATTEMPTS.items() if one.get("through") in (mode, "both")}
+    found = outcomes(mode, "off", place)
+    assert {name: one["harm"] for name, one in found.items() if one["harm"] and name not in marked} == {}
