@@ -27,6 +27,7 @@ format: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	$(BIN)/python scripts/gen_cli_docs.py
 	$(BIN)/python scripts/gen_config_docs.py
+	$(BIN)/python scripts/gen_security_docs.py
 	$(BIN)/python scripts/gen_demo_picture.py
 
 bestiary: $(VENV)/.installed-dev
