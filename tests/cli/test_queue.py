@@ -221,7 +221,6 @@ async def test_no_task_is_stranded_by_quick_submits(
     queue_repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Submits at every moment of a worker's life, its end above all."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(queue_repo.parent / "config"))
     for name in ("HEADGATE_MODEL", "HEADGATE_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     engine = Engine.open(queue_repo, start_worker=partial(start_worker, queue_repo))

@@ -21,7 +21,6 @@ Typed = Callable[..., tuple[int | str | None, str, str]]
 @pytest.fixture
 def typed(repo: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Typed:
     """Types `headgate ...` in the repository; the process is this one."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(repo.parent / "config"))
     for name in ("HEADGATE_MODEL", "HEADGATE_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 

@@ -34,7 +34,7 @@ class Driver:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**kept, "HOME": str(home), "XDG_CONFIG_HOME": str(home / "config")},
+            env={**kept, "HOME": str(home)},
         )
 
     def start(self, job: dict[str, Any]) -> int:

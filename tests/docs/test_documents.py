@@ -83,7 +83,7 @@ def sh(command: str, repo: Path) -> "subprocess.CompletedProcess[str]":
     environment = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(repo.parent),
-        "XDG_CONFIG_HOME": str(repo.parent),
+        "XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"],
         "HEADGATE_MODEL": "script:script.yaml",
     }
     if command.startswith("headgate run"):

@@ -95,7 +95,7 @@ def sh(command: str, repo: Path) -> str:
     environment = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(repo.parent),
-        "XDG_CONFIG_HOME": str(repo.parent),
+        "XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"],
     }
     done = subprocess.run(
         ["sh", "-c", command],

@@ -28,7 +28,11 @@ def test_a_task_on_a_full_disk_ends_with_a_report(tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("no file system can be mounted here")
     command = ["unshare", "-rm", "bash", "-c", MOUNTED, "-", str(tmp_path), sys.executable]
-    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": "/nonexistent",
+        "XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"],
+    }
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     at = lines.index("exit 3")

@@ -25,7 +25,8 @@ SCRIPT = f"""
 
 
 def headgate(repo: Path, *args: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {"PATH": os.environ["PATH"], "HOME": str(repo.parent), **environment}
+    kept = {name: os.environ[name] for name in ("PATH", "XDG_CONFIG_HOME")}
+    kept |= {"HOME": str(repo.parent), **environment}
     command = [sys.executable, "-m", "headgate", *args]
     return subprocess.run(command, cwd=repo, env=kept, capture_output=True, text=True, check=False)
 

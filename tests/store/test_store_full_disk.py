@@ -74,7 +74,11 @@ def test_a_task_on_a_full_disk_exits_3_and_goes_on_when_there_is_space(tmp_path:
     (repo / "big.txt").write_text("".join(f"line {number} {'x' * 60}\n" for number in range(400)))
     (repo / "script.yaml").write_text(SCRIPT)
     (repo / "agent.yaml").write_text("task_flow_mode: flat\nmodel: script:script.yaml\n")
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"],
+    }
 
     def headgate(*args: str, most: str = "unlimited") -> subprocess.CompletedProcess[str]:
         limited = ("bash", "-c", 'ulimit -f "$1"; shift; exec "$@"', "-", most)
