@@ -104,7 +104,8 @@ def test_models_merge_by_name_and_lists_replace(setup: Setup) -> None:
 
 
 def test_every_key_is_read(setup: Setup) -> None:
-    config = setup.load("""
+    config = setup.load(
+        """
 model: openai/m
 verification:
   steps:
@@ -118,10 +119,11 @@ boundaries: ["migrations/**"]
 secret_files: ["*.key"]
 tool_result_chars: 1000
 shell_timeout: 1.5
-shell_env: [CI_TOKEN]
 keep_conversations: true
 agents_md: false
-""").config
+""",
+        user="shell_env: [CI_TOKEN]\n",
+    ).config
     assert config.model_dump(exclude={"base_url", "api_key", "models"}) == Config(
         model="openai/m",
         verification={"steps": [VerifyStep(name="tests", command="pytest -q", timeout=300)]},

@@ -54,7 +54,12 @@ def test_an_example_is_valid(block: str, tmp_path: Path) -> None:
     elif "\nstages:" in block:
         assert load_flow(str(file), tmp_path, FlowNames(SPECS, CHECK_SPECS)).stages
     else:
-        loaded = load_config(tmp_path, environ={}, flags={}, user_file=tmp_path / "none.yaml")
+        # What a repository's file may not say is an example of the user's own.
+        users_own = re.search(r"^(commands|approvals|sandbox|allow_\w+|shell_env):", block, re.MULTILINE)
+        if users_own:
+            file = file.rename(tmp_path / "user.yaml")
+            (tmp_path / "agent.yaml").write_text("model: openai/gpt-4o\n")
+        loaded = load_config(tmp_path, environ={}, flags={}, user_file=tmp_path / "user.yaml")
         assert loaded.config.model_settings().model
 
 

@@ -53,7 +53,7 @@ def work(repo: Path, model: Answering, agent: str, files: dict[str, str]) -> tup
         (repo / name).parent.mkdir(parents=True, exist_ok=True)
         (repo / name).write_text(text)
     subprocess.run(["git", "init", "-q"], cwd=repo, check=True)
-    loaded = load_config(repo, environ={}, flags={}, user_file=repo / "none.yaml")
+    loaded = load_config(repo, environ={}, flags={})
     engine = Engine.open(repo, loaded, models={None: model})
     events: list[Event] = []
     engine.bus.on_event.append(events.append)

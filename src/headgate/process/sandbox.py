@@ -29,6 +29,7 @@ _ROOT_ONLY = (
 )
 _TMP = "/tmp"
 _SHARED_MEMORY = "/dev/shm"
+_INSTALLED_CACHES = (".cache", ".vite", ".vitest")
 _DROPPED_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 _SHARED_MEMORY_MB = 1024
 _EMPTY_FOLDER_MB = 16
@@ -89,8 +90,12 @@ class Sandbox:
         return replace(self, read_only=(*self.read_only, *read_only), writable=(*self.writable, *writable))
 
     def in_copy(self, tree: Path) -> Self:
-        """The same for a copy of the repository: the copy can be changed, the repository cannot."""
-        return replace(self.without_writing(), writable=(tree,))
+        """The same for a copy of the repository: the copy can be changed, the repository cannot.
+
+        Installed packages are linked from the copy. Tools keep caches among them, and may go on to.
+        """
+        caches = [root / "node_modules" / name for root in self.writable for name in _INSTALLED_CACHES]
+        return replace(self.without_writing(), writable=(tree, *filter(Path.is_dir, caches)))
 
     @contextmanager
     def with_fresh_scratch(self) -> Iterator[Self]:
