@@ -1,0 +1,79 @@
+"""What a repository's own file may not decide, and how a user allows it."""
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from headgate.config import TrustedFiles, load_config
+from headgate.errors import ConfigError
+
+
+def load(folder: Path, agent: str, user: str = "") -> object:
+    (folder / "agent.yaml").write_text(agent)
+    user_file = folder / "config" / "user.yaml"
+    user_file.parent.mkdir(exist_ok=True)
+    user_file.write_text(user)
+    return load_config(folder, environ={}, flags={}, user_file=user_file).config
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("sandbox: off", '"sandbox: off" takes protection away'),
+        ("shell_env: [GITHUB_TOKEN]", '"shell_env" passes GITHUB_TOKEN to commands'),
+        ("commands: {network: true}", '"commands.network" gives commands the network'),
+        ("commands: {read: [~/private]}", '"commands.read" opens ~/private to commands'),
+        ("commands: {write: [/run/docker.sock]}", '"commands.write" opens /run/docker.sock to commands'),
+        ("commands: {processes: 100000}", '"commands.processes" raises a limit'),
+        ("commands: {memory_mb: 100000}", '"commands.memory_mb" raises a limit'),
+        ("approvals: never", '"approvals: never" asks for less'),
+        ("allow_commands: ['*']", '"allow_commands" allows * without a question'),
+        ("allow_writes: ['*']", '"allow_writes" allows * without a question'),
+    ],
+)
+def test_a_repository_cannot_give_commands_more(tmp_path: Path, agent: str, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, f"model: script:x\n{agent}\n")
+    assert str(error.value).startswith(f"agent.yaml, line 2: {said}, and a repository cannot decide that")
+    assert "headgate trust" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("agent", "user"),
+    [
+        ("sandbox: bwrap", ""),
+        ("sandbox: auto", "sandbox: off"),
+        ("commands: {network: false, processes: 100}", ""),
+        ("commands: {network: true, read: [~/a]}", "commands: {network: true, read: [~/a, ~/b]}"),
+        ("shell_env: [CI_TOKEN]", "shell_env: [CI_TOKEN, OTHER]"),
+        ("approvals: all", "approvals: commands"),
+        ("verification: {network: false}", ""),
+    ],
+)
+def test_it_may_take_away_and_ask_for_what_the_user_gives(tmp_path: Path, agent: str, user: str) -> None:
+    load(tmp_path, agent, user)
+
+
+@pytest.mark.parametrize(
+    ("agent", "user"),
+    [
+        ("sandbox: auto", "sandbox: bwrap"),
+        ("approvals: commands", "approvals: all"),
+        ("verification: {network: true}", "verification: {network: false}"),
+        ("commands: {processes: 200}", "commands: {processes: 100}"),
+    ],
+)
+def test_it_cannot_weaken_what_the_user_demands(tmp_path: Path, agent: str, user: str) -> None:
+    with pytest.raises(ConfigError, match="a repository cannot decide that by itself"):
+        load(tmp_path, agent, user)
+
+
+def test_a_trusted_file_counts_as_long_as_it_stays_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        load(tmp_path, "commands: {network: true}\n")
+    digest = sha256(b"commands: {network: true}\n").hexdigest()
+    TrustedFiles(tmp_path / "config" / "user.yaml").add(digest, tmp_path / "agent.yaml")
+    load(tmp_path, "commands: {network: true}\n")
+    with pytest.raises(ConfigError):
+        load(tmp_path, "commands: {network: true}  # changed\n")
