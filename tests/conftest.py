@@ -20,7 +20,7 @@ def _own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """
     config = tmp_path_factory.mktemp("config")
     (config / "headgate").mkdir()
-    (config / "headgate" / "config.yaml").write_text("sandbox: off\n")
+    (config / "headgate" / "config.yaml").write_text("sandbox: off\napprovals: never\n")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith(("HEADGATE_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "LOCALCODE_")):

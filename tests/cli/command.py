@@ -23,6 +23,6 @@ def environment(repo: Path, **env: str) -> dict[str, str]:
     user_file = repo.parent / "config" / "headgate" / "config.yaml"
     if not user_file.exists():  # these tests are about what holds without a sandbox
         user_file.parent.mkdir(parents=True, exist_ok=True)
-        user_file.write_text("sandbox: off\n")
+        user_file.write_text("sandbox: off\napprovals: never\n")
     own = {"HOME": str(repo.parent), "XDG_CONFIG_HOME": str(repo.parent / "config"), "HEADGATE_SERVERS": ""}
     return {**kept, **own, **env}

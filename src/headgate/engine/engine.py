@@ -79,9 +79,8 @@ class Engine:
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     keep_crash_trace: bool = False
-    """See `Execution`."""
     person: AskPerson | None = None
-    """See `Execution`."""
+    """See `Execution`, also for `keep_crash_trace`."""
     on_notice: Callable[[str], None] = lambda line: None
     """Called with each line that the person who submits a task should read before it is stored."""
     notes: tuple[str, ...] = ()
@@ -385,15 +384,11 @@ class Engine:
         known = known or State()
         self._execution = Execution(
             task,
-            self.folder,
-            self.store,
-            bus,
-            self._resolve,
-            known,
-            self.now,
-            self.sleep,
-            self.keep_crash_trace,
-            self.person,
+            *(self.folder, self.store, bus, self._resolve, known),
+            now=self.now,
+            sleep=self.sleep,
+            keep_crash_trace=self.keep_crash_trace,
+            person=self.person,
         )
         try:
             await self._execution.run()
