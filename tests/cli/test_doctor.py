@@ -22,6 +22,7 @@ from headgate.cli.setup_checks import DoctorFinding, check_disk, check_repositor
 from headgate.config.schema import Config
 from headgate.core.messages import Message, Reply
 from headgate.core.settings import ModelSettings
+from headgate.process import NoSandbox, find_bubblewrap
 
 
 @pytest.fixture
@@ -137,7 +138,7 @@ async def test_all_is_well(repo: Path) -> None:
     server = Server(models=["m", "other"])
     async with server.running() as address:
         found = await findings(repo, model="openai/m", base_url=address)
-    del found["git"], found["ripgrep"], found["disk"]
+    del found["git"], found["ripgrep"], found["disk"], found["sandbox"]
     assert list(found.values()) == [
         DoctorFinding("repository", "ok", f"{repo}, on main, no commits yet, 1 uncommitted change"),
         DoctorFinding("configuration", "ok", "agent.yaml, --model, --base-url"),
@@ -576,3 +577,18 @@ def test_protection_without_a_test_is_a_warning(repo: Path) -> None:
     found = check_protected_tests(Config(protect_tests="existing"), repo)
     assert found.status == "warn"
     assert found.detail == "protect_tests is existing, but no file looks like a test, and no step names one"
+
+
+@pytest.mark.parametrize(("setting", "status"), [("off", "warn"), ("auto", "ok")])
+async def test_which_layer_is_at_work(
+    repo: Path, setting: str, status: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if setting == "auto" and isinstance(missing := find_bubblewrap(os.environ.get("PATH")), NoSandbox):
+        pytest.skip(missing.reason)
+    user_file = tmp_path / "own" / "headgate" / "config.yaml"
+    user_file.parent.mkdir(parents=True)
+    user_file.write_text(f"sandbox: {setting}\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
+    found = (await findings(repo, model="script:none.yaml"))["sandbox"]
+    assert found.status == status
+    assert ("bubblewrap; network off" in found.detail) == (status == "ok")

@@ -168,7 +168,7 @@ async def test_a_task_stays_in_the_package_it_was_submitted_for(monorepo: Path) 
         )
         assert f"| package | packages/{name} |" in (await call(monorepo, "report", task))[1]
         shown = (await call(monorepo, "show", task))[1]
-        assert f"started: flat flow, script:script.yaml, package packages/{name}\n" in shown
+        assert f"started: flat flow, script:script.yaml, package packages/{name}; " in shown
 
 
 async def test_a_package_is_named_from_the_root_or_from_the_working_directory(monorepo: Path) -> None:
