@@ -24,6 +24,7 @@ from headgate.workspace.proposal import (
     patch_between,
     record_proposal,
 )
-from headgate.workspace.snapshots import LARGE, Difference, Snapshots
+from headgate.workspace.snapshots import Difference, Snapshots
+from headgate.workspace.tree_walk import LARGE
 from headgate.workspace.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
 from headgate.workspace.writes import WriteBatch, hash_at, mode_at, open_parent, read_at, settle_writes

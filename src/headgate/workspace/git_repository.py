@@ -139,11 +139,6 @@ def without_filters(repo: Path) -> dict[str, str]:
 _OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
 
 
-def git_path(repo: Path, name: str) -> Path:
-    """Where git keeps one of its own files; right for worktrees and submodules too."""
-    return repo / os.fsdecode(git(repo, "rev-parse", "--git-path", name)).rstrip("\n")
-
-
 def git_folder(repo: Path) -> Path:
     """git's folder of a repository: `.git`, or for a worktree or a submodule the one that this file names."""
     mark = repo / ".git"
@@ -178,7 +173,7 @@ def read_regular(path: str | Path, most: int, directory: int | None = None) -> b
 
 def exclude_internal(repo: Path) -> None:
     """Keeps `.headgate/` out of git without touching a tracked file."""
-    path = git_path(repo, "info/exclude")
+    path = common_folder(repo) / "info" / "exclude"
     line = f"/{OWN_FOLDER}/"
     text = read_regular(path, 10_000_000).decode("utf-8", "surrogateescape")
     if line in text.splitlines():

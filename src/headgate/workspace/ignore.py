@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headgate.core import Access, Denial
 from headgate.reading import Command, split_commands
-from headgate.workspace.git_repository import common_folder, git_path, read_regular
+from headgate.workspace.git_repository import common_folder, read_regular
 from headgate.workspace.globs import Rules, fold_case
 from headgate.workspace.paths import ConfinedTree
 
@@ -242,7 +242,7 @@ class IgnoredPaths:
     """
 
     def __init__(self, repo: Path, *, recorded: Mapping[str, str] | None = None, of_user: str = "") -> None:
-        exclude = _read(git_path(repo, "info/exclude"))
+        exclude = _read_exclude(repo)
         self._exclude = Rules([*of_user.split("\n"), *exclude.split("\n")])
         self._rules = {folder: Rules(text.split("\n")) for folder, text in (recorded or {}).items()}
         self._ignored_directory = lru_cache(maxsize=65536)(self._judge_directory)

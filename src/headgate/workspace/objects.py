@@ -21,7 +21,7 @@ Entry = tuple[str, str]
 """A mode, such as `100644`, and the name of an object."""
 NESTED = "160000"
 _TREE = "40000"
-_SHA256_LENGTH = 64
+SHA256_LENGTH = 64
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MANY = 50
 _MOST_COMPRESSED = 2_000_000_000
@@ -39,7 +39,7 @@ _FLAGS = (
 
 def object_name(kind: Literal["blob", "tree"], data: bytes, length: int) -> str:
     """git's name of a content, by the kind of hash that gives names of this length."""
-    algorithm = "sha256" if length == _SHA256_LENGTH else "sha1"
+    algorithm = "sha256" if length == SHA256_LENGTH else "sha1"
     return new_hash(
         algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False
     ).hexdigest()
@@ -98,7 +98,7 @@ class ObjectFolder:
     def __init__(self, folder: Path, others: Iterable[Path], *, sha256: bool) -> None:
         self.folder = folder
         self.sha256 = sha256
-        self.length = _SHA256_LENGTH if sha256 else 40
+        self.length = SHA256_LENGTH if sha256 else 40
         self._drafts: list[tuple[str, Path]] = []
         self._stored: set[str] = set()
         (folder / "info").mkdir(parents=True, exist_ok=True)

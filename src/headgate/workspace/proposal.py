@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from headgate.core import show_path
 from headgate.errors import StoreError, ToolDenied, ToolError, ToolFailed
 from headgate.reading import FileDiff, read_git_diff
-from headgate.workspace.objects import DetachedGit, detached_git, object_name
+from headgate.workspace.objects import SHA256_LENGTH, DetachedGit, detached_git, object_name
 from headgate.workspace.overlay import ProposedChange
 from headgate.workspace.snapshots import Snapshots
 from headgate.workspace.workspace import NEW_FILE_MODE, File, FileChange, Workspace, ancestors
 
-_SHA256_LENGTH = 64
 _PATCH_FLAGS = (
     *("--patch", "-M", "--binary", "--full-index", "--unified=3", "--inter-hunk-context=0"),
     *("--src-prefix=a/", "--dst-prefix=b/", "--no-color"),
@@ -247,7 +246,7 @@ def _rejections(file: FilePatch, told: str) -> list[str]:
 
 
 def _uses_sha256(files: Iterable[FilePatch]) -> bool:
-    return any(file.after_hash is not None and len(file.after_hash) == _SHA256_LENGTH for file in files)
+    return any(file.after_hash is not None and len(file.after_hash) == SHA256_LENGTH for file in files)
 
 
 def _is_executable(mode: int) -> bool:
