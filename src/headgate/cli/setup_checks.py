@@ -21,6 +21,7 @@ from headgate.process import NoSandbox
 from headgate.reading import split_commands
 from headgate.workspace import GitFailed, git, without_filters
 
+_STATUS_SECONDS = 20.0
 MIN_FREE_MEGABYTES = 100
 _SHELL_WORDS = """
     . : [ [[ alias break case cd command continue declare done echo elif else esac eval exec exit export
@@ -69,7 +70,8 @@ def check_repository(repo: Path) -> DoctorFinding:
     """The repository and its state."""
     try:
         flags = ("--porcelain=v2", "--branch", "-z", "--ignore-submodules=all")
-        out = git(repo, "status", *flags, env=without_filters(repo)).decode("utf-8", "replace")
+        raw = git(repo, "status", *flags, env=without_filters(repo), seconds=_STATUS_SECONDS)
+        out = raw.decode("utf-8", "replace")
     except GitFailed as error:
         return environment_fault("repository", f"{repo}: {error}", "Make `git status` work there.")
     entries = [entry for entry in out.split("\0") if entry]

@@ -113,10 +113,16 @@ class TaskTree:
         )
 
     def _as_shown(self, files: tuple[str, ...], tree: str) -> str:
-        """The tree with what git ignores and the task's tools wrote, without what verification runs made."""
+        """The tree with what git ignores and the task's tools wrote.
+
+        It is without what verification runs made, and without new files that are too large.
+        """
         changed = self._snapshots.changed_files(self._baseline, tree)
         own = set(map(parse_path, files))
         made = [path for path in changed if path in self._by_verification and path not in own]
+        made += [
+            path for path in self._snapshots.new_files(self._baseline, tree) if path in self._snapshots.large
+        ]
         missing = {parse_path(name) for name in files if name in self._written()}
         missing.difference_update(changed)
         nested = set(self._snapshots.files(tree)[1]) if missing else set()

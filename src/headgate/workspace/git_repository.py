@@ -55,9 +55,15 @@ class GitFailed(HeadgateError):
     """git did not do what was asked."""
 
 
-def git(repo: Path, *args: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> bytes:
+def git(
+    repo: Path,
+    *args: str,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    seconds: float = _SECONDS,
+) -> bytes:
     """Runs git and returns what it printed. GIT_DIR and the like, set by a hook around us, do not count."""
-    done = run_git(repo, *args, env=env, stdin=stdin)
+    done = run_git(repo, *args, env=env, stdin=stdin, seconds=seconds)
     if done.returncode:
         raise failure_of(done, _command_of(args))
     return done.stdout

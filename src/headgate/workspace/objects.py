@@ -101,11 +101,12 @@ class ObjectFolder:
         self.length = SHA256_LENGTH if sha256 else 40
         self._drafts: list[tuple[str, Path]] = []
         self._stored: set[str] = set()
-        (folder / "info").mkdir(parents=True, exist_ok=True)
         lines = b"".join(os.fsencode(os.path.realpath(other)) + b"\n" for other in others)
-        if read_regular(folder / "info" / "alternates", len(lines) + 1) != lines:
-            # Whole at any moment: another process may have git read it just now.
-            self._write_draft(lines).replace(folder / "info" / "alternates")
+        with _writing(folder):
+            (folder / "info").mkdir(parents=True, exist_ok=True)
+            if read_regular(folder / "info" / "alternates", len(lines) + 1) != lines:
+                # Whole at any moment: another process may have git read it just now.
+                self._write_draft(lines).replace(folder / "info" / "alternates")
 
     def detached(self) -> AbstractContextManager[DetachedGit]:
         """git beside the repository, with these objects."""
@@ -123,7 +124,8 @@ class ObjectFolder:
         name = object_name(kind, data, self.length)
         if name not in self._stored and self._read(name) is None:
             whole = b"%s %d\0" % (kind.encode(), len(data)) + data
-            self._drafts.append((name, self._write_draft(zlib.compress(whole, 1))))
+            with _writing(self.folder):
+                self._drafts.append((name, self._write_draft(zlib.compress(whole, 1))))
         self._stored.add(name)
         return name
 
@@ -132,12 +134,12 @@ class ObjectFolder:
         drafts, self._drafts = self._drafts, []
         if durably and len(drafts) > _MANY:
             os.sync()
-        for name, draft in drafts:
-            if durably and len(drafts) <= _MANY:
-                _sync(draft)
-            place = self._place(name)
-            place.parent.mkdir(exist_ok=True)
-            draft.replace(place)
+        with _writing(self.folder):
+            for name, draft in drafts:
+                if durably and len(drafts) <= _MANY:
+                    _sync(draft)
+                self._place(name).parent.mkdir(exist_ok=True)
+                draft.replace(self._place(name))
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
         """Contents by their names; what is not to be found is left out. GitFailed if one was written over."""
@@ -224,7 +226,7 @@ class ObjectFolder:
                     else:
                         found[prefix + last] = (mode, child)
             level = below
-        return dict(sorted(found.items(), key=lambda item: os.fsencode(item[0])))
+        return found
 
 
 def _row(mode: str, name: str, of: str) -> tuple[bytes, bytes]:
@@ -241,6 +243,15 @@ def _rows(data: bytes, size: int) -> Iterator[tuple[str, str, str]]:
         mode, _, name = data[at:end].partition(b" ")
         at = end + 1 + size
         yield mode.decode(), os.fsdecode(name), data[end + 1 : at].hex()
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        said = f"{error.filename or folder} cannot be written ({error.strerror})"
+        raise GitFailed(f"{said}: free some space, or delete {folder} if it is damaged.") from error
 
 
 def _sync(path: Path) -> None:

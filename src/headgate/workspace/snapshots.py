@@ -163,7 +163,7 @@ class Snapshots:
 
     def files(self, tree: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The paths in a tree: of files and links, and of repositories within the repository."""
-        entries = self.entries(tree).items()
+        entries = sorted(self.entries(tree).items(), key=lambda item: os.fsencode(item[0]))
         nested = tuple(path for path, (mode, _) in entries if mode == NESTED)
         return tuple(path for path, (mode, _) in entries if mode != NESTED), nested
 

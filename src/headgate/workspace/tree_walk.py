@@ -1,5 +1,6 @@
 """The files of the working tree that belong to a snapshot, read without git."""
 
+import errno
 import os
 import stat
 import time
@@ -80,7 +81,7 @@ class TreeWalk:
                 pending += self._list(descriptor, folder, is_ignored)
             finally:
                 os.close(descriptor)
-        return dict(sorted(self._found.items(), key=lambda item: os.fsencode(item[0])))
+        return self._found
 
     def _list(self, descriptor: int, folder: str, is_ignored: bool) -> Iterator[tuple[str, bool]]:
         """Takes note of a folder's files; the folders in it that are to be walked."""
@@ -149,11 +150,13 @@ class TreeWalk:
         with os.fdopen(os.open(name, _READ, dir_fd=directory), "rb") as file:
             for _ in range(_READ_TRIES):  # somebody may be writing it just now
                 status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise OSError(errno.EINVAL, "no regular file", name)
                 file.seek(0)
-                data = file.read(LARGE + 1) if status.st_size <= LARGE else b""
+                data = file.read(status.st_size + 1) if status.st_size <= LARGE else b""
                 if _stamp(os.fstat(file.fileno())) == _stamp(status):
                     break
-        if status.st_size > LARGE or len(data) > LARGE:
+        if status.st_size > LARGE:
             mark = repr((status.st_size, status.st_mtime_ns, status.st_ctime_ns)).encode()
             return (NESTED, object_name("blob", mark, self._name_length)), _stamp(status)
         mode = "100755" if status.st_mode & 0o100 else "100644"
