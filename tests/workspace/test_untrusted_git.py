@@ -90,6 +90,19 @@ def test_git_gets_no_secrets(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert b"fake-value" not in git(repo, "-c", "alias.dump=!env", "dump")
 
 
+@pytest.mark.parametrize("place", [".venv/bin", "", "."])
+def test_a_git_in_the_repository_is_not_run(repo: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    program, ran = evil(repo)
+    (repo / ".venv" / "bin").mkdir(parents=True)
+    (repo / place / "git").symlink_to(program)
+    monkeypatch.chdir(repo)
+    first = str(repo / place) if place.endswith("bin") else place
+    monkeypatch.setenv("PATH", f"{first}{os.pathsep}{os.environ['PATH']}")
+    snapshots = Snapshots(repo)
+    assert snapshots.diff(snapshots.take(), snapshots.take()) == ""
+    assert not ran.exists()
+
+
 def test_a_git_that_does_not_end_is_stopped(repo: Path) -> None:
     with pytest.raises(GitFailed, match=r"^git wait did not end within 0.2 seconds"):
         run_git(repo, "-c", "alias.wait=!sleep 1000 & sleep 1000", "wait", seconds=0.2)
@@ -116,7 +129,9 @@ def test_a_pipe_in_the_tree_keeps_nobody_waiting(repo: Path, name: str) -> None:
     assert not IgnoredPaths(repo).file("b.txt")
 
 
-@pytest.mark.parametrize("name", ["index", "HEAD", "config", "info/exclude", "packed-refs", "commondir"])
+@pytest.mark.parametrize(
+    "name", ["index", "HEAD", "config", "info/exclude", "packed-refs", "commondir", "refs/heads/main"]
+)
 def test_a_pipe_in_git_s_folder_is_named(repo: Path, name: str) -> None:
     (repo / ".git" / name).unlink(missing_ok=True)
     os.mkfifo(repo / ".git" / name)
@@ -228,7 +243,7 @@ def test_a_link_in_git_s_folder_leads_no_write_outside(repo: Path) -> None:
     outside.write_text("mine\n")
     (repo / ".git" / "info" / "exclude").unlink()
     (repo / ".git" / "info" / "exclude").symlink_to(outside)
-    with pytest.raises(GitFailed, match="is a symbolic link"):
+    with pytest.raises(GitFailed, match="is reached by a symbolic link"):
         exclude_internal(repo)
     assert outside.read_text() == "mine\n"
 

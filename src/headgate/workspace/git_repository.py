@@ -5,10 +5,12 @@ git wait for ever, or to make it look away from changes. `snapshots` therefore r
 """
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from headgate.core import OWN_FOLDER
@@ -34,7 +36,7 @@ _QUIET = (
     *("-c", "submodule.recurse=false"),
 )
 # The user's own settings count: they say which folders of other people are safe.
-_INHERITED = ("HOME", "PATH", "TMPDIR", "XDG_CONFIG_HOME")
+_INHERITED = ("HOME", "TMPDIR", "XDG_CONFIG_HOME")
 _FIXED = {
     "GIT_ALLOW_PROTOCOL": "none",  # a partial clone would fetch what is missing
     "GIT_ATTR_NOSYSTEM": "1",
@@ -80,6 +82,7 @@ def run_git(
     given = dict(env or {})
     _refuse_pipes(Path(given["GIT_DIR"]) if "GIT_DIR" in given else git_folder(folder))
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    inherited["PATH"] = _trusted_path(os.environ.get("PATH", os.defpath))
     # Without a `.git` of its own, the folder must not be taken for a part of the repository around it.
     above = {"GIT_CEILING_DIRECTORIES": str(Path(os.path.realpath(folder)).parent)}
     command = ["git", *_QUIET, "-C", str(folder), *args]
@@ -109,18 +112,32 @@ def run_git(
     return subprocess.CompletedProcess(command, process.returncode, out, told)
 
 
+@cache
+def _trusted_path(path: str) -> str:
+    """The folders of a PATH that no repository holds: a command could put a `git` of its own there."""
+    folders = [folder for folder in path.split(os.pathsep) if Path(folder).is_absolute()]
+    real = {folder: Path(os.path.realpath(folder)) for folder in folders}
+    safe = [
+        folder
+        for folder in folders
+        if not any((above / ".git").exists() for above in (real[folder], *real[folder].parents))
+    ]
+    return os.pathsep.join(safe if shutil.which("git", path=os.pathsep.join(safe)) else folders)
+
+
 def _command_of(args: tuple[str, ...]) -> str:
     return next(arg for arg in args if arg != "-c" and "=" not in arg)
 
 
 def _refuse_pipes(folder: Path) -> None:
     """GitFailed if git would wait for what a named pipe holds."""
-    for name in _OPENED:
+    branch = os.fsdecode(read_regular(folder / "HEAD", 4096)).removeprefix("ref:").strip()
+    for name in (*_OPENED, branch):
         try:
             mode = (folder / name).stat().st_mode
-        except OSError:
+        except (OSError, ValueError):
             continue  # it is not there
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(mode) and name:
             raise GitFailed(f"{folder / name} is not a regular file: remove it, or restore it.")
 
 
@@ -149,6 +166,8 @@ def git_folder(repo: Path) -> Path:
     """git's folder of a repository: `.git`, or for a worktree or a submodule the one that this file names."""
     mark = repo / ".git"
     named = os.fsdecode(read_regular(mark, 4096)) if mark.is_file() else ""
+    if "\0" in named:
+        raise GitFailed(f"{mark} does not name a folder: restore it.")
     return repo / named.removeprefix("gitdir:").strip() if named else mark
 
 
@@ -156,7 +175,7 @@ def common_folder(repo: Path) -> Path:
     """The git folder that a worktree shares with others; for most repositories the only one."""
     folder = git_folder(repo)
     named = os.fsdecode(read_regular(folder / "commondir", 4096)).strip()
-    return folder / named if named else folder
+    return folder / named if named and "\0" not in named else folder
 
 
 def safe_folder(repo: Path) -> Path:
@@ -179,13 +198,14 @@ def read_regular(path: str | Path, most: int, directory: int | None = None) -> b
 
 def exclude_internal(repo: Path) -> None:
     """Keeps `.headgate/` out of git without touching a tracked file."""
-    path = common_folder(repo) / "info" / "exclude"
+    folder = Path(os.path.realpath(common_folder(repo)))
+    path = folder / "info" / "exclude"
     line = f"/{OWN_FOLDER}/"
     text = read_regular(path, 10_000_000).decode("utf-8", "surrogateescape")
     if line in text.splitlines():
         return
-    if path.is_symlink():
-        raise GitFailed(f"{path} is a symbolic link: add the line {line} to it, and run again.")
+    if Path(os.path.realpath(path)) != path:
+        raise GitFailed(f"{path} is reached by a symbolic link: add the line {line} to it, and run again.")
     path.parent.mkdir(parents=True, exist_ok=True)
     joint = "" if not text or text.endswith("\n") else "\n"
     path.write_text(f"{text}{joint}{line}\n", encoding="utf-8", errors="surrogateescape")

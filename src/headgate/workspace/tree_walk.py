@@ -89,7 +89,7 @@ class TreeWalk:
         with os.scandir(descriptor) as scan:
             for entry in scan:
                 path = prefix + entry.name
-                if entry.name.lower() == ".git" or path == OWN_FOLDER:
+                if entry.name == ".git" or path == OWN_FOLDER:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     ignored = is_ignored or self._ignores(path, entry.name)
