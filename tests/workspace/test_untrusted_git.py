@@ -262,3 +262,16 @@ def test_trees_are_those_that_git_makes(repo: Path) -> None:
     sh(repo, "mkdir -p a/b a.d; echo 1 > a/b/c; echo 2 > a.d/e; echo 3 > a-b; ln -s a-b l; chmod +x a-b")
     sh(repo, "git add -A")
     assert Snapshots(repo).take() == git(repo, "write-tree").decode().strip()
+
+
+async def test_changes_within_a_submodule_are_named(repo: Path) -> None:
+    sh(repo, f"git init -q sub; cd sub; echo x > x; echo y > y; git add .; git {_WHO} commit -qm x")
+    sh(repo, "git add sub")
+    tree = TaskTree(Snapshots(repo), dict)
+    await tree.begin()
+    sh(repo / "sub", "echo z > x; rm y; echo '*' > .gitignore; echo evil > door.py")
+    changes = await tree.final_changes()
+    assert changes.files == ("sub/.gitignore", "sub/door.py", "sub/x", "sub/y")
+    assert changes.not_in_diff == changes.files
+    sh(repo / "sub", "git checkout -q . ; git clean -fdxq")
+    assert await tree.changed_files() == ()

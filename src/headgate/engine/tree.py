@@ -222,6 +222,7 @@ class TaskTree:
         differing = self._snapshots.changed_files(self._baseline, now)
         names = [show_path(path) for path in differing if path not in self._by_verification]
         names += [name for name, before in written.items() if self.hash_of(name) != before]
+        names += map(show_path, self._snapshots.changed_within)
         return tuple(sorted(dict.fromkeys(names), key=parse_path))
 
     def hash_of(self, path: str) -> str | None:

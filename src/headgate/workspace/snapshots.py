@@ -64,6 +64,9 @@ class Snapshots:
         self.repo = repo
         self.large: frozenset[str] = frozenset()
         """The files of the last snapshot that are too large for it: it has only a mark for each."""
+        self.changed_within: tuple[str, ...] = ()
+        """The files of submodules that differ from those at the first snapshot; no tree has them."""
+        self._within: dict[str, Entry] | None = None
         self._one_at_a_time = Lock()
         self._folder = safe_folder(repo) / "objects"
         self._files = ConfinedTree(repo)
@@ -94,6 +97,8 @@ class Snapshots:
             walk = TreeWalk(self._files, start, self._known, self._store, self.objects.length, is_first)
             entries = walk.run()
             self._start, self._known, self.large = start, walk.known, frozenset(walk.large)
+            self._within = walk.within if self._within is None else self._within
+            self.changed_within = tuple({path for path, _ in self._within.items() ^ walk.within.items()})
             for tree, known in self._trees.items():
                 if known == entries:
                     return tree

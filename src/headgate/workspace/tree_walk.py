@@ -42,7 +42,8 @@ class SnapshotRules:
         self.ignored = ignored
         self.tracked = frozenset(tracked)
         self.leading = frozenset(folder for path in self.tracked for folder in ancestors(path))
-        self.nested = set(nested)
+        self.submodules = frozenset(nested)
+        self.nested = set(self.submodules)
 
 
 class TreeWalk:
@@ -63,12 +64,14 @@ class TreeWalk:
         self._found: dict[str, Entry] = {}
         self.known: Known = {}
         self.large: set[str] = set()
+        self.within: dict[str, Entry] = {}
+        """The files of submodules: a git tree has only their commits."""
 
     def run(self) -> dict[str, Entry]:
         """Every path that belongs to a snapshot."""
-        pending = [("", False)]
+        pending = [("", False, False)]
         while pending:
-            folder, is_ignored = pending.pop()
+            folder, is_ignored, is_within = pending.pop()
             if folder.count("/") > MOST_DEEP:
                 raise GitFailed(
                     f"{show_path(folder)[:100]}... has more than {MOST_DEEP} folders in each other."
@@ -78,12 +81,16 @@ class TreeWalk:
             except OSError:
                 continue  # gone, or made unreadable: what was in it counts as gone
             try:
-                pending += self._list(descriptor, folder, is_ignored)
+                pending += self._list(descriptor, folder, is_ignored, is_within)
+            except OSError:
+                continue
             finally:
                 os.close(descriptor)
         return self._found
 
-    def _list(self, descriptor: int, folder: str, is_ignored: bool) -> Iterator[tuple[str, bool]]:
+    def _list(
+        self, descriptor: int, folder: str, is_ignored: bool, is_within: bool
+    ) -> Iterator[tuple[str, bool, bool]]:
         """Takes note of a folder's files; the folders in it that are to be walked."""
         prefix = f"{folder}/" if folder else ""
         with os.scandir(descriptor) as scan:
@@ -93,12 +100,13 @@ class TreeWalk:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     ignored = is_ignored or self._ignores(path, entry.name)
-                    if ignored and path not in self._rules.leading:
+                    if ignored and path not in self._rules.leading and path not in self._rules.submodules:
                         continue
-                    if not self._note_repository(path):
-                        yield path, ignored
+                    is_nested = not is_within and self._note_repository(path)
+                    if not is_nested or path in self._rules.submodules:
+                        yield path, ignored, is_within or is_nested
                 elif path in self._rules.tracked or not (is_ignored or self._ignores_file(path)):
-                    self._note_file(descriptor, path, entry.name)
+                    self._note_file(descriptor, path, entry.name, is_within)
 
     def _ignores(self, path: str, name: str) -> bool:
         if self._rules.ignored.directory(path):
@@ -124,29 +132,34 @@ class TreeWalk:
         self._found[path] = (NESTED, _commit_of(place, self._name_length))
         return True
 
-    def _note_file(self, directory: int, path: str, name: str) -> None:
+    def _note_file(self, directory: int, path: str, name: str, is_within: bool) -> None:
+        found, store = (self.within, self._name) if is_within else (self._found, self._store)
+        key = f"\0{path}" if is_within else path  # what was only hashed is not stored
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            known = self._before.get(path)
+            known = self._before.get(key)
             if known is not None and known[0] == _stamp(status):
-                self.known[path], self._found[path] = known, known[1]
+                self.known[key], found[path] = known, known[1]
                 return
             if stat.S_ISLNK(status.st_mode):
                 target = os.fsencode(os.readlink(name, dir_fd=directory))
-                entry, stamp = (_LINK, self._store(target)), _stamp(status)
+                entry, stamp = (_LINK, store(target)), _stamp(status)
             elif stat.S_ISREG(status.st_mode):
-                entry, stamp = self._read(directory, name)
+                entry, stamp = self._read(directory, name, store)
             else:
                 return
         except OSError:
             return  # gone, or made unreadable: that is a change
-        self._found[path] = entry
+        found[path] = entry
         if entry[0] == NESTED:
             self.large.add(path)
         elif stamp[-1] < self._now - _COARSEST_CLOCK:
-            self.known[path] = (stamp, entry)
+            self.known[key] = (stamp, entry)
 
-    def _read(self, directory: int, name: str) -> tuple[Entry, Stamp]:
+    def _name(self, data: bytes) -> str:
+        return object_name("blob", data, self._name_length)
+
+    def _read(self, directory: int, name: str, store: Callable[[bytes], str]) -> tuple[Entry, Stamp]:
         with os.fdopen(os.open(name, _READ, dir_fd=directory), "rb") as file:
             for _ in range(_READ_TRIES):  # somebody may be writing it just now
                 status = os.fstat(file.fileno())
@@ -158,9 +171,9 @@ class TreeWalk:
                     break
         if status.st_size > LARGE:
             mark = repr((status.st_size, status.st_mtime_ns, status.st_ctime_ns)).encode()
-            return (NESTED, object_name("blob", mark, self._name_length)), _stamp(status)
+            return (NESTED, self._name(mark)), _stamp(status)
         mode = "100755" if status.st_mode & 0o100 else "100644"
-        return (mode, self._store(data)), _stamp(status)
+        return (mode, store(data)), _stamp(status)
 
 
 def _stamp(status: os.stat_result) -> Stamp:
