@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.checks.weakened import check_weakened
 from headgate.core.rules import Fail, Pass
-from headgate.workspace.git_repository import Snapshots
+from headgate.workspace.snapshots import Snapshots
 
 PY = """import pytest
 from calc import add

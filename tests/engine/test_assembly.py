@@ -25,7 +25,8 @@ from headgate.store.folder import Folder
 from headgate.store.log import Bus
 from headgate.tools.base import Outcome, ToolContext
 from headgate.tools.commands import shell
-from headgate.workspace.git_repository import Snapshots, git
+from headgate.workspace.git_repository import git
+from headgate.workspace.snapshots import Snapshots
 from headgate.workspace.workspace import FileChange
 
 STEPS = Verification(steps=(VerifyStep(name="tests", command="pwd"),))

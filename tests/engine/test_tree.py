@@ -10,8 +10,9 @@ from headgate.engine.outcome import is_written, undo_changes
 from headgate.engine.tree import TaskTree
 from headgate.reading.diffs import read_git_diff
 from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git_repository import Snapshots, git
+from headgate.workspace.git_repository import git
 from headgate.workspace.overlay import ProposedChange, decode_changes, encode_changes
+from headgate.workspace.snapshots import Snapshots
 from headgate.workspace.workspace import FileChange
 
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.protect.files import ProtectedFiles, protect_git
+from headgate.protect.files import ProtectedFiles
+from headgate.protect.git_settings import protect_git
 from headgate.protect.guards import Boundaries, OnlyInside
 from headgate.protect.records import CopyLimits
 from headgate.protect.restore import Restored
@@ -376,7 +377,7 @@ class TestGit:
         return repo
 
     def test_hooks_and_settings(self, repo: Path, tmp_path: Path) -> None:
-        protected = protect_git(repo, repo / ".git", tmp_path / "store")
+        protected = protect_git(repo, tmp_path / "store")
         before = picture(repo / ".git")
         assert protected.begin() == ()
         sh(
@@ -390,7 +391,7 @@ class TestGit:
         assert picture(repo / ".git") == before
 
     def test_ordinary_work_is_free(self, repo: Path, tmp_path: Path) -> None:
-        protected = protect_git(repo, repo / ".git", tmp_path / "store")
+        protected = protect_git(repo, tmp_path / "store")
         assert protected.begin() == ()
         sh(
             repo,
@@ -404,7 +405,7 @@ class TestGit:
         tree = tmp_path / "tree"
         sh(repo, f"git worktree add -q {tree}")
         before = (tree / ".git").read_text()
-        protected = protect_git(tree, repo / ".git", tmp_path / "store")
+        protected = protect_git(tree, tmp_path / "store")
         protected.begin()
         sh(tree, "echo 'gitdir: /elsewhere' > .git; echo x > ../repo/.git/hooks/post-checkout")
         assert [one.path for one in protected.check_and_restore()] == [".git", ".git/hooks/post-checkout"]

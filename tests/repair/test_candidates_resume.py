@@ -31,7 +31,8 @@ from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.base import ToolContext
 from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git_repository import Snapshots, git
+from headgate.workspace.git_repository import git
+from headgate.workspace.snapshots import Snapshots
 
 TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 FLOW = Flow(

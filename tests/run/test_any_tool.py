@@ -33,7 +33,8 @@ from headgate.store.store import Store
 from headgate.tools.base import Args, Outcome, Tool, ToolContext, tool
 from headgate.tools.commands import run_tests
 from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git_repository import Snapshots, git
+from headgate.workspace.git_repository import git
+from headgate.workspace.snapshots import Snapshots
 from headgate.workspace.workspace import FileChange
 
 TASK = Task(id="t1", text="Count.", goal="Count.")

@@ -35,7 +35,8 @@ from headgate.tools.control import plan_tasks
 from headgate.tools.editing import edit_file
 from headgate.tools.files import ls, read_file, write_file
 from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git_repository import Snapshots, git
+from headgate.workspace.git_repository import git
+from headgate.workspace.snapshots import Snapshots
 
 TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 SHARED = ViewPolicy(transcript="parent")

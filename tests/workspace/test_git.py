@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.workspace.git_repository import GitFailed, Snapshots, exclude_internal, git
+from headgate.workspace.git_repository import GitFailed, exclude_internal, git
+from headgate.workspace.snapshots import Snapshots
 
 
 @pytest.fixture
@@ -80,8 +81,8 @@ def test_odd_names_survive(repo: Path) -> None:
 def test_a_nested_repository_without_commits_does_not_stop_it(repo: Path) -> None:
     (repo / "gone").write_text("x")
     snapshots = Snapshots(repo)
-    before = snapshots.take()
     subprocess.run(["git", "init", "-q", str(repo / "nested")], check=True)
+    before = snapshots.take()
     (repo / "nested" / "file").write_text("x")
     (repo / "a").write_text("a")
     (repo / "gone").unlink()

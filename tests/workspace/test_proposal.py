@@ -14,7 +14,7 @@ from headgate.core.checks_and_guards import Access, Denial
 from headgate.core.text import show_path
 from headgate.errors import StoreError, ToolFailed
 from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git_repository import Snapshots, exclude_internal, git
+from headgate.workspace.git_repository import exclude_internal, git
 from headgate.workspace.overlay import OverlayWorkspace, ProposedChange
 from headgate.workspace.proposal import (
     AdaptedProposal,
@@ -23,6 +23,7 @@ from headgate.workspace.proposal import (
     patch_between,
     record_proposal,
 )
+from headgate.workspace.snapshots import Snapshots
 from headgate.workspace.workspace import FileChange
 
 LATIN = os.fsdecode(b"latin-\xe9")

@@ -19,8 +19,9 @@ from headgate.errors import ConfigError, HeadgateError
 from headgate.models import profile_for
 from headgate.process import NoSandbox
 from headgate.reading import split_commands
-from headgate.workspace import GitFailed, git
+from headgate.workspace import GitFailed, git, without_filters
 
+_STATUS_SECONDS = 20.0
 MIN_FREE_MEGABYTES = 100
 _SHELL_WORDS = """
     . : [ [[ alias break case cd command continue declare done echo elif else esac eval exec exit export
@@ -68,7 +69,9 @@ def check_git(directory: Path) -> DoctorFinding:
 def check_repository(repo: Path) -> DoctorFinding:
     """The repository and its state."""
     try:
-        out = git(repo, "status", "--porcelain=v2", "--branch", "-z").decode("utf-8", "replace")
+        flags = ("--porcelain=v2", "--branch", "-z", "--ignore-submodules=all")
+        raw = git(repo, "status", *flags, env=without_filters(repo), seconds=_STATUS_SECONDS)
+        out = raw.decode("utf-8", "replace")
     except GitFailed as error:
         return environment_fault("repository", f"{repo}: {error}", "Make `git status` work there.")
     entries = [entry for entry in out.split("\0") if entry]

@@ -72,7 +72,8 @@ from headgate.workspace import (
     IgnoredPaths,
     OverlayWorkspace,
     Snapshots,
-    git,
+    common_folder,
+    git_folder,
     walk_files,
 )
 
@@ -171,7 +172,6 @@ def protection_for(
 ) -> Protected:
     """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
     kept = folder.protected(task.id)
-    common = folder.repo / os.fsdecode(git(folder.repo, "rev-parse", "--git-common-dir")).rstrip("\n")
     rules: dict[str, CommitRule] = {}
     bounds = Boundaries(boundaries.globs)
     if bounds:
@@ -187,7 +187,7 @@ def protection_for(
         rules["tests"] = CommitRule(tests.covers, tests.enters, REASON, tests.accepts)
     if own := ConfigFiles(task.config_files):
         rules["configuration"] = CommitRule(own.covers, own.enters, own.reason)
-    parts: list[Protected] = [protect_git(folder.repo, common, kept / "git")]
+    parts: list[Protected] = [protect_git(folder.repo, kept / "git")]
     parts += [
         ProtectedFiles(
             folder.repo,
@@ -200,7 +200,8 @@ def protection_for(
         for name, rule in rules.items()
     ]
     # The last one: it compares commits with files that are restored.
-    parts.append(CommitProtection(folder.repo, common, tuple(rules.values()), kept / "head.json"))
+    common, commits = common_folder(folder.repo), kept / "head.json"
+    parts.append(CommitProtection(folder.repo, common, tuple(rules.values()), commits))
     return Protection(parts)
 
 
@@ -245,7 +246,6 @@ def build_sandbox(
     allowed, for_steps = config.commands, scratch is None
     memory = allowed.memory_mb or max(64, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 >> 22)
     secrets = _secret_files(repo, config)
-    git_folders = git(repo, "rev-parse", "--absolute-git-dir", "--git-common-dir").splitlines()
     return Sandbox(
         bubblewrap,
         home,
@@ -253,7 +253,7 @@ def build_sandbox(
         writable=(repo, *map(_expanded, allowed.write)),
         read_only=(
             repo / ".git",
-            *(Path(os.path.realpath(repo / os.fsdecode(place))) for place in git_folders),
+            *(Path(os.path.realpath(place)) for place in (git_folder(repo), common_folder(repo))),
             folder.outputs,
             *map(_expanded, allowed.read),
             *secrets,

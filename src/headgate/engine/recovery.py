@@ -39,7 +39,7 @@ from headgate.protect import (
     protect_git,
 )
 from headgate.store import REPORTED, Folder, Store, load_state
-from headgate.workspace import git, internal_name, remove_copies, settle_writes
+from headgate.workspace import internal_name, remove_copies, settle_writes
 
 _REASON = "Headgate keeps its own files there; the logs of earlier runs and saved outputs are lost"
 
@@ -225,8 +225,7 @@ def _restore(folder: Folder, copies: Path) -> tuple[str, ...]:
 def _copied_protection(repo: Path, part: Path) -> Protected:
     """What one folder of copies protects: git's files as always, of the others what is recorded."""
     if part.name == "git":
-        common = repo / os.fsdecode(git(repo, "rev-parse", "--git-common-dir")).rstrip("\n")
-        return protect_git(repo, common, part)
+        return protect_git(repo, part)
     records, _ = RecordStore(part).load()
     if not all(map(_is_plain, records)):
         raise StoreError(f"{part / 'records.jsonl'} names files outside the repository.")

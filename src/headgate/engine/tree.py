@@ -25,7 +25,6 @@ from headgate.workspace import (
     patch_between,
     read_at,
     record_proposal,
-    tree_with_files,
 )
 
 
@@ -77,6 +76,7 @@ class TaskTree:
     def resume(self, baseline: str, left_behind: Iterable[str]) -> None:
         """Goes on with what an earlier process recorded."""
         self._baseline = baseline
+        self._snapshots.go_on_from(baseline)
         self._by_verification = set(map(parse_path, left_behind))
 
     async def changed_files(self) -> tuple[str, ...]:
@@ -113,19 +113,25 @@ class TaskTree:
         )
 
     def _as_shown(self, files: tuple[str, ...], tree: str) -> str:
-        """The tree with what git ignores and the task's tools wrote, without what verification runs made."""
+        """The tree with what git ignores and the task's tools wrote.
+
+        It is without what verification runs made, and without new files that are too large.
+        """
         changed = self._snapshots.changed_files(self._baseline, tree)
         own = set(map(parse_path, files))
         made = [path for path in changed if path in self._by_verification and path not in own]
+        made += [
+            path for path in self._snapshots.new_files(self._baseline, tree) if path in self._snapshots.large
+        ]
         missing = {parse_path(name) for name in files if name in self._written()}
         missing.difference_update(changed)
         nested = set(self._snapshots.files(tree)[1]) if missing else set()
-        found: dict[str, tuple[bytes, int]] = {}
+        found: dict[str, tuple[bytes, int] | None] = dict.fromkeys(made)
         for path in missing:
             data, mode = read_at(self._files, show_path(path), LARGE), self.mode_of(show_path(path))
             if data is not None and mode is not None and nested.isdisjoint(ancestors(path)):
                 found[path] = (data, mode)
-        return tree_with_files(self._snapshots, tree, found, made) if found or made else tree
+        return self._snapshots.tree_with(tree, found) if found else tree
 
     async def record_proposal(self) -> Proposal:
         """Keeps what a dry run would change."""
@@ -216,6 +222,7 @@ class TaskTree:
         differing = self._snapshots.changed_files(self._baseline, now)
         names = [show_path(path) for path in differing if path not in self._by_verification]
         names += [name for name, before in written.items() if self.hash_of(name) != before]
+        names += map(show_path, self._snapshots.changed_within)
         return tuple(sorted(dict.fromkeys(names), key=parse_path))
 
     def hash_of(self, path: str) -> str | None:
@@ -259,5 +266,6 @@ def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = Fals
             start = state.proposal.applied_tree if after_review else state.baseline
             return patch_between(snapshots, start, state.end_tree)
         if row.state == "RUNNING":
+            snapshots.go_on_from(state.baseline)
             return patch_between(snapshots, state.baseline, snapshots.take())
     raise ConfigError(f"Task {task_id} left no diff.")

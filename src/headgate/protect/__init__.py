@@ -3,7 +3,8 @@
 from headgate.protect.approvals import AllowList, Answer, ApprovalMode, Approvals, AskPerson
 from headgate.protect.boundaries import ResolvedBoundaries, resolve_boundaries
 from headgate.protect.commits import CommitProtection, CommitRule, CommitsFound
-from headgate.protect.files import ProtectedFiles, protect_git
+from headgate.protect.files import ProtectedFiles
+from headgate.protect.git_settings import protect_git
 from headgate.protect.guards import Boundaries, ConfigFiles, OnlyInside, PatternPresence, spellings_of
 from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
 from headgate.protect.records import RecordStore

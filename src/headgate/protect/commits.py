@@ -26,6 +26,7 @@ from headgate.workspace import (
     LARGE,
     ConfinedTree,
     Difference,
+    GitFailed,
     git,
     mode_at,
     open_parent,
@@ -329,7 +330,10 @@ class CommitProtection:
         return blob in _names_of(read_at(tree, shown, LARGE), len(blob))
 
     def _content(self, blob: str) -> bytes:
-        return git(self._repo, "cat-file", "blob", blob, env=PLAIN)
+        data = git(self._repo, "cat-file", "blob", blob, env=PLAIN)
+        if blob not in _names_of(data, len(blob))[:1]:
+            raise GitFailed(f"The git object {blob} was written over: run git fsck, and fetch it again.")
+        return data
 
     def _write(self, head: Head) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

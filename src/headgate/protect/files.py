@@ -26,7 +26,7 @@ from headgate.protect.records import (
     kind_of,
     stamp_of,
 )
-from headgate.protect.restore import Change, Protection, Restored, Restorer
+from headgate.protect.restore import Change, Restored, Restorer
 from headgate.workspace import ConfinedTree
 
 CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
@@ -319,33 +319,3 @@ def _worth_telling(paths: Iterable[str], folders: set[str]) -> list[str]:
         while path := path.rpartition("/")[0]:
             above.add(path)
     return [path for path in told if path not in folders or path not in above]
-
-
-# What makes git run programs or look away: its hooks and settings. The index, refs and objects are free.
-
-
-_GIT_FILES = frozenset({"config", "config.worktree", "info/attributes", "info/exclude"})
-_GIT_FOLDERS = frozenset({"hooks", "info"})
-_GIT_REASON = "commands may not change git's hooks and settings"
-
-
-def protect_git(repo: Path, common: Path, folder: Path) -> Protection:
-    """The protection of a repository's git folder; in a worktree also of the file that names that folder."""
-    files = ProtectedFiles(
-        common,
-        lambda path: path in _GIT_FILES or path.startswith("hooks/"),
-        enters=lambda directory: directory in _GIT_FOLDERS or directory.startswith("hooks/"),
-        folder=folder / "files",
-        reason=_GIT_REASON,
-        label=".git/",
-    )
-    if (repo / ".git").is_dir() and not (repo / ".git").is_symlink():
-        return Protection([files])
-    link = ProtectedFiles(
-        repo,
-        lambda path: path == ".git",
-        enters=lambda directory: False,
-        folder=folder / "link",
-        reason=_GIT_REASON,
-    )
-    return Protection([link, files])

@@ -3,14 +3,15 @@
 from headgate.workspace.copies import CopyImpossible, remove_copies, tree_copy
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import (
-    LARGE,
-    Difference,
     GitFailed,
-    Snapshots,
+    common_folder,
     exclude_internal,
     git,
+    git_folder,
+    read_regular,
     run_git,
     safe_folder,
+    without_filters,
 )
 from headgate.workspace.globs import Rules, expand_braces, fold_case
 from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, internal_name, walk_files
@@ -22,7 +23,8 @@ from headgate.workspace.proposal import (
     adapt_proposal,
     patch_between,
     record_proposal,
-    tree_with_files,
 )
+from headgate.workspace.snapshots import Difference, Snapshots
+from headgate.workspace.tree_walk import LARGE
 from headgate.workspace.workspace import DirectoryEntry, File, FileChange, Workspace, ancestors
 from headgate.workspace.writes import WriteBatch, hash_at, mode_at, open_parent, read_at, settle_writes

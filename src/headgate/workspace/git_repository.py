@@ -1,66 +1,144 @@
-"""What Headgate asks of git: snapshots of the tree, diffs between them, and to be left out of them.
+"""What Headgate asks of git in the user's repository. No call runs a program that the repository names.
 
-Snapshots are git trees in an object folder of our own: the user's index, refs and objects are not touched.
+The repository is untrusted: its settings, hooks and attributes may have been made to run something, to make
+git wait for ever, or to make it look away from changes. `snapshots` therefore reads the tree without git.
 """
 
 import os
+import shutil
+import signal
+import stat
 import subprocess
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Lock
 
-from headgate.core import OWN_FOLDER, show_path
+from headgate.core import OWN_FOLDER
 from headgate.errors import HeadgateError
 
 _SAFE = "headgate"
+_SECONDS = 60.0
 # The repository's own configuration must not make git run programs for us, nor look away from files.
 _QUIET = (
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.attributesFile=/dev/null"),
     *("-c", "core.quotePath=false"),
-    *("-c", "advice.addEmbeddedRepo=false"),
     *("-c", "core.safecrlf=false"),
     *("-c", "core.sparseCheckout=false"),
+    *("-c", "core.untrackedCache=false"),
     # The other half of a split index would be put into the user's git folder.
     *("-c", "core.splitIndex=false"),
+    *("-c", "diff.external="),
+    *("-c", "log.showSignature=false"),
+    *("-c", "protocol.allow=never"),
+    *("-c", "status.submoduleSummary=false"),
+    *("-c", "submodule.recurse=false"),
 )
-
-
-# Events name what snapshots record, so that has to survive a power cut as they do.
-_DURABLE = ("-c", "core.fsync=loose-object", "-c", "core.fsyncMethod=batch")
+# The user's own settings count: they say which folders of other people are safe.
+_INHERITED = ("HOME", "TMPDIR", "XDG_CONFIG_HOME")
+_FIXED = {
+    "GIT_ALLOW_PROTOCOL": "none",  # a partial clone would fetch what is missing
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+# What git opens in its folder. A named pipe there makes it wait for ever.
+_OPENED = (
+    *("HEAD", "commondir", "config", "config.worktree", "index", "packed-refs", "shallow"),
+    *("info/attributes", "info/exclude", "info/grafts", "info/sparse-checkout", "objects/info/alternates"),
+)
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 class GitFailed(HeadgateError):
     """git did not do what was asked."""
 
 
-def git(repo: Path, *args: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> bytes:
+def git(
+    repo: Path,
+    *args: str,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    seconds: float = _SECONDS,
+) -> bytes:
     """Runs git and returns what it printed. GIT_DIR and the like, set by a hook around us, do not count."""
-    done = run_git(repo, *args, env=env, stdin=stdin)
+    done = run_git(repo, *args, env=env, stdin=stdin, seconds=seconds)
     if done.returncode:
-        raise failure_of(done, next(arg for arg in args if arg != "-c" and "=" not in arg))
+        raise failure_of(done, _command_of(args))
     return done.stdout
 
 
 def run_git(
-    folder: Path, *args: str, env: dict[str, str] | None = None, stdin: bytes = b""
+    folder: Path,
+    *args: str,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    seconds: float = _SECONDS,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs git, whatever comes of it."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    """Runs git, whatever comes of it. GitFailed if it cannot be run, or does not end."""
+    given = dict(env or {})
+    _refuse_pipes(Path(given["GIT_DIR"]) if "GIT_DIR" in given else git_folder(folder))
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    inherited["PATH"] = _trusted_path(os.environ.get("PATH", os.defpath))
+    # Without a `.git` of its own, the folder must not be taken for a part of the repository around it.
+    above = {"GIT_CEILING_DIRECTORIES": str(Path(os.path.realpath(folder)).parent)}
+    command = ["git", *_QUIET, "-C", str(folder), *args]
     try:
-        return subprocess.run(
-            ["git", *_QUIET, "-C", str(folder), *args],
-            env={**inherited, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", **(env or {})},
-            input=stdin,
-            capture_output=True,
-            check=False,
+        process = subprocess.Popen(
+            command,
+            env={**inherited, **above, **_FIXED, **given},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
     except FileNotFoundError:
         raise GitFailed("git is not installed: install it and run again.") from None
+    with process:
+        try:
+            out, told = process.communicate(stdin, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            name = _command_of(args)
+            raise GitFailed(
+                f"git {name} did not end within {seconds:g} seconds, and was stopped: run it in {folder}"
+                " yourself, and remove the named pipe or the like that it waits for."
+            ) from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(command, process.returncode, out, told)
+
+
+@cache
+def _trusted_path(path: str) -> str:
+    """The folders of a PATH that no repository holds: a command could put a `git` of its own there."""
+    folders = [folder for folder in path.split(os.pathsep) if Path(folder).is_absolute()]
+    real = {folder: Path(os.path.realpath(folder)) for folder in folders}
+    safe = [
+        folder
+        for folder in folders
+        if not any((above / ".git").exists() for above in (real[folder], *real[folder].parents))
+    ]
+    return os.pathsep.join(safe if shutil.which("git", path=os.pathsep.join(safe)) else folders)
+
+
+def _command_of(args: tuple[str, ...]) -> str:
+    return next(arg for arg in args if arg != "-c" and "=" not in arg)
+
+
+def _refuse_pipes(folder: Path) -> None:
+    """GitFailed if git would wait for what a named pipe holds."""
+    branch = os.fsdecode(read_regular(folder / "HEAD", 4096)).removeprefix("ref:").strip()
+    for name in (*_OPENED, branch):
+        try:
+            mode = (folder / name).stat().st_mode
+        except (OSError, ValueError):
+            continue  # it is not there
+        if not stat.S_ISREG(mode) and name:
+            raise GitFailed(f"{folder / name} is not a regular file: remove it, or restore it.")
 
 
 def failure_of(done: subprocess.CompletedProcess[bytes], command: str) -> GitFailed:
@@ -71,202 +149,10 @@ def failure_of(done: subprocess.CompletedProcess[bytes], command: str) -> GitFai
     return GitFailed(f"git {command} failed: {said}")
 
 
-LARGE = 20_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A path in two trees: its mode and its blob in each, None where it is not there."""
-
-    path: str
-    before: tuple[str, str] | None
-    after: tuple[str, str] | None
-
-    @classmethod
-    def of(cls, row: bytes, path: str) -> "Difference":
-        """From a line such as `:100644 100755 OLD NEW M`."""
-        old_mode, new_mode, old, new = row.decode()[1:].split()[:4]
-        before = (old_mode, old) if old.strip("0") else None
-        return cls(path, before, (new_mode, new) if new.strip("0") else None)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is an ordinary file wherever it is there."""
-        return all(side is None or side[0].startswith("100") for side in (self.before, self.after))
-
-
-class Snapshots:
-    """Trees of a repository, untracked files included, ignored and very large new ones not.
-
-    One at a time: git locks its index, and a cancelled task may ask again while git still works. Only the
-    holder of the repository's lock may take one; who only reads takes them `apart`.
-    """
-
-    def __init__(self, repo: Path) -> None:
-        self.repo = repo
-        self._one_at_a_time = Lock()
-        self._folder = safe_folder(repo)
-        self._index = self._folder / "snapshot.index"
-
-    @classmethod
-    @contextmanager
-    def apart(cls, repo: Path) -> "Iterator[Snapshots]":
-        """Snapshots for a process beside the one that works: all that they write is gone with the block."""
-        with TemporaryDirectory(prefix="headgate-") as folder:
-            snapshots = cls(repo)
-            shared, snapshots._index = snapshots._index, Path(folder) / "index"
-            snapshots._folder = Path(folder)
-            with suppress(FileNotFoundError):  # then git's own index is what to begin with
-                snapshots._index.write_bytes(shared.read_bytes())
-            yield snapshots
-
-    def take(self) -> str:
-        """Records the working tree as it is and returns the tree's name."""
-        with self._one_at_a_time:
-            # Only one process works in a repository, so a lock that is there now was left by a crash.
-            self._index.with_name(self._index.name + ".lock").unlink(missing_ok=True)
-            try:
-                return self._take()
-            except GitFailed:
-                self._index.unlink(missing_ok=True)
-                return self._take()
-
-    def _take(self) -> str:
-        if not self._index.exists():
-            self._copy_index()
-        new = self._list("--others", "--exclude-standard")
-        large = [f":(exclude,literal){path}" for path in new if _size(self.repo / path) > LARGE]
-        try:
-            self._git("add", "--all", "--", ".", *large)
-        except GitFailed:
-            # A file that cannot be read, or a nested repository without commits, must not stop the task.
-            self._add_one_by_one()
-        # A `.gitignore` of the repository could undo our own exclusion.
-        self._git("rm", "-r", "-f", "-q", "--cached", "--ignore-unmatch", "--", OWN_FOLDER)
-        return self._git("write-tree").decode().strip()
-
-    def files(self, tree: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The paths in a tree: of files and links, and of repositories within the repository."""
-        rows = [row.partition(b"\t") for row in self._git("ls-tree", "-r", "-z", tree).split(b"\0") if row]
-        nested = tuple(os.fsdecode(path) for mode, _, path in rows if mode.startswith(b"160000 "))
-        return tuple(os.fsdecode(path) for _, _, path in rows if os.fsdecode(path) not in nested), nested
-
-    def changed_files(self, before: str, after: str) -> tuple[str, ...]:
-        """Paths that differ between two trees."""
-        return self._differing(before, after)
-
-    def new_files(self, before: str, after: str) -> tuple[str, ...]:
-        """Paths that only the second tree has."""
-        return self._differing(before, after, "--diff-filter=A")
-
-    def differences(self, before: str, after: str) -> "tuple[Difference, ...]":
-        """Every path that differs between two trees, with what it is in each of them."""
-        out = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", before, after)
-        fields = [field for field in out.split(b"\0") if field]
-        rows = zip(fields[::2], fields[1::2], strict=True)
-        return tuple(Difference.of(row, os.fsdecode(path)) for row, path in rows)
-
-    def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """The contents of blobs, by their names; those that a partial clone does not have are left out."""
-        names = list(dict.fromkeys(blobs))
-        out = self._git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
-        found: dict[str, bytes] = {}
-        at = 0
-        for name in names:
-            end = out.index(b"\n", at)
-            words = out[at:end].split()
-            at = end + 1
-            if len(words) == 3:
-                found[name] = out[at : at + int(words[2])]
-                at += int(words[2]) + 1
-        return found
-
-    def diff(self, before: str, after: str) -> str:
-        """A git-style unified diff between two trees."""
-        flags = ("--patch", "--no-color", "--no-ext-diff", "--no-textconv", "-r", "-M")
-        return self._git("diff-tree", *flags, before, after).decode("utf-8", "surrogateescape")
-
-    def diffstat(self, before: str, after: str) -> tuple[str, ...]:
-        """One line for each file that differs: the lines added and removed."""
-        out = self._git("diff-tree", "-r", "-z", "--no-renames", "--numstat", before, after)
-        rows = [os.fsdecode(row).split("\t", 2) for row in out.split(b"\0") if row]
-        return tuple(
-            f"{show_path(path)}: {'binary' if added == '-' else f'+{added} -{removed}'}"
-            for added, removed, path in rows
-        )
-
-    def _differing(self, before: str, after: str, *flags: str) -> tuple[str, ...]:
-        out = self._git("diff-tree", "-r", "-z", "--no-renames", "--name-only", *flags, before, after)
-        return tuple(os.fsdecode(path) for path in out.split(b"\0") if path)
-
-    @cached_property
-    def _environment(self) -> dict[str, str]:
-        """An index and an object folder of our own."""
-        own = {"GIT_INDEX_FILE": str(self._index), "GIT_OBJECT_DIRECTORY": str(self.objects)}
-        return {**own, **_without_filters(self.repo)}
-
-    @cached_property
-    def objects(self) -> Path:
-        """The folder of our own objects, which falls back on the shared one and on the repository's."""
-        objects, kept = self._folder / "objects", safe_folder(self.repo) / "objects"
-        others = [(self.repo / git_path(self.repo, "objects")).resolve()]
-        if objects != kept:
-            others.append(kept.resolve())
-        (objects / "info").mkdir(parents=True, exist_ok=True)
-        alternates, lines = objects / "info" / "alternates", b"".join(os.fsencode(o) + b"\n" for o in others)
-        if not alternates.is_file() or alternates.read_bytes() != lines:
-            # Whole at any moment: another process may have git read it just now.
-            draft = alternates.with_name(f"alternates.{os.getpid()}")
-            draft.write_bytes(lines)
-            draft.replace(alternates)
-        return objects
-
-    def _git(self, *args: str, stdin: bytes = b"") -> bytes:
-        return git(self.repo, *_DURABLE, *args, env=self._environment, stdin=stdin)
-
-    def _list(self, *flags: str) -> list[str]:
-        out = self._git("ls-files", "-z", *flags)
-        return [os.fsdecode(path) for path in out.split(b"\0") if path]
-
-    def _copy_index(self) -> None:
-        """Starting from the user's index spares git from reading files that have not changed.
-
-        Marks that make git look away from a file (assume-unchanged, skip-worktree) are taken off our copy.
-        """
-        source = self.repo / git_path(self.repo, "index")
-        if not source.is_file():
-            return
-        self._index.parent.mkdir(parents=True, exist_ok=True)
-        self._index.write_bytes(source.read_bytes())
-        listed = self._git("ls-files", "-v", "-z").split(b"\0")
-        marked = [line[2:] for line in listed if line[:1] == b"S" or line[:1].islower()]
-        if marked:
-            for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
-                self._git("update-index", flag, "-z", "--stdin", stdin=b"\0".join(marked) + b"\0")
-
-    def _add_one_by_one(self) -> None:
-        paths = set(self._list("--others", "--modified", "--deleted", "--exclude-standard"))
-        literal = {**self._environment, "GIT_LITERAL_PATHSPECS": "1"}
-        addable = [path for path in sorted(paths) if not path.endswith("/") and _addable(self.repo / path)]
-        if not addable:
-            return
-        try:
-            flags = ("--all", "--pathspec-from-file=-", "--pathspec-file-nul")
-            listed = b"\0".join(map(os.fsencode, addable))
-            git(self.repo, *_DURABLE, "add", *flags, env=literal, stdin=listed)
-        except GitFailed:
-            for path in addable:
-                with suppress(GitFailed):
-                    git(self.repo, *_DURABLE, "add", "--all", "--", path, env=literal)
-
-
-def _without_filters(repo: Path) -> dict[str, str]:
-    """Settings that switch the repository's content filters off: they run programs, which may be missing."""
-    try:
-        listed = git(repo, "config", "--name-only", "--get-regexp", r"^filter\.").decode("utf-8", "replace")
-    except GitFailed:
-        return {}
-    names = sorted({line.rpartition(".")[0] for line in listed.splitlines()})
+def without_filters(repo: Path) -> dict[str, str]:
+    """Settings that switch the repository's content filters off: they run programs."""
+    listed = run_git(repo, "config", "-z", "--name-only", "--get-regexp", r"^filter\.").stdout
+    names = sorted({os.fsdecode(line).rpartition(".")[0] for line in listed.split(b"\0") if line})
     settings = [(f"{name}.{key}", value) for name in names for key, value in _OFF]
     numbered = {f"GIT_CONFIG_KEY_{n}": key for n, (key, _) in enumerate(settings)}
     numbered |= {f"GIT_CONFIG_VALUE_{n}": value for n, (_, value) in enumerate(settings)}
@@ -276,21 +162,20 @@ def _without_filters(repo: Path) -> dict[str, str]:
 _OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0
+def git_folder(repo: Path) -> Path:
+    """git's folder of a repository: `.git`, or for a worktree or a submodule the one that this file names."""
+    mark = repo / ".git"
+    named = os.fsdecode(read_regular(mark, 4096)) if mark.is_file() else ""
+    if "\0" in named:
+        raise GitFailed(f"{mark} does not name a folder: restore it.")
+    return repo / named.removeprefix("gitdir:").strip() if named else mark
 
 
-def _addable(path: Path) -> bool:
-    """A link, a file that can be read, or nothing at all any more."""
-    return path.is_symlink() or not path.exists() or (path.is_file() and os.access(path, os.R_OK))
-
-
-def git_path(repo: Path, name: str) -> str:
-    """Where git keeps one of its own files; right for worktrees and submodules too."""
-    return os.fsdecode(git(repo, "rev-parse", "--git-path", name)).rstrip("\n")
+def common_folder(repo: Path) -> Path:
+    """The git folder that a worktree shares with others; for most repositories the only one."""
+    folder = git_folder(repo)
+    named = os.fsdecode(read_regular(folder / "commondir", 4096)).strip()
+    return folder / named if named and "\0" not in named else folder
 
 
 def safe_folder(repo: Path) -> Path:
@@ -298,19 +183,29 @@ def safe_folder(repo: Path) -> Path:
 
     `git clean -fdx` leaves it alone. A worktree or a submodule has one of its own.
     """
-    mark = repo / ".git"
-    if mark.is_file():
-        named = mark.read_text(encoding="utf-8", errors="surrogateescape")
-        return repo / named.removeprefix("gitdir:").strip() / _SAFE
-    return mark / _SAFE
+    return git_folder(repo) / _SAFE
+
+
+def read_regular(path: str | Path, most: int, directory: int | None = None) -> bytes:
+    """The beginning of a file; nothing if there is none, or it is no regular file. Nobody has to wait."""
+    try:
+        descriptor = os.open(path, _READ, dir_fd=directory)
+    except (OSError, ValueError):
+        return b""
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
 
 
 def exclude_internal(repo: Path) -> None:
     """Keeps `.headgate/` out of git without touching a tracked file."""
-    path = repo / git_path(repo, "info/exclude")
+    folder = Path(os.path.realpath(common_folder(repo)))
+    path = folder / "info" / "exclude"
     line = f"/{OWN_FOLDER}/"
-    text = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
-    if line not in text.splitlines():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        joint = "" if not text or text.endswith("\n") else "\n"
-        path.write_text(f"{text}{joint}{line}\n", encoding="utf-8", errors="surrogateescape")
+    text = read_regular(path, 10_000_000).decode("utf-8", "surrogateescape")
+    if line in text.splitlines():
+        return
+    if Path(os.path.realpath(path)) != path:
+        raise GitFailed(f"{path} is reached by a symbolic link: add the line {line} to it, and run again.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    joint = "" if not text or text.endswith("\n") else "\n"
+    path.write_text(f"{text}{joint}{line}\n", encoding="utf-8", errors="surrogateescape")

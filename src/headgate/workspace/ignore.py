@@ -2,14 +2,15 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from headgate.core import Access, Denial
 from headgate.reading import Command, split_commands
-from headgate.workspace.git_repository import git_path
+from headgate.workspace.git_repository import common_folder, read_regular
 from headgate.workspace.globs import Rules, fold_case
 from headgate.workspace.paths import ConfinedTree
 
@@ -207,42 +208,46 @@ def _level(text: str, prefix: str, above: _Level | None) -> _Level | None:
 
 
 def _read_at(name: str, directory: int) -> str:
-    """A small text file; nothing where there is none or it cannot be read."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    """A small text file; nothing where there is none or it cannot be read, as in git."""
     try:
-        with os.fdopen(os.open(name, flags, dir_fd=directory), "rb") as file:
-            return file.read(MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")
+        if stat.S_ISLNK(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+            return ""
     except OSError:
-        return ""  # git takes an ignore file that it cannot read for an empty one
+        return ""
+    return read_regular(name, MAX_IGNORE_FILE, directory).decode("utf-8", "surrogateescape")
 
 
 def _read_exclude(root: Path) -> str:
     """`info/exclude` of the repository, found through the `.git` file of a worktree or submodule as well."""
-    git = root / ".git"
-    try:
-        if git.is_file():
-            text = git.read_text("utf-8", "surrogateescape")
-            git = root / text.removeprefix("gitdir:").strip()
-            common = git / "commondir"
-            if common.is_file():
-                git = git / common.read_text("utf-8", "surrogateescape").strip()
-        with (git / "info" / "exclude").open("rb") as file:
-            return file.read(MAX_IGNORE_FILE).decode("utf-8", "surrogateescape")
-    except (OSError, ValueError):
-        return ""  # no repository, or no exclude file: nothing is excluded
+    return _read(common_folder(root) / "info" / "exclude")
+
+
+def is_ignored_now(tree: ConfinedTree, path: str) -> bool:
+    """Whether the ignore files as they are now ignore a directory, or all that is in it."""
+    within = f"{path}/any name"
+    return any(
+        level is not None and level.ignores(what, what == path)
+        for what in (path, within)
+        for level in [_levels_above(tree, what)]
+    )
 
 
 # Which paths git ignored at one moment: the ignore files are read once, and new ones change nothing.
 
 
 class IgnoredPaths:
-    """Answers for any path, whether it exists or not. A repository's own files count, a user's do not."""
+    """Answers for any path, whether it exists or not. A repository's own files count, a user's do not.
 
-    def __init__(self, repo: Path) -> None:
-        exclude = _read(repo / git_path(repo, "info/exclude"))
-        self._exclude = Rules(exclude.split("\n"))
-        self._rules: dict[str, Rules] = {}
+    `recorded` has the ignore files of an earlier moment, by their folders. `of_user` is a user's own file.
+    """
+
+    def __init__(self, repo: Path, *, recorded: Mapping[str, str] | None = None, of_user: str = "") -> None:
+        exclude = _read_exclude(repo)
+        self._exclude = Rules([*of_user.split("\n"), *exclude.split("\n")])
+        self._rules = {folder: Rules(text.split("\n")) for folder, text in (recorded or {}).items()}
         self._ignored_directory = lru_cache(maxsize=65536)(self._judge_directory)
+        if recorded is not None:
+            return
         for place, directories, files in os.walk(repo):
             base = "" if place == str(repo) else Path(place).relative_to(repo).as_posix()
             prefix = f"{base}/" if base else ""
@@ -279,8 +284,5 @@ class IgnoredPaths:
 
 
 def _read(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_IGNORE_FILE).decode("utf-8", "surrogateescape").removeprefix("\ufeff")
-    except OSError:
-        return ""  # git takes an ignore file that it cannot read for an empty one
+    """Nothing for an ignore file that cannot be read, as in git."""
+    return read_regular(path, MAX_IGNORE_FILE).decode("utf-8", "surrogateescape").removeprefix("\ufeff")

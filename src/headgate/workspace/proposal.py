@@ -3,86 +3,24 @@
 git works in a temporary folder here, without anybody's configuration, attributes, hooks or filters.
 """
 
-import os
 import re
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import new as new_hash
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from headgate.core import show_path
 from headgate.errors import StoreError, ToolDenied, ToolError, ToolFailed
 from headgate.reading import FileDiff, read_git_diff
-from headgate.workspace.git_repository import Snapshots, failure_of, run_git
+from headgate.workspace.objects import SHA256_LENGTH, DetachedGit, detached_git, object_name
 from headgate.workspace.overlay import ProposedChange
+from headgate.workspace.snapshots import Snapshots
 from headgate.workspace.workspace import NEW_FILE_MODE, File, FileChange, Workspace, ancestors
 
-_SHA256_LENGTH = 64
-# Contents are bytes here, whatever a `.gitattributes` among the files says. This file outranks those.
-_ATTRIBUTES = "* -text !eol !crlf !ident !filter !working-tree-encoding !diff !whitespace\n"
-_SHA256 = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n"
-_FLAGS = (
-    *("-c", "core.attributesFile=/dev/null"),
-    # Names are checked by the workspace; what is odd on other systems is fine on this one.
-    *("-c", "core.protectNTFS=false"),
-    *("-c", "core.protectHFS=false"),
-    # What is recorded has to survive a power cut.
-    *("-c", "core.fsync=loose-object"),
-)
 _PATCH_FLAGS = (
-    *("-r", "--patch", "-M", "--binary", "--full-index", "--unified=3", "--inter-hunk-context=0"),
-    *("--src-prefix=a/", "--dst-prefix=b/", "--no-color", "--no-ext-diff", "--no-textconv"),
+    *("--patch", "-M", "--binary", "--full-index", "--unified=3", "--inter-hunk-context=0"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--no-color"),
 )
 _APPLY = ("apply", "--whitespace=nowarn")
 _REJECTED = re.compile(r"^Rejected hunk #(\d+)\.$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class _DetachedGit:
-    """An empty working tree, and a git folder that knows nothing but, perhaps, where objects are."""
-
-    tree: Path
-    environment: dict[str, str]
-
-    def run(self, *args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """Runs git in the tree, whatever comes of it."""
-        return run_git(self.tree, *_FLAGS, *args, env=self.environment, stdin=stdin)
-
-    def git(self, *args: str, stdin: bytes = b"") -> bytes:
-        """What git printed. GitFailed if it failed."""
-        done = self.run(*args, stdin=stdin)
-        if done.returncode:
-            raise failure_of(done, args[0])
-        return done.stdout
-
-
-@contextmanager
-def _detached_git(*, sha256: bool, objects: Path | None = None) -> Iterator[_DetachedGit]:
-    """Such a place, gone with the block. Objects are found in, and go to, a folder that stays."""
-    with TemporaryDirectory(prefix="headgate-") as temporary:
-        top = Path(os.path.realpath(temporary))
-        folder, tree = top / "git", top / "tree"
-        tree.mkdir()
-        for name in ("objects", "refs", "info"):
-            (folder / name).mkdir(parents=True)
-        (folder / "HEAD").write_text("ref: refs/heads/main\n")
-        (folder / "config").write_text(_SHA256 if sha256 else "")
-        (folder / "info" / "attributes").write_text(_ATTRIBUTES)
-        environment = {
-            "GIT_DIR": str(folder),
-            "GIT_WORK_TREE": str(tree),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1",
-            "HOME": str(folder),
-            "XDG_CONFIG_HOME": str(folder),
-        }
-        if objects is not None:
-            environment["GIT_OBJECT_DIRECTORY"] = str(objects)
-        yield _DetachedGit(tree, environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,37 +44,18 @@ def record_proposal(
 
     Before is the baseline with each file as it was when the proposal first touched it.
     """
-    with _detached_git(sha256=len(baseline) == _SHA256_LENGTH, objects=snapshots.objects) as place:
-        place.git("read-tree", baseline)
-        _drop_nested_repositories(place, [change.path for change in changes])
-        names = _store(place, [data for one in changes for data in (one.before, one.after)])
-        before = _write_tree(
-            place, {change.path: (change.before, change.before_mode) for change in changes}, names
-        )
-        after = _write_tree(
-            place, {change.path: (change.after, change.after_mode) for change in changes}, names
-        )
+    before = snapshots.tree_with(baseline, {one.path: _file(one.before, one.before_mode) for one in changes})
+    after = snapshots.tree_with(before, {one.path: _file(one.after, one.after_mode) for one in changes})
     return before, after
 
 
-def tree_with_files(
-    snapshots: Snapshots, tree: str, files: Mapping[str, tuple[bytes, int]], gone: Iterable[str] = ()
-) -> str:
-    """The name of a git tree: another one with these files, given as content and mode, and without some."""
-    with _detached_git(sha256=len(tree) == _SHA256_LENGTH, objects=snapshots.objects) as place:
-        place.git("read-tree", tree)
-        left_out = [
-            b"0 %s\t%s\0" % (b"0" * len(tree), path.encode("utf-8", "surrogateescape")) for path in gone
-        ]
-        place.git("update-index", "-z", "--index-info", stdin=b"".join(left_out))
-        names = _store(place, [data for data, _ in files.values()])
-        return _write_tree(place, files, names)
+def _file(data: bytes | None, mode: int | None) -> tuple[bytes, int] | None:
+    return None if data is None else (data, mode or 0)
 
 
 def patch_between(snapshots: Snapshots, before: str, after: str) -> bytes:
     """The difference between two trees, such as `git apply` takes in the working tree."""
-    with _detached_git(sha256=len(before) == _SHA256_LENGTH, objects=snapshots.objects) as place:
-        return place.git("diff-tree", *_PATCH_FLAGS, before, after)
+    return snapshots.compare(before, after, *_PATCH_FLAGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +77,7 @@ class FilePatch:
 
     def leaves(self, data: bytes) -> bool:
         """Whether this is the content that the patch makes; what it does not change counts as that."""
-        return self.after_hash is None or self.after_hash == _blob_name(data, len(self.after_hash))
+        return self.after_hash is None or self.after_hash == object_name("blob", data, len(self.after_hash))
 
 
 def _files_of(patch: bytes) -> tuple[FilePatch, ...]:
@@ -187,12 +106,6 @@ def _file_patch(file: FileDiff, raw: bytes) -> FilePatch:
     )
 
 
-def _blob_name(data: bytes, length: int) -> str:
-    """git's name of a content, by the kind of hash that gives names of this length."""
-    algorithm = "sha256" if length == _SHA256_LENGTH else "sha1"
-    return new_hash(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
 def adapt_proposal(workspace: Workspace, patch: bytes) -> AdaptedProposal | ProposalConflicts:
     """What a patch makes of the tree as it is now; nothing is written.
 
@@ -219,48 +132,6 @@ def adapt_proposal(workspace: Workspace, patch: bytes) -> AdaptedProposal | Prop
     if problems:
         return ProposalConflicts(tuple(sorted(problems)))
     return AdaptedProposal(tuple(sorted(changes, key=lambda change: change.path)))
-
-
-def _drop_nested_repositories(place: _DetachedGit, paths: Iterable[str]) -> None:
-    """Takes the repositories within the repository out of the index that these files are in.
-
-    A tree has either one of them or files in its place, and its deletion is not what is proposed.
-    """
-    folders = {folder for path in paths for folder in ancestors(path)}
-    rows = [row.partition(b"\t") for row in place.git("ls-files", "-s", "-z").split(b"\0") if row]
-    nested = [(entry, path) for entry, _, path in rows if entry.startswith(b"160000 ")]
-    gone = [
-        b"0 %s\t%s\0" % (b"0" * len(entry.split()[1]), path)
-        for entry, path in nested
-        if path.decode("utf-8", "surrogateescape") in folders
-    ]
-    place.git("update-index", "-z", "--index-info", stdin=b"".join(gone))
-
-
-def _store(place: _DetachedGit, given: Iterable[bytes | None]) -> dict[bytes, str]:
-    """Writes contents as objects, as they are; their names by content."""
-    contents = list(dict.fromkeys(data for data in given if data is not None))
-    for number, data in enumerate(contents):
-        (place.tree / str(number)).write_bytes(data)
-    listed = "".join(f"{number}\n" for number in range(len(contents))).encode()
-    out = place.git("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
-    return dict(zip(contents, out.decode().split(), strict=True))
-
-
-def _write_tree(
-    place: _DetachedGit, files: Mapping[str, tuple[bytes | None, int | None]], names: Mapping[bytes, str]
-) -> str:
-    gone, there = [], []
-    for path, (data, mode) in files.items():
-        raw = path.encode("utf-8", "surrogateescape")
-        if data is None:
-            gone.append(b"0 %s\t%s\0" % (b"0" * len(next(iter(names.values()))), raw))
-        else:
-            kind = b"100755" if (mode or 0) & 0o100 else b"100644"
-            there.append(b"%s %s\t%s\0" % (kind, names[data].encode(), raw))
-    place.git("update-index", "-z", "--index-info", stdin=b"".join(gone + there))
-    # Objects that nobody touched are the repository's business; it may have left some on a server.
-    return place.git("write-tree", "--missing-ok").decode().strip()
 
 
 class _PatchedFiles:
@@ -301,7 +172,7 @@ class _PatchedFiles:
             return []
         return [FileChange(now.path, now.data, now.data, _with_executable(now.mode, file.is_executable))]
 
-    def result(self, file: FilePatch, place: _DetachedGit) -> list[FileChange]:
+    def result(self, file: FilePatch, place: DetachedGit) -> list[FileChange]:
         """What git made of one file, as changes to what is there now."""
         old = None if file.old is None else self.now(file.old)
         changes = []
@@ -316,7 +187,7 @@ class _PatchedFiles:
             changes.append(FileChange(file.new, before, made.read_bytes(), None if mode == usual else mode))
         return changes
 
-    def lay_out(self, file: FilePatch, place: _DetachedGit) -> None:
+    def lay_out(self, file: FilePatch, place: DetachedGit) -> None:
         """Puts the file as it is now where git is to work on it."""
         old = None if file.old is None else self.now(file.old)
         if old is not None:
@@ -344,7 +215,7 @@ def _apply(scene: _PatchedFiles, files: Sequence[FilePatch]) -> list[FileChange]
     """All that the patches make of their files. ToolFailed if one does not fit."""
     if not files:
         return []
-    with _detached_git(sha256=_uses_sha256(files)) as place:
+    with detached_git(sha256=_uses_sha256(files)) as place:
         for file in files:
             scene.lay_out(file, place)
         done = place.run(*_APPLY, "-", stdin=b"".join(file.raw for file in files))
@@ -357,7 +228,7 @@ def _explain(scene: _PatchedFiles, files: Sequence[FilePatch]) -> list[str]:
     """Which hunks do not fit, found by trying each file by itself."""
     problems: list[str] = []
     for file in files:
-        with _detached_git(sha256=_uses_sha256(files)) as place:
+        with detached_git(sha256=_uses_sha256(files)) as place:
             scene.lay_out(file, place)
             done = place.run(*_APPLY, "--reject", "-", stdin=file.raw)
         if done.returncode:
@@ -375,7 +246,7 @@ def _rejections(file: FilePatch, told: str) -> list[str]:
 
 
 def _uses_sha256(files: Iterable[FilePatch]) -> bool:
-    return any(file.after_hash is not None and len(file.after_hash) == _SHA256_LENGTH for file in files)
+    return any(file.after_hash is not None and len(file.after_hash) == SHA256_LENGTH for file in files)
 
 
 def _is_executable(mode: int) -> bool:

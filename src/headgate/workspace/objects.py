@@ -1,0 +1,262 @@
+"""git objects in a folder of our own, each read back only if its content still has the hash that names it.
+
+What a command wrote over in git's folder is thereby an error, and never a false account of what changed.
+"""
+
+import os
+import secrets
+import subprocess
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from hashlib import new as new_hash
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from headgate.workspace.git_repository import GitFailed, failure_of, read_regular, run_git
+
+Entry = tuple[str, str]
+"""A mode, such as `100644`, and the name of an object."""
+NESTED = "160000"
+_TREE = "40000"
+SHA256_LENGTH = 64
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_MANY = 50
+_MOST_COMPRESSED = 2_000_000_000
+# Contents are bytes here, whatever a `.gitattributes` among the files says. This file outranks those.
+_ATTRIBUTES = "* -text !eol !crlf !ident !filter !working-tree-encoding !diff !whitespace\n"
+_SHA256 = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n"
+_FLAGS = (
+    # Names are checked by the workspace; what is odd on other systems is fine on this one.
+    *("-c", "core.protectNTFS=false"),
+    *("-c", "core.protectHFS=false"),
+    # What is recorded has to survive a power cut.
+    *("-c", "core.fsync=loose-object"),
+)
+
+
+def object_name(kind: Literal["blob", "tree"], data: bytes, length: int) -> str:
+    """git's name of a content, by the kind of hash that gives names of this length."""
+    algorithm = "sha256" if length == SHA256_LENGTH else "sha1"
+    return new_hash(
+        algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False
+    ).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class DetachedGit:
+    """An empty working tree, and a git folder that knows nothing but, perhaps, where objects are."""
+
+    tree: Path
+    environment: dict[str, str]
+
+    def run(self, *args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Runs git in the tree, whatever comes of it."""
+        return run_git(self.tree, *_FLAGS, *args, env=self.environment, stdin=stdin)
+
+    def git(self, *args: str, stdin: bytes = b"") -> bytes:
+        """What git printed. GitFailed if it failed."""
+        done = self.run(*args, stdin=stdin)
+        if done.returncode:
+            raise failure_of(done, args[0])
+        return done.stdout
+
+
+@contextmanager
+def detached_git(*, sha256: bool, objects: Path | None = None) -> Iterator[DetachedGit]:
+    """git without anybody's configuration, attributes, hooks or filters, gone with the block.
+
+    Objects are found in, and go to, a folder that stays.
+    """
+    with TemporaryDirectory(prefix="headgate-") as temporary:
+        top = Path(os.path.realpath(temporary))
+        folder, tree = top / "git", top / "tree"
+        tree.mkdir()
+        for name in ("objects", "refs", "info"):
+            (folder / name).mkdir(parents=True)
+        (folder / "HEAD").write_text("ref: refs/heads/main\n")
+        (folder / "config").write_text(_SHA256 if sha256 else "")
+        (folder / "info" / "attributes").write_text(_ATTRIBUTES)
+        environment = {
+            "GIT_DIR": str(folder),
+            "GIT_WORK_TREE": str(tree),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "HOME": str(folder),
+            "XDG_CONFIG_HOME": str(folder),
+        }
+        if objects is not None:
+            environment["GIT_OBJECT_DIRECTORY"] = str(objects)
+        yield DetachedGit(tree, environment)
+
+
+class ObjectFolder:
+    """Objects in `folder`; what is not there is looked for in `others`."""
+
+    def __init__(self, folder: Path, others: Iterable[Path], *, sha256: bool) -> None:
+        self.folder = folder
+        self.sha256 = sha256
+        self.length = SHA256_LENGTH if sha256 else 40
+        self._drafts: list[tuple[str, Path]] = []
+        self._stored: set[str] = set()
+        lines = b"".join(os.fsencode(os.path.realpath(other)) + b"\n" for other in others)
+        with _writing(folder):
+            (folder / "info").mkdir(parents=True, exist_ok=True)
+            if read_regular(folder / "info" / "alternates", len(lines) + 1) != lines:
+                # Whole at any moment: another process may have git read it just now.
+                self._write_draft(lines).replace(folder / "info" / "alternates")
+
+    def detached(self) -> AbstractContextManager[DetachedGit]:
+        """git beside the repository, with these objects."""
+        return detached_git(sha256=self.sha256, objects=self.folder)
+
+    def find(self, names: Iterable[str]) -> set[str]:
+        """Which of these objects there are, here or elsewhere."""
+        asked = "".join(f"{name}\n" for name in dict.fromkeys(names)).encode()
+        with self.detached() as place:
+            out = place.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
+        return {name for name, kind in map(str.split, out.decode().splitlines()) if kind != "missing"}
+
+    def write(self, kind: Literal["blob", "tree"], data: bytes) -> str:
+        """Stores a content, safely only after the next `flush`; returns its name."""
+        name = object_name(kind, data, self.length)
+        if name not in self._stored and self._read(name) is None:
+            whole = b"%s %d\0" % (kind.encode(), len(data)) + data
+            with _writing(self.folder):
+                self._drafts.append((name, self._write_draft(zlib.compress(whole, 1))))
+        self._stored.add(name)
+        return name
+
+    def flush(self, *, durably: bool = True) -> None:
+        """Puts what was written in place. Events name it, so it has to survive a power cut as they do."""
+        drafts, self._drafts = self._drafts, []
+        if durably and len(drafts) > _MANY:
+            os.sync()
+        with _writing(self.folder):
+            for name, draft in drafts:
+                if durably and len(drafts) <= _MANY:
+                    _sync(draft)
+                self._place(name).parent.mkdir(exist_ok=True)
+                draft.replace(self._place(name))
+
+    def read(self, names: Iterable[str]) -> dict[str, bytes]:
+        """Contents by their names; what is not to be found is left out. GitFailed if one was written over."""
+        wanted = list(dict.fromkeys(names))
+        found = {name: data for name in wanted if (data := self._read(name)) is not None}
+        if others := [name for name in wanted if name not in found]:
+            found |= self._read_others(others)
+        return found
+
+    def _read(self, name: str) -> bytes | None:
+        """The content of an object of our own; None if there is none, or another one in its place."""
+        packed = read_regular(self._place(name), _MOST_COMPRESSED)
+        try:
+            whole = zlib.decompress(packed) if packed else b""
+        except zlib.error:
+            return None
+        algorithm = "sha256" if self.sha256 else "sha1"
+        if new_hash(algorithm, whole, usedforsecurity=False).hexdigest() != name:
+            return None
+        return whole[whole.index(b"\0") + 1 :]
+
+    def _read_others(self, names: list[str]) -> dict[str, bytes]:
+        with self.detached() as place:
+            out = place.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
+        found: dict[str, bytes] = {}
+        at = 0
+        for name in names:
+            end = out.index(b"\n", at)
+            words = out[at:end].split()
+            at = end + 1
+            if len(words) != 3:
+                continue
+            data = out[at : at + int(words[2])]
+            at += len(data) + 1
+            kind: Literal["blob", "tree"] = "tree" if words[1] == b"tree" else "blob"
+            if object_name(kind, data, self.length) != name:
+                raise GitFailed(f"The git object {name} was written over: run git fsck, and fetch it again.")
+            found[name] = data
+        return found
+
+    def _place(self, name: str) -> Path:
+        return self.folder / name[:2] / name[2:]
+
+    def _write_draft(self, data: bytes) -> Path:
+        draft = self.folder / f"tmp_obj_{secrets.token_hex(8)}"
+        with os.fdopen(os.open(draft, _NEW, 0o444), "wb") as file:
+            file.write(data)
+        return draft
+
+    # Trees: every path in them, with the modes and names that git would give.
+
+    def write_tree(self, entries: dict[str, Entry]) -> str:
+        """Stores a tree of these paths; returns its name."""
+        folders: dict[str, list[tuple[bytes, bytes]]] = {"": []}
+        for path, (mode, name) in entries.items():
+            folder, _, last = path.rpartition("/")
+            above = folder
+            while above not in folders:
+                folders[above] = []
+                above = above.rpartition("/")[0]
+            folders[folder].append(_row(mode, last, name))
+        # The longest first: a folder's own row is in the one above it, which is shorter.
+        for folder in sorted(folders, key=len, reverse=True):
+            rows = sorted(folders[folder])
+            name = self.write("tree", b"".join(row for _, row in rows))
+            if folder:
+                above, _, last = folder.rpartition("/")
+                folders[above].append(_row(_TREE, last, name))
+        return name
+
+    def read_tree(self, tree: str) -> dict[str, Entry]:
+        """Every path in a tree. GitFailed if a part of it is gone."""
+        found: dict[str, Entry] = {}
+        level = [("", tree)]
+        while level:
+            contents = self.read(name for _, name in level)
+            below: list[tuple[str, str]] = []
+            for prefix, name in level:
+                if name not in contents:
+                    raise GitFailed(f"The git object {name} is gone, which a snapshot of the tree needs.")
+                for mode, last, child in _rows(contents[name], self.length // 2):
+                    if mode == _TREE:
+                        below.append((f"{prefix}{last}/", child))
+                    else:
+                        found[prefix + last] = (mode, child)
+            level = below
+        return found
+
+
+def _row(mode: str, name: str, of: str) -> tuple[bytes, bytes]:
+    """What git sorts an entry by, and the entry."""
+    raw = os.fsencode(name)
+    return raw + b"/" if mode == _TREE else raw, b"%s %s\0%s" % (mode.encode(), raw, bytes.fromhex(of))
+
+
+def _rows(data: bytes, size: int) -> Iterator[tuple[str, str, str]]:
+    """The modes, names and objects of a tree's own entries."""
+    at = 0
+    while at < len(data):
+        end = data.index(b"\0", at)
+        mode, _, name = data[at:end].partition(b" ")
+        at = end + 1 + size
+        yield mode.decode(), os.fsdecode(name), data[end + 1 : at].hex()
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        said = f"{error.filename or folder} cannot be written ({error.strerror})"
+        raise GitFailed(f"{said}: free some space, or delete {folder} if it is damaged.") from error
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
