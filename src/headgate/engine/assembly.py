@@ -196,6 +196,7 @@ def protection_for(
             accepts=rule.accepts,
             folder=kept / name,
             reason=rule.reason,
+            lasting=name == "tests",
         )
         for name, rule in rules.items()
     ]
