@@ -241,6 +241,7 @@ class Execution:
             if context.protected:
                 protected = TaskProtection(context.protected, self._own_files, self._restored)
                 context = replace(context, protected=protected)
+                self._outcome.protected = protected
             job = Job(
                 task=task,
                 flow=flow,
