@@ -4,7 +4,7 @@ A guard can judge a path that a tool names; what a shell command writes can only
 protected paths are recorded before a command, with their content, and whatever it did to them is undone:
 they get their bytes, modes and link targets back, and new files among them are removed. What the first
 `begin` found counts until the end: a process that outlived its command may change a file between two
-commands. A path that could not be put back keeps its record, so that each later check tries again and says so.
+commands. A path that could not be put back keeps its record: each later check tries again and says so.
 """
 
 import os
