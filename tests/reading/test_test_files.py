@@ -64,7 +64,6 @@ RUNNER_SETTINGS = [
     *("jest.config.ci.mjs", "vitest.config.ts", "vitest.workspace.json", "karma.conf.js", ".mocharc.yml"),
     *(
         ".nycrc",
-        ".nycrc.json",
         "phpunit.xml",
         "phpunit.xml.dist",
         ".rspec",

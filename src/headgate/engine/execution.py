@@ -30,6 +30,7 @@ from headgate.engine.assembly import (
     build_context,
     build_verifier,
     find_sandbox,
+    known_secrets,
     secret_patterns,
     task_boundaries,
     tools_for,
@@ -221,7 +222,7 @@ class Execution:
             bounds = ResolvedBoundaries(log.state.boundaries)
             if not self._past:
                 bounds = await asyncio.to_thread(task_boundaries, repo, config, task)
-            redact = redactor(repo, secret_patterns(config))
+            redact = redactor(repo, secret_patterns(config), known=known_secrets(config, os.environ))
             sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)
             bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
             context = build_context(
