@@ -7,6 +7,7 @@ from pathlib import Path
 
 from headgate.core import State, parse_path, show_path
 from headgate.errors import ConfigError, HeadgateError
+from headgate.protect import DEFAULT_SECRETS
 from headgate.reading import MOST_CHARS, TaskDiff
 from headgate.store import TaskRow
 from headgate.workspace import (
@@ -16,6 +17,7 @@ from headgate.workspace import (
     FileChange,
     OverlayWorkspace,
     ProposalConflicts,
+    Rules,
     Snapshots,
     Workspace,
     adapt_proposal,
@@ -65,6 +67,7 @@ class TaskTree:
         self._files = ConfinedTree(snapshots.repo)
         self._written = written
         self._baseline = ""
+        self._hidden_before: dict[str, tuple[int, ...]] | None = None
         self._by_verification: set[str] = set()
         self.overlay: OverlayWorkspace | None = None
         """Set for a dry run: what the task has done is there, and not in the tree."""
@@ -72,6 +75,7 @@ class TaskTree:
     async def begin(self) -> str:
         """Records the tree as the task finds it; returns the name of that git tree."""
         self._baseline = await asyncio.to_thread(self._snapshots.take)
+        self._hidden_before = self._snapshots.hidden_stamps
         return self._baseline
 
     def resume(self, baseline: str, left_behind: Iterable[str]) -> None:
@@ -216,6 +220,9 @@ class TaskTree:
         differing = self._snapshots.changed_files(self._baseline, now)
         names = [show_path(path) for path in differing if path not in self._by_verification]
         names += [name for name, before in written.items() if self.hash_of(name) != before]
+        if self._hidden_before is not None:  # otherwise an earlier process began
+            old, new = self._hidden_before, self._snapshots.hidden_stamps
+            names += [show_path(path) for path in old.keys() | new.keys() if old.get(path) != new.get(path)]
         return tuple(sorted(dict.fromkeys(names), key=parse_path))
 
     def hash_of(self, path: str) -> str | None:
@@ -236,6 +243,11 @@ def _text(data: bytes) -> str | None:
     return data.decode("utf-8", "surrogateescape")
 
 
+def hides_secrets(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a file may hold secrets, of which no copy is made: by the usual names, and by patterns."""
+    return Rules((*DEFAULT_SECRETS, *patterns), ignore_case=True).covers
+
+
 # What a task proposes, or has changed, for who wants to see it while others work.
 
 
@@ -247,7 +259,7 @@ def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = Fals
     task_id = row.task.id
     if after_review and not (state.proposal.applied_tree and state.end_tree):
         raise ConfigError(f"Task {task_id} is not an applied proposal that has ended.")
-    with Snapshots.apart(repo) as snapshots:
+    with Snapshots.apart(repo, hides_secrets(state.config.get("secret_files", ()))) as snapshots:
         if row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.proposal.step == "proposed":
             assert state.proposal.trees is not None
             return patch_between(snapshots, *state.proposal.trees)

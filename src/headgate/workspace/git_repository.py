@@ -5,7 +5,7 @@ Snapshots are git trees in an object folder of our own: the user's index, refs a
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,21 +99,25 @@ class Snapshots:
     """Trees of a repository, untracked files included, ignored and very large new ones not.
 
     One at a time: git locks its index, and a cancelled task may ask again while git still works. Only the
-    holder of the repository's lock may take one; who only reads takes them `apart`.
+    holder of the repository's lock may take one; who only reads takes them `apart`. Nothing is recorded of a
+    file that is `hidden`: a tree holds it as git's own index does, if at all.
     """
 
-    def __init__(self, repo: Path) -> None:
+    def __init__(self, repo: Path, hidden: Callable[[str], bool] = lambda path: False) -> None:
         self.repo = repo
+        self._hidden = hidden
+        self.hidden_stamps: dict[str, tuple[int, ...]] = {}
+        """The hidden files that there were at the last snapshot, with what shows that one has changed."""
         self._one_at_a_time = Lock()
         self._folder = safe_folder(repo)
         self._index = self._folder / "snapshot.index"
 
     @classmethod
     @contextmanager
-    def apart(cls, repo: Path) -> "Iterator[Snapshots]":
+    def apart(cls, repo: Path, hidden: Callable[[str], bool] = lambda path: False) -> "Iterator[Snapshots]":
         """Snapshots for a process beside the one that works: all that they write is gone with the block."""
         with TemporaryDirectory(prefix="headgate-") as folder:
-            snapshots = cls(repo)
+            snapshots = cls(repo, hidden)
             shared, snapshots._index = snapshots._index, Path(folder) / "index"
             snapshots._folder = Path(folder)
             with suppress(FileNotFoundError):  # then git's own index is what to begin with
@@ -135,9 +139,12 @@ class Snapshots:
         if not self._index.exists():
             self._copy_index()
         new = self._list("--others", "--exclude-standard")
-        large = [f":(exclude,literal){path}" for path in new if _size(self.repo / path) > LARGE]
+        hidden = [*filter(self._hidden, new), *self._hidden_in_index]
+        self.hidden_stamps = {path: _stamp(self.repo / path) for path in hidden}
+        large = [path for path in new if _size(self.repo / path) > LARGE]
+        left_out = [f":(exclude,literal){path}" for path in {*hidden, *large}]
         try:
-            self._git("add", "--all", "--", ".", *large)
+            self._git("add", "--all", "--", ".", *left_out)
         except GitFailed:
             # A file that cannot be read, or a nested repository without commits, must not stop the task.
             self._add_one_by_one()
@@ -221,6 +228,11 @@ class Snapshots:
             draft.replace(alternates)
         return objects
 
+    @cached_property
+    def _hidden_in_index(self) -> list[str]:
+        """Hidden files that git tracks. No other comes to be in our index."""
+        return [path for path in self._list() if self._hidden(path)]
+
     def _git(self, *args: str, stdin: bytes = b"") -> bytes:
         return git(self.repo, *_DURABLE, *args, env=self._environment, stdin=stdin)
 
@@ -245,7 +257,8 @@ class Snapshots:
                 self._git("update-index", flag, "-z", "--stdin", stdin=b"\0".join(marked) + b"\0")
 
     def _add_one_by_one(self) -> None:
-        paths = set(self._list("--others", "--modified", "--deleted", "--exclude-standard"))
+        found = self._list("--others", "--modified", "--deleted", "--exclude-standard")
+        paths = {path for path in found if not self._hidden(path)}
         literal = {**self._environment, "GIT_LITERAL_PATHSPECS": "1"}
         addable = [path for path in sorted(paths) if not path.endswith("/") and _addable(self.repo / path)]
         if not addable:
@@ -281,6 +294,14 @@ def _size(path: Path) -> int:
         return path.lstat().st_size
     except OSError:
         return 0
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.lstat()
+    except OSError:
+        return ()
+    return status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _addable(path: Path) -> bool:
