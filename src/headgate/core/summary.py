@@ -24,7 +24,7 @@ _CACHE = re.compile(
 )
 """What programs leave when they run, and nobody wants to hear of."""
 WHY_NOT_IN_DIFF = (
-    "in a submodule or another repository, where git diff shows it, too large, or with secrets perhaps"
+    "in a submodule or another repository, where git diff shows it, too large, or a file for secrets"
 )
 
 
