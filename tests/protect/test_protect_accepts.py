@@ -51,7 +51,7 @@ def test_what_stayed_is_what_is_put_back_later(root: Path) -> None:
     files = protection(root)
     assert during(files, root, "echo c >> one") == ()
     (root / "one").write_text("lost\n")
-    assert files.check_and_restore() == (Restored("one", "changed", WHY),)
+    assert files.check_and_restore() == (Restored("one", "changed", WHY, between=True),)
     assert during(files, root, "rm one") == (Restored("one", "deleted", WHY),)
     assert (root / "one").read_text() == "a\nb\nc\n"
 
@@ -81,3 +81,11 @@ def test_only_content_is_a_matter_of_parts(root: Path, command: str) -> None:
     assert during(protection(root), root, command) == (Restored("one", "changed", WHY),)
     assert (root / "one").read_text() == "a\nb\n"
     assert not (root / "one").is_symlink()
+
+
+def test_a_file_that_may_go_stays_away(root: Path) -> None:
+    (root / "one").write_text("\nb\n")
+    files = protection(root)
+    assert during(files, root, "rm one two") == (Restored("two", "deleted", WHY),)
+    assert files.begin() == files.check_and_restore() == ()
+    assert not (root / "one").exists()

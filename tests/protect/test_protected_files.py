@@ -201,24 +201,27 @@ def test_sentences() -> None:
 
 
 class TestBetweenCommands:
-    def test_what_others_changed_is_taken_as_it_is(self, place: Place) -> None:
+    def test_what_the_first_command_found_counts(self, place: Place) -> None:
+        """A process that outlived its command changes files while none runs."""
         place.run("true")
-        (place.root / "kept" / "a.txt").write_text("a person's")
-        (place.root / "kept" / "by hand.txt").write_text("too")
+        (place.root / "kept" / "a.txt").write_text("a daemon's")
+        (place.root / "kept" / "new.txt").write_text("too")
         (place.root / "kept" / "run.sh").unlink()
-        before = place.look()
-        assert place.run("echo x > kept/a.txt; rm 'kept/by hand.txt'; touch kept/run.sh") == (
-            Restored("kept/a.txt", "changed", WHY),
-            Restored("kept/by hand.txt", "deleted", WHY),
-            Restored("kept/run.sh", "created", WHY),
+        assert place.protected.begin() == (
+            Restored("kept/a.txt", "changed", WHY, between=True),
+            Restored("kept/new.txt", "created", WHY, between=True),
+            Restored("kept/run.sh", "deleted", WHY, between=True),
         )
-        assert place.look() == before
+        assert place.look() == place.before
+        sh(place.root, "echo x > kept/a.txt")
+        assert place.protected.check_and_restore() == (Restored("kept/a.txt", "changed", WHY),)
 
     def test_a_check_undoes_it_at_any_time(self, place: Place) -> None:
         assert place.protected.check_and_restore() == ()
         place.run("true")
         sh(place.root, "rm kept/a.txt")
-        assert place.protected.check_and_restore() == (Restored("kept/a.txt", "deleted", WHY),)
+        told = (Restored("kept/a.txt", "deleted", WHY, between=True),)
+        assert place.protected.check_and_restore() == told
         assert place.look() == place.before
 
     def test_what_stood_in_the_way_is_moved_aside(self, place: Place) -> None:
@@ -254,6 +257,13 @@ class TestCrash:
         (place.root / "kept" / "a.txt").write_text("a person's")
         assert place.reopen().check_and_restore() == place.reopen().begin() == ()
         assert (place.root / "kept" / "a.txt").read_text() == "a person's"
+
+    def test_where_records_last_it_is(self, tmp_path: Path) -> None:
+        place = Place(tmp_path, lasting=True)
+        place.run("true")
+        (place.root / "kept" / "a.txt").write_text("a daemon's")
+        assert [one.path for one in place.reopen().check_and_restore()] == ["kept/a.txt"]
+        assert place.look() == place.before
 
     def test_a_torn_record(self, place: Place) -> None:
         place.protected.begin()
@@ -300,7 +310,27 @@ class TestContents:
             Restored("kept/deep/er/same.bin", "deleted", WHY, problem),
             Restored("kept/deep/same.bin", "changed", WHY, problem),
         )
-        assert place.run("true") == ()
+
+    @pytest.mark.parametrize("lasting", [True, False])
+    def test_what_cannot_be_put_back_is_never_taken_as_it_is(self, tmp_path: Path, lasting: bool) -> None:
+        place = Place(tmp_path, limits=CopyLimits(all_on_disk=100), lasting=lasting)
+        lost = place.run("echo x > kept/deep/same.bin; rm kept/deep/er/same.bin")
+        assert [one.path for one in lost if one.problem] == ["kept/deep/er/same.bin", "kept/deep/same.bin"]
+        assert place.protected.begin() == place.protected.check_and_restore() == lost
+        assert [one.path for one in place.reopen().check_and_restore()] == [one.path for one in lost]
+        for path in ("kept/deep/same.bin", "kept/deep/er/same.bin"):
+            (place.root / path).write_bytes(bytes(range(256)))
+            (place.root / path).chmod(0o644)
+        assert place.reopen().check_and_restore() == ()
+
+    def test_a_large_file_is_known_by_its_content(self, tmp_path: Path) -> None:
+        place = Place(tmp_path, limits=CopyLimits(one_in_memory=100, all_on_disk=100))
+        script = "f=kept/deep/same.bin; touch -r $f t; printf Z | dd of=$f conv=notrunc; touch -r t $f"
+        assert [(one.path, bool(one.problem)) for one in place.run(script)] == [("kept/deep/same.bin", True)]
+
+    def test_small_files_are_kept_first(self, tmp_path: Path) -> None:
+        place = Place(tmp_path, limits=CopyLimits(all_on_disk=100))
+        assert [one.problem for one in place.run("echo x > kept/a.txt; echo x > kept/run.sh")] == ["", ""]
 
 
 def test_only_where_something_can_be_covered_is_walked(tmp_path: Path) -> None:

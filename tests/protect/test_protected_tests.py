@@ -170,9 +170,18 @@ def test_the_environment_that_steps_run_in(mode: Mode, command: str, search: str
     names = ["pytest", "python", "activate", "pip", "flask", "pytest.py", "shlex.py", "_pytest/__init__.py"]
     kept = [name for name in names if tests.covers(f".venv/bin/{name}")]
     assert kept == names[:4] + (names[5:] if mode == "all" else [])
-    assert [tests.enters(folder) for folder in (".venv", ".venv/bin", ".venv/lib", "node_modules")] == [
+    assert [tests.enters(folder) for folder in (".venv", ".venv/bin", ".venv/share", "node_modules")] == [
         True, True, False, False,
     ]  # fmt: skip
+    site = ".venv/lib/python3.11/site-packages"
+    read_first = ["a.pth", "sitecustomize.py", "a.dist-info/entry_points.txt"]
+    free = ["flask/app.py", "a.dist-info/RECORD", "flask/conftest.py"]
+    assert [name for name in read_first + free if tests.covers(f"{site}/{name}")] == (
+        read_first if mode == "all" else []
+    )
+    assert [tests.enters(place) for place in (site, f"{site}/a.dist-info", f"{site}/flask")] == (
+        [True, True, False] if mode == "all" else [False] * 3
+    )
 
 
 def test_a_program_that_is_a_link(tmp_path: Path) -> None:
@@ -265,3 +274,38 @@ def test_tools_and_commands_are_judged_alike(start: list[str], path: str, old: b
     tests = protected("all", files=start)
     denied = tests(Access("write", path, old, new)) is not None
     assert denied == (tests.covers(path) and not tests.accepts(path, old, new))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_links_with_the_names_of_tests(mode: Mode, tmp_path: Path) -> None:
+    (tmp_path / "qa" / "data").mkdir(parents=True)
+    (tmp_path / "src").mkdir()
+    for link, target in (
+        ("tests", "qa"),
+        ("qa/src", "../src"),
+        ("pytest.ini", "ci/own.ini"),
+        ("suite", "it"),
+    ):
+        (tmp_path / link).symlink_to(target)
+    files = ("tests", "qa/data/in.json", "qa/lib.py", "qa/src", "src/a.py", "pytest.ini", "ci/own.ini")
+    start = StartFiles((*files, "suite", "it/one.py"))
+    tests = ProtectedTests(mode, lambda: start, ["pytest suite"], "", tmp_path)
+    free = {"qa/new.py", "it/new.py"} if mode == "existing" else set()
+    given = {*start.files, "qa/new.py", "it/new.py", "src/new.py"}
+    assert {path for path in given if not tests.covers(path)} == {"src/a.py", "src/new.py"} | free
+    assert all(map(tests.enters, ("qa", "qa/data")))
+
+
+def test_settings_of_tools_and_files_that_say_how_to_build() -> None:
+    files = ("pom.xml", ".npmrc", "web/package.json", "src/a.c")
+    new = (
+        ".mvn/extensions.xml",
+        "bunfig.toml",
+        "x-1.dist-info/entry_points.txt",
+        "settings.gradle",
+        "web/tsconfig.json",
+    )
+    free = ("src/CMakeLists.txt", "src/a.c")
+    existing, every = (protected(mode, files=files) for mode in MODES)
+    assert {path for path in (*files, *new, *free) if existing.covers(path)} == {".npmrc", "web/package.json"}
+    assert [path for path in (*files, *new, *free) if not every.covers(path)] == ["src/a.c", *free]

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.reading.test_files import (
-    is_build_file,
     is_runner_setting,
     is_start_up_file,
     is_task_file,
@@ -63,7 +62,12 @@ NO_TESTS = [
 RUNNER_SETTINGS = [
     *("pytest.ini", ".pytest.ini", "pytest.toml", "a/tox.ini", "noxfile.py", ".coveragerc", "jest.config.js"),
     *("jest.config.ci.mjs", "vitest.config.ts", "vitest.workspace.json", "karma.conf.js", ".mocharc.yml"),
-    *(".nycrc", ".nycrc.json", "phpunit.xml", "phpunit.xml.dist", ".rspec", ".cargo/config.toml"),
+    *(
+        ".nycrc",
+        "phpunit.xml",
+        "phpunit.xml.dist",
+        ".rspec",
+    ),
     *(
         "x/.mvn/maven.config",
         "cypress.config.ts",
@@ -99,19 +103,6 @@ def test_task_files() -> None:
     assert [task_program(word) for word in ("make", "/usr/bin/gmake", "rake", "cmake", "")] == [
         "make", "make", "rake", None, None,
     ]  # fmt: skip
-
-
-def test_build_files() -> None:
-    paths = [
-        "CMakeLists.txt",
-        "a/pom.xml",
-        "build.gradle.kts",
-        "gradlew",
-        "vite.config.ts",
-        "mix.exs",
-        "build.py",
-    ]
-    assert [path for path in paths if is_build_file(path)] == paths[:-1]
 
 
 def test_start_up_files() -> None:

@@ -42,6 +42,28 @@ def test_pyproject(old: bytes, new: bytes, changed: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("path", "before", "after", "changed"),
     [
+        ("Cargo.toml", None, b"[profile.dev]\npanic = 'abort'\n", ("profile",)),
+        ("Cargo.toml", None, b"[features]\ndefault = ['x']\n", ("features.default",)),
+        ("Cargo.toml", b"[features]\nx = []\n", b"[features]\nx = []\ny = []\n", ()),
+        ("Cargo.toml", b"[dev-dependencies]\na = '1'\n", b"[dev-dependencies]\na = '1'\nb = '1'\n", ()),
+        (
+            "Cargo.toml",
+            b"[dev-dependencies]\na = '1'\n",
+            b"[dev-dependencies]\na = {path = 'fake'}\n",
+            ("dev-dependencies.a",),
+        ),
+        ("Cargo.toml", b"", b"[dependencies]\nserde = '1'\n", ()),
+        ("deno.json", b"{}", b'{"imports": {"@std/assert": "./fake.ts"}}', ("imports",)),
+        ("deno.json", b"{}", b'{"tasks": {"test": "true"}}', ("tasks",)),
+        ("deno.json", b"{}", b'{"version": "2", "fmt": {"lineWidth": 90}}', ()),
+        ("go.mod", b"module a\n", b"module a\nrequire (\n\tx v1\n)\n", ()),
+        ("go.mod", b"module a\n", b"module a\nreplace x => ./fake\n", ("replace",)),
+        ("go.mod", b"module a\n", b"module a\nreplace (\n\tx => ./fake // c\n)\n", ("replace",)),
+        ("a.egg-info/entry_points.txt", None, b"[console_scripts]\na = a:main\n", ()),
+        ("x.dist-info/entry_points.txt", None, b"[pytest11]\na = evil\n", ("pytest11",)),
+        ("package.json", b"{}", b'{"packageManager": "npm@file:x"}', ("packageManager",)),
+        ("composer.json", b"{}", b'{"autoload": {"files": ["a.php"]}}', ("autoload.files",)),
+        ("pyproject.toml", b"", b"[tool.uv.sources]\npytest = {path = 'x'}\n", ("tool.uv.sources",)),
         ("pyproject.toml", PYPROJECT, None, ("tool.pytest",)),
         ("pyproject.toml", None, PYPROJECT, ("tool.pytest",)),
         ("pyproject.toml", None, b'[project]\nname = "a"\n', ()),
@@ -68,7 +90,7 @@ def test_other_files(path: str, before: bytes | None, after: bytes | None, chang
 
 
 def test_files_without_such_settings() -> None:
-    assert not any(map(has_test_settings, ["setup.py", "go.mod", "package-lock.json", "a/pyproject.md"]))
+    assert not any(map(has_test_settings, ["setup.py", "go.sum", "package-lock.json", "a/pyproject.md"]))
 
 
 VALUES = st.recursive(

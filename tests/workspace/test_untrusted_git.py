@@ -219,7 +219,7 @@ def test_a_very_large_new_file_is_seen_and_not_kept(repo: Path) -> None:
         file.truncate(LARGE + 1)
     after = snapshots.take()
     assert snapshots.changed_files(before, after) == ("large.py",)
-    assert snapshots.large == {"large.py"}
+    assert snapshots.marked == {"large.py"}
     assert snapshots.take() == after
 
 

@@ -17,6 +17,7 @@ from headgate.reading import (
     is_runner_setting,
     is_task_file,
     is_test,
+    is_tool_setting,
     read_git_diff,
 )
 
@@ -300,7 +301,8 @@ def _goes_with_its_test(hunk: list[Line], index: int, lost: Counter[str]) -> boo
 
 def _weaker_settings(file: FileLines) -> Iterator[str]:
     """What keeps tests from being collected or from counting."""
-    if not (is_runner_setting(file.path) or has_test_settings(file.path) or is_task_file(file.path)):
+    kinds = (is_runner_setting, is_tool_setting, has_test_settings, is_task_file)
+    if not any(is_kind(file.path) for is_kind in kinds):
         return
     before = Counter(found for line in file.lines("-") for found in _SETTING.findall(line.text))
     after = Counter(

@@ -116,7 +116,7 @@ def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
         ]
     if report.state == "QUEUED":
         return [f"Task {report.task_id} is still queued."]
-    lines = [_cancelled(report)] if report.state == "CANCELLED" else report.summary.splitlines()
+    lines = report.summary.splitlines() + ([_cancelled(report)] if report.state == "CANCELLED" else [])
     lines = [*plain(report.answer).splitlines(), "", *lines] if report.answer else lines
     return [*lines, *next_steps(report.task_id, report.state, report.files_changed, detailed=detailed)]
 

@@ -246,7 +246,7 @@ def _summary(state: State) -> str:
 def render_markdown(report: Report, state: State) -> str:
     """The report as a page: for `context/` after a success, for `stuck/` otherwise."""
     cancelled = report.state == "CANCELLED"  # of such a task nothing is documented but its counters
-    summary = "Cancelled." if cancelled else report.summary
+    summary = "\n".join(filter(None, [report.summary, "Cancelled." if cancelled else ""]))
     title = next(iter(report.description.splitlines()), report.task_id)
     lines = [f"# {report.state}: {title}", "", summary, ""]
     request = parse_task_text(report.description).request or report.goal

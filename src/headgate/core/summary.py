@@ -23,7 +23,9 @@ _CACHE = re.compile(
     r"(^|/)(__pycache__|\.\w+_cache|\.coverage|\.hypothesis|node_modules|target|build|dist)(/|$)"
 )
 """What programs leave when they run, and nobody wants to hear of."""
-WHY_NOT_IN_DIFF = "in a submodule or another repository, where git diff shows it, or too large"
+WHY_NOT_IN_DIFF = (
+    "in a submodule or another repository, where git diff shows it, too large, or a file for secrets"
+)
 
 
 def write_summary(

@@ -4,6 +4,7 @@ A monorepo's package is taken as the configuration has it: `resolve_package` has
 """
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -106,6 +107,19 @@ def command_environment(config: Config, environ: Mapping[str, str]) -> dict[str,
     return {**filtered_environment(environ), **passed}
 
 
+def known_secrets(config: Config, environ: Mapping[str, str]) -> list[str]:
+    """The values that commands are not given and models are not shown: keys of models, and of the user."""
+    passed = filtered_environment(environ)
+    settings = re.compile(r"(HEADGATE|AWS|AZURE|VAULT)_(?!.*(KEY|TOKEN|SECRET|PASS|CRED))", re.IGNORECASE)
+    kept = [
+        value
+        for name, value in environ.items()
+        if name not in passed and not settings.match(name) and not value.startswith("/")
+    ]
+    keys = [config.api_key, *(model.api_key for model in config.models.values())]
+    return [*kept, *(key.get_secret_value() for key in keys if key)]
+
+
 def without_secrets(config: Config) -> dict[str, Any]:
     """The configuration for the log: without keys, and without headers and fields that may hold one."""
     shown = config.model_dump(mode="json", exclude_defaults=True, exclude={"api_key"})
@@ -196,6 +210,7 @@ def protection_for(
             accepts=rule.accepts,
             folder=kept / name,
             reason=rule.reason,
+            lasting=name == "tests",
         )
         for name, rule in rules.items()
     ]

@@ -30,6 +30,7 @@ from headgate.engine.assembly import (
     build_context,
     build_verifier,
     find_sandbox,
+    known_secrets,
     secret_patterns,
     task_boundaries,
     tools_for,
@@ -38,7 +39,7 @@ from headgate.engine.assembly import (
 from headgate.engine.outcome import OutcomeRecorder, abandon_apply, apply_proposal
 from headgate.engine.recovery import InterruptedTask, OwnFiles, TaskProtection, commit_events
 from headgate.engine.resolved import ResolvedConfig, open_models, resolve_package
-from headgate.engine.tree import TaskTree
+from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, NoSandbox, uninterrupted
@@ -89,7 +90,8 @@ class Execution:
 
     def __post_init__(self) -> None:
         self.log = TaskLog(self.store, self.bus, self.task, self.now)
-        self.tree = TaskTree(Snapshots(self.folder.repo), lambda: self.log.state.first_hashes)
+        snapshots = Snapshots(self.folder.repo, self._is_hidden)
+        self.tree = TaskTree(snapshots, lambda: self.log.state.first_hashes)
         self._past = self.store.events(self.task.id)
         self._attempts = self.store.attempts(self.task.id)
         if self._past:
@@ -97,11 +99,15 @@ class Execution:
             self.log.state = self.known if self.known.last_seq == self._past[-1].seq else fold(self._past)
             self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
+        self._hides = hides_secrets(self.log.state.config.get("secret_files", ()))
         self._proposing = self.task.dry_run and self.log.state.proposal.trees is None
         self._interrupted = bool(self._past) and self.log.state.proposal.step != "proposed"
         self._interrupted_task = InterruptedTask(self.task, self.folder, self.store, self.log.state)
         self._own_files = OwnFiles(self.folder, self.store, lambda event: self.log.record("", 0, event))
         self._outcome = OutcomeRecorder(self.task, self.folder, self.store, self.log, self.tree, self.now)
+
+    def _is_hidden(self, path: str) -> bool:
+        return self._hides(path)
 
     def cancel(self) -> None:
         """Cancels the task. Only the first call counts, because the cleanup must not be cancelled as well."""
@@ -210,6 +216,7 @@ class Execution:
         # Tasks that came before this one may have moved or removed the package since it was submitted.
         config = resolve_package(repo, resolved.config)
         self._keep_conversation = config.keep_conversations
+        self._hides = hides_secrets(config.secret_files)
         tools = {tool.name: tool for tool in tools_for(config, proposing=self._proposing)}
         specs = [tool.spec for tool in tools.values()]
         flow = resolved.parts.expand(resolved.flow, specs)
@@ -221,7 +228,7 @@ class Execution:
             bounds = ResolvedBoundaries(log.state.boundaries)
             if not self._past:
                 bounds = await asyncio.to_thread(task_boundaries, repo, config, task)
-            redact = redactor(repo, secret_patterns(config))
+            redact = redactor(repo, secret_patterns(config), known=known_secrets(config, os.environ))
             sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)
             bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
             context = build_context(
@@ -241,6 +248,7 @@ class Execution:
             if context.protected:
                 protected = TaskProtection(context.protected, self._own_files, self._restored)
                 context = replace(context, protected=protected)
+                self._outcome.protected = protected
             job = Job(
                 task=task,
                 flow=flow,

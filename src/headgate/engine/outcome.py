@@ -23,10 +23,11 @@ from headgate.core import (
     show_path,
     write_summary,
 )
-from headgate.engine.recovery import commit_events, release_protected
+from headgate.engine.recovery import commit_events, logged_protection, release_protected
 from headgate.engine.tree import Changes, TaskTree
 from headgate.errors import ConfigError, HeadgateError, StoreError, ToolError
 from headgate.process import uninterrupted
+from headgate.protect import Protected
 from headgate.run import Job, hashes_of
 from headgate.store import Draft, Folder, Store, TaskLog
 from headgate.workspace import (
@@ -39,6 +40,9 @@ from headgate.workspace import (
     encode_changes,
 )
 
+MOST_LOST = 10
+"""Protected files that are named if they could not be restored."""
+
 
 @dataclass
 class OutcomeRecorder:
@@ -50,24 +54,28 @@ class OutcomeRecorder:
     log: TaskLog
     tree: TaskTree
     now: Callable[[], float]
+    protected: Protected | None = None
+    """What this process knows of protected files, once it has begun to carry the task out."""
 
     async def propose(self, why: Decision) -> Report:
         """A dry run waits for `apply` or `abort`."""
         made = await self.tree.record_proposal()
+        trouble = await self._release()
         summary = write_summary(self.log.state, "PROPOSED", why.reason, why.detail, made.files)
+        summary = "\n".join([*trouble, summary])
         proposal = ProposalMade(
             before=made.before, after=made.after, summary=summary, files_changed=made.files
         )
-        await self._release()
         await self._commit([proposal], "PROPOSED")
         return build_report(self.log.state)
 
     async def keep_proposal(self, why: Decision) -> Report:
         """A proposal that could not be applied stays one. A conflict has been recorded where it was found."""
         refusal: list[AnyBody] = []
+        trouble = await self._release()
         if why.reason != "conflict":
-            refusal.append(ApplyRefused(reason=why.reason, detail=why.detail))
-        await self._release()
+            detail = "\n".join(filter(None, [*trouble, why.detail]))
+            refusal.append(ApplyRefused(reason=why.reason, detail=detail))
         await self._commit(refusal, "PROPOSED")
         return build_report(self.log.state)
 
@@ -91,7 +99,7 @@ class OutcomeRecorder:
             state=ending,
             verified=ending == "SUCCESS" and bool(log.state.passing_run),
             reason=why.reason,
-            summary="\n".join([summary, *trouble]) if summary else "",
+            summary="\n".join(filter(None, [*trouble, summary])),
             files_changed=changes.files,
             tree=changes.tree,
             diffstat=changes.diffstat,
@@ -119,16 +127,27 @@ class OutcomeRecorder:
         return await self.tree.final_changes(state.proposal.applied_tree)
 
     async def _release(self) -> list[str]:
-        """Deletes the copies of protected files; returns sentences about files that could not be restored."""
-        kept = f"their original content is kept in {self.folder.protected(self.task.id)}"
+        """Deletes the copies of protected files; returns lines about files that could not be restored."""
+        place = self.folder.protected(self.task.id)
+        known = self.protected
         try:
-            restored = await asyncio.to_thread(release_protected, self.folder, self.task, self.log.state)
+            if known is None and place.is_dir():
+                known = await asyncio.to_thread(logged_protection, self.folder, self.task, self.log.state)
+            restored = await asyncio.to_thread(release_protected, known, place) if known else ()
         except (HeadgateError, OSError) as error:
-            return [f"Protected files could not be checked ({error}); {kept}."]
-        for event in commit_events(restored):
+            reason = str(error).rstrip(".")
+            return [f"Protected files could not be checked ({reason}): compare them with {place}."]
+        for event in commit_events(() if self.protected else restored):  # otherwise they are recorded
             self.log.record("", 0, event)
-        lost = [one.sentence() for one in restored if one.problem]
-        return [*lost, f"For these files, {kept}."] if lost else []
+        lost = [f"{one.path} ({one.reason}; {one.problem})" for one in restored if one.problem]
+        if not lost:
+            return []
+        more = f" and {len(lost) - MOST_LOST} more" if len(lost) > MOST_LOST else ""
+        listed = ", ".join(lost[:MOST_LOST]) + more
+        return [
+            f"Protected files were changed and could not be restored: {listed}.",
+            f"Restore them by hand, with git or from {place}: all copies stay there.",
+        ]
 
     async def _commit(self, bodies: list[AnyBody], state: TaskState, keep_bodies: bool = True) -> None:
         try:

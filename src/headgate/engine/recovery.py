@@ -136,7 +136,7 @@ class InterruptedTask:
             settle_writes(self.folder.repo, self._begun_writes())
         if not self.folder.protected(self.task.id).is_dir():
             return ()
-        return _logged_protection(self.folder, self.task, self.state).check_and_restore()
+        return logged_protection(self.folder, self.task, self.state).check_and_restore()
 
     def _begun_writes(self) -> list[tuple[FileHashes, ...]]:
         """What may have been half written when the process died."""
@@ -147,12 +147,8 @@ class InterruptedTask:
         return begun
 
 
-def release_protected(folder: Folder, task: Task, state: State) -> tuple[Restored, ...]:
-    """Restores protected files at a task's end, and deletes their copies if that worked."""
-    kept = folder.protected(task.id)
-    if not kept.is_dir():
-        return ()
-    protection = _logged_protection(folder, task, state)
+def release_protected(protection: Protected, kept: Path) -> tuple[Restored, ...]:
+    """Restores protected files at a task's end, and deletes their copies in `kept` if that worked."""
     restored = protection.check_and_restore()
     if not any(one.problem for one in restored):
         protection.forget()
@@ -162,7 +158,7 @@ def release_protected(folder: Folder, task: Task, state: State) -> tuple[Restore
     return restored
 
 
-def _logged_protection(folder: Folder, task: Task, state: State) -> Protected:
+def logged_protection(folder: Folder, task: Task, state: State) -> Protected:
     """The protection that the task had, from its log."""
     try:
         config = Config.model_validate(state.config)

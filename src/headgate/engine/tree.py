@@ -7,6 +7,7 @@ from pathlib import Path
 
 from headgate.core import State, parse_path, show_path
 from headgate.errors import ConfigError, HeadgateError
+from headgate.protect import DEFAULT_SECRETS
 from headgate.reading import MOST_CHARS, TaskDiff
 from headgate.store import TaskRow
 from headgate.workspace import (
@@ -16,6 +17,7 @@ from headgate.workspace import (
     FileChange,
     OverlayWorkspace,
     ProposalConflicts,
+    Rules,
     Snapshots,
     Workspace,
     adapt_proposal,
@@ -115,14 +117,11 @@ class TaskTree:
     def _as_shown(self, files: tuple[str, ...], tree: str) -> str:
         """The tree with what git ignores and the task's tools wrote.
 
-        It is without what verification runs made, and without new files that are too large.
+        It is without what verification runs made, and without changes to files of which it has only a mark.
         """
         changed = self._snapshots.changed_files(self._baseline, tree)
         own = set(map(parse_path, files))
         made = [path for path in changed if path in self._by_verification and path not in own]
-        made += [
-            path for path in self._snapshots.new_files(self._baseline, tree) if path in self._snapshots.large
-        ]
         missing = {parse_path(name) for name in files if name in self._written()}
         missing.difference_update(changed)
         nested = set(self._snapshots.files(tree)[1]) if missing else set()
@@ -131,7 +130,9 @@ class TaskTree:
             data, mode = read_at(self._files, show_path(path), LARGE), self.mode_of(show_path(path))
             if data is not None and mode is not None and nested.isdisjoint(ancestors(path)):
                 found[path] = (data, mode)
-        return self._snapshots.tree_with(tree, found) if found else tree
+        return self._snapshots.without_marks(
+            self._baseline, self._snapshots.tree_with(tree, found) if found else tree
+        )
 
     async def record_proposal(self) -> Proposal:
         """Keeps what a dry run would change."""
@@ -243,6 +244,11 @@ def _text(data: bytes) -> str | None:
     return data.decode("utf-8", "surrogateescape")
 
 
+def hides_secrets(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a file may hold secrets, of which no copy is made: by the usual names, and by patterns."""
+    return Rules((*DEFAULT_SECRETS, *patterns), ignore_case=True).covers
+
+
 # What a task proposes, or has changed, for who wants to see it while others work.
 
 
@@ -254,7 +260,7 @@ def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = Fals
     task_id = row.task.id
     if after_review and not (state.proposal.applied_tree and state.end_tree):
         raise ConfigError(f"Task {task_id} is not an applied proposal that has ended.")
-    with Snapshots.apart(repo) as snapshots:
+    with Snapshots.apart(repo, hides_secrets(state.config.get("secret_files", ()))) as snapshots:
         if row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.proposal.step == "proposed":
             assert state.proposal.trees is not None
             return patch_between(snapshots, *state.proposal.trees)

@@ -8,5 +8,6 @@ from headgate.protect.git_settings import protect_git
 from headgate.protect.guards import Boundaries, ConfigFiles, OnlyInside, PatternPresence, spellings_of
 from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
 from headgate.protect.records import RecordStore
+from headgate.protect.redaction import redactor
 from headgate.protect.restore import Protected, Protection, Restored, protected_while
-from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles, redactor
+from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles

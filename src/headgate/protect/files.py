@@ -2,14 +2,15 @@
 
 A guard can judge a path that a tool names; what a shell command writes can only be seen afterwards. So the
 protected paths are recorded before a command, with their content, and whatever it did to them is undone:
-they get their bytes, modes and link targets back, and new files among them are removed. Changes between two
-commands are nobody's fault: the next `begin` records them as they are; only a check before that undoes them.
+they get their bytes, modes and link targets back, and new files among them are removed. What the first
+`begin` found counts until the end: a process that outlived its command may change a file between two
+commands. A path that could not be put back keeps its record: each later check tries again and says so.
 """
 
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -43,7 +44,8 @@ class ProtectedFiles:
     `enters` says of a directory whether anything below it can be covered: what it refuses is never walked.
     Both see paths relative to `root`, with `/`, and must not change their minds. `folder` is where contents
     are kept. `accepts` is asked whether new content of a covered file may stay: its path, what it was (None
-    if it was not there) and what it is.
+    if it was not there) and what it is. With `lasting`, the records also bind the process that resumes the
+    task; otherwise changes that were made while no process worked stay.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class ProtectedFiles:
         reason: str = "it is protected",
         label: str = "",
         accepts: Callable[[str, bytes | None, bytes], bool] = lambda path, before, after: False,
+        lasting: bool = False,
         limits: CopyLimits = DEFAULT_LIMITS,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -66,7 +69,9 @@ class ProtectedFiles:
         self._reason = reason
         self._label = label
         self._accepts = accepts
+        self._lasting = lasting
         self._records: dict[str, Record] | None = None
+        self._lost: dict[str, Restored] = {}
         self._begun = False
         self._running = False
         self._lock = Lock()
@@ -75,8 +80,12 @@ class ProtectedFiles:
         """See Protected."""
         with self._lock:
             records = self._recall()
-            restored = self._restore(records) if self._running else ()
-            self._take_note(records)
+            restored: tuple[Restored, ...] = ()
+            if self._begun:
+                restored = self._restore(records)
+                self._store.note({}, running=True)
+            else:
+                self._take_note(records)
             self._begun = self._running = True
             return restored
 
@@ -87,7 +96,8 @@ class ProtectedFiles:
             if not self._begun:
                 return ()
             restored = self._restore(records)
-            self._store.note({}, running=False)
+            # What could not be put back is still to be done for a process that comes after this one.
+            self._store.note({}, running=any(one.problem for one in restored))
             self._running = False
             return restored
 
@@ -110,13 +120,14 @@ class ProtectedFiles:
         """What is known: from memory, or else from the process before this one."""
         if self._records is None:
             self._records, self._running = self._store.load()
-            self._begun = self._running
+            self._begun = self._running or (self._lasting and bool(self._records))
         return self._records
 
     def _take_note(self, records: dict[str, Record]) -> None:
         now = self._scanner.scan()
         changes: dict[str, Record | None] = {path: None for path in records if path not in now}
-        for path, status in now.items():
+        # The smallest first: a large file must not take the room that tests and settings need.
+        for path, status in sorted(now.items(), key=lambda item: item[1].st_size):
             known = records.get(path)
             if known is None or not known.settled or known.stamp != stamp_of(status):
                 record = self._record(path, status)
@@ -133,23 +144,26 @@ class ProtectedFiles:
             if status is None or not _same_mode(records[path], status):
                 self._put(path, records[path], status, done)
         now = self._scanner.scan(unlock=lambda path: path not in records)
+        accepted: list[str] = []
         # From the bottom, so that new directories are empty when it is their turn.
         for path in sorted((path for path in now if path not in records), reverse=True):
             kind = kind_of(now[path])
             if kind == "file" and self._may_stay(path, None):
-                continue
-            if kind != "directory" or self._scanner.covers_directory(path):
+                accepted.append(path)
+            elif kind != "directory" or self._scanner.covers_directory(path):
                 self._attempt(path, "created", partial(self._restorer.remove, path), done)
-        accepted: list[str] = []
+        compared: list[str] = []
         for path, record in records.items():
             status = now.get(path)
             settled = status is not None and record.settled and record.stamp == stamp_of(status)
             if record.kind != "directory" and not settled:
+                compared.append(path)
                 accepted += self._check(path, record, status, done)
-        changes = self._new_stamps(records, done)
-        self._apply(records, changes)
+        self._apply(records, self._new_stamps(records, compared, now, done))
         if accepted:
-            self._accept(records, {path: self._record(path, now[path]) for path in accepted})
+            seen = {path: now.get(path) for path in accepted}
+            self._accept(records, {path: at and self._record(path, at) for path, at in seen.items()})
+        self._lost = {path: one for path, one in done.items() if one.problem}
         folders = {path for path in done if _is_directory(records.get(path), now.get(path))}
         return tuple(done[path] for path in _worth_telling(done, folders))
 
@@ -162,19 +176,21 @@ class ProtectedFiles:
     ) -> list[str]:
         """Puts a path back that has changed; returns it if the change may stay."""
         if status is None or not self._same_content(path, record, status):
-            if status is not None and self._is_accepted(path, record, status):
+            if self._is_accepted(path, record, status):
                 return [path]
             self._put(path, record, status, done)
         elif not _same_mode(record, status):
             self._attempt(path, "changed", lambda: self._restorer.set_mode(path, record), done)
         return []
 
-    def _is_accepted(self, path: str, record: Record, status: os.stat_result) -> bool:
-        """Whether a file that differs from its record may stay as it is."""
-        if record.kind != "file" or kind_of(status) != "file" or not _same_mode(record, status):
-            return False
+    def _is_accepted(self, path: str, record: Record, status: os.stat_result | None) -> bool:
+        """Whether a file that differs from its record may stay as it is, or stay away."""
         before = BytesIO()
-        return self._store.copy(record.content, before) and self._may_stay(path, before.getvalue())
+        if record.kind != "file" or not self._store.copy(record.content, before):
+            return False
+        if status is None:
+            return self._accepts(path, before.getvalue(), b"")
+        return _same_mode(record, status) and self._may_stay(path, before.getvalue())
 
     def _may_stay(self, path: str, before: bytes | None) -> bool:
         try:
@@ -200,19 +216,23 @@ class ProtectedFiles:
                 problem = "no copy of its content was kept"
         except OSError as error:
             problem = (error.strerror or str(error)).lower()
-        done[path] = Restored(show_path(self._label + path), change, self._reason, problem)
+        known = self._lost.get(path)
+        between = known.between if known else not self._running
+        done[path] = Restored(show_path(self._label + path), change, self._reason, problem, between)
 
-    def _new_stamps(self, records: dict[str, Record], done: dict[str, Restored]) -> dict[str, Record | None]:
-        """What to remember now. What could not be put back is remembered as it is: it is told only once."""
+    def _new_stamps(
+        self,
+        records: dict[str, Record],
+        compared: Iterable[str],
+        now: Mapping[str, os.stat_result],
+        done: Mapping[str, Restored],
+    ) -> dict[str, Record | None]:
+        """The records of what was found or made as it was, with its new stamp; others stay as they are."""
         changes: dict[str, Record | None] = {}
-        for path, record in records.items():
-            if path not in done and record.settled:
-                continue
-            status = _look(self._scanner.full(path))
-            if path in done and done[path].problem:
-                changes[path] = None if status is None else self._record(path, status)
-            elif status is not None:
-                changes[path] = record._replace(
+        for path in {*compared, *(path for path in done if path in records)}:
+            status = _look(self._scanner.full(path)) if path in done else now.get(path)
+            if status is not None and not (path in done and done[path].problem):
+                changes[path] = records[path]._replace(
                     stamp=stamp_of(status), settled=self._scanner.is_settled(status)
                 )
         return changes
@@ -232,7 +252,7 @@ class ProtectedFiles:
                 content, status = self._keep(path, status)
             elif kind_of(status) == "link":
                 content = self._target(path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         return Record(
             kind=kind_of(status),
@@ -275,7 +295,7 @@ class ProtectedFiles:
         if record.kind == "other":
             return record.stamp[:2] == stamp_of(status)[:2]
         device, inode, _, size, modified, _ = record.stamp
-        if not record.content:  # never read, so what can be seen from outside has to do
+        if not record.content:  # unreadable, so what can be seen from outside has to do
             return (device, inode, size, modified) == (
                 status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns,
             )  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from headgate.core import OWN_FOLDER, show_path
 from headgate.protect.files import ProtectedFiles
+from headgate.protect.records import DEFAULT_LIMITS, RecordStore
 from headgate.protect.restore import Protected, Protection, Restored
 from headgate.workspace import common_folder, git, git_folder
 
@@ -109,6 +110,8 @@ def _of_repositories(repo: Path, common: Path, folder: Path) -> ProtectedFiles:
 
 def _is_harmless(path: str, before: bytes | None, after: bytes) -> bool:
     """Whether a new or changed setting of a repository within the repository may stay."""
+    if before and not after:
+        return False  # it was deleted
     name = path.rpartition("/")[2]
     if re.fullmatch(r"(?:.+/)?hooks(?:/.*)?", path, re.DOTALL):
         return before is None and name.endswith(".sample")
@@ -165,6 +168,10 @@ class _SettingsElsewhere:
         """See Protected."""
         for _, part in self._found():
             part.forget()
+        for left in self._folder.glob("at-*"):  # of a process with another home folder
+            RecordStore(left, DEFAULT_LIMITS).forget()
+            if not any(left.iterdir()):
+                left.rmdir()
 
     def _found(self) -> list[tuple[Path, ProtectedFiles]]:
         if self._parts is None:

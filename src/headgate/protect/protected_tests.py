@@ -1,5 +1,7 @@
 """Tests that a task may not touch: the guard for tools, and what `ProtectedFiles` keeps from commands."""
 
+import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -20,6 +22,7 @@ from headgate.reading import (
     is_start_up_file,
     is_task_file,
     is_test,
+    is_tool_setting,
     shadowing_module,
     source_of,
 )
@@ -27,6 +30,8 @@ from headgate.workspace import fold_case, internal_name
 
 REASON = "tests and what decides how they run are protected"
 _MODULE_FOLDERS = frozenset({"src", "lib"})
+_SITE = re.compile(r"lib(/python[^/]*(/site-packages(/[^/]+\.(dist|egg)-info)?)?)?")
+"""From an environment to what its interpreter reads when it starts."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ class ProtectedTests:
         if name == "__pycache__":
             parent = place.rpartition("/")[0]
             return self._all or not parent or parent in self._folders
-        if place.rpartition("/")[0] in self._steps.environments:
+        if place.rpartition("/")[0] in self._steps.environments or self._is_site(place):
             return self._all
         return self._all and not any(map(is_installed_or_built, directory.split("/")))
 
@@ -129,15 +134,20 @@ class ProtectedTests:
             return True
         start = self._start.by_fold.get(place)
         if start is not None:
-            return self._matters(start) or (self._all and (is_build_file(start) or is_task_file(start)))
+            if self._all and (is_build_file(start) or is_task_file(start)):
+                return True
+            return self._matters(start) or self._is_linked(place)
         if self._is_nested(place):
             return self._matters(module)
         if not self._all:
             return False
         if any(map(is_installed_or_built, path.split("/")[:-1])):
-            return self._shadowed(path) is not None
+            read_first = is_start_up_file(path) and self._is_site(_split(place)[0])
+            return read_first or self._shadowed(path) is not None
         return (
             self._matters(module)
+            or self._is_linked(place)
+            or (is_build_file(module) and _split(place)[0] in self._built_folders)
             or is_task_file(module)
             or is_start_up_file(path)
             or self._shadowed(path) is not None
@@ -186,7 +196,19 @@ class ProtectedTests:
         place = fold_case(path)
         if place in self._start.by_fold or self._is_nested(place):
             return True
-        return self._all and not any(map(is_installed_or_built, path.split("/")[:-1]))
+        installed = any(map(is_installed_or_built, path.split("/")[:-1]))
+        return self._all and (not installed or self._is_site(_split(place)[0]))
+
+    def _is_site(self, folder: str) -> bool:
+        """Whether a folder leads to what the interpreter of an environment reads when it starts."""
+        above = (place.rpartition("/")[0] for place in self._steps.environments)
+        return any(
+            folder.startswith(f"{place}/") and _SITE.fullmatch(folder[len(place) + 1 :]) for place in above
+        )
+
+    def _is_linked(self, place: str) -> bool:
+        """Whether a path is what a link leads to that has the name of a test or a setting."""
+        return any(place == target or place.startswith(f"{target}/") for target in self._link_targets)
 
     def _is_test(self, path: str) -> bool:
         """Whether a file is a test: by its name, because a step names it, or by the configuration."""
@@ -202,6 +224,7 @@ class ProtectedTests:
         return (
             self._is_test(path)
             or is_runner_setting(path)
+            or is_tool_setting(path)
             or (bool(self._steps.scripts) and fold_case(path) in self._steps.scripts)
             or any(is_task_file(path, program) for program in self._steps.tasks)
         )
@@ -242,6 +265,31 @@ class ProtectedTests:
                     folder = folder.rpartition("/")[0]
                 found.add(folder)
         return frozenset(found)
+
+    @cached_property
+    def _link_targets(self) -> frozenset[str]:
+        """What links lead to that were there and matter by their own names, or because a step names them."""
+        if self._root is None:
+            return frozenset()
+        top = os.path.realpath(self._root)
+        found: set[str] = set()
+        for place, path in self._start.by_fold.items():
+            name = _split(path)[1]
+            matters = is_test(name) or is_runner_setting(name) or is_tool_setting(name) or is_task_file(name)
+            named = place in self._steps.tests.paths or place in self._steps.scripts
+            if (matters or named or self._paths.covers(path)) and Path(top, path).is_symlink():
+                target = os.path.realpath(f"{top}/{path}")
+                if target.startswith(f"{top}/") and not f"{top}/{path}".startswith(f"{target}/"):
+                    found.add(fold_case(target[len(top) + 1 :]))
+        return frozenset(found)
+
+    @cached_property
+    def _built_folders(self) -> frozenset[str]:
+        """The folders in which there was something that says how to build: another such file may win."""
+        start = self._start.by_fold
+        return frozenset(
+            _split(place)[0] for place in start if is_build_file(place) or has_test_settings(place)
+        )
 
     @cached_property
     def _nested(self) -> tuple[str, ...]:

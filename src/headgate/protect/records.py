@@ -38,7 +38,7 @@ class Record(NamedTuple):
     modified: int
     """The time of the last change, in nanoseconds."""
     content: str
-    """The hash of a file's content, or a link's target; empty where a file's content is not kept."""
+    """The hash of a file's content, or a link's target; empty for a file that cannot be read."""
     stamp: Stamp
     """What changes whenever content or mode do."""
     settled: bool
@@ -86,7 +86,7 @@ class RecordStore:
         self._new_places.clear()
 
     def keep(self, file: IO[bytes], size: int) -> str:
-        """Keeps a file's content, once; returns its hash, or nothing where there is no room.
+        """Keeps a file's content, once, if there is room; returns its hash.
 
         It is safe only after the next `note`, which has to come before the command that it is kept from.
         """
@@ -99,10 +99,8 @@ class RecordStore:
         return self._keep_chunks(iter(lambda: file.read(_CHUNK), b""), length, digest)
 
     def _keep_chunks(self, chunks: Iterable[bytes], size: int, digest: str) -> str:
-        if digest in self._places:
+        if digest in self._places or self._on_disk + size > self._limits.all_on_disk:
             return digest
-        if self._on_disk + size > self._limits.all_on_disk:
-            return ""
         out = self._open_contents()
         start = out.seek(0, os.SEEK_END)
         for chunk in chunks:

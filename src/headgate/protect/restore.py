@@ -36,11 +36,14 @@ class Restored:
     """Why it is protected: `it is out of bounds for this task`."""
     problem: str = ""
     """Why it could not be put back; empty if it was."""
+    between: bool = False
+    """It happened after a command had ended: something that the command left running did it, or a person."""
 
     def sentence(self) -> str:
         """What happened, for the model."""
         done = "Removed" if self.change == "created" else "Restored"
-        why = f"{self.reason}; the command had {self.change} it"
+        by = "it was {} between two commands" if self.between else "the command had {} it"
+        why = f"{self.reason}; {by.format(self.change)}"
         if self.problem:
             return f"Could not be {done.lower()}: {self.path} ({why}, and {self.problem})."
         return f"{done}: {self.path} ({why})."
@@ -50,14 +53,18 @@ class Protected(Protocol):
     """What the shell tool, and whoever is about to verify, asks. The calls block."""
 
     def begin(self) -> tuple[Restored, ...]:
-        """Takes note of everything as it is, since a command is about to run.
+        """Prepares for a command: the first time, takes note of everything as it is.
 
-        If a command was running when an earlier process died, what it changed is undone first, and told.
+        Later, undoes what has changed since then. If a command was running when an earlier process died, what
+        it changed is undone too.
         """
         ...
 
     def check_and_restore(self) -> tuple[Restored, ...]:
-        """Undoes what has changed since the last `begin`. Nothing happens where none has been."""
+        """Undoes what has changed since the first `begin`. Nothing happens where none has been.
+
+        A path that cannot be put back is in each answer.
+        """
         ...
 
     def paths(self) -> tuple[Path, ...]:

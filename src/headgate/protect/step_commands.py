@@ -206,6 +206,7 @@ def read_steps(
                 tasks.add(program)
     environments = {place for path in programs if (place := _environment(path, top))}
     beside = {f"{place}/{name}" for place in environments for name in _names(place, top)}
+    beside |= {f"{posixpath.dirname(place)}/pyvenv.cfg" for place in environments}
     there = {path for path in programs | beside if top and os.path.lexists(top / path)}
     targets = {target for path in there if (target := _target(path, top))}
     return StepFiles(

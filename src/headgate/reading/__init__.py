@@ -43,7 +43,6 @@ from headgate.reading.source_text import (
 )
 from headgate.reading.test_files import (
     find_tests,
-    is_build_file,
     is_code,
     is_installed_or_built,
     is_runner_module,
@@ -62,3 +61,4 @@ from headgate.reading.test_output import (
     find_failures,
     render_failures,
 )
+from headgate.reading.tool_settings import is_build_file, is_tool_setting

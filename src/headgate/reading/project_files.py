@@ -227,8 +227,8 @@ _PYPROJECT = word_set(
     project dependency-groups build-system tool.ruff tool.black tool.isort tool.mypy tool.flake8
     tool.pylint tool.pyright tool.basedpyright tool.bandit tool.codespell tool.commitizen
     tool.semantic_release tool.towncrier tool.bumpversion tool.setuptools tool.setuptools_scm tool.flit
-    tool.uv tool.poetry tool.hatch.build tool.hatch.metadata tool.hatch.version tool.pdm.build
-    tool.pdm.version tool.pdm.source tool.pdm.dev-dependencies
+    tool.uv.dev-dependencies tool.poetry tool.hatch.build tool.hatch.metadata tool.hatch.version
+    tool.pdm.build tool.pdm.version tool.pdm.source tool.pdm.dev-dependencies
     """
 )
 _SETUP_CFG = word_set(
@@ -242,7 +242,7 @@ _PACKAGE_JSON = word_set(
     dependencies devDependencies peerDependencies peerDependenciesMeta optionalDependencies
     bundledDependencies name version description keywords author contributors license private main
     module types typings exports bin files engines repository homepage bugs funding sideEffects type man
-    browser packageManager publishConfig prettier eslintConfig
+    browser publishConfig prettier eslintConfig
     """
 )
 _COMPOSER_JSON = word_set(
@@ -253,16 +253,24 @@ _COMPOSER_JSON = word_set(
 )
 _CARGO = word_set(
     """
-    dependencies dev-dependencies build-dependencies features badges lints target profile.release
-    profile.dev workspace.dependencies workspace.package package.name package.version package.edition
+    dependencies dev-dependencies build-dependencies features badges lints target
+    workspace.dependencies workspace.package package.name package.version package.edition
     package.authors package.description package.license package.license-file package.repository
     package.homepage package.documentation package.readme package.keywords package.categories
     package.rust-version package.publish package.exclude package.include package.metadata
     """
 )
-_COUNTS_AFTER_ALL = frozenset(
-    {"project.entry-points", "options.entry_points", "tool.poetry.plugins", "tool.poetry.scripts"}
+_DENO = word_set("name version description license author exports publish fmt lint bench")
+_GO_MOD = word_set("module require go toolchain retract")
+_ENTRY_POINTS = word_set("console_scripts gui_scripts")
+_COUNTS_AFTER_ALL = word_set(
+    """
+    project.entry-points options.entry_points tool.poetry.plugins tool.poetry.scripts tool.poetry.source
+    features.default autoload.files
+    """
 )
+_MAY_GROW = frozenset({"dev-dependencies"})
+"""Tables to which entries may be added: an entry that was there is what tests use."""
 
 
 def _parse_ini(text: str) -> dict[str, dict[str, str]]:
@@ -272,12 +280,31 @@ def _parse_ini(text: str) -> dict[str, dict[str, str]]:
     return {name: dict(parser.items(name)) for name in parser.sections()}
 
 
+def _parse_go_mod(text: str) -> dict[str, list[str]]:
+    """The directives of a go.mod file by their names, those in parentheses included."""
+    found: dict[str, list[str]] = {}
+    block = ""
+    for line in text.splitlines():
+        words = line.partition("//")[0].split()
+        if block and words == [")"]:
+            block = ""
+        elif words and words[-1] == "(":
+            block = words[0]
+        elif words:
+            found.setdefault(block or words[0], []).append(" ".join(words if block else words[1:]))
+    return found
+
+
 _KINDS: Mapping[str, tuple[Callable[[str], Any], frozenset[str]]] = {
     "pyproject.toml": (tomllib.loads, _PYPROJECT),
     "setup.cfg": (_parse_ini, _SETUP_CFG),
     "package.json": (json.loads, _PACKAGE_JSON),
     "composer.json": (json.loads, _COMPOSER_JSON),
     "cargo.toml": (tomllib.loads, _CARGO),
+    "deno.json": (json.loads, _DENO),
+    "deno.jsonc": (json.loads, _DENO),
+    "go.mod": (_parse_go_mod, _GO_MOD),
+    "entry_points.txt": (_parse_ini, _ENTRY_POINTS),
 }
 
 
@@ -298,8 +325,9 @@ def changed_settings(path: str, before: bytes | None, after: bytes | None) -> tu
         old, new = (_parts(read, free, data) for data in (before, after))
     except (ValueError, configparser.Error, RecursionError):
         return ("the whole file, which cannot be read",)
-    keys = sorted(old.keys() | new.keys())
-    return tuple(key for key in keys if key not in old or key not in new or not _same(old[key], new[key]))
+    keys = old.keys() | new.keys()
+    changed = [key for key in keys if not (key in old and key in new and _same(old[key], new[key]))]
+    return tuple(sorted(key for key in changed if key in old or key.partition(".")[0] not in _MAY_GROW))
 
 
 def _parts(read: Callable[[str], Any], free: frozenset[str], data: bytes | None) -> dict[str, Any]:
@@ -312,16 +340,17 @@ def _parts(read: Callable[[str], Any], free: frozenset[str], data: bytes | None)
     pending: list[tuple[str, Any]] = [(key, part) for key, part in value.items()]
     while pending:
         key, part = pending.pop()
-        inner = any(other.startswith(f"{key}.") for other in (free if key not in free else _COUNTS_AFTER_ALL))
+        below = free if key not in free else _COUNTS_AFTER_ALL
+        inner = key in _MAY_GROW or any(other.startswith(f"{key}.") for other in below)
         if inner and isinstance(part, dict):
-            pending += [(f"{key}.{name}", below) for name, below in part.items()]
+            pending += [(f"{key}.{name}", value) for name, value in part.items()]
         elif not _is_free(key, free):
             found[key] = part
     return found
 
 
 def _is_free(key: str, free: frozenset[str]) -> bool:
-    if key in _COUNTS_AFTER_ALL:
+    if key in _COUNTS_AFTER_ALL or key.partition(".")[0] in _MAY_GROW:
         return False
     return any(key == name or key.startswith(f"{name}.") for name in free)
 

@@ -43,20 +43,12 @@ _RUNNER = re.compile(
     r"|phpunit\.xml(\.dist)?|\.rspec(-local)?|junit-platform\.properties|nextest\.toml|\w*\.runsettings",
     re.IGNORECASE,
 )
-_RUNNER_PATH = re.compile(r"(.*/)?(\.cargo/config(\.toml)?|\.mvn/(maven|jvm)\.config)", re.IGNORECASE)
 _TASK_FILES = {
     "make": re.compile(r"(GNU)?makefile|.*\.mk", re.IGNORECASE),
     "rake": re.compile(r"rakefile(\.rb)?", re.IGNORECASE),
     "just": re.compile(r"\.?justfile", re.IGNORECASE),
     "task": re.compile(r"taskfile(\.dist)?\.ya?ml", re.IGNORECASE),
 }
-_BUILD = re.compile(
-    r"CMakeLists\.txt|CMakePresets\.json|pom\.xml|build\.xml|build\.sbt|meson\.build|mix\.exs"
-    r"|(build|settings|init)\.gradle(\.kts)?|gradle\.properties|directory\.build\.(props|targets)"
-    r"|gradlew(\.bat)?|mvnw(\.cmd)?|(gradle|maven)-wrapper\.\w+"
-    r"|vite\.config\.\w+|babel\.config\.\w+|\.babelrc(\.\w+)?|\.swcrc|\.pnpmfile\.cjs",
-    re.IGNORECASE,
-)
 _START_UP = re.compile(r"(site|user)customize(\.py|\..*\.pyc)?|.*\.pth|.*\.egg-link", re.IGNORECASE)
 _RUNNER_MODULES = frozenset(
     ["pytest", "_pytest", "unittest", "doctest", "nose", "nose2", "pluggy", "hypothesis", "coverage"]
@@ -98,10 +90,7 @@ def is_code(path: str) -> bool:
 
 def is_runner_setting(path: str) -> bool:
     """Whether a file does nothing but decide how tests run: `pytest.ini`, `jest.config.js`, `.rspec`."""
-    in_dot_folder = "/." in path or path.startswith(".")
-    return _RUNNER.fullmatch(_name(path)) is not None or (
-        in_dot_folder and _RUNNER_PATH.fullmatch(path) is not None
-    )
+    return _RUNNER.fullmatch(_name(path)) is not None
 
 
 def is_task_file(path: str, program: str | None = None) -> bool:
@@ -114,11 +103,6 @@ def task_program(word: str) -> str | None:
     """The program of `is_task_file` that a command's first word calls, if it is one."""
     name = word.rpartition("/")[2].removeprefix("g")
     return name if name in _TASK_FILES else None
-
-
-def is_build_file(path: str) -> bool:
-    """Whether a file describes how a project is built, which includes how its tests are."""
-    return _BUILD.fullmatch(_name(path)) is not None
 
 
 def is_start_up_file(path: str) -> bool:

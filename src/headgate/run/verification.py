@@ -61,6 +61,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     await job.log.commit()
     if job.context.protected:
         # Verification must not depend on what a command left where it may not write.
+        # It is told again by what follows if something cannot be put back.
         await asyncio.to_thread(job.context.protected.check_and_restore)
     tree = await job.tree.mark()
     restored: list[Restored] = []
@@ -132,10 +133,12 @@ def _with_red_before(found: Verification, before: RedBefore) -> Verification:
 def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verification:
     """A run that passed does not count if the code it ran rewrote protected tests meanwhile.
 
-    Data beside the tests is another matter: tests may well write it.
+    Data beside the tests is another matter, since tests may well write it; but not if it cannot be put back.
     """
     tampered = [
-        one.path for one in restored if one.reason == REASON and one.change != "created" and is_code(one.path)
+        one.path
+        for one in restored
+        if one.reason == REASON and (one.problem or (one.change != "created" and is_code(one.path)))
     ]
     if not tampered or not isinstance(found.verdict, Pass):
         return found

@@ -6,7 +6,7 @@ that a command makes later hides nothing. The user's index, refs and objects are
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,16 +54,17 @@ class Difference:
 
 
 class Snapshots:
-    """Trees of a repository, untracked files included, ignored ones not; of very large ones only a mark.
+    """Trees of a repository: untracked files included, ignored ones not, of hidden and large ones a mark.
 
     One at a time: a cancelled task may ask again while one is still taken. Only the holder of the
     repository's lock may take one; who only reads takes them `apart`.
     """
 
-    def __init__(self, repo: Path) -> None:
+    def __init__(self, repo: Path, hidden: Callable[[str], bool] = lambda path: False) -> None:
         self.repo = repo
-        self.large: frozenset[str] = frozenset()
-        """The files of the last snapshot that are too large for it: it has only a mark for each."""
+        self._hidden = hidden
+        self.marked: frozenset[str] = frozenset()
+        """The files of the last snapshot that are hidden or too large for it: it has only a mark for each."""
         self.changed_within: tuple[str, ...] = ()
         """The files of submodules that differ from those at the first snapshot; no tree has them."""
         self._within: dict[str, Entry] | None = None
@@ -78,10 +79,10 @@ class Snapshots:
 
     @classmethod
     @contextmanager
-    def apart(cls, repo: Path) -> "Iterator[Snapshots]":
+    def apart(cls, repo: Path, hidden: Callable[[str], bool] = lambda path: False) -> "Iterator[Snapshots]":
         """Snapshots for a process beside the one that works: all that they write is gone with the block."""
         with TemporaryDirectory(prefix="headgate-") as folder:
-            snapshots = cls(repo)
+            snapshots = cls(repo, hidden)
             snapshots._folder = Path(folder)
             yield snapshots
 
@@ -94,9 +95,11 @@ class Snapshots:
         with self._one_at_a_time:
             is_first = self._start is None and not self._first_tree
             start = self._start or (self._recall(self._first_tree) if self._first_tree else self._begin())
-            walk = TreeWalk(self._files, start, self._known, self._store, self.objects.length, is_first)
+            walk = TreeWalk(
+                self._files, start, self._known, self._store, self._hidden, self.objects.length, is_first
+            )
             entries = walk.run()
-            self._start, self._known, self.large = start, walk.known, frozenset(walk.large)
+            self._start, self._known, self.marked = start, walk.known, frozenset(walk.marked)
             self._within = walk.within if self._within is None else self._within
             self.changed_within = tuple({path for path, _ in self._within.items() ^ walk.within.items()})
             for tree, known in self._trees.items():
@@ -165,6 +168,15 @@ class Snapshots:
                 mode = "100755" if given[1] & 0o100 else "100644"
                 entries[path] = (mode, self.objects.write("blob", given[0]))
         return self._remember(entries)
+
+    def without_marks(self, before: str, tree: str) -> str:
+        """A tree with the files that have only a mark as another tree has them."""
+        old, entries = self.entries(before), dict(self.entries(tree))
+        for path in self.marked:
+            entries.pop(path, None)
+            if path in old:
+                entries[path] = old[path]
+        return tree if entries == self.entries(tree) else self._remember(entries)
 
     def files(self, tree: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The paths in a tree: of files and links, and of repositories within the repository."""

@@ -55,15 +55,18 @@ class TreeWalk:
         rules: SnapshotRules,
         known: Known,
         store: Callable[[bytes], str],
+        hidden: Callable[[str], bool],
         name_length: int,
         is_first: bool,
     ) -> None:
         self._tree, self._rules, self._before, self._store = tree, rules, known, store
+        self._hidden = hidden
         self._name_length, self._is_first = name_length, is_first
         self._now = time.time_ns()
         self._found: dict[str, Entry] = {}
         self.known: Known = {}
-        self.large: set[str] = set()
+        self.marked: set[str] = set()
+        """The files of which only a mark is kept: it changes when they do."""
         self.within: dict[str, Entry] = {}
         """The files of submodules: a git tree has only their commits."""
 
@@ -145,31 +148,34 @@ class TreeWalk:
                 target = os.fsencode(os.readlink(name, dir_fd=directory))
                 entry, stamp = (_LINK, store(target)), _stamp(status)
             elif stat.S_ISREG(status.st_mode):
-                entry, stamp = self._read(directory, name, store)
+                entry, stamp = self._read(directory, name, store, is_hidden=self._hidden(path))
             else:
                 return
         except OSError:
             return  # gone, or made unreadable: that is a change
         found[path] = entry
         if entry[0] == NESTED:
-            self.large.add(path)
+            self.marked.add(path)
         elif stamp[-1] < self._now - _COARSEST_CLOCK:
             self.known[key] = (stamp, entry)
 
     def _name(self, data: bytes) -> str:
         return object_name("blob", data, self._name_length)
 
-    def _read(self, directory: int, name: str, store: Callable[[bytes], str]) -> tuple[Entry, Stamp]:
+    def _read(
+        self, directory: int, name: str, store: Callable[[bytes], str], *, is_hidden: bool
+    ) -> tuple[Entry, Stamp]:
         with os.fdopen(os.open(name, _READ, dir_fd=directory), "rb") as file:
             for _ in range(_READ_TRIES):  # somebody may be writing it just now
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     raise OSError(errno.EINVAL, "no regular file", name)
                 file.seek(0)
-                data = file.read(status.st_size + 1) if status.st_size <= LARGE else b""
+                is_marked = is_hidden or status.st_size > LARGE
+                data = b"" if is_marked else file.read(status.st_size + 1)
                 if _stamp(os.fstat(file.fileno())) == _stamp(status):
                     break
-        if status.st_size > LARGE:
+        if is_marked:
             mark = repr((status.st_size, status.st_mtime_ns, status.st_ctime_ns)).encode()
             return (NESTED, self._name(mark)), _stamp(status)
         mode = "100755" if status.st_mode & 0o100 else "100644"

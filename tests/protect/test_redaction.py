@@ -1,0 +1,70 @@
+"""In which forms secrets are kept in files, and in which they are found in text."""
+
+import base64
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from headgate.protect.redaction import redactor
+
+KEY = "sk-live/Zx81+kk29dQ=w7"
+FILES = {
+    "minified JSON": ("credentials.json", json.dumps({"a": {"b": [1, {"client_secret": KEY}]}})),
+    "YAML": ("secrets.yaml", f"db:\n  - {{user: app, password: {KEY}}}\n"),
+    "a YAML block": ("secrets.yml", f"key: |\n  first line of it\n  {KEY}\nother: 1\n"),
+    "a folded YAML block": ("secrets.yml", f"key: >-\n  {KEY}\n"),
+    "TOML": ("secrets.toml", f"[db]\npassword = {KEY!r}\n"),
+    "several lines": (".env", f'A=1\nKEY="first line of it\n{KEY}\nlast"\nB=2\n'),
+    "several lines in single quotes": (".env", f"export KEY='first line\n{KEY}\n'\n"),
+    "one line": (".env", f"OTHER={KEY}\n"),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), FILES.values(), ids=FILES)
+def test_forms_of_files(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert redactor(tmp_path)(f"it is {KEY}.") == "it is [redacted]."
+
+
+def test_a_link_to_a_file(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text(f"KEY={KEY}\n")
+    (tmp_path / ".env").symlink_to("elsewhere")
+    assert redactor(tmp_path)(KEY) == "[redacted]"
+
+
+def test_short_values(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(
+        "DB_PASSWORD=hu7er\nPIN=12\nROOT_PASSWORD=root\nAUTH_MODE=basic\nPORT=8080\n"
+    )
+    text = "hu7er xhu7ery PIN=12 12 ROOT_PASSWORD=root root basic 8080"
+    assert redactor(tmp_path)(text) == (
+        "[redacted] xhu7ery PIN=[redacted] 12 ROOT_PASSWORD=[redacted] root basic 8080"
+    )
+
+
+ENCODED = {
+    "base64": base64.b64encode(KEY.encode()).decode(),
+    "base64 in the middle": base64.b64encode(f"x={KEY}&y".encode()).decode(),
+    "base64, further on": base64.b64encode(f"xy={KEY}&y".encode()).decode(),
+    "base64 in lines": base64.encodebytes(f"{'x' * 50}{KEY}".encode()).decode(),
+    "base64 for addresses": base64.urlsafe_b64encode(KEY.encode()).decode(),
+    "hexadecimal": KEY.encode().hex(),
+    "hexadecimal in groups": KEY.encode().hex(" ", 2).upper(),
+    "in an address": quote(KEY, safe=""),
+    "among variables": f"PATH=/bin\0API_KEY={KEY}\0HOME=/root\0",
+}
+
+
+@pytest.mark.parametrize("text", ENCODED.values(), ids=ENCODED)
+def test_a_known_key_is_hidden_in_any_form(tmp_path: Path, text: str) -> None:
+    hidden = redactor(tmp_path, known=[KEY])(f"found: {text} and more")
+    assert hidden.startswith("found: ")
+    assert hidden.endswith(" and more")
+    assert "[redacted]" in hidden
+
+
+def test_other_text_is_left_alone(tmp_path: Path) -> None:
+    text = "def total(items):\n    return sum(items)\n"
+    assert redactor(tmp_path, known=[KEY, "short"])(text) == text

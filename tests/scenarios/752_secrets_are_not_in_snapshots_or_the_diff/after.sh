@@ -1,0 +1,1 @@
+printf "TOKEN=untracked-value-1\n" > .env

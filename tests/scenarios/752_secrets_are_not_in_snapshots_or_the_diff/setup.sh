@@ -1,0 +1,1 @@
+printf "TOKEN=tracked-before-1\n" > .env.local
