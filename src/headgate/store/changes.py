@@ -25,7 +25,7 @@ from headgate.core import (
     check_transition,
 )
 from headgate.errors import StoreError
-from headgate.store.database import connect, explain_store_error
+from headgate.store.database import check_objects, connect, explain_store_error
 
 CancelOutcome = Literal["removed", "returned", "asked", "settled", "unknown"]
 """What asking for a cancellation came to: a queued task was removed, or returned to PROPOSED; the process
@@ -173,7 +173,7 @@ class EventWriter:
     def _write_all(self) -> None:
         try:
             db = connect(self._path)
-        except StoreError as error:
+        except (StoreError, OSError) as error:
             self._refuse_all(error)
             return
         with closing(db):
@@ -188,7 +188,7 @@ class EventWriter:
                 if stop:
                     return
 
-    def _refuse_all(self, error: StoreError) -> None:
+    def _refuse_all(self, error: Exception) -> None:
         while (write := self._queue.get()) is not None:
             write.settle(error)
 
@@ -197,13 +197,14 @@ class EventWriter:
         try:
             with db:
                 db.execute("BEGIN IMMEDIATE")
+                check_objects(db, self._path)
                 for write in batch:
                     try:
                         results.append(_insert(db, write))
                     except ImpossibleTransition as bug:  # raised before anything of this write was inserted
                         results.append(bug)
-        except (sqlite3.Error, UnicodeError) as error:
-            failure = explain_store_error(self._path, error)
+        except (sqlite3.Error, UnicodeError, StoreError) as error:
+            failure = error if isinstance(error, StoreError) else explain_store_error(self._path, error)
             for write in batch:
                 write.settle(failure)
             return

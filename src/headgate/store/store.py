@@ -20,6 +20,7 @@ from headgate.store.changes import CancelOutcome, Draft, EventWriter
 from headgate.store.database import (
     BUSY_MILLISECONDS,
     RowDamaged,
+    check_objects,
     decode_event,
     decode_task,
     store_errors,
@@ -270,6 +271,7 @@ class Store:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with store_errors(self.path), self._db as db:
             db.execute("BEGIN IMMEDIATE")
+            check_objects(db, self.path)
             yield db
 
     def events(self, task: str | None = None, after: int = 0) -> list[Event]:

@@ -15,6 +15,7 @@ from threading import Lock
 
 from headgate.core import OWN_FOLDER, show_path
 from headgate.errors import HeadgateError
+from headgate.regular_files import PlantedFile, check_own, make_own_folder, read_own, write_own
 
 _SAFE = "headgate"
 # The repository's own configuration must not make git run programs for us, nor look away from files.
@@ -116,8 +117,8 @@ class Snapshots:
             snapshots = cls(repo)
             shared, snapshots._index = snapshots._index, Path(folder) / "index"
             snapshots._folder = Path(folder)
-            with suppress(FileNotFoundError):  # then git's own index is what to begin with
-                snapshots._index.write_bytes(shared.read_bytes())
+            with suppress(FileNotFoundError, PlantedFile):  # then git's own index is what to begin with
+                snapshots._index.write_bytes(read_own(shared))
             yield snapshots
 
     def take(self) -> str:
@@ -125,6 +126,11 @@ class Snapshots:
         with self._one_at_a_time:
             # Only one process works in a repository, so a lock that is there now was left by a crash.
             self._index.with_name(self._index.name + ".lock").unlink(missing_ok=True)
+            make_own_folder(self._folder)
+            try:
+                check_own(self._index)
+            except PlantedFile:  # git would wait for a pipe, and write through a link
+                self._index.unlink()
             try:
                 return self._take()
             except GitFailed:
@@ -212,12 +218,13 @@ class Snapshots:
         others = [(self.repo / git_path(self.repo, "objects")).resolve()]
         if objects != kept:
             others.append(kept.resolve())
-        (objects / "info").mkdir(parents=True, exist_ok=True)
+        make_own_folder(objects / "info", folders=3)
         alternates, lines = objects / "info" / "alternates", b"".join(os.fsencode(o) + b"\n" for o in others)
-        if not alternates.is_file() or alternates.read_bytes() != lines:
+        if alternates.is_symlink() or not alternates.is_file() or read_own(alternates, folders=3) != lines:
             # Whole at any moment: another process may have git read it just now.
             draft = alternates.with_name(f"alternates.{os.getpid()}")
-            draft.write_bytes(lines)
+            draft.unlink(missing_ok=True)
+            write_own(draft, lines, folders=3)
             draft.replace(alternates)
         return objects
 
@@ -234,10 +241,9 @@ class Snapshots:
         Marks that make git look away from a file (assume-unchanged, skip-worktree) are taken off our copy.
         """
         source = self.repo / git_path(self.repo, "index")
-        if not source.is_file():
+        if source.is_symlink() or not source.is_file():
             return
-        self._index.parent.mkdir(parents=True, exist_ok=True)
-        self._index.write_bytes(source.read_bytes())
+        write_own(self._index, read_own(source, folders=0))
         listed = self._git("ls-files", "-v", "-z").split(b"\0")
         marked = [line[2:] for line in listed if line[:1] == b"S" or line[:1].islower()]
         if marked:
