@@ -27,7 +27,8 @@ def find_store(repo: Path) -> Folder:
 @contextmanager
 def open_store(repo: Path) -> Iterator[Store]:
     """The repository's store, for reading. A repository without one has had no task yet."""
-    store = Store(find_store(repo).database)
+    folder = find_store(repo)
+    store = Store(folder.database, folder.mark)
     try:
         for note in store.notes:
             click.echo(note, err=True)

@@ -110,7 +110,8 @@ class Engine:
         folder.check_deleted()
         lost = restore_orphaned_copies(folder)
         folder.create()
-        engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
+        store = Store(folder.database, folder.mark)
+        engine = cls(repo, loaded, store, folder, bus or Bus(), models or {}, start_worker)
         if engine.store.notes:
             lost += restore_orphaned_copies(folder, new_store=True)
         engine.read_config, engine.parts = read_config, parts

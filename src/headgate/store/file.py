@@ -34,6 +34,7 @@ from headgate.store.database import (
     migrate,
     store_errors,
 )
+from headgate.store.mark import SequenceMark
 
 WAIT_SECONDS = 1.0
 """How long a damaged store is waited for while other processes have it open."""
@@ -82,17 +83,17 @@ class StoreUse:
             self._here[self._path] -= 1
 
 
-def open_database(path: Path) -> tuple[sqlite3.Connection, StoreUse, str]:
+def open_database(path: Path, mark: SequenceMark | None) -> tuple[sqlite3.Connection, StoreUse, str]:
     """A connection to a sound store with its tables up to date, and a note if a damaged one was set aside."""
     with ExitStack() as stack:
         use = StoreUse(path)
         stack.callback(use.leave)
-        db, note = _open_shared(path, use)
+        db, note = _open_shared(path, use, mark)
         stack.pop_all()
     return db, use, note
 
 
-def _open_shared(path: Path, use: StoreUse) -> tuple[sqlite3.Connection, str]:
+def _open_shared(path: Path, use: StoreUse, mark: SequenceMark | None) -> tuple[sqlite3.Connection, str]:
     note, checked = "", False
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
@@ -100,13 +101,13 @@ def _open_shared(path: Path, use: StoreUse) -> tuple[sqlite3.Connection, str]:
         damage = StoreDamaged(f"{path} is damaged")
         if checked or not _is_suspect(path, use.only_one_here):
             try:
-                return _open(path), note
+                return _open(path, mark), note
             except StoreDamaged as error:
                 damage = error
         if checked:
             raise damage
         if use.try_alone():
-            note, checked = _set_aside_if_damaged(path), True
+            note, checked = _set_aside_if_damaged(path, mark), True
         elif time.monotonic() > deadline:
             raise StoreDamaged(
                 f"{path} is damaged, and other Headgate processes are using it: end them and run again"
@@ -115,8 +116,11 @@ def _open_shared(path: Path, use: StoreUse) -> tuple[sqlite3.Connection, str]:
             time.sleep(0.02)
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, mark: SequenceMark | None = None) -> sqlite3.Connection:
     """A new file goes on with task ids after those in the reports: an id is never used twice."""
+    if mark and not path.exists():
+        mark.forget()
+    noted = mark.read() if mark else (0, 0)  # first: what is committed meanwhile is noted after that
     db = connect(path)
     try:
         with store_errors(path), db:
@@ -124,6 +128,8 @@ def _open(path: Path) -> sqlite3.Connection:
                 db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('tasks', ?)", (last,))
             db.execute("SELECT 1 FROM sqlite_master, tasks LIMIT 1").fetchone()
             check_objects(db, path)
+            if mark:
+                mark.check(noted, db, path)
     except StoreError:
         db.close()
         raise
@@ -171,14 +177,14 @@ def _version(header: bytes) -> int:
     return int.from_bytes(header[60:64], "big")
 
 
-def _set_aside_if_damaged(path: Path) -> str:
+def _set_aside_if_damaged(path: Path, mark: SequenceMark | None) -> str:
     """Moves a damaged store aside and returns a note for people. Nobody else has it open."""
     try:
         there = any(_part(path, part).exists() for part in PARTS)
         note = "" if not there or _is_sound(path) else _set_aside(path)
         damage_marker(path).unlink(missing_ok=True)
         if note:
-            _open(path).close()  # whoever comes next finds a whole one
+            _open(path, mark).close()  # whoever comes next finds a whole one
     except OSError as error:
         raise StoreError(f"{path} is damaged and cannot be moved aside: {error}") from error
     return note
@@ -259,8 +265,9 @@ def sync_folder(path: Path) -> None:
 class StoreFile:
     """One connection to the file, and the lock that says that the file is in use."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mark: SequenceMark | None = None) -> None:
         self._path = path
+        self._mark = mark
         self._old: list[sqlite3.Connection] = []
         self.note = ""
         """What people have to be told: that a damaged file was set aside."""
@@ -302,7 +309,7 @@ class StoreFile:
         self._use.leave()
 
     def _open(self) -> None:
-        self.db, self._use, note = open_database(self._path)
+        self.db, self._use, note = open_database(self._path, self._mark)
         self.note = self.note or note
         self._opened = _identity(self._path)
         self.openings += 1

@@ -48,6 +48,7 @@ class Folder:
         self.safe = safe_folder(repo)
         """What has to outlast a command that deletes the rest: `git clean -fdx` does."""
         self.lock = self.safe / "lock"
+        self.mark = self.safe / "sequence"
         self._reports_lock = self.path / "reports.lock"
         self._saved = 0
 
