@@ -143,7 +143,7 @@ def _explain(error: OSError, path: Path) -> OSError:
         case errno.ENXIO:
             return PlantedFile(path, "a pipe or a device")
         case errno.ENOTDIR:
-            return PlantedFile(path, "not a folder")
+            return PlantedFile(path, "a link or a file")
         case errno.EISDIR:
             return PlantedFile(path, "a folder")
         case _:

@@ -223,7 +223,7 @@ async def test_logs_that_cannot_be_written_are_the_environment_s_fault(tmp_path:
     found = await verifier(tmp_path, step("x", "true")).run("run_x")
     assert isinstance(found.verdict, Broken)
     assert "the logs of run_x cannot be written" in found.verdict.reason
-    assert "runs is not a folder" in found.verdict.reason
+    assert "runs is a link or a file" in found.verdict.reason
 
 
 async def test_a_run_s_folder_that_the_run_removes_is_made_again(tmp_path: Path) -> None:
