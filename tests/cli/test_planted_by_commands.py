@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 from command import headgate
+from processes import ended, start, until
+
+from headgate.store.folder import Folder
 
 
 @pytest.fixture
@@ -36,3 +39,20 @@ def test_a_trigger_ends_the_run_and_every_later_one(own_repo: Path) -> None:
         assert "the trigger 't', which Headgate did not create" in run.stderr
         assert "Traceback" not in run.stderr
     assert not (own_repo / "ran").exists()
+
+
+async def test_a_removed_lock_lets_nobody_else_work(own_repo: Path) -> None:
+    (own_repo / "plant.sh").write_text(
+        "rm -f .git/headgate/lock; touch started; while [ ! -e go ]; do sleep 0.02; done\n"
+    )
+    write_script(own_repo, "sh plant.sh", "echo once >> ran")
+    first = await start(own_repo, "run", "Do it.")
+    await until((own_repo / "started").exists)
+    lock = Folder(own_repo).work_lock()
+    assert not lock.path.exists()
+    assert (lock.is_held(), lock.try_acquire()) == (True, False)
+    (own_repo / "go").touch()
+    _, err = await ended(first)
+    assert first.returncode == 0, err
+    assert lock.path.exists()
+    assert (own_repo / "ran").read_text() == "once\n"
