@@ -28,17 +28,26 @@ from headgate.core.task import Constraints, ImpossibleTransition, Task, TaskStat
 from headgate.engine.engine import Engine
 from headgate.process.lock import FileLock
 from headgate.store import Draft, Store
+from headgate.store.database import MIGRATIONS
 from headgate.store.folder import Folder
 
-AUDIT = """
-CREATE TABLE audit (step INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER, old TEXT, new TEXT);
-CREATE TRIGGER joined AFTER INSERT ON tasks BEGIN
-    INSERT INTO audit (n, old, new) VALUES (new.n, NULL, new.state); END;
-CREATE TRIGGER moved AFTER UPDATE OF state ON tasks BEGIN
-    INSERT INTO audit (n, old, new) VALUES (new.n, old.state, new.state); END;
-CREATE TRIGGER removed AFTER DELETE ON tasks BEGIN
-    INSERT INTO audit (n, old, new) VALUES (old.n, old.state, NULL); END;
-"""
+AUDIT = (
+    "CREATE TABLE audit (step INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER, old TEXT, new TEXT)",
+    "CREATE TRIGGER joined AFTER INSERT ON tasks BEGIN"
+    " INSERT INTO audit (n, old, new) VALUES (new.n, NULL, new.state); END",
+    "CREATE TRIGGER moved AFTER UPDATE OF state ON tasks BEGIN"
+    " INSERT INTO audit (n, old, new) VALUES (new.n, old.state, new.state); END",
+    "CREATE TRIGGER removed AFTER DELETE ON tasks BEGIN"
+    " INSERT INTO audit (n, old, new) VALUES (old.n, old.state, NULL); END",
+)
+
+
+def add_audit(db: sqlite3.Connection) -> None:
+    """A migration of these processes alone: to them, the triggers are known."""
+    for statement in AUDIT:
+        db.execute(statement)
+
+
 STEPS = "SELECT COUNT(*) FROM audit"
 COVERED = """
 SELECT EXISTS (SELECT 1 FROM audit WHERE old = 'QUEUED' AND new IS NULL) AND EXISTS (
@@ -201,9 +210,8 @@ def main(kind: str, folder: Path, seed: int, kills: int) -> int:
     database = folder / "headgate.db" if kind == "store" else Folder(folder).database
     if kind == "engine":
         Folder(folder).create()
+    MIGRATIONS.append(add_audit)
     Store(database).close()
-    with closing(sqlite3.connect(database)) as db:
-        db.executescript(AUDIT)
     pids = [start(worker, folder, choose.randrange(2**32)) for _ in range(PROCESSES)]
     try:
         # However slow the machine is: a kill comes after a few steps, and the last when enough has happened.

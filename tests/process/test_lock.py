@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from headgate.process.lock import FileLock
+from headgate.regular_files import PlantedFile
 
 
 def test_one_holder_at_a_time(tmp_path: Path) -> None:
@@ -64,13 +67,13 @@ import os, pathlib, sys
 from headgate.process.lock import FileLock
 lock = FileLock(pathlib.Path({str(path)!r}))
 assert lock.adopt(int(sys.argv[1]))
-print(lock.holder() == str(os.getpid()), os.get_inheritable(lock.fileno()), flush=True)
+print(lock.holder() == str(os.getpid()), os.get_inheritable(lock.descriptors()[0]), flush=True)
 sys.stdin.readline()
 lock.release()
 """
-    words = [sys.executable, "-c", code, str(lock.fileno())]
+    words = [sys.executable, "-c", code, str(lock.descriptors()[0])]
     with subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=(lock.fileno(),), text=True
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=(lock.descriptors()[0],), text=True
     ) as child:
         lock.hand_over()
         assert (lock.held, FileLock(path).try_acquire()) == (False, False)
@@ -89,3 +92,62 @@ def test_what_is_not_the_lock_is_not_adopted(tmp_path: Path) -> None:
         assert not FileLock(path).adopt(file.fileno())
     assert not FileLock(path).adopt(9999)
     holder.release()
+
+
+@pytest.mark.parametrize("attack", ["remove", "replace", "pipe", "link", "folder"])
+def test_a_lock_whose_file_is_gone_still_keeps_others_out(tmp_path: Path, attack: str) -> None:
+    own = tmp_path / "git" / "headgate"
+    own.mkdir(parents=True)
+    path, outside = own / "lock", tmp_path / "outside"
+    outside.touch()
+    first, second = (FileLock(path, tmp_path / "git") for _ in range(2))
+    assert first.try_acquire()
+    if attack == "folder":
+        own.rename(tmp_path / "moved")
+        own.mkdir()
+    else:
+        path.unlink()
+    if attack == "replace":
+        path.touch()
+    elif attack == "pipe":
+        os.mkfifo(path)
+    elif attack == "link":
+        path.symlink_to(outside)
+    assert not second.try_acquire()
+    assert first.is_still_held()
+    assert (path.read_text(), outside.read_text()) == (str(os.getpid()), "")
+    assert not FileLock(path).try_acquire()
+    first.release()
+    assert second.try_acquire()
+    second.release()
+
+
+def test_a_lock_that_another_process_has_taken_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    first, second = FileLock(path), FileLock(path)
+    assert first.try_acquire()
+    path.unlink()
+    assert second.try_acquire()
+    assert not first.is_still_held()
+    second.release()
+    first.release()
+
+
+def test_a_lock_whose_folder_was_replaced_is_lost(tmp_path: Path) -> None:
+    git = tmp_path / "git"
+    (git / "headgate").mkdir(parents=True)
+    lock = FileLock(git / "headgate" / "lock", git)
+    assert lock.try_acquire()
+    git.rename(tmp_path / "moved")
+    (git / "headgate").mkdir(parents=True)
+    assert not lock.is_still_held()
+    lock.release()
+
+
+def test_a_pipe_in_its_place_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lock")
+    lock = FileLock(tmp_path / "lock")
+    assert lock.holder() == ""
+    for ask in (lock.try_acquire, lock.is_held):
+        with pytest.raises(PlantedFile, match="a pipe or a device"):
+            ask()

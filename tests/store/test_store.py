@@ -10,6 +10,7 @@ import pytest
 from headgate.core.events import Event, MessageAdded, PlanItem, PlanWritten, ToolFinished, VerifyStarted
 from headgate.core.task import Task, TaskState
 from headgate.errors import StoreError
+from headgate.regular_files import PlantedFile
 from headgate.store import Draft, Store
 from headgate.store.database import MIGRATIONS
 from headgate.store.log import Bus, TaskLog
@@ -187,7 +188,7 @@ def test_a_task_that_an_older_version_stored_is_read(tmp_path: Path) -> None:
 
 def test_a_directory_in_its_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "headgate.db").mkdir()
-    with pytest.raises(StoreError, match="cannot open"):
+    with pytest.raises(PlantedFile, match="is a folder"):
         Store(tmp_path / "headgate.db")
 
 

@@ -19,11 +19,14 @@ from headgate.core import Broken, Fail, Pass, StepResult, Verdict, VerifyStep
 from headgate.errors import HeadgateError
 from headgate.process import MAX_LOG, CommandResult, Sandbox, run_command
 from headgate.reading import FailedTest, explain_doubtful_success, find_failures, plain_lines
+from headgate.regular_files import make_own_folder, open_own, open_own_folder, read_own, write_own
 from headgate.workspace import WriteBatch
 
 MANIFEST = "manifest.json"
 COMBINED = "combined.log"
 TAIL_LINES = 200
+_OWN = 3
+"""The folders of `.headgate/runs/RUN`, which a command may have replaced with links."""
 _MAX_OUTPUT = 400_000
 _NOT_FOUND = re.compile(r"(?:^|: )([\w.+-]+): (?:command )?not found$", re.MULTILINE)
 _NO_MODULE = re.compile(r"\S*python[\d.]*(?:\.exe)?: No module named ([\w.]+)\s*")
@@ -116,7 +119,7 @@ class Verifier:
         forgiven: list[str] = []
         started = self.now()
         try:
-            folder.mkdir(parents=True)
+            make_own_folder(folder, folders=_OWN)
             for number, step in enumerate(self.steps, 1):
                 log = folder / f"step-{number:02}-{_file_name(step.name)}.log"
                 of = f" ({number} of {len(self.steps)})" if len(self.steps) > 1 else ""
@@ -153,13 +156,13 @@ class Verifier:
                 sandbox=self.sandbox,
             )
         except (OSError, HeadgateError) as error:
-            log.write_text(f"{error}\n", encoding="utf-8")
+            write_own(log, f"{error}\n".encode(), folders=_OWN)
             result = StepResult(name=step.name, passed=False, exit_code=None, timed_out=False, seconds=0)
             broken = Broken(f'verification step "{step.name}" cannot be run: {error}')
             return StepRun(step, log.name, started, self.now(), result, broken)
-        if not log.exists():  # the command has deleted it, as `git clean -fdx` does
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.write_text(done.output, encoding="utf-8", errors="replace")
+        if not os.path.lexists(log):  # the command has deleted it, as `git clean -fdx` does
+            make_own_folder(log.parent, folders=_OWN)
+            write_own(log, done.output.encode("utf-8", "replace"), folders=_OWN)
         verdict = self._judge(step, done)
         result = StepResult(
             name=step.name,
@@ -219,9 +222,10 @@ def _file_name(name: str) -> str:
 
 def _append(combined: Path, step: VerifyStep, log: Path) -> None:
     """Adds a step's log to that of the run; both are on the disk before the manifest speaks of them."""
-    with combined.open("ab") as out:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with os.fdopen(open_own(combined, flags, 0o644, folders=_OWN), "ab") as out:
         out.write(f"$ {step.command}\n".encode())
-        with log.open("rb") as source:
+        with os.fdopen(open_own(log, folders=_OWN), "rb") as source:
             shutil.copyfileobj(source, out)
             os.fsync(source.fileno())
         out.write(b"\n")
@@ -266,13 +270,9 @@ def _utc(at: float) -> str:
 
 def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     data = orjson.dumps(manifest, option=orjson.OPT_INDENT_2)
-    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with WriteBatch() as batch:
-            batch.write(MANIFEST, directory, MANIFEST, data, mode=0o644, old=None)
-            batch.commit()
-    finally:
-        os.close(directory)
+    with open_own_folder(folder, folders=_OWN) as directory, WriteBatch() as batch:
+        batch.write(MANIFEST, directory, MANIFEST, data, mode=0o644, old=None)
+        batch.commit()
 
 
 # A verification that passed, held against what its runners printed.
@@ -281,7 +281,7 @@ def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 def unless_cut_short(found: Verification, folder: Path) -> Verification:
     """A run that passed does not count if a known test runner did not get to say so itself."""
     try:
-        manifest = orjson.loads((folder / MANIFEST).read_bytes())
+        manifest = orjson.loads(read_own(folder / MANIFEST, folders=_OWN))
         logs = [(step, _read_log(folder / step["log"])) for step in manifest["steps"]]
     except (OSError, ValueError) as error:
         return replace(found, verdict=Broken(f"the logs of {folder.name} cannot be read: {error}"))
@@ -301,8 +301,7 @@ def unless_cut_short(found: Verification, folder: Path) -> Verification:
 
 def _read_log(log: Path) -> str | None:
     """What a step printed; None if it was too much for the log, so that its end is not known."""
-    with log.open("rb") as file:
-        logged = file.read(MAX_LOG + 1)
+    logged = read_own(log, folders=_OWN, most=MAX_LOG + 1)
     return None if len(logged) > MAX_LOG else logged.decode("utf-8", "replace")
 
 

@@ -124,7 +124,7 @@ class InterruptActions:
         name = self._task.id
         if self._engine.cancel(name) != "asked":
             return
-        here = FileLock(self._engine.folder.lock).holder() == str(os.getpid())
+        here = self._engine.folder.work_lock().holder() == str(os.getpid())
         self._last = (
             f"Quit at once. The next headgate run, submit or cancel ends task {name} as cancelled."
             if here
@@ -300,7 +300,9 @@ def start_worker(root: Path, lock: FileLock) -> None:
     It inherits this process's environment, and with it the keys. What it has to say goes to a log file.
     """
     command = [sys.executable, "-P", "-m", "headgate", "work"]
-    command += ["--repo", str(root), "--lock", str(lock.fileno())]
+    command += ["--repo", str(root)]
+    for descriptor in lock.descriptors():
+        command += ["--lock", str(descriptor)]
     with Folder(root).open_worker_log() as log:
         # Nobody waits for it: it is to outlive this process.
         worker = subprocess.Popen(
@@ -309,7 +311,7 @@ def start_worker(root: Path, lock: FileLock) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=(lock.fileno(),),
+            pass_fds=lock.descriptors(),
             start_new_session=True,
         )
     worker.returncode = os.EX_OK

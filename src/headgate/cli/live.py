@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from headgate.cli.activity import Activity, count_tokens
-from headgate.cli.terminal import fold_lines, terminal_width
+from headgate.cli.terminal import fold_lines, styling_stream, terminal_width
 from headgate.core import Event, Pulse, State, milestone
 from headgate.store import Bus
 
@@ -103,7 +103,7 @@ def clock(seconds: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Text from a model or a command, without anything that could steer the terminal."""
+    """Text from a model or a command as part of one line, for pipes and for a console with styles, too."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
@@ -117,8 +117,8 @@ class Progress:
 
     def __init__(self, bus: Bus, *, to_stdout: bool = False, silence: float = SILENCE) -> None:
         self._bus = bus
-        errors = QuietConsole(stderr=True, highlight=False, soft_wrap=True)
-        self._lines = QuietConsole(highlight=False, soft_wrap=True) if to_stdout else errors
+        errors = _console(sys.stderr)
+        self._lines = _console(sys.stdout) if to_stdout else errors
         self.console = self._lines if self._lines.is_terminal else errors
         self.tries_again = ""
         """The ended task that this one tries again."""
@@ -249,6 +249,10 @@ class QuietConsole(Console):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
+
+
+def _console(stream: IO[str]) -> QuietConsole:
+    return QuietConsole(file=styling_stream(stream), highlight=False, soft_wrap=True)
 
 
 def say(text: str = "", *, hanging: int | None = None) -> None:

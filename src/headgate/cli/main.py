@@ -25,7 +25,7 @@ from headgate.cli.terminal import (
     fill_closed_streams,
     fold_lines,
     help_width,
-    outlive_terminal,
+    protect_terminal,
     terminal_width,
 )
 from headgate.errors import ConfigError, HeadgateError
@@ -172,7 +172,7 @@ def cli() -> None:
 def main(argv: list[str] | None = None) -> NoReturn:
     """Runs a command line and exits with its code. A command may return its exit code."""
     fill_closed_streams()
-    outlive_terminal()
+    protect_terminal()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -10,7 +10,6 @@ from headgate.cli.live import printable
 from headgate.cli.shared import EXIT_CANCELLED, EXIT_FAILED, EXIT_SUCCESS
 from headgate.core import Report, State, TaskState, last_summary, plain
 from headgate.errors import ConfigError
-from headgate.process import FileLock
 from headgate.store import Folder, Store, TaskRow, find_pause
 
 NO_TASK_YET = 'This repository has no tasks yet: start one with "headgate run".'
@@ -28,7 +27,8 @@ def find_store(repo: Path) -> Folder:
 @contextmanager
 def open_store(repo: Path) -> Iterator[Store]:
     """The repository's store, for reading. A repository without one has had no task yet."""
-    store = Store(find_store(repo).database)
+    folder = find_store(repo)
+    store = Store(folder.database, folder.mark)
     try:
         for note in store.notes:
             click.echo(note, err=True)
@@ -70,7 +70,7 @@ def find_interruption(store: Store, folder: Folder, row: TaskRow) -> str:
 
     It is gone if the task is RUNNING and nobody holds the lock.
     """
-    if row.state != "RUNNING" or FileLock(folder.lock).is_held():
+    if row.state != "RUNNING" or folder.work_lock().is_held():
         return ""
     # It may have ended, and its process with it, since the row was read.
     now = store.task(row.task.id)
@@ -86,7 +86,7 @@ def interrupted_hint(store: Store, task_id: str) -> str:
 
 def pause_sentence(store: Store, folder: Folder) -> str:
     """Why the queue is paused and what goes on with it; nothing if it is not paused."""
-    if FileLock(folder.lock).is_held():
+    if folder.work_lock().is_held():
         return ""
     pause = find_pause(store)
     return pause.sentence() if pause else ""

@@ -3,9 +3,12 @@
 `main` imports this module, so it imports little.
 """
 
+import codecs
 import errno
 import io
 import os
+import re
+import select
 import sys
 import textwrap
 from typing import IO, Any
@@ -83,15 +86,59 @@ class ClosableTerminal(io.FileIO):
             return memoryview(data).nbytes
 
 
-def outlive_terminal() -> None:
-    """Makes standard output and standard error usable after their terminal is closed."""
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+)
+"""Control characters but for line breaks and tabs, and those that change the direction of text."""
+
+
+def escape_controls(text: str) -> str:
+    """Text that cannot steer a terminal: such characters are written out, as in \\x1b."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+class PlainTerminal(ClosableTerminal):
+    """A terminal that nothing written to it can steer, whether it comes from a model, a file or a server."""
+
+    def __init__(self, descriptor: int, encoding: str) -> None:
+        super().__init__(descriptor, "w", closefd=False)
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+
+    def write(self, data: Any, /) -> int:
+        text = escape_controls(self._decoder.decode(bytes(data)))
+        left = memoryview(text.encode(self._encoding, "replace"))
+        while left:
+            written: int | None = super().write(left)
+            if written is None:  # the terminal takes nothing now
+                select.select([], [self.fileno()], [], 1)
+            left = left[written or 0 :]
+        return memoryview(data).nbytes
+
+
+def protect_terminal() -> None:
+    """Makes standard output and standard error escape control characters where they are terminals.
+
+    They also stay usable after their terminal is closed. A pipe gets every byte as it is.
+    """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream.isatty():
             stream.flush()
-            raw = io.BufferedWriter(ClosableTerminal(stream.fileno(), "w", closefd=False))
+            raw = io.BufferedWriter(PlainTerminal(stream.fileno(), stream.encoding))
             text = io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True)
             setattr(sys, name, text)
+
+
+def styling_stream(stream: IO[str]) -> IO[str]:
+    """A stream to the same terminal for Headgate's own colours and cursor movements.
+
+    Whoever writes to it has to escape everything else.
+    """
+    if not (isinstance(stream, io.TextIOWrapper) and stream.isatty()):
+        return stream
+    raw = io.BufferedWriter(ClosableTerminal(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True, write_through=True)
 
 
 def terminal_descriptors() -> tuple[int, ...]:

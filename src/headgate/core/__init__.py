@@ -203,4 +203,11 @@ from headgate.core.text import (
     without_politeness,
 )
 from headgate.core.tree import all_needs, join_path, split_path, stage_ids, stages_before
-from headgate.core.view import CHARS_PER_CODE_TOKEN, CHARS_PER_TOKEN, LEAST_MESSAGES, build_view, size_of
+from headgate.core.view import (
+    CHARS_PER_CODE_TOKEN,
+    CHARS_PER_TOKEN,
+    LEAST_MESSAGES,
+    build_view,
+    estimate_missing,
+    size_of,
+)

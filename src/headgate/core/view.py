@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from headgate.core.flow import ViewPolicy
-from headgate.core.messages import Message, ToolCall
+from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
 from headgate.core.text import cut_text, share_out
 
 INTERRUPTED = "The call was interrupted and brought no result. It may or may not have taken effect."
@@ -100,6 +100,22 @@ def size_of(messages: Iterable[Message]) -> int:
         + _MESSAGE_COST
         for message in messages
     )
+
+
+def estimate_missing(reply: Reply, request: Request) -> Reply:
+    """The reply with estimates, aside, in place of counts that its server did not make.
+
+    Without them a limit on tokens would never be reached.
+    """
+    told, added = reply.usage, reply.aside
+    if told.prompt <= 0 and not added.prompt:
+        size = size_of(request.messages) + sum(len(tool.description) for tool in request.tools)
+        added += Usage(prompt=size // CHARS_PER_TOKEN)
+    if told.completion <= 0 and not added.completion:
+        added += Usage(completion=size_of([reply.message]) // CHARS_PER_TOKEN)
+    prompt, completion = max(told.prompt, 0), max(told.completion, 0)
+    told = Usage(prompt, completion, min(max(told.cached, 0), prompt))
+    return replace(reply, usage=told, aside=added)
 
 
 def _closed(block: list[Message], waiting: Iterable[str]) -> Block:

@@ -27,7 +27,7 @@ from headgate.core import (
 from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
 from headgate.engine.outcome import settle_proposal
-from headgate.engine.recovery import restore_orphaned_copies, write_missing_report
+from headgate.engine.recovery import check_lock, restore_orphaned_copies, write_missing_report
 from headgate.engine.resolved import (
     PARTS,
     FlowParts,
@@ -109,7 +109,8 @@ class Engine:
         folder.check_deleted()
         lost = restore_orphaned_copies(folder)
         folder.create()
-        engine = cls(repo, loaded, Store(folder.database), folder, bus or Bus(), models or {}, start_worker)
+        store = Store(folder.database, folder.mark)
+        engine = cls(repo, loaded, store, folder, bus or Bus(), models or {}, start_worker)
         if engine.store.notes:
             lost += restore_orphaned_copies(folder, new_store=True)
         engine.read_config, engine.parts = read_config, parts
@@ -224,7 +225,7 @@ class Engine:
         """
         follower = TaskFollower(self.store, self.bus, task, after, known or State())
         paused = self._pausing_event()
-        lock = FileLock(self.folder.lock)
+        lock = self.folder.work_lock()
         hand_overs = HAND_OVERS if self.start_worker else 0
         try:
             while True:
@@ -270,15 +271,17 @@ class Engine:
                         # What others submitted must outlive this process, which its user may end any time.
                         self.start_worker(lock)
                         return True
-                following = self._take_next()
+                following = self._take_next(lock)
                 if following is None:
                     break
                 own = following.id == task.id
                 if own:
                     follower.catch_up()
-                    follower.crash = await self._execute(following, follower.execution_bus, follower.state)
+                    follower.crash = await self._execute(
+                        following, lock, follower.execution_bus, follower.state
+                    )
                 else:
-                    await self._execute(following, Bus())
+                    await self._execute(following, lock, Bus())
                 if own or find_pause(self.store):
                     break
             if self.start_worker and self.store.head() and not find_pause(self.store):
@@ -302,7 +305,7 @@ class Engine:
         """
         if not try_again and (pause := find_pause(self.store)):
             return pause
-        self._start_worker_if_needed(FileLock(self.folder.lock))
+        self._start_worker_if_needed(self.folder.work_lock())
         return None
 
     async def drain(
@@ -314,11 +317,11 @@ class Engine:
         The queue is looked at again after the lock was released: who submits meanwhile finds the lock held
         and relies on that.
         """
-        lock = lock or FileLock(self.folder.lock)
+        lock = lock or self.folder.work_lock()
         while lock.held or (self._is_work_left() and lock.try_acquire()):
             try:
-                while task := self._take_next():
-                    if crash := await self._execute(task, self.bus):
+                while task := self._take_next(lock):
+                    if crash := await self._execute(task, lock, self.bus):
                         on_crash(crash)
                     if find_pause(self.store):
                         return
@@ -338,14 +341,14 @@ class Engine:
 
     async def settle_cancelled(self) -> None:
         """Ends a task that is to be cancelled and whose process is gone, if there is one."""
-        lock = FileLock(self.folder.lock)
+        lock = self.folder.work_lock()
         if not lock.try_acquire():
             return
         try:
             row = self.store.running()
             if row and self.store.is_cancelled(row.task.id):
                 self.store.count_attempt(row.task.id)
-                await self._execute(row.task, Bus())
+                await self._execute(row.task, lock, Bus())
         finally:
             lock.release()
         if not find_pause(self.store):
@@ -360,11 +363,12 @@ class Engine:
         """Whether a task is queued, or RUNNING: with the lock free, that one was interrupted."""
         return (self.store.head() or self.store.running()) is not None
 
-    def _take_next(self) -> Task | None:
+    def _take_next(self, lock: FileLock) -> Task | None:
         """The task to carry out now: one that a crashed process left RUNNING, or the first in the queue.
 
         Only the holder of the lock may ask: while it is held, nobody else can be running a task.
         """
+        check_lock(lock)
         row = self.store.running()
         if row is None:
             return self.store.claim()
@@ -379,17 +383,13 @@ class Engine:
         present = self.loaded if stored else self._present(task)
         return resolve_stored(task, stored, state, present, self.folder, self.models, self.parts)
 
-    async def _execute(self, task: Task, bus: Bus, known: State | None = None) -> Exception | None:
+    async def _execute(
+        self, task: Task, lock: FileLock, bus: Bus, known: State | None = None
+    ) -> Exception | None:
         """Carries a claimed task out; returns the bug that ended it, if one did."""
-        known = known or State()
-        self._execution = Execution(
-            task,
-            *(self.folder, self.store, bus, self._resolve, known),
-            now=self.now,
-            sleep=self.sleep,
-            keep_crash_trace=self.keep_crash_trace,
-            person=self.person,
-        )
+        what = (task, self.folder, self.store, bus, self._resolve, known or State(), lock)
+        how = (self.now, self.sleep, self.keep_crash_trace, self.person)
+        self._execution = Execution(*what, *how)
         try:
             await self._execution.run()
             return self._execution.crash

@@ -37,12 +37,12 @@ from headgate.engine.assembly import (
     without_secrets,
 )
 from headgate.engine.outcome import OutcomeRecorder, abandon_apply, apply_proposal
-from headgate.engine.recovery import InterruptedTask, OwnFiles, TaskProtection, commit_events
+from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, commit_events
 from headgate.engine.resolved import ResolvedConfig, open_models, resolve_package
 from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
-from headgate.process import Bubblewrap, NoSandbox, uninterrupted
+from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
 from headgate.protect import AskPerson, ResolvedBoundaries, Restored, redactor
 from headgate.run import Job, restore, restore_overlay, run_flow
 from headgate.store import Bus, Folder, Store, TaskLog, load_state
@@ -74,6 +74,8 @@ class Execution:
     """Finds what the task is carried out with, once; the state is what earlier processes recorded."""
     known: State
     """What was folded of the task's events so far; it is used if no event is missing."""
+    lock: FileLock
+    """Held by this process: nobody else works in the repository."""
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     keep_crash_trace: bool = False
@@ -103,7 +105,9 @@ class Execution:
         self._proposing = self.task.dry_run and self.log.state.proposal.trees is None
         self._interrupted = bool(self._past) and self.log.state.proposal.step != "proposed"
         self._interrupted_task = InterruptedTask(self.task, self.folder, self.store, self.log.state)
-        self._own_files = OwnFiles(self.folder, self.store, lambda event: self.log.record("", 0, event))
+        self._own_files = OwnFiles(
+            self.folder, self.store, self.lock, lambda event: self.log.record("", 0, event)
+        )
         self._outcome = OutcomeRecorder(self.task, self.folder, self.store, self.log, self.tree, self.now)
 
     def _is_hidden(self, path: str) -> bool:
@@ -152,6 +156,8 @@ class Execution:
         self.cancel()
 
     async def _conclude(self, work: "asyncio.Task[Decision]") -> Report:
+        if not work.cancelled() and isinstance(lost := work.exception(), LockLost):
+            raise lost
         await asyncio.to_thread(self._own_files.restore)
         if work.cancelled():
             return await self._record_outcome(CANCELLED)

@@ -44,16 +44,34 @@ from headgate.workspace import internal_name, remove_copies, settle_writes
 _REASON = "Headgate keeps its own files there; the logs of earlier runs and saved outputs are lost"
 
 
+class LockLost(StoreError):
+    """Another process may be carrying out the same task: this one must neither go on nor record anything."""
+
+
+def check_lock(lock: FileLock) -> None:
+    """LockLost if this process is no longer the only one that may work in the repository."""
+    if not lock.is_still_held():
+        raise LockLost(
+            f"{lock.path} was replaced, and another process may be working in this repository:"
+            " this one stopped. headgate watch shows what goes on there"
+        )
+
+
 @dataclass(frozen=True)
 class OwnFiles:
-    """The store and the reports of the process that runs a task."""
+    """The lock, the store and the reports of the process that runs a task."""
 
     folder: Folder
     store: Store
+    lock: FileLock
     record: Callable[[StoreRestored | ProtectedCommits], None]
 
     def restore(self) -> tuple[Restored, ...]:
-        """Writes the store and the reports again if they are gone; returns what was restored. Blocks."""
+        """Writes the store and the reports again if they are gone; returns what was restored. Blocks.
+
+        It is called before and after each command, and first looks after the lock.
+        """
+        check_lock(self.lock)
         if not self.store.is_lost():
             return ()
         self.folder.recreate()
@@ -186,7 +204,7 @@ def restore_orphaned_copies(folder: Folder, *, new_store: bool = False) -> tuple
     copies = folder.safe / "protected"
     if (folder.database.exists() and not new_store) or not copies.is_dir():
         return ()
-    lock = FileLock(folder.lock)
+    lock = folder.work_lock()
     if not lock.try_acquire():
         folder.check_deleted()
         return ()  # another process has just restored it

@@ -288,5 +288,5 @@ class _Counted:
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         reply = await self._inner.reply(request, on_delta)
-        self.usage += reply.usage
+        self.usage += reply.usage + reply.aside
         return reply

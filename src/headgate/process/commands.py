@@ -19,12 +19,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from headgate.errors import HeadgateError
 from headgate.process.cgroups import limited_group
 from headgate.process.reaper import end_processes, new_mark
 from headgate.process.sandbox import Sandbox
+from headgate.regular_files import open_own
 
 T = TypeVar("T")
 
@@ -34,6 +35,12 @@ T = TypeVar("T")
 MAX_LOG = 50_000_000
 _MAX_LINE = 65536
 _NOTE_ROOM = 64
+
+
+def _open_log(log: Path) -> IO[bytes]:
+    """Logs are in `.headgate/runs/RUN`."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    return os.fdopen(open_own(log, flags, 0o644, folders=3), "wb")
 
 
 class Capture:
@@ -50,7 +57,7 @@ class Capture:
         self._total = 0
         self._on_line = on_line
         self._line = bytearray()
-        self._log = None if log is None else log.open("wb")
+        self._log = None if log is None else _open_log(log)
 
     def __enter__(self) -> "Capture":
         return self

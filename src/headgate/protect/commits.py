@@ -22,6 +22,7 @@ from headgate.core import show_path
 from headgate.errors import HeadgateError
 from headgate.protect.records import stamp_of
 from headgate.protect.restore import Change, Restored
+from headgate.regular_files import make_own_folder, read_own, write_own
 from headgate.workspace import (
     LARGE,
     ConfinedTree,
@@ -40,6 +41,8 @@ from headgate.workspace import (
 
 PLAIN = {"GIT_NO_REPLACE_OBJECTS": "1"}
 """Commits as they are and as they would be pushed: refs/replace can show others in their place."""
+_FOLDERS = 3
+"""The folders of `headgate/protected/TASK` in git's own folder."""
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _MOST = 4096
 
@@ -336,16 +339,16 @@ class CommitProtection:
         return data
 
     def _write(self, head: Head) -> None:
-        self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_own_folder(self._file.parent, folders=_FOLDERS, mode=0o700)
         draft = self._file.with_name(self._file.name + ".new")
         draft.unlink(missing_ok=True)
-        draft.write_text(json.dumps(head), encoding="ascii")
+        write_own(draft, json.dumps(head).encode("ascii"), folders=_FOLDERS)
         draft.replace(self._file)
 
     def _read(self) -> Head | None:
         """The HEAD that a command began with, of which a process that was killed never saw the end."""
         try:
-            match json.loads(self._file.read_text(encoding="ascii", errors="replace")):
+            match json.loads(read_own(self._file, folders=_FOLDERS).decode("ascii", "replace")):
                 case [str(branch), str(commit)] if not commit or is_commit_id(commit.encode()):
                     return Head(branch, commit)
         except (OSError, ValueError):

@@ -10,11 +10,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
+from headgate.regular_files import make_own_folder, open_own, read_own
+
 Kind = Literal["file", "link", "directory", "other"]
 Stamp = tuple[int, ...]
 
 _CHUNK = 1 << 20
-_OWN = os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDERS = 4
+"""The folders of `headgate/protected/TASK/PART` in git's own folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,9 @@ class RecordStore:
 
     def _open_contents(self) -> IO[bytes]:
         if self._out is None:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._out = os.fdopen(os.open(self._contents, os.O_RDWR | _OWN, 0o600), "r+b")
+            make_own_folder(self.folder, folders=_FOLDERS, mode=0o700)
+            flags = os.O_RDWR | os.O_CREAT
+            self._out = os.fdopen(open_own(self._contents, flags, folders=_FOLDERS), "r+b")
         return self._out
 
     def _close_contents(self) -> None:
@@ -150,7 +154,7 @@ class RecordStore:
     def _read(self, start: int, size: int) -> Iterator[bytes]:
         self._close_contents()
         try:
-            with self._contents.open("rb") as contents:
+            with os.fdopen(open_own(self._contents, folders=_FOLDERS), "rb") as contents:
                 contents.seek(start)
                 while size > 0 and (chunk := contents.read(min(_CHUNK, size))):
                     size -= len(chunk)
@@ -159,16 +163,17 @@ class RecordStore:
             return  # a command removed it: the hash will not fit
 
     def _append(self, lines: list[dict[str, Any]]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_own_folder(self.folder, folders=_FOLDERS, mode=0o700)
         text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-        descriptor = os.open(self._records, os.O_WRONLY | os.O_APPEND | _OWN, 0o600)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        descriptor = open_own(self._records, flags, folders=_FOLDERS)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(text)
 
     def _lines(self) -> Iterator[Any]:
         if not self._records.exists():
             return
-        for line in self._records.read_text(encoding="ascii", errors="replace").splitlines():
+        for line in read_own(self._records, folders=_FOLDERS).decode("ascii", "replace").splitlines():
             try:
                 yield json.loads(line)
             except ValueError:

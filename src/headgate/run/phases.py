@@ -22,6 +22,7 @@ from headgate.core import (
     advance,
     clean_text,
     current_phase,
+    estimate_missing,
     fill_question,
     read_answer,
 )
@@ -95,7 +96,8 @@ async def ask_classifier(
     """One request without tools and without history. Only cancelling it gets out of here."""
     try:
         async with asyncio.timeout(seconds):
-            reply = await model.reply(probe_request(control, phase, digest))
+            request = probe_request(control, phase, digest)
+            reply = estimate_missing(await model.reply(request), request)
     except TimeoutError:
         return ProbeResult(fault="timeout", detail=f"no answer within {seconds:g} s")
     except ModelError as error:
@@ -103,8 +105,8 @@ async def ask_classifier(
     answer = read_answer(control, reply.message.content)
     if answer is None:
         said = _one_line(reply.message.content, NAME_CHARS) or "nothing"
-        return ProbeResult(usage=reply.usage, fault="unreadable", detail=f"it said: {said}")
-    return ProbeResult(answer, reply.usage)
+        return ProbeResult(usage=reply.usage + reply.aside, fault="unreadable", detail=f"it said: {said}")
+    return ProbeResult(answer, reply.usage + reply.aside)
 
 
 def probe_request(control: PhaseControl, phase: str, digest: Digest) -> Request:

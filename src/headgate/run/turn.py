@@ -25,6 +25,7 @@ from headgate.core import (
     bound_note,
     clean_text,
     due_nudge,
+    estimate_missing,
     shorten,
     spent,
 )
@@ -66,7 +67,7 @@ async def reply_in_time(
         most, said = left if left > 0 else LAST_SECONDS, "The task ran out of time before the reply ended."
     try:
         async with asyncio.timeout(most + _MARGIN) as limit:
-            return await job.models[model].reply(request, on_delta)
+            return estimate_missing(await job.models[model].reply(request, on_delta), request)
     except TimeoutError:
         if not limit.expired():
             raise

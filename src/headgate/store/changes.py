@@ -17,15 +17,19 @@ from typing import Literal
 from headgate.core import (
     FINAL_STATES,
     AnyBody,
+    ApplyStarted,
     Event,
     ImpossibleTransition,
     ReplyReceived,
     Standing,
     TaskState,
+    ToolStarted,
+    VerifyStarted,
     check_transition,
 )
 from headgate.errors import StoreError
-from headgate.store.database import connect, explain_store_error
+from headgate.store.database import check_objects, connect, explain_store_error
+from headgate.store.mark import SequenceMark
 
 CancelOutcome = Literal["removed", "returned", "asked", "settled", "unknown"]
 """What asking for a cancellation came to: a queued task was removed, or returned to PROPOSED; the process
@@ -143,8 +147,9 @@ class _Write:
 class EventWriter:
     """A thread with a connection for writing. It starts with the first write."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mark: SequenceMark | None = None) -> None:
         self._path = path
+        self._mark = mark
         self._queue: SimpleQueue[_Write | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -173,7 +178,7 @@ class EventWriter:
     def _write_all(self) -> None:
         try:
             db = connect(self._path)
-        except StoreError as error:
+        except (StoreError, OSError) as error:
             self._refuse_all(error)
             return
         with closing(db):
@@ -188,7 +193,7 @@ class EventWriter:
                 if stop:
                     return
 
-    def _refuse_all(self, error: StoreError) -> None:
+    def _refuse_all(self, error: Exception) -> None:
         while (write := self._queue.get()) is not None:
             write.settle(error)
 
@@ -197,18 +202,33 @@ class EventWriter:
         try:
             with db:
                 db.execute("BEGIN IMMEDIATE")
+                check_objects(db, self._path)
                 for write in batch:
                     try:
                         results.append(_insert(db, write))
                     except ImpossibleTransition as bug:  # raised before anything of this write was inserted
                         results.append(bug)
-        except (sqlite3.Error, UnicodeError) as error:
-            failure = explain_store_error(self._path, error)
+            self._note_commands(results)
+        except (sqlite3.Error, UnicodeError, StoreError) as error:
+            failure = error if isinstance(error, StoreError) else explain_store_error(self._path, error)
             for write in batch:
                 write.settle(failure)
             return
         for write, result in zip(batch, results, strict=True):
             write.settle(result)
+
+    def _note_commands(self, results: list[list[Event] | ImpossibleTransition]) -> None:
+        """Notes outside the store that a command is about to run: a crash must never make it run again."""
+        events = [event for result in results if isinstance(result, list) for event in result]
+        begun = [event.seq for event in events if _starts_command(event.body)]
+        if self._mark and begun:
+            self._mark.advance(event=max(begun))
+
+
+def _starts_command(body: AnyBody) -> bool:
+    if isinstance(body, ToolStarted):
+        return body.category == "run"
+    return isinstance(body, VerifyStarted | ApplyStarted)
 
 
 def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:

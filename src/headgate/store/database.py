@@ -1,8 +1,10 @@
 """The database of the store: connections, tables and their migrations, and SQLite errors in plain words."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,6 +13,7 @@ from pydantic import ValidationError
 
 from headgate.core import BODY, Event, Task, TaskState
 from headgate.errors import StoreError
+from headgate.regular_files import check_own, open_own
 
 BUSY_MILLISECONDS = 30_000
 """How long a write waits for other processes."""
@@ -34,6 +37,10 @@ class RowDamaged(Exception):
 
 class RowUnknown(Exception):
     """A row is well-formed and still not understood: a newer Headgate may have written it."""
+
+
+class StoreTampered(StoreError):
+    """The store's file holds objects that Headgate never creates, such as triggers and views."""
 
 
 class StoreDamaged(StoreError):
@@ -80,9 +87,13 @@ MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
 ]
 """Append only: the number of functions applied is the file's schema version."""
 
+PARTS = ("", "-wal", "-shm")
+"""The files of a database, by what is added to its name."""
+
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection to a file that any number of processes may write."""
+    check_parts(path)
     with store_errors(path):
         db = sqlite3.connect(
             path, timeout=BUSY_MILLISECONDS / 1000, isolation_level=None, check_same_thread=False
@@ -94,10 +105,48 @@ def connect(path: Path) -> sqlite3.Connection:
             db.execute("PRAGMA synchronous = FULL")
             # What is deleted is gone, not merely free: that was promised of a cancelled task.
             db.execute("PRAGMA secure_delete = ON")
+            db.execute("PRAGMA trusted_schema = OFF")
         except (sqlite3.Error, UnicodeDecodeError):  # the latter: a message that quotes what was damaged
             db.close()
             raise
+    try:
+        check_parts(path)  # SQLite follows links: one may have come in between
+    except OSError:
+        db.close()
+        raise
     return db
+
+
+def check_parts(path: Path) -> None:
+    """PlantedFile if a file of the database is a link or no regular file."""
+    for part in (*PARTS, "-journal"):
+        check_own(path.with_name(path.name + part))
+
+
+@cache
+def _known_objects(version: int) -> frozenset[tuple[Any, ...]]:
+    """The tables and indexes of a store with so many migrations, and how they were created."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        for step in MIGRATIONS[:version]:
+            step(db)
+        return frozenset(db.execute(_OBJECTS))
+
+
+_OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+
+
+def check_objects(db: sqlite3.Connection, path: Path, version: int | None = None) -> None:
+    """StoreTampered if the database has objects that Headgate did not create: they could change any row.
+
+    It is asked within each transaction that writes, because a command can add them at any time.
+    """
+    unknown = set(db.execute(_OBJECTS)) - _known_objects(len(MIGRATIONS) if version is None else version)
+    if unknown:
+        kind, name = sorted((str(row[0]), str(row[1])) for row in unknown)[0]
+        raise StoreTampered(
+            f"{path} holds the {kind} {name[:40]!r}, which Headgate did not create: a command may have"
+            " changed what is stored. Move the file away and run again"
+        )
 
 
 def migrate(db: sqlite3.Connection, path: Path) -> bool:
@@ -111,6 +160,7 @@ def migrate(db: sqlite3.Connection, path: Path) -> bool:
         raise StoreError(
             f"{path} was written by a newer Headgate (schema {version}): upgrade Headgate to read it"
         )
+    check_objects(db, path, version)
     for step in MIGRATIONS[version:]:
         step(db)
     db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
@@ -141,7 +191,7 @@ def explain_store_error(path: Path, error: Exception) -> StoreError:
     if _is_damage(error):
         text = text.partition(" with text ")[0]  # what could not be decoded is for nobody
         with suppress(OSError):  # then the next start meets the same damage and says the same
-            damage_marker(path).touch()
+            os.close(open_own(damage_marker(path), os.O_WRONLY | os.O_CREAT))
         return StoreDamaged(f"{path} is damaged ({text}): run again to move it aside and start a new one")
     if "disk is full" in text or "disk I/O" in text:
         return StoreError(f"cannot write {path}: {text}; free some space and run again")

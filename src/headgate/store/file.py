@@ -19,10 +19,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from headgate.errors import StoreError
+from headgate.regular_files import PlantedFile, lock_within, open_own, read_own
 from headgate.store.database import (
     MIGRATIONS,
+    PARTS,
     RowUnknown,
     StoreDamaged,
+    check_objects,
+    check_parts,
     connect,
     damage_marker,
     decode_event,
@@ -30,14 +34,13 @@ from headgate.store.database import (
     migrate,
     store_errors,
 )
+from headgate.store.mark import SequenceMark
 
 WAIT_SECONDS = 1.0
 """How long a damaged store is waited for while other processes have it open."""
 PLAUSIBLE_VERSION = len(MIGRATIONS) + 1000
 """A higher one was not written by a newer Headgate, but by an accident."""
 _MAGIC = b"SQLite format 3\0"
-_PARTS = ("", "-wal", "-shm")
-"""The files of a database, by what is added to its name."""
 
 
 class StoreUse:
@@ -49,8 +52,9 @@ class StoreUse:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._file = os.open(_part(path, ".users"), flags, 0o644)
+            self._file = open_own(_part(path, ".users"), os.O_RDWR | os.O_CREAT, 0o644)
+        except PlantedFile:
+            raise
         except OSError as error:
             raise StoreError(f"cannot open {path}: {error.strerror}; check its folder") from error
         self._here[path] += 1
@@ -61,7 +65,8 @@ class StoreUse:
 
     def join(self) -> None:
         """Waits while another process sets the file aside."""
-        fcntl.flock(self._file, fcntl.LOCK_SH)
+        if not lock_within(self._file, fcntl.LOCK_SH):
+            raise StoreError(f"another process keeps {self._path} locked: end it and run again")
 
     def try_alone(self) -> bool:
         try:
@@ -78,17 +83,17 @@ class StoreUse:
             self._here[self._path] -= 1
 
 
-def open_database(path: Path) -> tuple[sqlite3.Connection, StoreUse, str]:
+def open_database(path: Path, mark: SequenceMark | None) -> tuple[sqlite3.Connection, StoreUse, str]:
     """A connection to a sound store with its tables up to date, and a note if a damaged one was set aside."""
     with ExitStack() as stack:
         use = StoreUse(path)
         stack.callback(use.leave)
-        db, note = _open_shared(path, use)
+        db, note = _open_shared(path, use, mark)
         stack.pop_all()
     return db, use, note
 
 
-def _open_shared(path: Path, use: StoreUse) -> tuple[sqlite3.Connection, str]:
+def _open_shared(path: Path, use: StoreUse, mark: SequenceMark | None) -> tuple[sqlite3.Connection, str]:
     note, checked = "", False
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
@@ -96,13 +101,13 @@ def _open_shared(path: Path, use: StoreUse) -> tuple[sqlite3.Connection, str]:
         damage = StoreDamaged(f"{path} is damaged")
         if checked or not _is_suspect(path, use.only_one_here):
             try:
-                return _open(path), note
+                return _open(path, mark), note
             except StoreDamaged as error:
                 damage = error
         if checked:
             raise damage
         if use.try_alone():
-            note, checked = _set_aside_if_damaged(path), True
+            note, checked = _set_aside_if_damaged(path, mark), True
         elif time.monotonic() > deadline:
             raise StoreDamaged(
                 f"{path} is damaged, and other Headgate processes are using it: end them and run again"
@@ -111,14 +116,20 @@ def _open_shared(path: Path, use: StoreUse) -> tuple[sqlite3.Connection, str]:
             time.sleep(0.02)
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, mark: SequenceMark | None = None) -> sqlite3.Connection:
     """A new file goes on with task ids after those in the reports: an id is never used twice."""
+    if mark and not path.exists():
+        mark.forget()
+    noted = mark.read() if mark else (0, 0)  # first: what is committed meanwhile is noted after that
     db = connect(path)
     try:
         with store_errors(path), db:
             if migrate(db, path) and (last := _last_known_task(path)):
                 db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('tasks', ?)", (last,))
             db.execute("SELECT 1 FROM sqlite_master, tasks LIMIT 1").fetchone()
+            check_objects(db, path)
+            if mark:
+                mark.check(noted, db, path)
     except StoreError:
         db.close()
         raise
@@ -131,9 +142,10 @@ def _is_suspect(path: Path, may_read: bool) -> bool:
     A process that has the database open must not open and close the file by itself: on POSIX systems that
     drops the locks that SQLite holds on it.
     """
-    if damage_marker(path).exists():
+    check_parts(path)
+    if os.path.lexists(damage_marker(path)):
         return True
-    if not may_read or path.is_dir():
+    if not may_read:
         return False
     wal = _part(path, "-wal")
     logged = wal.exists() and wal.stat().st_size > 0
@@ -141,8 +153,7 @@ def _is_suspect(path: Path, may_read: bool) -> bool:
     if size == 0:
         return logged  # SQLite would take it for a new one and throw the log away
     try:
-        with path.open("rb") as file:
-            return _is_odd(file.read(100), size, logged)
+        return _is_odd(read_own(path, most=100), size, logged)
     except PermissionError:
         return False  # SQLite says it better
 
@@ -166,14 +177,14 @@ def _version(header: bytes) -> int:
     return int.from_bytes(header[60:64], "big")
 
 
-def _set_aside_if_damaged(path: Path) -> str:
+def _set_aside_if_damaged(path: Path, mark: SequenceMark | None) -> str:
     """Moves a damaged store aside and returns a note for people. Nobody else has it open."""
     try:
-        there = any(_part(path, part).exists() for part in _PARTS)
+        there = any(_part(path, part).exists() for part in PARTS)
         note = "" if not there or _is_sound(path) else _set_aside(path)
         damage_marker(path).unlink(missing_ok=True)
         if note:
-            _open(path).close()  # whoever comes next finds a whole one
+            _open(path, mark).close()  # whoever comes next finds a whole one
     except OSError as error:
         raise StoreError(f"{path} is damaged and cannot be moved aside: {error}") from error
     return note
@@ -181,7 +192,7 @@ def _set_aside_if_damaged(path: Path) -> str:
 
 def _set_aside(path: Path) -> str:
     aside = _name_aside(path)
-    for part in _PARTS:  # the file itself first: after a crash, a log without its file is set aside as well
+    for part in PARTS:  # the file itself first: after a crash, a log without its file is set aside as well
         if _part(path, part).exists():
             _part(path, part).rename(_part(aside, part))
     sync_folder(path.parent)
@@ -197,7 +208,7 @@ def _is_sound(path: Path) -> bool:
         return False
     with tempfile.TemporaryDirectory(prefix="headgate-check-", dir=path.parent) as folder:
         copy = Path(folder) / path.name
-        for part in _PARTS[:2]:
+        for part in PARTS[:2]:
             if _part(path, part).exists():
                 shutil.copyfile(_part(path, part), _part(copy, part))
         size, logged = copy.stat().st_size, _part(copy, "-wal").exists()
@@ -226,13 +237,15 @@ def _is_sound(path: Path) -> bool:
 def _name_aside(path: Path) -> Path:
     name = f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     names = [path.with_name(each) for each in (name, *(f"{name}-{number}" for number in range(2, 1000)))]
-    return next(each for each in names if not any(_part(each, part).exists() for part in _PARTS))
+    return next(each for each in names if not any(_part(each, part).exists() for part in PARTS))
 
 
 def _last_known_task(path: Path) -> int:
     """The highest task id that the reports name."""
-    reports = path.with_name("task_reports.jsonl")
-    text = reports.read_text(errors="replace") if reports.exists() else ""
+    try:
+        text = read_own(path.with_name("task_reports.jsonl")).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return 0
     return max((int(number) for number in re.findall(r'"task_id":\s*"t(\d{1,12})"', text)), default=0)
 
 
@@ -252,8 +265,9 @@ def sync_folder(path: Path) -> None:
 class StoreFile:
     """One connection to the file, and the lock that says that the file is in use."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mark: SequenceMark | None = None) -> None:
         self._path = path
+        self._mark = mark
         self._old: list[sqlite3.Connection] = []
         self.note = ""
         """What people have to be told: that a damaged file was set aside."""
@@ -277,14 +291,14 @@ class StoreFile:
 
     def recreate(self) -> None:
         """Writes the file again from the open connection. Blocks."""
-        copy = _part(self._path, ".back")
         try:
-            copy.unlink(missing_ok=True)
-            with store_errors(copy), closing(sqlite3.connect(copy)) as new:
-                self.db.backup(new)
-            for part in ("-wal", "-shm"):
-                _part(self._path, part).unlink(missing_ok=True)
-            copy.replace(self._path)
+            with tempfile.TemporaryDirectory(prefix="headgate-back-", dir=self._path.parent) as folder:
+                copy = Path(folder) / self._path.name
+                with store_errors(copy), closing(sqlite3.connect(copy)) as new:
+                    self.db.backup(new)
+                for part in ("-wal", "-shm"):
+                    _part(self._path, part).unlink(missing_ok=True)
+                copy.replace(self._path)
         except OSError as error:
             raise StoreError(f"{self._path} was deleted and cannot be restored: {error.strerror}") from error
         self.reopen()
@@ -295,7 +309,7 @@ class StoreFile:
         self._use.leave()
 
     def _open(self) -> None:
-        self.db, self._use, note = open_database(self._path)
+        self.db, self._use, note = open_database(self._path, self._mark)
         self.note = self.note or note
         self._opened = _identity(self._path)
         self.openings += 1
@@ -303,8 +317,7 @@ class StoreFile:
 
 def _is_database(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
-            return file.read(len(_MAGIC)) == _MAGIC
+        return read_own(path, most=len(_MAGIC)) == _MAGIC
     except OSError:
         return False
 
@@ -312,7 +325,7 @@ def _is_database(path: Path) -> bool:
 def _identity(path: Path) -> tuple[int, int] | None:
     """What tells a file from another of its name; None if there is none."""
     try:
-        status = path.stat()
+        status = path.lstat()
     except OSError:
         return None
     return status.st_dev, status.st_ino

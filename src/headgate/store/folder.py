@@ -4,22 +4,29 @@ import faulthandler
 import fcntl
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from headgate.core import OWN_FOLDER, Report, State, TaskState, render_markdown
-from headgate.errors import ConfigError, HeadgateError
+from headgate.errors import ConfigError, HeadgateError, StoreError
 from headgate.process import FileLock
+from headgate.regular_files import (
+    lock_within,
+    make_own_folder,
+    open_own,
+    read_own,
+    remove_own_folder,
+    write_own,
+)
 from headgate.store.file import sync_folder
 from headgate.workspace import exclude_internal, git, safe_folder
 
 WORKER_LOG_BYTES = 1_000_000
 BALLAST_BYTES = 262_144
 TRACE_CHARS = 20_000
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 REPORTED: frozenset[TaskState] = frozenset({"SUCCESS", "STUCK", "INFRA_ERROR"})
 """States that have a line in task_reports.jsonl."""
 
@@ -41,8 +48,13 @@ class Folder:
         self.safe = safe_folder(repo)
         """What has to outlast a command that deletes the rest: `git clean -fdx` does."""
         self.lock = self.safe / "lock"
+        self.mark = self.safe / "sequence"
         self._reports_lock = self.path / "reports.lock"
         self._saved = 0
+
+    def work_lock(self) -> FileLock:
+        """The lock of the process that carries tasks out here."""
+        return FileLock(self.lock, self.safe.parent)
 
     def protected(self, task: str) -> Path:
         """The folder for copies of the files that a task's commands may not change, while the task runs."""
@@ -71,7 +83,7 @@ class Folder:
                 raise ConfigError(
                     f"{entry} is a symbolic link, which Headgate never creates there: remove it."
                 )
-        self.safe.mkdir(exist_ok=True)
+        make_own_folder(self.safe)
         files = (self.reports, self._reports_lock, self.crash_trace, self.worker_log, self.ballast)
         if any(path.is_dir() for path in files):
             raise ConfigError(f"{self.path} has folders where Headgate keeps files: move it away.")
@@ -85,7 +97,7 @@ class Folder:
 
     def check_deleted(self) -> None:
         """HeadgateError if a command has just deleted the store of the process that works here."""
-        if not self.database.exists() and FileLock(self.lock).is_held():
+        if not self.database.exists() and self.work_lock().is_held():
             raise HeadgateError(
                 f"A command of the running task deleted {self.path}."
                 " Headgate restores it when the command ends: try again then."
@@ -93,7 +105,7 @@ class Folder:
 
     def open_worker_log(self) -> IO[bytes]:
         """The log of detached workers, for appending; it is emptied when it has grown large."""
-        log = os.fdopen(os.open(self.worker_log, _APPEND, 0o600), "ab")
+        log = os.fdopen(open_own(self.worker_log, _APPEND), "ab")
         if log.tell() > WORKER_LOG_BYTES:
             log.truncate(0)
         return log
@@ -101,7 +113,8 @@ class Folder:
     @contextmanager
     def writing_crash_trace(self) -> Iterator[None]:
         """Lets the interpreter write a traceback to a file if it crashes; otherwise the file is removed."""
-        with self.crash_trace.open("w", encoding="utf-8") as file:
+        descriptor = open_own(self.crash_trace, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             faulthandler.enable(file)
             try:
                 yield
@@ -112,32 +125,32 @@ class Folder:
     def read_crash_trace(self) -> str:
         """The traceback that an earlier process has left, if its interpreter crashed."""
         try:
-            return self.crash_trace.read_text(encoding="utf-8", errors="replace")[:TRACE_CHARS].strip()
+            return read_own(self.crash_trace, most=TRACE_CHARS).decode("utf-8", "replace").strip()
         except OSError:
             return ""
 
     def log_phase(self, task: str, line: str) -> None:
         """Appends a line to the task's `.log` file, for people who tune phase control."""
-        self.phase_logs.mkdir(exist_ok=True)
-        with os.fdopen(os.open(self.phase_logs / f"{task}.log", _APPEND, 0o600), "ab") as log:
+        make_own_folder(self.phase_logs, folders=2)
+        with os.fdopen(open_own(self.phase_logs / f"{task}.log", _APPEND, folders=2), "ab") as log:
             log.write(f"{line}\n".encode())
 
     def save_output(self, task: str, text: str) -> str:
         """Keeps a text that was too long for the model; returns its path for `read_file`."""
         folder = self.outputs / task
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder, folders=3)
         self._saved += 1
         path = folder / f"{self._saved:04}.txt"
-        path.write_text(text, encoding="utf-8", errors="replace")
+        write_own(path, text.encode("utf-8", "replace"), folders=3)
         return path.relative_to(self.repo).as_posix()
 
     def forget_outputs(self, task: str) -> None:
         """Removes what was kept for the model; it belongs to the conversation."""
-        shutil.rmtree(self.outputs / task, ignore_errors=True)
+        remove_own_folder(self.outputs / task, folders=3)
 
     def forget_sandbox(self, task: str) -> None:
         """Removes what a task's commands left in their private folders."""
-        shutil.rmtree(self.sandbox(task), ignore_errors=True)
+        remove_own_folder(self.sandbox(task), folders=3)
 
     def write_report(self, report: Report, state: State) -> Path | None:
         """Writes the line in task_reports.jsonl and the page for the ending, unless they are there.
@@ -148,10 +161,11 @@ class Folder:
             return None
         with self._reporting():
             page = self._page_of(report)
+            make_own_folder(page.parent, folders=2)
             if not page.exists() or not page.stat().st_size:  # empty: a power cut came too early
-                page.parent.mkdir(parents=True, exist_ok=True)
                 draft = page.with_name(f".{page.name}.new")
-                with draft.open("w", encoding="utf-8") as file:
+                descriptor = open_own(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, folders=2)
+                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                     file.write(render_markdown(report, state))
                     _sync(file)
                 draft.replace(page)
@@ -163,10 +177,10 @@ class Folder:
     @contextmanager
     def _reporting(self) -> Iterator[None]:
         """One process at a time writes reports: a task's own, or one that finds that it is missing."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(self._reports_lock, flags, 0o644)
+        descriptor = open_own(self._reports_lock, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not lock_within(descriptor, fcntl.LOCK_EX):
+                raise StoreError(f"another process keeps {self._reports_lock} locked: end it and run again")
             yield
         finally:
             os.close(descriptor)
@@ -174,8 +188,8 @@ class Folder:
     def keep_ballast(self) -> None:
         """Keeps a file that can be deleted, so that a task's end can be recorded on a full disk."""
         try:
-            if not self.ballast.exists() or self.ballast.stat().st_size < BALLAST_BYTES:
-                self.ballast.write_bytes(os.urandom(BALLAST_BYTES))
+            if not self.ballast.is_file() or self.ballast.lstat().st_size < BALLAST_BYTES:
+                write_own(self.ballast, os.urandom(BALLAST_BYTES))
         except OSError:
             self.drop_ballast()  # there is none to keep: a part of it helps nobody
 
@@ -190,14 +204,15 @@ class Folder:
     def has_report(self, task: str) -> bool:
         """Whether the last line of task_reports.jsonl is whole and this task's."""
         try:
-            with self.reports.open("rb") as lines:
+            with os.fdopen(open_own(self.reports), "rb") as lines:
                 last, whole = _last_line(lines)
         except FileNotFoundError:
             return False
         return whole and _is_about(last, task)
 
     def _append_line(self, report: Report) -> None:
-        with self.reports.open("ab+") as lines:
+        descriptor = open_own(self.reports, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        with os.fdopen(descriptor, "ab+") as lines:
             last, whole = _last_line(lines)
             if not whole:
                 lines.truncate(lines.seek(0, os.SEEK_END) - len(last))
@@ -213,7 +228,7 @@ class Folder:
         taken = [re.fullmatch(r"context_(\d+)\.md", path.name) for path in folder.glob("context_*.md")]
         number = max((int(match[1]) for match in taken if match), default=0)
         latest = folder / f"context_{number:03}.md"
-        text = latest.read_text(encoding="utf-8", errors="replace") if number else ""
+        text = read_own(latest, folders=2).decode("utf-8", "replace") if number else ""
         if number and (not text or f"| task | {report.task_id} |" in text):
             return latest
         return folder / f"context_{number + 1:03}.md"

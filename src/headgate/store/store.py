@@ -20,11 +20,13 @@ from headgate.store.changes import CancelOutcome, Draft, EventWriter
 from headgate.store.database import (
     BUSY_MILLISECONDS,
     RowDamaged,
+    check_objects,
     decode_event,
     decode_task,
     store_errors,
 )
 from headgate.store.file import StoreFile
+from headgate.store.mark import SequenceMark
 
 STOPPING_EVENTS = ("task_ended", "proposal_made", "apply_refused")
 """The events after which a task no longer runs."""
@@ -73,12 +75,14 @@ class Pause:
 class Store:
     """One connection for reading, tasks and the queue, and a thread with one for writing events."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mark: Path | None = None) -> None:
+        """`mark` is the file that says how far the store has come; see `mark`."""
         self.path = path
-        self._file = StoreFile(path)
+        self._mark = SequenceMark(mark) if mark else None
+        self._file = StoreFile(path, self._mark)
         self.owned = False
         """This process runs a task: its connection counts, whatever a command puts in the file's place."""
-        self._writer = EventWriter(path)
+        self._writer = EventWriter(path, self._mark)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -113,6 +117,8 @@ class Store:
             task = make(f"t{number}")
             values = (task.model_dump_json(), pin, number)
             db.execute("UPDATE tasks SET spec = ?, pin = ? WHERE n = ?", values)
+        if self._mark:
+            self._mark.advance(task=number)
         return task
 
     def pin_again(self, task: Task, pin: str) -> None:
@@ -270,6 +276,7 @@ class Store:
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with store_errors(self.path), self._db as db:
             db.execute("BEGIN IMMEDIATE")
+            check_objects(db, self.path)
             yield db
 
     def events(self, task: str | None = None, after: int = 0) -> list[Event]:

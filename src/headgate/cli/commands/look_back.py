@@ -40,6 +40,7 @@ from headgate.core import (
     render_markdown,
 )
 from headgate.engine import diff_of
+from headgate.regular_files import read_own
 from headgate.store import Folder, TaskRow, complete_state, load_state
 
 MIN_TEXT_CHARS = 20
@@ -195,7 +196,7 @@ def detail_lines(event: Event, folder: Folder) -> list[str]:
 
 def _log_tail(log: Path) -> list[str]:
     try:
-        text = log.read_text(encoding="utf-8", errors="replace")
+        text = read_own(log, folders=3).decode("utf-8", "replace")
     except OSError:
         return ["(the log is missing)"]
     lines = plain(text).rstrip().splitlines()

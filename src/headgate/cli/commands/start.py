@@ -30,7 +30,6 @@ from headgate.config import is_on_this_machine
 from headgate.core import Constraints, Options, Task
 from headgate.engine import RETRIED_STATES, ConfigReader, Engine
 from headgate.errors import ConfigError
-from headgate.process import FileLock
 from headgate.store import Folder
 
 
@@ -325,18 +324,20 @@ def submit_command(submission: Submission, resume: str | None, no_start: bool) -
 
 
 @click.command("work", hidden=True)
-@click.option("--lock", type=int, metavar="FD", help="The descriptor of the lock that is handed over.")
+@click.option(
+    "--lock", type=int, multiple=True, metavar="FD", help="A descriptor of the lock that is handed over."
+)
 @repo_option
-def work_command(lock: int | None, repo: Path | None) -> None:
+def work_command(lock: tuple[int, ...], repo: Path | None) -> None:
     """Run what is queued, then exit."""
     asyncio.run(work(find_repo(repo), lock))
 
 
-async def work(root: Path, descriptor: int | None) -> None:
+async def work(root: Path, descriptors: tuple[int, ...]) -> None:
     """Drains the queue."""
     use_worker_signals()
-    lock = FileLock(Folder(root).lock)
-    if descriptor is not None and not lock.adopt(descriptor):
+    lock = Folder(root).work_lock()
+    if descriptors and not lock.adopt(*descriptors[:2]):
         raise click.UsageError("--lock does not name the repository's lock.")
     engine = Engine.open(root)
     engine.keep_crash_trace = True

@@ -34,7 +34,6 @@ from headgate.cli.stored_tasks import (
 from headgate.core import SETTLED_STATES, Event, Report, Task, TaskState, build_report
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
-from headgate.process import FileLock
 from headgate.store import Bus, Folder, Store
 
 
@@ -121,7 +120,7 @@ async def follow_stored(
 ) -> tuple[list[str], int]:
     """Shows events as they are committed, until nobody works any more; the last lines and the exit code."""
     watching = asyncio.ensure_future(watcher.watch(store, task_id))
-    lock = FileLock(folder.lock)
+    lock = folder.work_lock()
     idle = 0
     with watcher.progress:
         # The lock is free for a moment when one process takes over from another.

@@ -27,7 +27,7 @@ from headgate.config import Config, load_config
 from headgate.core import Broken, Pass, VerifyStep
 from headgate.engine import build_verifier, find_sandbox, resolve_package
 from headgate.errors import ConfigError
-from headgate.process import FileLock, NoSandbox
+from headgate.process import NoSandbox
 from headgate.store import Bus, Folder
 
 NO_STEPS = "No verification steps are configured: {advice}."
@@ -52,7 +52,7 @@ class StepsOutcome:
 
 def check_idle(repo: Path) -> None:
     """ConfigError while a task is at work here: both would see each other's half-made files."""
-    lock = FileLock(Folder(repo).lock)
+    lock = Folder(repo).work_lock()
     if lock.is_held():
         raise ConfigError(
             f"Process {lock.holder() or '?'} is running a task in this repository: "

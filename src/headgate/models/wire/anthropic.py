@@ -29,7 +29,7 @@ from headgate.models.encoding import (
     mapping_in,
     repair_text,
 )
-from headgate.models.wire.exchange import Assembly, exchange
+from headgate.models.wire.exchange import Assembly, exchange, read_count
 from headgate.models.wire.http import HttpClient
 from headgate.models.wire.openai import encode_head, safe_name
 
@@ -144,7 +144,7 @@ class MessagesAssembly(Assembly):
 
     def _take_usage(self, source: Mapping[str, Any]) -> None:
         usage = mapping_in(source, "usage")
-        self._usage |= {name: count for name, count in usage.items() if isinstance(count, int)}
+        self._usage |= {name: read_count(count) for name, count in usage.items() if isinstance(count, int)}
 
     def _count_usage(self) -> Usage:
         cached = max(0, self._usage.get("cache_read_input_tokens", 0))

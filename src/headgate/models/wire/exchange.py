@@ -17,11 +17,13 @@ WINDOW = 6_000
 """How much of a reply must be nothing but one piece repeated."""
 MAX_PERIOD = 400
 _CHECK_EVERY = 2_000
+MOST_TOKENS = 10_000_000
+"""No server counts more in one request."""
 
 
 def read_count(value: object) -> int:
     """A number of tokens that a server told; 0 where it is none."""
-    return max(0, value) if isinstance(value, int) else 0
+    return value if isinstance(value, int) and 0 < value <= MOST_TOKENS else 0
 
 
 class EndlessReplyDetector:

@@ -112,7 +112,7 @@ class OllamaAssembly(Assembly):
 
 
 def _seconds(value: object) -> float:
-    return read_count(value) / _NANOSECONDS
+    return (max(value, 0) if isinstance(value, int) else 0) / _NANOSECONDS
 
 
 WIRE = "ollama"

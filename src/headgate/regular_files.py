@@ -1,0 +1,150 @@
+"""Opening Headgate's own files, which a command may have replaced with links, pipes or devices.
+
+A file is opened by descriptor from the folders that belong to Headgate. No link is followed there, nothing
+but a regular file is opened, and no call waits for a reader or a writer of a pipe.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from headgate.errors import HeadgateError
+
+LOCK_SECONDS = 30.0
+"""How long a lock on a file is waited for."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class PlantedFile(HeadgateError, OSError):
+    """Something is where Headgate keeps a file or a folder, and Headgate did not put it there."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(f"{path} is {what}, which Headgate never creates there: remove it.")
+
+
+def open_own(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, folders: int = 1) -> int:
+    """A descriptor of one of Headgate's own files. PlantedFile if it is not a regular file.
+
+    The last `folders` folders of the path are Headgate's own: none of them may be a link.
+    """
+    with open_own_folder(path.parent, folders) as directory:
+        try:
+            # It is emptied only after it is known to be a regular file.
+            descriptor = os.open(path.name, (flags & ~os.O_TRUNC) | _SAFE, mode, dir_fd=directory)
+        except OSError as error:
+            raise _explain(error, path) from error
+    try:
+        _check(os.fstat(descriptor), path, writes=flags & (os.O_WRONLY | os.O_RDWR) != 0)
+        if flags & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_own(path: Path, *, folders: int = 1, most: int = -1) -> bytes:
+    """What one of Headgate's own files holds, up to `most` bytes."""
+    with os.fdopen(open_own(path, folders=folders), "rb") as file:
+        return file.read(most)
+
+
+def write_own(path: Path, data: bytes, *, folders: int = 1) -> None:
+    """Replaces what one of Headgate's own files holds."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with os.fdopen(open_own(path, flags, folders=folders), "wb") as file:
+        file.write(data)
+
+
+def make_own_folder(path: Path, *, folders: int = 1, mode: int = 0o777) -> None:
+    """Makes a folder and those above it that are missing. PlantedFile if one of them is a link or a file."""
+    with open_own_folder(path, folders, create=mode):
+        pass
+
+
+def remove_own_folder(path: Path, *, folders: int = 1) -> None:
+    """Removes a folder with all that is in it, as far as that is possible. No link is followed."""
+    with suppress(OSError), open_own_folder(path.parent, folders - 1) as directory:
+        shutil.rmtree(path.name, ignore_errors=True, dir_fd=directory)
+
+
+def check_own(path: Path) -> None:
+    """PlantedFile if something else than a regular file with one name is at a path."""
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    _check(status, path, writes=True)
+
+
+def lock_within(descriptor: int, kind: int, seconds: float = LOCK_SECONDS) -> bool:
+    """Takes a lock on an open file; False if others keep it for longer than that."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.005)
+        else:
+            return True
+
+
+@contextmanager
+def open_own_folder(path: Path, folders: int = 1, create: int | None = None) -> Iterator[int]:
+    """A folder's descriptor. The last `folders` parts of its path are Headgate's own; `create` is the mode of
+    those that are made where they are missing."""
+    above = path.parents[min(folders, len(path.parents)) - 1] if folders else path
+    directory = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in path.relative_to(above).parts:
+            above = above / part
+            if create is not None:
+                _make(part, create, directory)
+            try:
+                inner = os.open(part, _FOLDER, dir_fd=directory)
+            except OSError as error:
+                raise _explain(error, above) from error
+            os.close(directory)
+            directory = inner
+        yield directory
+    finally:
+        os.close(directory)
+
+
+def _make(name: str, mode: int, directory: int) -> None:
+    try:
+        os.mkdir(name, mode, dir_fd=directory)
+    except FileExistsError:
+        return
+
+
+def _check(status: os.stat_result, path: Path, *, writes: bool) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise PlantedFile(path, "a folder")
+    if not stat.S_ISREG(status.st_mode):
+        raise PlantedFile(path, "a symbolic link" if stat.S_ISLNK(status.st_mode) else "a pipe or a device")
+    if writes and status.st_nlink > 1:
+        raise PlantedFile(path, "a second name of another file")
+
+
+def _explain(error: OSError, path: Path) -> OSError:
+    match error.errno:
+        case errno.ELOOP:
+            return PlantedFile(path, "a symbolic link")
+        case errno.ENXIO:
+            return PlantedFile(path, "a pipe or a device")
+        case errno.ENOTDIR:
+            return PlantedFile(path, "a link or a file")
+        case errno.EISDIR:
+            return PlantedFile(path, "a folder")
+        case _:
+            return type(error)(error.errno, error.strerror, str(path))

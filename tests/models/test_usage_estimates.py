@@ -1,0 +1,39 @@
+"""Counts of tokens that a server does not tell, or that cannot be true, are estimated by characters."""
+
+import pytest
+
+from headgate.core import Message, Reply, Request, Usage, estimate_missing
+from headgate.core.settings import Limits, over_limit
+from headgate.models.wire.exchange import read_count
+
+
+@pytest.mark.parametrize("told", [None, "12", -5, 10**30, 1.5, float("nan"), [1], 0])
+def test_a_count_that_is_none_is_zero(told: object) -> None:
+    assert read_count(told) == 0
+
+
+REQUEST = Request([Message("user", "x" * 40_000)])
+
+
+@pytest.mark.parametrize("told", [Usage(), Usage(-7, -7), Usage(0, 0, 500), Usage(-1, 0, -1)])
+def test_a_limit_on_tokens_is_met_whatever_the_server_tells(told: Usage) -> None:
+    spent, limits = Usage(), Limits(tokens=50_000)
+    for requests in range(1, 100):
+        reply = estimate_missing(Reply(Message("assistant", "x" * 4000), told), REQUEST)
+        spent += reply.usage + reply.aside
+        if over_limit(limits, requests, spent, 0, 0):
+            break
+    assert (requests, spent.cached) == (5, 0)
+
+
+def test_counts_stay() -> None:
+    reply = Reply(Message("assistant", "x" * 400), Usage(9000, 90, 8000))
+    assert estimate_missing(reply, REQUEST) == reply
+    assert estimate_missing(Reply(reply.message, Usage(9000, 90, 9900)), REQUEST).usage == Usage(
+        9000, 90, 9000
+    )
+
+
+def test_what_is_estimated_already_is_not_added_twice() -> None:
+    reply = Reply(Message("assistant", "x" * 400), aside=Usage(9000, 90))
+    assert estimate_missing(reply, REQUEST) == reply

@@ -1,0 +1,3 @@
+rm -rf .headgate/runs
+mkdir outside
+ln -s ../outside .headgate/runs
