@@ -169,3 +169,12 @@ def test_why_there_is_none(tmp_path: Path) -> None:
     assert isinstance(refused, NoSandbox)
     assert refused.reason == "bubblewrap does not work here (setting up uid map: Permission denied)"
     assert "user namespaces" in refused.advice
+
+
+def test_no_program_of_a_repository_is_run(tmp_path: Path) -> None:
+    planted = tmp_path / "repo" / ".venv" / "bin" / "bwrap"
+    planted.parent.mkdir(parents=True)
+    (tmp_path / "repo" / ".git").mkdir()
+    planted.write_text("#!/bin/sh\nexit 0\n")
+    planted.chmod(0o755)
+    assert find_bubblewrap(f"{planted.parent}{os.pathsep}{os.environ['PATH']}") == found

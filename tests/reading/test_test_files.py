@@ -13,6 +13,7 @@ from headgate.reading.test_files import (
     source_of,
     task_program,
 )
+from headgate.reading.tool_settings import is_tool_setting
 
 TESTS = [
     *(
@@ -69,11 +70,9 @@ RUNNER_SETTINGS = [
         ".rspec",
     ),
     *(
-        "x/.mvn/maven.config",
         "cypress.config.ts",
         "playwright.config.ts",
         "PYTEST.INI",
-        ".config/nextest.toml",
     ),
 ]
 NO_RUNNER_SETTINGS = [
@@ -89,6 +88,11 @@ NO_RUNNER_SETTINGS = [
 
 def test_tests() -> None:
     assert [path for path in TESTS + NO_TESTS if is_test(path)] == TESTS
+
+
+def test_settings_of_tools_that_run_tests() -> None:
+    assert is_tool_setting("x/.mvn/maven.config")
+    assert is_tool_setting(".config/nextest.toml")
 
 
 def test_runner_settings() -> None:

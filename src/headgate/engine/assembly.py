@@ -5,7 +5,6 @@ A monorepo's package is taken as the configuration has it: `resolve_package` has
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -25,6 +24,7 @@ from headgate.process import (
     find_bubblewrap,
     toolchain_paths,
 )
+from headgate.programs import find_program
 from headgate.protect import (
     DEFAULT_SECRETS,
     REASON,
@@ -328,7 +328,7 @@ def build_context(
         environment=command_environment(config, os.environ),
         result_chars=config.tool_result_chars,
         shell_timeout=config.shell_timeout,
-        ripgrep=None if proposing else shutil.which("rg"),  # it would search the disk
+        ripgrep=None if proposing else find_program("rg"),  # it would search the disk
         on_output=lambda line: bus.pulse("command", line),
         protected=protection_for(folder, task, boundaries, package, tests),
         directory=folder.repo / package if package else None,

@@ -6,13 +6,14 @@ hold.
 """
 
 import os
-import shutil
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+
+from headgate.programs import find_program
 
 _ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "headgate-"
@@ -94,7 +95,7 @@ def _joining(folders: Sequence[Path]) -> list[str]:
     if not folders:
         return []
     script = "".join(f'echo $$ > "{folder}/cgroup.procs" 2>/dev/null; ' for folder in folders)
-    return [shutil.which("bash") or "/bin/sh", "-c", f'{script}exec "$@"', "group"]
+    return [find_program("bash") or "/bin/sh", "-c", f'{script}exec "$@"', "group"]
 
 
 def _remove(folder: Path) -> None:

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import re
-import shutil
 import subprocess
 import threading
 import time
@@ -25,6 +24,7 @@ from headgate.errors import HeadgateError
 from headgate.process.cgroups import limited_group
 from headgate.process.reaper import end_processes, new_mark
 from headgate.process.sandbox import Sandbox
+from headgate.programs import find_program
 from headgate.regular_files import open_own
 
 T = TypeVar("T")
@@ -220,7 +220,7 @@ def _shell() -> str:
     for path in ("/bin/bash", "/bin/sh"):
         if os.access(path, os.X_OK):
             return path
-    return shutil.which("bash") or shutil.which("sh") or "/bin/sh"
+    return find_program("bash") or find_program("sh") or "/bin/sh"
 
 
 @contextlib.asynccontextmanager

@@ -7,7 +7,6 @@ with it.
 """
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
+
+from headgate.programs import find_program
 
 _PRIVATE = ("/home", "/root", "/run", "/mnt", "/media", "/tmp", "/var/tmp")
 """Folders that are empty in the sandbox. Some hold what people keep private, some the sockets of services."""
@@ -175,7 +176,7 @@ def _limiting(limits: CommandLimits) -> list[str]:
     if not settings:
         return []
     script = "".join(f"{setting} 2>/dev/null; " for setting in settings)
-    return [shutil.which("bash") or "/bin/bash", "-c", f'{script}exec "$@"', "sandbox"]
+    return [find_program("bash") or "/bin/bash", "-c", f'{script}exec "$@"', "sandbox"]
 
 
 def _kernel() -> tuple[int, ...]:
@@ -193,7 +194,7 @@ class NoSandbox:
 @cache
 def find_bubblewrap(path: str | None) -> Bubblewrap | NoSandbox:
     """The bubblewrap on a search path, if a command can really be run in it."""
-    program = shutil.which("bwrap", path=path)
+    program = find_program("bwrap", path)
     if program is None:
         return NoSandbox(
             "bubblewrap is not installed",

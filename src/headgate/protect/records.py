@@ -16,8 +16,8 @@ Kind = Literal["file", "link", "directory", "other"]
 Stamp = tuple[int, ...]
 
 _CHUNK = 1 << 20
-_FOLDERS = 4
-"""The folders of `headgate/protected/TASK/PART` in git's own folder."""
+_FOLDERS = 5
+"""The folders of `headgate/protected/TASK/PART/PLACE` in git's own folder."""
 
 
 @dataclass(frozen=True, slots=True)

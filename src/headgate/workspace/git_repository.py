@@ -5,16 +5,15 @@ git wait for ever, or to make it look away from changes. `snapshots` therefore r
 """
 
 import os
-import shutil
 import signal
 import stat
 import subprocess
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 from headgate.core import OWN_FOLDER
 from headgate.errors import HeadgateError
+from headgate.programs import find_program, trusted_path
 
 _SAFE = "headgate"
 _SECONDS = 60.0
@@ -82,7 +81,8 @@ def run_git(
     given = dict(env or {})
     _refuse_pipes(Path(given["GIT_DIR"]) if "GIT_DIR" in given else git_folder(folder))
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    inherited["PATH"] = _trusted_path(os.environ.get("PATH", os.defpath))
+    path = os.environ.get("PATH", os.defpath)
+    inherited["PATH"] = trusted_path(path) if find_program("git") else path
     # Without a `.git` of its own, the folder must not be taken for a part of the repository around it.
     above = {"GIT_CEILING_DIRECTORIES": str(Path(os.path.realpath(folder)).parent)}
     command = ["git", *_QUIET, "-C", str(folder), *args]
@@ -110,19 +110,6 @@ def run_git(
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
     return subprocess.CompletedProcess(command, process.returncode, out, told)
-
-
-@cache
-def _trusted_path(path: str) -> str:
-    """The folders of a PATH that no repository holds: a command could put a `git` of its own there."""
-    folders = [folder for folder in path.split(os.pathsep) if Path(folder).is_absolute()]
-    real = {folder: Path(os.path.realpath(folder)) for folder in folders}
-    safe = [
-        folder
-        for folder in folders
-        if not any((above / ".git").exists() for above in (real[folder], *real[folder].parents))
-    ]
-    return os.pathsep.join(safe if shutil.which("git", path=os.pathsep.join(safe)) else folders)
 
 
 def _command_of(args: tuple[str, ...]) -> str:
