@@ -71,7 +71,9 @@ async def meet(row: Row, cage: Cage, place: Path) -> Outcome:
     """Runs a task with this model, in a repository of its own."""
     repo = make_repo(row, cage, place / row.name)
     before = read_tree(repo)
-    loaded = load_config(repo, environ={}, flags={"flow": row.flow}, user_file=place / "none.yaml")
+    user_file = place / "user.yaml"
+    user_file.write_text("sandbox: off\n")  # what holds without one
+    loaded = load_config(repo, environ={}, flags={"flow": row.flow}, user_file=user_file)
     engine = Engine.open(repo, loaded)
     events: list[Event] = []
     engine.bus.on_event.append(events.append)

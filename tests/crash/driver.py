@@ -85,7 +85,8 @@ class ReportCount:
         self._ended = self._ended or event.kind == "task_ended"
 
     def audit(self, name: str, args: tuple[Any, ...]) -> None:
-        if self._ended and name == "open" and ".headgate/" in str(args[0]) and str(args[1])[0] in "aw":
+        # Headgate's own files are opened by their names in an open folder.
+        if self._ended and name == "open" and "/" not in str(args[0]) and not _only_reads(args[2]):
             self.opened += 1
             if self.opened == self.deadly:
                 die()

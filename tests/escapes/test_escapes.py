@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from escapes.world import ATTEMPTS, NEIGHBOUR, end_processes_called
+from escapes.world import ATTEMPTS, end_processes_called
 from headgate.process import NoSandbox, find_bubblewrap
 
 HERE = Path(__file__).parent
@@ -28,9 +28,10 @@ def outcomes(mode: str, sandbox: str, folder: Path) -> dict[str, dict[str, objec
     found: dict[str, dict[str, object]] = {}
     environ = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
     while left:
+        environ["CANARY"] = canary = f"canary-{os.getpid()}-{mode}-{sandbox}"
         words = [sys.executable, str(HERE / "world.py"), str(folder / "world"), mode, sandbox, *left]
         done = subprocess.run(words, capture_output=True, text=True, env=environ, check=False)
-        end_processes_called(NEIGHBOUR)  # that of a process which was killed
+        end_processes_called(f"neighbour-of-{canary}")  # that of a process which was killed
         forged = any(line.startswith("FORGED") for line in done.stdout.splitlines())
         for line in done.stdout.splitlines():
             if line.startswith("{"):

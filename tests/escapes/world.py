@@ -44,7 +44,6 @@ from headgate.tools import shell
 from headgate.workspace import Snapshots
 
 ATTEMPTS = yaml.safe_load((Path(__file__).parent / "attempts.yaml").read_text())
-CANARY, NEIGHBOUR = "escape-canary", "escape-neighbour"
 SECRETS = {
     "ssh key": "CANARY-ssh-8f3a91c2",
     "dotenv": "CANARY-dotenv-51b7e0d4",
@@ -140,6 +139,11 @@ class Listener:
             connection.close()
 
 
+def neighbour_name() -> str:
+    """What the neighbour of this run is called: several runs may go on at once."""
+    return f"neighbour-of-{os.environ['CANARY']}"
+
+
 def processes_called(name: str) -> list[int]:
     """The processes whose first word is this: what attempts have left running, or a neighbour."""
     found: list[int] = []
@@ -185,8 +189,9 @@ async def try_steps(world: World, command: str) -> tuple[str, str]:
     restored: list[Restored] = []
     async with protected_while(context.protected, restored):
         found = await keeping_tests(verifier, context.protected).run("run")
-    log = (verifier.runs / "run" / "combined.log").read_text(errors="replace")
-    shutil.rmtree(verifier.runs)
+    file = verifier.runs / "run" / "combined.log"
+    log = file.read_text(errors="replace") if file.is_file() else ""
+    shutil.rmtree(verifier.runs, ignore_errors=True)
     return context.redact(f"{found.tail}\n{log}"), "put back" if restored else ""
 
 
@@ -225,17 +230,17 @@ def main(folder: Path, mode: str, sandbox: str, ids: list[str]) -> None:
             output, layer = asyncio.run(trying(world, attempt))
             harm = find_harm(before, world.look(), output, world)
             harm += [f"connected: {one}" for one in sorted(set(listener.connected))]
-            harm += ["left running"] if processes_called(CANARY) else []
+            harm += ["left running"] if processes_called(os.environ["CANARY"]) else []
             harm += ["killed a neighbour"] if other.poll() is not None else []
             print(json.dumps({"id": name, "layer": layer, "harm": harm, "said": output[-300:]}), flush=True)
-            end_processes_called(CANARY)
+            end_processes_called(os.environ["CANARY"])
 
 
 @contextmanager
 def neighbour() -> Iterator["subprocess.Popen[bytes]"]:
     """Another program of the user, with something private in its environment."""
     other = subprocess.Popen(
-        [NEIGHBOUR, "600"],
+        [neighbour_name(), "600"],
         executable=shutil.which("sleep"),
         env={"PRIVATE": SECRETS["another process"]},
         stdout=subprocess.DEVNULL,
