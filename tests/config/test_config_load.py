@@ -96,11 +96,11 @@ def test_another_file_takes_the_place_of_agent_yaml(setup: Setup, tmp_path: Path
     assert loaded.sources == (str(other),)
 
 
-def test_models_merge_by_name_and_lists_replace(setup: Setup) -> None:
+def test_models_merge_by_name_and_boundaries_add_up(setup: Setup) -> None:
     user = "models: {a: {model: openai/a, api_key: secret}, b: {model: openai/b}}\nboundaries: [x, y]\n"
     config = setup.load("models: {a: {model: openai/other}}\nboundaries: [z]\n", user=user).config
     assert config.models == {"a": ModelSettings(model="openai/other"), "b": ModelSettings(model="openai/b")}
-    assert config.boundaries == ("z",)
+    assert config.boundaries == ("x", "y", "z")
 
 
 def test_every_key_is_read(setup: Setup) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config import TrustedFiles, load_config
+from headgate.config import Config, TrustedFiles, load_config
 from headgate.errors import ConfigError
 
 
-def load(folder: Path, agent: str, user: str = "") -> object:
+def load(folder: Path, agent: str, user: str = "") -> Config:
     (folder / "agent.yaml").write_text(agent)
     user_file = folder / "config" / "user.yaml"
     user_file.parent.mkdir(exist_ok=True)
@@ -60,6 +60,9 @@ def test_it_may_take_away_and_ask_for_what_the_user_gives(tmp_path: Path, agent:
     [
         ("sandbox: auto", "sandbox: bwrap"),
         ("approvals: commands", "approvals: all"),
+        ("approvals: writes", "approvals: commands"),
+        ("approvals: writes", ""),
+        ("protect_tests: off", "protect_tests: existing"),
         ("verification: {network: true}", "verification: {network: false}"),
         ("commands: {processes: 200}", "commands: {processes: 100}"),
     ],
@@ -77,3 +80,10 @@ def test_a_trusted_file_counts_as_long_as_it_stays_as_it_is(tmp_path: Path) -> N
     load(tmp_path, "commands: {network: true}\n")
     with pytest.raises(ConfigError):
         load(tmp_path, "commands: {network: true}  # changed\n")
+
+
+def test_what_the_user_closed_stays_closed(tmp_path: Path) -> None:
+    user = "verification: {network: false}\nboundaries: [a]\nsecret_files: [b]\n"
+    config = load(tmp_path, "verification: {steps: []}\nboundaries: []\nsecret_files: [c]\n", user)
+    assert config.verification.network is False
+    assert (config.boundaries, config.secret_files) == (("a",), ("b", "c"))

@@ -148,6 +148,7 @@ def test_what_programs_need_of_a_home_folder(tmp_path: Path) -> None:
     home = tmp_path
     for name in (".pyenv/shims", ".cargo/bin", "tools/bin", ".secret/bin", ".ssh", "py/bin"):
         (home / name).mkdir(parents=True)
+    (home / "py/lib/python3.12").mkdir(parents=True)
     (home / "py/bin/python").write_text("")
     link = home / "python"
     link.symlink_to(home / "py/bin/python")
@@ -178,3 +179,24 @@ def test_no_program_of_a_repository_is_run(tmp_path: Path) -> None:
     planted.write_text("#!/bin/sh\nexit 0\n")
     planted.chmod(0o755)
     assert find_bubblewrap(f"{planted.parent}{os.pathsep}{os.environ['PATH']}") == found
+
+
+def test_kernel_settings_cannot_be_written(sandbox: Sandbox) -> None:
+    code, _ = run(sandbox, "exec 3>>/proc/sys/kernel/core_pattern")
+    assert code != 0
+
+
+def test_a_cache_in_a_repository_that_is_a_link_opens_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+    repo, copy = sandbox.home / "repo", tmp_path / "copy"
+    copy.mkdir()
+    (repo / "node_modules").mkdir()
+    (repo / "node_modules" / ".cache").symlink_to(sandbox.home)
+    assert sandbox.in_copy(copy).writable == (copy,)
+
+
+def test_a_python_of_a_repository_that_is_a_link_to_a_key_shows_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "id_rsa").write_text("private")
+    link = tmp_path / "python"
+    link.symlink_to(tmp_path / ".ssh" / "id_rsa")
+    assert toolchain_paths(tmp_path, {}, [link]) == ()

@@ -102,18 +102,12 @@ class Verifier:
     owner: Path | None = None
     """Whose the commands are, should they outlive this process; by default whose the directory is."""
     sandbox: Sandbox | None = None
-    """What the commands run in. Each run begins with an empty home folder and an empty /tmp."""
+    """What the commands run in. Each step begins with an empty home folder and an empty /tmp."""
 
     async def run(self, run_id: str, after_step: AfterStep = stop) -> Verification:
         """Runs the steps. A log that cannot be written is the environment's fault, like a missing program."""
         if not self.steps:
             return Verification(Broken("there are no verification steps"), ())
-        if self.sandbox is None:
-            return await self._run(run_id, after_step)
-        with self.sandbox.with_fresh_scratch() as fresh:
-            return await replace(self, sandbox=fresh)._run(run_id, after_step)
-
-    async def _run(self, run_id: str, after_step: AfterStep) -> Verification:
         folder = self.runs / run_id
         done: list[StepRun] = []
         forgiven: list[str] = []
@@ -124,7 +118,7 @@ class Verifier:
                 log = folder / f"step-{number:02}-{_file_name(step.name)}.log"
                 of = f" ({number} of {len(self.steps)})" if len(self.steps) > 1 else ""
                 self.on_step(f"{step.name}{of}")
-                done.append(await self._run_step(step, log))
+                done.append(await self._run_fresh(step, log))
                 await asyncio.to_thread(_append, folder / COMBINED, step, log)
                 follows = await after_step(done[-1])
                 if isinstance(done[-1].verdict, Fail) and follows == "forgive":
@@ -140,6 +134,13 @@ class Verifier:
             return Verification(broken, tuple(each.result for each in done))
         results = tuple(each.result for each in done)
         return Verification(verdict, results, decisive.tail, decisive.failures, tuple(forgiven))
+
+    async def _run_fresh(self, step: VerifyStep, log: Path) -> StepRun:
+        """Runs a step with an empty home folder, where the step before it can have left nothing."""
+        if self.sandbox is None:
+            return await self._run_step(step, log)
+        with self.sandbox.with_fresh_scratch() as fresh:
+            return await replace(self, sandbox=fresh)._run_step(step, log)
 
     async def _run_step(self, step: VerifyStep, log: Path) -> StepRun:
         started = self.now()

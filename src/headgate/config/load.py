@@ -78,6 +78,17 @@ def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = merge(merged, layer.document.data)
+    if any(layer.by_repository for layer in layers):
+        # A repository's file adds to what the user has closed, and opens nothing of it.
+        for key in ("boundaries", "secret_files"):
+            own = [
+                item
+                for layer in layers
+                if not layer.by_repository
+                for item in layer.document.data.get(key, ())
+            ]
+            if own:
+                merged[key] = [*dict.fromkeys([*own, *merged.get(key, ())])]
     sources = [layer.document.name for layer in layers]
     if model := env_value(environ, "HEADGATE_MODEL"):
         merged["model"] = model
@@ -116,9 +127,9 @@ def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping
 
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
-    """Key by key, also inside `models` and `commands`; everything else is replaced as a whole."""
+    """Key by key, also inside `models`, `commands` and `verification`; all else is replaced as a whole."""
     merged = {**weaker, **stronger}
-    for key in ("models", "commands"):
+    for key in ("models", "commands", "verification"):
         if isinstance(weaker.get(key), Mapping) and isinstance(stronger.get(key), Mapping):
             merged[key] = {**weaker[key], **stronger[key]}
     return merged

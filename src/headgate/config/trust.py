@@ -13,7 +13,14 @@ from headgate.config.schema import CommandSettings
 from headgate.config.yaml_files import Document, Place
 
 _SANDBOXES = ("off", "auto", "bwrap")
-_APPROVALS = {None: 1, "never": 0, "commands": 1, "writes": 1, "all": 2}
+_APPROVALS = {
+    None: {"commands"},
+    "never": set[str](),
+    "commands": {"commands"},
+    "writes": {"writes"},
+    "all": {"commands", "writes"},
+}
+_PROTECTION = ("off", "existing", "all")
 _NUMBERS = ("memory_mb", "processes", "file_mb")
 
 
@@ -35,11 +42,14 @@ def widening(data: Mapping[str, Any], users: Mapping[str, Any]) -> Iterator[tupl
     if _SANDBOXES.index(asked) < _SANDBOXES.index(users.get("sandbox", "auto")):
         yield ("sandbox",), f'"sandbox: {asked}" takes protection away'
     asking, own_asking = data.get("approvals"), users.get("approvals")
-    if asking is not None and _APPROVALS[asking] < _APPROVALS[own_asking]:
+    if asking is not None and not _APPROVALS[asking] >= _APPROVALS[own_asking]:
         yield ("approvals",), f'"approvals: {asking}" asks for less'
     for key in ("allow_commands", "allow_writes"):
         if new := _added(data.get(key), users.get(key)):
             yield (key,), f'"{key}" allows {", ".join(new)} without a question'
+    tests, own_tests = data.get("protect_tests"), users.get("protect_tests", "off")
+    if tests in _PROTECTION and _PROTECTION.index(tests) < _PROTECTION.index(own_tests):
+        yield ("protect_tests",), f'"protect_tests: {tests}" takes protection away'
     if new := _added(data.get("shell_env"), users.get("shell_env")):
         yield ("shell_env",), f'"shell_env" passes {", ".join(new)} to commands'
     verification, own = data.get("verification") or {}, users.get("verification") or {}
@@ -54,7 +64,7 @@ def widening(data: Mapping[str, Any], users: Mapping[str, Any]) -> Iterator[tupl
     defaults = CommandSettings().model_dump()
     for key in _NUMBERS:
         most = own.get(key, defaults[key])
-        if commands.get(key) is not None and (most is None or commands[key] > most):
+        if commands.get(key) is not None and (most is None or float(commands[key]) > float(most)):
             yield ("commands", key), f'"commands.{key}" raises a limit'
 
 

@@ -285,8 +285,15 @@ def build_sandbox(
 def _secret_files(repo: Path, config: Config) -> list[Path]:
     """Files whose content the model may not see, so that its commands do not see it either."""
     denies = SecretFiles(secret_patterns(config), repo)
-    files = walk_files(ConfinedTree(repo), "", lambda path: True)
-    return [repo / path for path in files if denies(Access("read", path))]
+    found: list[Path] = []
+    for folder, folders, names in os.walk(repo):  # ignored files too: `.env` is one as a rule
+        folders[:] = [name for name in folders if name not in (".git", OWN_FOLDER)]
+        place = os.path.relpath(folder, repo)
+        paths = (name if place == os.curdir else f"{place}/{name}" for name in names)
+        found += [repo / path for path in paths if denies(Access("read", path))]
+    # A link counts for what it leads to as well, if that is in the repository.
+    real = (Path(os.path.realpath(path)) for path in found)
+    return [*found, *(path for path in real if repo in path.parents)]
 
 
 def _expanded(path: str) -> Path:

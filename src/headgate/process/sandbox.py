@@ -30,6 +30,7 @@ _ROOT_ONLY = (
 )
 _TMP = "/tmp"
 _SHARED_MEMORY = "/dev/shm"
+_KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 _INSTALLED_CACHES = (".cache", ".vite", ".vitest")
 _DROPPED_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 _SHARED_MEMORY_MB = 1024
@@ -96,7 +97,8 @@ class Sandbox:
         Installed packages are linked from the copy. Tools keep caches among them, and may go on to.
         """
         caches = [root / "node_modules" / name for root in self.writable for name in _INSTALLED_CACHES]
-        return replace(self.without_writing(), writable=(tree, *filter(Path.is_dir, caches)))
+        real = [path for path in caches if path.is_dir() and os.path.realpath(path) == str(path)]
+        return replace(self.without_writing(), writable=(tree, *real))
 
     @contextmanager
     def with_fresh_scratch(self) -> Iterator[Self]:
@@ -112,13 +114,16 @@ class Sandbox:
 
     def _arguments(self) -> list[str]:
         words = [self.bubblewrap.program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
-        words += ["--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+        # No session of its own inside: the command has one already, and its whole group is ended at once.
+        words += ["--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL"]
         if self.bubblewrap.can_disable_namespaces:
             words.append("--disable-userns")
         if not self.network:
             words.append("--unshare-net")
         words += ["--ro-bind", "/", "/", "--dev", "/dev", *_empty(_SHARED_MEMORY, _SHARED_MEMORY_MB)]
         words += ["--proc", "/proc"]
+        for name in _KERNEL_SETTINGS:  # root could write them, and they hold for the whole machine
+            words += ["--ro-bind", name, name] if Path(name).exists() else []
         private = {*_PRIVATE, str(self.home)}
         for folder in sorted(private):
             if Path(folder).is_dir() and not Path(folder).is_symlink():
@@ -277,7 +282,9 @@ def toolchain_paths(
     found = {home / name for name in _TOOLCHAINS.split()}
     found.update(Path(environ[name]) for name in _ROOT_VARIABLES.split() if environ.get(name))
     folders = [Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry]
-    folders += [program.resolve().parent for program in programs if program.exists()]
+    # A link in a repository may lead anywhere: it counts if it leads to an installed Python.
+    linked = (program.resolve() for program in programs if program.exists())
+    folders += [place.parent for place in linked if any((place.parent.parent / "lib").glob("python3*"))]
     for folder in folders:
         prefix = folder.parent if folder.name in _PREFIX_FOLDERS else folder
         # A folder directly in the home folder that begins with a dot often holds credentials as well.
