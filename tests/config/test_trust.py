@@ -2,6 +2,7 @@
 
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,19 +41,32 @@ def test_a_repository_cannot_give_commands_more(tmp_path: Path, agent: str, said
 
 
 @pytest.mark.parametrize(
-    ("agent", "user"),
+    ("agent", "user", "expected"),
     [
-        ("sandbox: bwrap", ""),
-        ("sandbox: auto", "sandbox: off"),
-        ("commands: {network: false, processes: 100}", ""),
-        ("commands: {network: true, read: [~/a]}", "commands: {network: true, read: [~/a, ~/b]}"),
-        ("shell_env: [CI_TOKEN]", "shell_env: [CI_TOKEN, OTHER]"),
-        ("approvals: all", "approvals: commands"),
-        ("verification: {network: false}", ""),
+        ("sandbox: bwrap", "", {"sandbox": "bwrap"}),
+        ("sandbox: auto", "sandbox: off", {"sandbox": "auto"}),
+        (
+            "commands: {network: false, processes: 100}",
+            "",
+            {"commands": {"network": False, "processes": 100}},
+        ),
+        (
+            "commands: {network: true, read: [~/a]}",
+            "commands: {network: true, read: [~/a, ~/b]}",
+            {"commands": {"network": True, "read": ("~/a",)}},
+        ),
+        ("shell_env: [CI_TOKEN]", "shell_env: [CI_TOKEN, OTHER]", {"shell_env": ("CI_TOKEN",)}),
+        ("approvals: all", "approvals: commands", {"approvals": "all"}),
+        ("verification: {network: false}", "", {"verification": {"network": False}}),
     ],
 )
-def test_it_may_take_away_and_ask_for_what_the_user_gives(tmp_path: Path, agent: str, user: str) -> None:
-    load(tmp_path, agent, user)
+def test_it_may_take_away_and_ask_for_what_the_user_gives(
+    tmp_path: Path, agent: str, user: str, expected: dict[str, Any]
+) -> None:
+    config = load(tmp_path, agent, user).model_dump()
+    for key, value in expected.items():
+        found = config[key]
+        assert (found if not isinstance(value, dict) else {one: found[one] for one in value}) == value
 
 
 @pytest.mark.parametrize(
