@@ -50,7 +50,7 @@ class ToolFailed(ToolError):
 
 
 class ModelError(HeadgateError):
-    """A request to a model that brought no usable reply."""
+    """A request to a model that returned no usable reply."""
 
 
 class ModelUnavailable(ModelError):

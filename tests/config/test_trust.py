@@ -36,7 +36,7 @@ def load(folder: Path, agent: str, user: str = "") -> Config:
 def test_a_repository_cannot_give_commands_more(tmp_path: Path, agent: str, said: str) -> None:
     with pytest.raises(ConfigError) as error:
         load(tmp_path, f"model: script:x\n{agent}\n")
-    assert str(error.value).startswith(f"agent.yaml, line 2: {said}, and a repository cannot decide that")
+    assert str(error.value).startswith(f"agent.yaml, line 2: {said}. A repository's file may not do")
     assert "headgate trust" in str(error.value)
 
 
@@ -82,7 +82,7 @@ def test_it_may_take_away_and_ask_for_what_the_user_gives(
     ],
 )
 def test_it_cannot_weaken_what_the_user_demands(tmp_path: Path, agent: str, user: str) -> None:
-    with pytest.raises(ConfigError, match="a repository cannot decide that by itself"):
+    with pytest.raises(ConfigError, match="may not do that unless you allow it"):
         load(tmp_path, agent, user)
 
 

@@ -1,4 +1,4 @@
-"""Finding a stored task, and what there is to say about one: what came of it, and commands to go on with."""
+"""Finding a stored task, and what there is to say about one: how it ended, and which commands come next."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -31,8 +31,8 @@ def check_trust(document: Document, users: Mapping[str, Any], user_file: Path) -
             return
         raise document.error(
             place,
-            f"{what}, and a repository cannot decide that by itself. Set it in {user_file}, or allow "
-            "this file as it is: headgate trust",
+            f"{what}. A repository's file may not do that unless you allow it. Set it in {user_file}, or "
+            "allow this file as it is: headgate trust",
         )
 
 

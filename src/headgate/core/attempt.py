@@ -12,7 +12,7 @@ from headgate.core.text import times
 CONCLUDED = "concluded"
 """Why a stage is left out, or what a review found is ignored: the task is to end now."""
 UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done", "wrong_stage", "repeated"})
-"""Errors of calls that could not even be tried: a turn with nothing else brought nothing."""
+"""Errors of calls that could not even be tried: a turn with nothing else achieved nothing."""
 
 
 WRITERS = frozenset({"write_file", "edit_file", "apply_patch"})
@@ -138,7 +138,7 @@ class StageState:
         return self.done or self.conclusion
 
     def _count_bad(self) -> int:
-        """Replies in a row that brought nothing usable; one that only talks neither counts nor ends it."""
+        """Replies in a row that held nothing usable; one that only talks neither counts nor ends it."""
         return 0 if self.turn.usable else self.bad_replies + (not self.turn.only_talked)
 
     def _count_failed(self) -> int:

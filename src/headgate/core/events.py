@@ -164,7 +164,7 @@ class ReplyReceived(Body):
 
 
 class ReplyFailed(Body):
-    """A request brought no usable reply."""
+    """A request returned no usable reply."""
 
     kind: Literal["reply_failed"] = "reply_failed"
     error: Literal["unavailable", "refused", "invalid", "overflow"]

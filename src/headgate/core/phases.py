@@ -142,7 +142,7 @@ class PhaseState:
     wrote: bool = False
     plan_written: bool = False
     silences: int = 0
-    """Probes in a row that brought no usable answer."""
+    """Probes in a row that returned no usable answer."""
 
     def count(self, signals: Signals) -> "PhaseState":
         """With these signals counted. Counting the same ones twice changes nothing."""

@@ -16,13 +16,13 @@ class CallMemory:
     """Counts, and nothing else. When a file changes or the view is cut, it starts from zero."""
 
     repeated: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """For each call, by name and arguments: what it brought last, and how often that in a row."""
+    """For each call, by name and arguments: its last result, and how often in a row it returned that."""
     names: dict[str, str] = field(default_factory=dict)
     """The tool that each of them called."""
     latest: str = ""
     """The call that was answered last."""
     circling: set[str] = field(default_factory=set)
-    """The tools with a call that brought the same again."""
+    """The tools with a call that returned the same result again."""
     read_turns: int = 0
     """Turns in a row that read nothing new."""
     thought_turns: int = 0
@@ -76,7 +76,7 @@ class CallMemory:
             self.circling.add(name)
 
     def forget(self) -> None:
-        """Something has changed: what was brought before may be brought again for good reason."""
+        """Something has changed: a call may have a good reason to return the same result again."""
         self.repeated.clear()
         self.read_turns = self.thought_turns = 0
         self._results.clear()
@@ -85,11 +85,11 @@ class CallMemory:
         self.latest = ""
 
     def count(self, key: str) -> int:
-        """How often in a row a call has brought the same."""
+        """How often in a row a call has returned the same result."""
         return self.repeated.get(key, ("", 0))[1]
 
     def last_result(self, key: str) -> str:
-        """What a call brought last, since something changed; empty if it was not made."""
+        """What a call returned last since something changed; empty if it was not made."""
         return self.repeated.get(key, ("", 0))[0]
 
     def repeats(self) -> int:
@@ -172,7 +172,7 @@ class Tally:
     attempts: int = 1
     """Attempts at this stage, this one included, since it was last entered for a new reason."""
     bad_replies: int = 0
-    """Replies in a row that brought nothing usable."""
+    """Replies in a row that held nothing usable."""
     failed_turns: int = 0
     """Turns in a row in which no call succeeded."""
     idle: bool = False
@@ -180,7 +180,7 @@ class Tally:
     idle_attempts: int = 0
     """Attempts in a row before this one in which no call succeeded."""
     fixing: bool = False
-    """The stage was entered because of a failed check, which is run again whatever comes of it."""
+    """The stage was entered because of a failed check, which is run again in any case."""
     faults: str = ""
     """What was wrong with the replies of this attempt that could not be used."""
     done: bool = False

@@ -1,4 +1,4 @@
-"""The few lines that say what came of a task. What the model says and what was measured stay apart."""
+"""The few lines that say how a task ended. What the model says and what was measured stay apart."""
 
 import re
 from collections import Counter

@@ -61,7 +61,7 @@ class TreeState:
             self.endings[split_path(path).parent][body.stage] = body.ending
 
     def replan(self, path: str, item: str) -> None:
-        """Notes that the plan is rewritten in the round with this path, which thereby begins."""
+        """Notes that the plan is rewritten in the round with this path. The round begins with that."""
         self.replanned[path] = item
         self.rounds[place_of(path)] = split_path(path).number
 

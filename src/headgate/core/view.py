@@ -21,7 +21,7 @@ from headgate.core.flow import ViewPolicy
 from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
 from headgate.core.text import cut_text, share_out
 
-INTERRUPTED = "The call was interrupted and brought no result. It may or may not have taken effect."
+INTERRUPTED = "The call was interrupted and returned no result. It may or may not have taken effect."
 LEAST_MESSAGES = 2
 """The messages that the latest exchange keeps at least: a call and its result."""
 LEAST_CHARS = 400

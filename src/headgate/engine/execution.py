@@ -175,7 +175,7 @@ class Execution:
                 raise other
 
     async def _record_outcome(self, why: Decision, trace: str = "") -> Report:
-        """Records what came of the task. A proposal of which nothing is written stays one in any case."""
+        """Records how the task ended. A proposal of which nothing is written stays one in any case."""
         step = self.log.state.proposal.step
         unwritten = step == "applying" and await asyncio.to_thread(
             abandon_apply, self.task, self.folder, self.store, self.tree

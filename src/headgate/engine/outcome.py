@@ -46,7 +46,7 @@ MOST_LOST = 10
 
 @dataclass
 class OutcomeRecorder:
-    """Records what came of a task, even on a full disk."""
+    """Records how a task ended, even on a full disk."""
 
     task: Task
     folder: Folder

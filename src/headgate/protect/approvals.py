@@ -1,7 +1,7 @@
 """Approvals: a person is asked before a command runs or a file is written.
 
 The guard says that somebody has to be asked; `Approvals` asks and remembers the answers of a task. What is
-allowed for good stands in a list beside the user's own configuration.
+always allowed is kept in a list beside the user's own configuration.
 """
 
 import threading
@@ -64,7 +64,7 @@ class Approvals:
 
 
 class AllowList:
-    """What needs no question: patterns of the user's configuration, and what was allowed for good."""
+    """What needs no question: patterns of the user's configuration, and what the user has always allowed."""
 
     def __init__(self, file: Path, commands: Iterable[str] = (), writes: Iterable[str] = ()) -> None:
         self._file = file

@@ -362,7 +362,7 @@ def _tell_tried(job: Job) -> str:
 
 
 def _replay(run: StageRun, body: AnyBody, content: str) -> None:
-    """Keeps the latest answer until it is known what came of it. Answers enter no conversation."""
+    """Keeps the latest answer until its result is known. Answers enter no conversation."""
     unjudged = memory_of(run.job).unjudged
     match body:
         case ReplyReceived():

@@ -110,7 +110,7 @@ class CallInterrupted(ToolError):
 
 
 class CallRepeated(ToolError):
-    """The same call has brought the same several times."""
+    """The same call has returned the same result several times."""
 
     slug = "repeated"
 

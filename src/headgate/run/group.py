@@ -308,7 +308,7 @@ class Round(RoundRecord):
         self.job.log.record(join_path(self.path, stage.id), 0, body)
 
     async def _settle_told(self) -> None:
-        """Lets the kind that sent the work back record what came of it, once the stage it told has ended."""
+        """Lets the kind that sent the work back record the result, after the stage that it told has ended."""
         failed = self.previous().sent_back() if self.number > 1 else None
         after_told = self.job.kinds[failed.kind].after_told if failed else None
         if failed is None or after_told is None or self.latest(failed.id):

@@ -48,7 +48,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What a probe brought. Its tokens count, also when its answer does not."""
+    """What a probe returned. Its tokens count, also when its answer does not."""
 
     answer: str | None = None
     """The state that was named."""

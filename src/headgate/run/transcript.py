@@ -90,7 +90,7 @@ class Transcript:
         self._show(message)
 
     def add_notice(self, message: Message) -> None:
-        """Adds a message about a cut to the view alone: the next cut brings a new one."""
+        """Adds a message about a cut to the view alone: the next cut adds a new one."""
         self._show(message)
         self.cut_to = self.built_chars = self.view_chars
         self.built = len(self.view)

@@ -28,7 +28,7 @@ MOST_REWRITES = 2
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a run brought, and what the model is told about it if it failed."""
+    """The result of a run, and what the model is told about it if it failed."""
 
     verdict: Verdict
     run_id: str
@@ -40,7 +40,7 @@ class Finding:
 async def run_verification(
     job: Job, path: str = "", turn: int = 0, *, asked: bool = False, opening: bool = False
 ) -> Finding:
-    """Runs the steps under a new id and records what came of it. A broken environment is recorded as such.
+    """Runs the steps under a new id and records the result. A broken environment is recorded as such.
 
     Code may rewrite itself while its tests run. Only a tree that a run has left as it was is verified, so a
     run that changed source is followed by another, and by no more than a few.

@@ -103,7 +103,7 @@ class Args(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a tool brought. `text` is what the model reads."""
+    """What a tool returned. `text` is what the model reads."""
 
     text: str
     read: tuple[str, ...] = ()

@@ -40,7 +40,7 @@ class SearchLimits:
 
 @dataclass(slots=True)
 class SearchHits:
-    """What a search brought."""
+    """What a search found."""
 
     lines: list[tuple[str, int, str]] = field(default_factory=list)
     """Path, line number and text of the first matches, in the order of the paths."""

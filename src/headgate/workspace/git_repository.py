@@ -77,7 +77,7 @@ def run_git(
     stdin: bytes = b"",
     seconds: float = _SECONDS,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs git, whatever comes of it. GitFailed if it cannot be run, or does not end."""
+    """Runs git and returns its result, also if it failed. GitFailed if it cannot start or does not end."""
     given = dict(env or {})
     _refuse_pipes(Path(given["GIT_DIR"]) if "GIT_DIR" in given else git_folder(folder))
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}

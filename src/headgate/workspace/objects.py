@@ -1,6 +1,6 @@
 """git objects in a folder of our own, each read back only if its content still has the hash that names it.
 
-What a command wrote over in git's folder is thereby an error, and never a false account of what changed.
+If a command has overwritten an object, reading it is an error. A false account of what changed is impossible.
 """
 
 import os
@@ -53,7 +53,7 @@ class DetachedGit:
     environment: dict[str, str]
 
     def run(self, *args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        """Runs git in the tree, whatever comes of it."""
+        """Runs git in the tree and returns its result, also if it failed."""
         return run_git(self.tree, *_FLAGS, *args, env=self.environment, stdin=stdin)
 
     def git(self, *args: str, stdin: bytes = b"") -> bytes:

@@ -15,9 +15,9 @@ from headgate.errors import ConfigError
 def command(repo: Path | None, yes: bool) -> int:
     """Allow what this repository's agent.yaml gives to commands.
 
-    A repository's file cannot switch the sandbox off, pass on secrets or open the network by itself. This
-    command shows what the file asks for, and remembers your answer for the file as it is. When the file
-    changes, it has to be allowed again.
+    A repository's file may not switch the sandbox off, pass secrets to commands or give them the network
+    unless you allow it. This command shows what the file asks for and remembers your answer. After a change
+    of the file, you have to allow it again.
     """
     root = find_repo_to_act(repo)
     user_file = user_config_path()
