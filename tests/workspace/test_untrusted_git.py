@@ -9,6 +9,7 @@ import pytest
 
 from headgate.cli.setup_checks import check_repository
 from headgate.engine.tree import TaskTree
+from headgate.regular_files import PlantedFile
 from headgate.workspace.git_repository import GitFailed, exclude_internal, git, run_git
 from headgate.workspace.ignore import IgnoredPaths
 from headgate.workspace.proposal import patch_between
@@ -246,6 +247,20 @@ def test_a_link_in_git_s_folder_leads_no_write_outside(repo: Path) -> None:
     with pytest.raises(GitFailed, match="is reached by a symbolic link"):
         exclude_internal(repo)
     assert outside.read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("place", ["", "/objects", "/objects/info", "/objects/{folder}"])
+def test_a_link_to_where_objects_are_kept_leads_no_write_outside(repo: Path, place: str) -> None:
+    outside = repo.parent / "outside"
+    outside.mkdir()
+    (repo / "new.txt").write_text("new\n")
+    name = git(repo, "hash-object", "new.txt").decode()
+    planted = repo / (".git/headgate" + place.format(folder=name[:2]))
+    planted.parent.mkdir(parents=True, exist_ok=True)
+    planted.symlink_to(outside)
+    with pytest.raises(PlantedFile, match=f"{planted} is a"):
+        Snapshots(repo).take()
+    assert not any(outside.iterdir())
 
 
 def test_a_commit_in_a_repository_within_the_repository_is_seen(repo: Path) -> None:

@@ -6,7 +6,7 @@ settings run programs.
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -189,13 +189,12 @@ class _SettingsElsewhere:
             while not root.is_dir():
                 root = root.parent
         path = place.relative_to(root).as_posix() if place != root else ""
-        covers: Callable[[str], bool]
-        if not path:
-            covers = lambda one: _HOOKS.fullmatch(one) is not None  # noqa: E731
-        elif is_folder:
-            covers = lambda one: one == path or one.startswith(f"{path}/")  # noqa: E731
-        else:
-            covers = lambda one: one == path  # noqa: E731
+
+        def covers(one: str) -> bool:
+            if not path:
+                return _HOOKS.fullmatch(one) is not None
+            return one == path or (is_folder and one.startswith(f"{path}/"))
+
         return ProtectedFiles(
             root,
             covers,

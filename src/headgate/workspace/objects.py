@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from headgate.regular_files import PlantedFile, make_own_folder, open_own, open_own_folder
 from headgate.workspace.git_repository import GitFailed, failure_of, read_regular, run_git
 
 Entry = tuple[str, str]
@@ -22,7 +23,7 @@ Entry = tuple[str, str]
 NESTED = "160000"
 _TREE = "40000"
 SHA256_LENGTH = 64
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _MANY = 50
 _MOST_COMPRESSED = 2_000_000_000
 # Contents are bytes here, whatever a `.gitattributes` among the files says. This file outranks those.
@@ -93,20 +94,24 @@ def detached_git(*, sha256: bool, objects: Path | None = None) -> Iterator[Detac
 
 
 class ObjectFolder:
-    """Objects in `folder`; what is not there is looked for in `others`."""
+    """Objects in `folder`; what is not there is looked for in `others`.
 
-    def __init__(self, folder: Path, others: Iterable[Path], *, sha256: bool) -> None:
+    The last `own` parts of the folder's path are Headgate's: no link is followed there.
+    """
+
+    def __init__(self, folder: Path, others: Iterable[Path], *, sha256: bool, own: int = 1) -> None:
         self.folder = folder
+        self._own = own
         self.sha256 = sha256
         self.length = SHA256_LENGTH if sha256 else 40
         self._drafts: list[tuple[str, Path]] = []
         self._stored: set[str] = set()
         lines = b"".join(os.fsencode(os.path.realpath(other)) + b"\n" for other in others)
         with _writing(folder):
-            (folder / "info").mkdir(parents=True, exist_ok=True)
+            make_own_folder(folder / "info", folders=own + 1)
             if read_regular(folder / "info" / "alternates", len(lines) + 1) != lines:
                 # Whole at any moment: another process may have git read it just now.
-                self._write_draft(lines).replace(folder / "info" / "alternates")
+                self._move(self._write_draft(lines), folder / "info" / "alternates")
 
     def detached(self) -> AbstractContextManager[DetachedGit]:
         """git beside the repository, with these objects."""
@@ -137,9 +142,8 @@ class ObjectFolder:
         with _writing(self.folder):
             for name, draft in drafts:
                 if durably and len(drafts) <= _MANY:
-                    _sync(draft)
-                self._place(name).parent.mkdir(exist_ok=True)
-                draft.replace(self._place(name))
+                    self._sync(draft)
+                self._move(draft, self._place(name))
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
         """Contents by their names; what is not to be found is left out. GitFailed if one was written over."""
@@ -185,9 +189,23 @@ class ObjectFolder:
 
     def _write_draft(self, data: bytes) -> Path:
         draft = self.folder / f"tmp_obj_{secrets.token_hex(8)}"
-        with os.fdopen(os.open(draft, _NEW, 0o444), "wb") as file:
+        with os.fdopen(open_own(draft, _NEW, 0o444, folders=self._own), "wb") as file:
             file.write(data)
         return draft
+
+    def _sync(self, draft: Path) -> None:
+        descriptor = open_own(draft, folders=self._own)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _move(self, draft: Path, place: Path) -> None:
+        with (
+            open_own_folder(self.folder, self._own) as source,
+            open_own_folder(place.parent, self._own + 1, create=0o777) as target,
+        ):
+            os.replace(draft.name, place.name, src_dir_fd=source, dst_dir_fd=target)
 
     # Trees: every path in them, with the modes and names that git would give.
 
@@ -249,14 +267,8 @@ def _rows(data: bytes, size: int) -> Iterator[tuple[str, str, str]]:
 def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
+    except PlantedFile:
+        raise
     except OSError as error:
         said = f"{error.filename or folder} cannot be written ({error.strerror})"
         raise GitFailed(f"{said}: free some space, or delete {folder} if it is damaged.") from error
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

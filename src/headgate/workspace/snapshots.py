@@ -246,8 +246,9 @@ class Snapshots:
         else:
             sha256 = git(self.repo, "rev-parse", "--show-object-format").strip() == b"sha256"
         own, shared = common_folder(self.repo) / "objects", safe_folder(self.repo) / "objects"
-        others = [own, shared] if shared != self._folder else [own]
-        return ObjectFolder(self._folder, others, sha256=sha256)
+        if shared == self._folder:
+            return ObjectFolder(shared, [own], sha256=sha256, own=2)
+        return ObjectFolder(self._folder, [own, shared], sha256=sha256)
 
 
 def _ignored_by_user(repo: Path) -> str:
