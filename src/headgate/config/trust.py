@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from headgate.config.schema import CommandSettings
 from headgate.config.yaml_files import Document, Place
+from headgate.remembered import read_remembered, remember
 
 _SANDBOXES = ("off", "auto", "bwrap")
 _APPROVALS = {
@@ -80,16 +79,8 @@ class TrustedFiles:
 
     def digests(self) -> dict[str, str]:
         """Each trusted content, with the path of the file that had it."""
-        try:
-            found = orjson.loads(self._path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        return read_remembered(self._path)
 
     def add(self, digest: str, path: Path) -> None:
         """Trusts a content from now on."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        text = orjson.dumps({**self.digests(), digest: str(path)}, option=orjson.OPT_INDENT_2)
-        temporary = self._path.with_suffix(".new")
-        temporary.write_bytes(text)
-        temporary.replace(self._path)
+        remember(self._path, {**self.digests(), digest: str(path)})

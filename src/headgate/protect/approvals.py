@@ -11,9 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
 
-import orjson
-
 from headgate.core import Access, Act, Ask
+from headgate.remembered import read_remembered, remember
 
 ApprovalMode = Literal["never", "commands", "writes", "all"]
 Answer = Literal["once", "task", "always", "no"]
@@ -72,7 +71,7 @@ class AllowList:
 
     def has(self, access: Access) -> bool:
         """Whether a command or a path is on the list."""
-        if access.target in self._read().get(access.act, ()):
+        if access.target in read_remembered(self._file).get(access.act, ()):
             return True
         if access.act == "run" and not _JOINS.isdisjoint(access.target):
             return False
@@ -80,16 +79,6 @@ class AllowList:
 
     def add(self, access: Access) -> None:
         """Allows this command, or writing to this path, from now on."""
-        known = self._read()
+        known = read_remembered(self._file)
         known[access.act] = [*known.get(access.act, ()), access.target]
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._file.with_suffix(".new")
-        temporary.write_bytes(orjson.dumps(known, option=orjson.OPT_INDENT_2))
-        temporary.replace(self._file)
-
-    def _read(self) -> dict[str, list[str]]:
-        try:
-            found = orjson.loads(self._file.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        remember(self._file, known)
