@@ -15,9 +15,13 @@ def find_program(name: str, path: str | None = None) -> str | None:
 def trusted_path(path: str) -> str:
     """The folders of a search path that are in no repository."""
     folders = [folder for folder in path.split(os.pathsep) if Path(folder).is_absolute()]
-    real = {folder: Path(os.path.realpath(folder)) for folder in folders}
     return os.pathsep.join(
-        folder
-        for folder in folders
-        if not any((above / ".git").exists() for above in (real[folder], *real[folder].parents))
+        folder for folder in folders if not _is_in_repository(Path(os.path.realpath(folder)))
     )
+
+
+def _is_in_repository(folder: Path) -> bool:
+    try:
+        return any((above / ".git").exists() for above in (folder, *folder.parents))
+    except PermissionError:
+        return True  # no program in a folder that cannot be entered can be run anyway

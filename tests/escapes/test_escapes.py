@@ -8,8 +8,11 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,8 @@ from escapes.world import ATTEMPTS, end_processes_called
 from headgate.process import NoSandbox, find_bubblewrap
 
 HERE = Path(__file__).parent
+BATCHES = 8
+_NOBODY = 65534
 MISSING = find_bubblewrap(os.environ.get("PATH"))
 needs_sandbox = pytest.mark.skipif(isinstance(MISSING, NoSandbox), reason=f"no sandbox here: {MISSING}")
 
@@ -49,6 +54,26 @@ def outcomes(mode: str, sandbox: str, folder: Path) -> dict[str, dict[str, objec
     return found
 
 
+@cache
+def ordinary_user() -> tuple[str, dict[str, Any]]:
+    """An interpreter, and the user who runs it: not root, if there is an interpreter that others can run."""
+    if os.getuid() == 0:
+        user = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
+        for python in (sys.executable, "/usr/bin/python3"):
+            with suppress(OSError):
+                words = [python, "-c", "import headgate.engine"]
+                done = subprocess.run(words, env=environment(), capture_output=True, check=False, **user)
+                if not done.returncode:
+                    return python, user
+    return sys.executable, {}
+
+
+def environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    places = [str(HERE.parent), *filter(None, sys.path)]
+    return {**kept, "PYTHONPATH": os.pathsep.join(places), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("escapes")
@@ -64,6 +89,25 @@ def test_nothing_gets_out_of_the_sandbox(mode: str, place: Path) -> None:
     found = outcomes(mode, "bwrap", place)
     assert {name: one["harm"] for name, one in found.items() if one["harm"]} == {}
     assert sorted(found) == sorted(ATTEMPTS)
+
+
+@needs_sandbox
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_nothing_gets_out_in_any_stage_of_a_whole_task(batch: int) -> None:
+    ids = list(ATTEMPTS)[batch::BATCHES]
+    python, user = ordinary_user()
+    with TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as folder:
+        if user:
+            os.chown(folder, _NOBODY, _NOBODY)
+        words = [python, str(HERE / "whole_task.py"), f"{folder}/world", *ids]
+        environ = {**environment(), "CANARY": f"canary-{os.getpid()}-task-{batch}", "HOME": folder}
+        done = subprocess.run(words, capture_output=True, text=True, env=environ, check=False, **user)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    assert found["harm"] == []
+    # The steps ran for run_tests and at the end, and in a copy of the tree as it was at the start.
+    assert (found["kinds"].count("verify_finished"), found["kinds"].count("baseline_verified")) == (2, 1)
+    assert found["kinds"].count("tool_finished") == 2 * len(ids) + 4
 
 
 @pytest.mark.parametrize("mode", ["shell", "steps"])

@@ -85,17 +85,32 @@ class World:
         (self.folder / "home/.config/headgate/config.yaml").write_text(
             f"sandbox: {self.sandbox}\ncommands: {{file_mb: 64, processes: 400, memory_mb: 2000}}\n"
         )
-        git = ["git", "-c", "user.name=A", "-c", "user.email=a@b.c", "-C", str(self.folder / "repo")]
-        for words in (["init", "-q"], ["add", "-f", "."], ["commit", "-qm", "start"]):
-            subprocess.run([*git, *words], check=True)
+        self.git("init", "-q")
+        self.commit()
         own = Folder(self.folder / "repo")
         own.create()
         own.database.write_text("the store\n")
 
-    def look(self) -> dict[str, str]:
+    def git(self, *words: str) -> None:
+        who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+        subprocess.run(["git", *who, "-C", str(self.folder / "repo"), *words], check=True)
+
+    def commit(self) -> None:
+        self.git("add", "-A")
+        self.git("commit", "-qm", "start")
+
+    def set_environment(self, listener: "Listener") -> None:
+        """What attempts find in the environment, and what they must not find there."""
+        home = self.folder / "home"
+        os.environ |= {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+        os.environ |= {"HEADGATE_API_KEY": SECRETS["API key"], "WORLD": str(self.folder)}
+        os.environ |= {"PORT": str(listener.port), "SOCKET": str(listener.path)}
+        os.environ["ABSTRACT"] = listener.abstract
+
+    def look(self, *, own_folder: bool = True) -> dict[str, str]:
         """What must stay as it is: each path with its content, mode or target."""
         found: dict[str, str] = {}
-        places = [self.folder / name for name in _WATCHED]
+        places = [self.folder / name for name in _WATCHED if own_folder or name != "repo/.headgate"]
         places += [self.folder / "repo/.git" / name for name in _GIT_WATCHED]
         for place in places:
             for path in [place, *(sorted(place.rglob("*")) if place.is_dir() else [])]:
@@ -215,11 +230,8 @@ def _assemble(world: World) -> tuple[Any, Verifier | None]:
 def main(folder: Path, mode: str, sandbox: str, ids: list[str]) -> None:
     """Tries the attempts, each in a world of its own."""
     world = World(folder, sandbox)
-    os.environ.update(HOME=str(folder / "home"), XDG_CONFIG_HOME=str(folder / "home/.config"))
-    os.environ["HEADGATE_API_KEY"] = SECRETS["API key"]
     listener = Listener(folder.parent)
-    os.environ |= {"PORT": str(listener.port), "SOCKET": str(listener.path), "ABSTRACT": listener.abstract}
-    os.environ["WORLD"] = str(folder)
+    world.set_environment(listener)
     for name in ids:
         with neighbour() as other:
             world.make()

@@ -283,7 +283,7 @@ def toolchain_paths(
     found.update(Path(environ[name]) for name in _ROOT_VARIABLES.split() if environ.get(name))
     folders = [Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry]
     # A link in a repository may lead anywhere: it counts if it leads to an installed Python.
-    linked = (program.resolve() for program in programs if program.exists())
+    linked = (program.resolve() for program in programs if os.access(program, os.X_OK))
     folders += [place.parent for place in linked if any((place.parent.parent / "lib").glob("python3*"))]
     for folder in folders:
         prefix = folder.parent if folder.name in _PREFIX_FOLDERS else folder
@@ -304,6 +304,6 @@ def cache_paths(home: Path) -> tuple[Path, ...]:
 
 def _inside(home: Path, paths: Iterable[Path]) -> tuple[Path, ...]:
     """Those that exist below the home folder; a link counts for what it leads to as well."""
-    existing = {path for path in paths if path.exists()}
+    existing = {path for path in paths if os.access(path, os.R_OK)}  # others cannot be used anyway
     real = {path.resolve() for path in existing}
     return tuple(sorted(path for path in existing | real if home in path.parents))

@@ -1,0 +1,90 @@
+"""Attempts in whole tasks: in a stage that only reads, in one that writes, in run_tests, in verification, and
+in the copy in which verification looks whether its failure is old.
+
+    python whole_task.py FOLDER ID...
+
+All attempts are made in one task, in each of these places. A line of JSON says what harm was done.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import yaml
+
+from escapes.world import ATTEMPTS, Listener, World, find_harm, neighbour, processes_called
+from headgate.config import load_config
+from headgate.core import Constraints
+from headgate.engine import Engine
+from headgate.models.scripted import ScriptedModel, ScriptEntry
+
+_FLOW = [
+    {"id": "look", "prompt": "Look.", "tools_allow": ["read", "shell"], "budget": {"turns": 60}},
+    {"id": "work", "prompt": "Work.", "tools_allow": ["read", "write", "run"], "budget": {"turns": 60}},
+]
+
+
+def write_task(world: World, ids: list[str]) -> ScriptedModel:
+    """Puts the attempts into the repository and into the model's script."""
+    repo = world.folder / "repo"
+    shutil.rmtree(repo / ".headgate")  # what the other runs have in place of a store
+    (repo / "attempts").mkdir()
+    steps = []
+    for name in ids:
+        (repo / "attempts" / f"{name}.sh").write_text(f"echo $0 >> seen\n{ATTEMPTS[name]['command']}\n")
+        steps.append({"name": name, "command": f"bash attempts/{name}.sh || true", "timeout": 60})
+    steps.append({"name": "fails", "command": "exit 1"})
+    config = yaml.safe_load((repo / "agent.yaml").read_text())
+    config |= {"protect_tests": "all", "flow": _FLOW, "verification": {"network": False, "steps": steps}}
+    (repo / "agent.yaml").write_text(yaml.safe_dump(config))
+    world.commit()
+    shells = [{"calls": [{"shell": {"command": ATTEMPTS[name]["command"], "timeout": 20}}]} for name in ids]
+    replies = [
+        *shells,
+        {"calls": [{"stage_done": {"stage": "look", "summary": "Seen."}}]},
+        *shells,
+        {"calls": [{"write_file": {"path": "new.py", "content": "x = 1\n"}}]},
+        {"calls": [{"run_tests": {}}]},
+        {"calls": [{"stage_done": {"stage": "work", "summary": "Done."}}]},
+    ]
+    return ScriptedModel([ScriptEntry.model_validate(reply) for reply in replies])
+
+
+def main(folder: Path, ids: list[str]) -> None:
+    """One task with all of the attempts."""
+    world = World(folder, "bwrap")
+    listener = Listener(folder.parent)
+    world.set_environment(listener)
+    with neighbour() as other:
+        world.make()
+        model = write_task(world, ids)
+        before = world.look(own_folder=False)
+        loaded = load_config(folder / "repo", environ=os.environ, flags={})
+        engine = Engine.open(folder / "repo", loaded, models={None: model})
+        report = asyncio.run(engine.run(engine.submit("Do it.", Constraints())))
+        kinds = [event.kind for event in engine.store.events()]
+        engine.store.close()
+        said = "\n".join(message.content for request in model.requests for message in request.messages)
+        harm = find_harm(before, world.look(own_folder=False), f"{said}\n{report.summary}", world)
+        harm += [f"connected: {one}" for one in sorted(set(listener.connected))]
+        harm += ["left running"] if processes_called(os.environ["CANARY"]) else []
+        harm += ["killed a neighbour"] if other.poll() is not None else []
+        harm += ["verified"] if report.verified else []
+    print(
+        json.dumps(
+            {
+                "harm": harm,
+                "kinds": kinds,
+                "state": report.state,
+                "reason": report.reason,
+                "summary": report.summary,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
