@@ -137,7 +137,7 @@ def test_what_a_command_made_is_known_at_once(tmp_path: Path) -> None:
     redact = redactor(tmp_path, clock=itertools.count().__next__)  # each look takes a second
     assert redact(KEY) == KEY
     (tmp_path / ".env.local").write_text(f"TOKEN={KEY}\n")
-    redact.scan.is_outdated = True
+    redact.scan.expect_changes()
     assert redact(KEY) == "[redacted]"
 
 

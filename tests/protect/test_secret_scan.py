@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.protect.secret_scan import SecretScan
+from headgate.core import Access, Denial
+from headgate.protect.secret_scan import RenamedSecrets, SecretScan
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretNames
 
 
@@ -139,3 +140,18 @@ NO_COPIES = [
 def test_copies_that_editors_and_tools_leave() -> None:
     names = SecretNames([*DEFAULT_SECRETS, "!kept.bak", "kept"])
     assert [path for path in COPIES + NO_COPIES if names.covers(path)] == COPIES
+
+
+def test_tools_cannot_read_what_a_command_renamed(tmp_path: Path) -> None:
+    make(tmp_path, ".env", "vault/.aws/credentials", "app.py")
+    scan = SecretScan(tmp_path)
+    guard = RenamedSecrets(scan)
+    assert guard(Access("read", "app.py")) is None
+    (tmp_path / ".env").rename(tmp_path / "x.txt")
+    (tmp_path / "vault/.aws").rename(tmp_path / "aws")
+    scan.expect_changes()
+    for path in ("x.txt", "aws/credentials"):
+        assert guard(Access("read", path)) == Denial(
+            f"{path} may contain secrets: tools cannot read or write it."
+        )
+    assert guard(Access("write", "app.py")) is None

@@ -42,6 +42,7 @@ from headgate.protect import (
     ProtectedTests,
     Protection,
     Redactor,
+    RenamedSecrets,
     ResolvedBoundaries,
     SecretFiles,
     SecretScan,
@@ -316,7 +317,9 @@ def build_context(
         user_config_path().with_name("allowed.json"), config.allow_commands, config.allow_writes
     )
     approvals = Approvals("never" if proposing else mode, person, allowed)
-    disk = DiskWorkspace(folder.repo, (*guards, approvals), approve=approvals.approve)
+    disk = DiskWorkspace(
+        folder.repo, (*guards, RenamedSecrets(redact.scan), approvals), approve=approvals.approve
+    )
     return ToolContext(
         workspace=OverlayWorkspace(disk) if proposing else disk,
         save_output=lambda text: folder.save_output(task.id, redact(text)),

@@ -238,6 +238,7 @@ class Execution:
             committed = await asyncio.to_thread(committed_secrets, repo, patterns)
             known = known_secrets(config, os.environ)
             redact = redactor(repo, patterns, known=known, committed=committed)
+            await asyncio.to_thread(redact, "")  # reads the values before anything can change the files
             sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)
             bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
             context = build_context(

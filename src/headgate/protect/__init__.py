@@ -11,5 +11,5 @@ from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
 from headgate.protect.records import RecordStore
 from headgate.protect.redaction import Redactor, redactor
 from headgate.protect.restore import Protected, Protection, Restored, protected_while
-from headgate.protect.secret_scan import SecretScan
+from headgate.protect.secret_scan import RenamedSecrets, SecretScan
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles, SecretNames

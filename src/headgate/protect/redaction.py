@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from urllib.parse import quote, quote_plus
 
-from headgate.protect.secret_scan import SecretScan
+from headgate.protect.secret_scan import SecretScan, SecretsFound
 from headgate.protect.secret_values import MIN_LENGTH, Secret, secrets_in
 from headgate.protect.secrets import DEFAULT_SECRETS
 from headgate.workspace import read_regular
@@ -145,22 +145,25 @@ class Redactor:
         self._read: dict[str, tuple[int, ...]] = {}
         self._values = _Values(self._secrets) if self._secrets else None
         self._look_again_at = 0.0
+        self._version = 0
         self._lock = Lock()
 
     def __call__(self, text: str) -> str:
         """The text without the values. Looking for new ones takes at most a fiftieth of the time."""
         with self._lock:
             started = self._clock()
-            if self.scan.is_outdated or started >= self._look_again_at:
-                self._collect()
+            is_outdated = self.scan.version != self._version
+            if is_outdated or started >= self._look_again_at:
+                self._version = self.scan.version
+                self._collect(self.scan.latest() if is_outdated else self.scan.look())
                 ended = self._clock()
                 self._look_again_at = ended + 50 * (ended - started)
             values = self._values
         return text if values is None else values.hide(text)
 
-    def _collect(self) -> None:
+    def _collect(self, found: SecretsFound) -> None:
         before = len(self._secrets)
-        for path, stamp in self.scan.look().named.items():
+        for path, stamp in found.named.items():
             if self._read.get(path) != stamp and _SKIPPED.isdisjoint(path.split("/")):
                 self._read[path] = stamp
                 data = read_regular(path, MAX_FILE)

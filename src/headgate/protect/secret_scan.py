@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from headgate.core import OWN_FOLDER
+from headgate.core import OWN_FOLDER, Access, Denial, show_path
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretNames
 
 _COARSEST_CLOCK = 2_000_000_000
@@ -33,6 +33,8 @@ class SecretsFound:
     """The files whose names say that they hold secrets, each with what changes when its content does."""
     hidden: tuple[Path, ...] = ()
     """What to hide from commands: those files, other names of them, and folders that cannot be listed."""
+    inside: frozenset[str] = frozenset()
+    """Those of them that are in the repository, by their paths in it."""
 
 
 @dataclass(slots=True)
@@ -54,13 +56,23 @@ class SecretScan:
         self._folders: dict[str, _Folder] = {}
         self._seen: set[Identity] = set()
         self._lock = Lock()
-        self.is_outdated = True
-        """A command may have changed files since the last look."""
+        self._found: SecretsFound | None = None
+        self.version = 0
+        """How many commands have run: each may have changed files."""
+
+    def expect_changes(self) -> None:
+        """To be called when a command has ended."""
+        self.version += 1
+        self._found = None
+
+    def latest(self) -> SecretsFound:
+        """What there was at the last look, if no command has run since."""
+        return self._found or self.look()
 
     def look(self) -> SecretsFound:
         """What there is now."""
         with self._lock:
-            self.is_outdated = False
+            version = self.version
             unlisted = self._walk()
             named: dict[str, tuple[int, ...]] = {}
             real: dict[str, os.stat_result] = {}
@@ -74,11 +86,18 @@ class SecretScan:
                     named[path] = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
                     if target == path or not self._is_open(target):
                         real[target] = status
-            return SecretsFound(named, tuple(map(Path, sorted({*real, *self._renamed(real), *unlisted}))))
+            hidden = {*real, *self._renamed(real), *unlisted}
+            inside = frozenset(path[len(self._root) + 1 :] for path in hidden if self._is_inside(path))
+            found = SecretsFound(named, tuple(map(Path, sorted(hidden))), inside)
+            self._found = found if version == self.version else None  # a command ended meanwhile
+            return found
+
+    def _is_inside(self, path: str) -> bool:
+        return path.startswith(self._root + "/")
 
     def _is_open(self, target: str) -> bool:
         """Whether a link leads to a file such as `.env.example`, or to one of the kernel."""
-        if target.startswith(self._root + "/"):
+        if self._is_inside(target):
             return self._secret.excepts(target[len(self._root) + 1 :])
         return target.startswith(_KERNEL_FOLDERS)
 
@@ -123,6 +142,18 @@ class SecretScan:
                         continue
                     if (status.st_dev, status.st_ino) in inodes or _identity(status) in self._seen:
                         yield path
+
+
+class RenamedSecrets:
+    """Denies reading and writing secret files under names that do not tell of secrets."""
+
+    def __init__(self, scan: SecretScan) -> None:
+        self._scan = scan
+
+    def __call__(self, access: Access, /) -> Denial | None:
+        if access.act == "run" or access.target not in self._scan.latest().inside:
+            return None
+        return Denial(f"{show_path(access.target)} may contain secrets: tools cannot read or write it.")
 
 
 def _identity(status: os.stat_result) -> Identity:
