@@ -80,6 +80,7 @@ SPELLED = {
     "one character a line": "\n".join(KEY),
     "in groups": " ".join(KEY[at : at + 5] for at in range(0, len(KEY), 5)),
     "with signs between": ",".join(map(repr, KEY)),
+    "with other signs between": "\N{MIDDLE DOT}\N{ZERO WIDTH SPACE}".join(KEY),
     "in capitals": KEY.upper(),
     "backwards in lines": "\n".join(reversed(KEY)),
     "rotated": codecs.encode(KEY, "rot13"),

@@ -155,3 +155,8 @@ def test_tools_cannot_read_what_a_command_renamed(tmp_path: Path) -> None:
             f"{path} may contain secrets: tools cannot read or write it."
         )
     assert guard(Access("write", "app.py")) is None
+
+
+def test_a_folder_whose_name_makes_it_secret_is_hidden_whole_if_it_is_large(tmp_path: Path) -> None:
+    make(tmp_path, "a.pem", *(f".env/lib/{number}.py" for number in range(1001)))
+    assert hidden(SecretScan(tmp_path), tmp_path) == [".env", "a.pem"]

@@ -20,7 +20,7 @@ _MOST_VALUES = 5_000
 _MOST_ENCODED = 200
 """Values that are looked for in other forms too. A key in a file has a value for each of its lines."""
 _SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"})
-_NOT_ALPHANUMERIC = str.maketrans("", "", "".join(chr(n) for n in range(128) if not chr(n).isalnum()))
+_NOT_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())
 _DUMP_LINE = re.compile(
     r"^(?:[0-9a-f]{7,8}:? (?P<hexadecimal>(?: {0,2}[0-9a-f]{2,4}\b){1,16})(?: .*)?"
     r"|[0-7]{7}(?P<characters> .*)?)$",
@@ -94,7 +94,7 @@ class _Values:
 
 def _squeeze(text: str) -> str:
     """Letters and digits alone: programs break text into lines and groups, and put signs between."""
-    return text.translate(_NOT_ALPHANUMERIC).lower()
+    return text.encode("ascii", "ignore").translate(None, _NOT_ALPHANUMERIC).lower().decode("ascii")
 
 
 def _lines_of(value: str) -> Iterator[str]:

@@ -13,7 +13,9 @@ from pathlib import Path
 from threading import Lock
 
 from headgate.core import OWN_FOLDER, Access, Denial, show_path
+from headgate.process import MOST_MOUNTS
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretNames
+from headgate.workspace import ancestors
 
 _COARSEST_CLOCK = 2_000_000_000
 _LONGEST_PATH = 3000
@@ -43,6 +45,8 @@ class _Folder:
     """What changes when the folder does; empty if it changed too recently to tell."""
     folders: list[str]
     named: list[str]
+    is_secret: bool
+    """Its own name makes everything in it secret."""
     names: dict[int, list[str]]
     """The regular files, by their inodes."""
 
@@ -87,6 +91,8 @@ class SecretScan:
                     if target == path or not self._is_open(target):
                         real[target] = status
             hidden = {*real, *self._renamed(real), *unlisted}
+            if len(hidden) > MOST_MOUNTS:  # such as a virtual environment that is called `.env`
+                hidden = _joined(hidden, {path for path, one in self._folders.items() if one.is_secret})
             inside = frozenset(path[len(self._root) + 1 :] for path in hidden if self._is_inside(path))
             found = SecretsFound(named, tuple(map(Path, sorted(hidden))), inside)
             self._found = found if version == self.version else None  # a command ended meanwhile
@@ -151,9 +157,20 @@ class RenamedSecrets:
         self._scan = scan
 
     def __call__(self, access: Access, /) -> Denial | None:
-        if access.act == "run" or access.target not in self._scan.latest().inside:
+        if access.act == "run":
+            return None
+        if self._scan.latest().inside.isdisjoint((access.target, *ancestors(access.target))):
             return None
         return Denial(f"{show_path(access.target)} may contain secrets: tools cannot read or write it.")
+
+
+def _joined(paths: set[str], folders: set[str]) -> set[str]:
+    """The paths, but folders instead of what is in them."""
+    joined: set[str] = set()
+    for path in paths:
+        outermost = [folder for folder in ancestors(path) if folder in folders][-1:]
+        joined.update(outermost or [path])
+    return joined
 
 
 def _identity(status: os.stat_result) -> Identity:
@@ -167,7 +184,7 @@ def _list_folder(path: str, before: _Folder | None, root: str, secret: SecretNam
     if before is not None and before.stamp == stamp:
         return before
     is_settled = status.st_ctime_ns < time.time_ns() - _COARSEST_CLOCK
-    found = _Folder(stamp if is_settled else (), [], [], {})
+    found = _Folder(stamp if is_settled else (), [], [], secret.covers_folder(path[len(root) + 1 :]), {})
     if not os.access(path, os.R_OK | os.X_OK):
         raise PermissionError(path)
     with os.scandir(path) as scan:

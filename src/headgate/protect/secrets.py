@@ -48,6 +48,10 @@ class SecretNames:
             return False
         return any(self._rules.covers(folder + slash + original) for original in originals)
 
+    def covers_folder(self, path: str) -> bool:
+        """Whether a pattern means the folder itself, and so all that is in it."""
+        return self._rules.verdict(path, is_dir=True) is True
+
     def excepts(self, path: str) -> bool:
         """Whether a pattern with `!` says that the file holds none."""
         return self._rules.verdict(path, is_dir=False) is False
