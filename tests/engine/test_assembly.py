@@ -21,6 +21,7 @@ from headgate.engine.assembly import (
 from headgate.engine.resolved import resolve_package
 from headgate.errors import ConfigError, ToolDenied
 from headgate.protect.boundaries import ResolvedBoundaries
+from headgate.protect.redaction import redactor
 from headgate.store.folder import Folder
 from headgate.store.log import Bus
 from headgate.tools.base import Outcome, ToolContext
@@ -49,7 +50,7 @@ def context(
     bounds = resolved or task_boundaries(repo, config, task)
     start = Snapshots(repo).take
     config = resolve_package(repo, config)
-    return build_context(Folder(repo), config, task, Bus(), lambda text: text, bounds, baseline=start)
+    return build_context(Folder(repo), config, task, Bus(), redactor(repo), bounds, baseline=start)
 
 
 async def run(given: ToolContext, command: str) -> str:
@@ -212,7 +213,7 @@ class TestProtectedTests:
         task = Task(id="t1", text="x", goal="x", **options)
         bounds = task_boundaries(repo, config, task)
         return build_context(
-            Folder(repo), config, task, Bus(), lambda text: text, bounds, baseline=lambda: start
+            Folder(repo), config, task, Bus(), redactor(repo), bounds, baseline=lambda: start
         )
 
     @pytest.mark.parametrize(

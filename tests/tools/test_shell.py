@@ -9,7 +9,9 @@ import pytest
 
 from headgate.errors import ToolArgsInvalid, ToolDenied, ToolFailed
 from headgate.process.commands import filtered_environment
+from headgate.process.sandbox import Bubblewrap, Sandbox
 from headgate.protect.files import ProtectedFiles
+from headgate.protect.secret_scan import SecretScan
 from headgate.protect.secrets import SecretFiles
 from headgate.tools.base import Outcome, ToolContext
 from headgate.tools.commands import shell, shell_in
@@ -205,3 +207,11 @@ async def test_environment_has_no_secrets(tmp_path: Path) -> None:
     names = [line.partition("=")[0] for line in (await run("env")).splitlines()]
     assert not [name for name in names if name.startswith("HEADGATE") or name.endswith("API_KEY")]
     assert (await run("echo $PAGER $TERM $GIT_TERMINAL_PROMPT")).startswith("cat dumb 0\n")
+
+
+async def test_more_secrets_than_can_be_hidden(tmp_path: Path) -> None:
+    for number in range(1001):
+        (tmp_path / f"{number}.pem").touch()
+    sandbox = Sandbox(Bubblewrap("/nowhere/bwrap", False), tmp_path, tmp_path)
+    with pytest.raises(ToolFailed, match="1001 files may contain secrets"):
+        await Runner(tmp_path, sandbox=sandbox, secrets=SecretScan(tmp_path))("true")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from headgate.checks import Verifier
 from headgate.config import Config, user_config_path
-from headgate.core import OWN_FOLDER, Access, Guard, Task, show_path
+from headgate.core import OWN_FOLDER, Guard, Task, show_path
 from headgate.errors import HeadgateError
 from headgate.process import (
     Bubblewrap,
@@ -41,8 +41,11 @@ from headgate.protect import (
     ProtectedFiles,
     ProtectedTests,
     Protection,
+    Redactor,
+    RenamedSecrets,
     ResolvedBoundaries,
     SecretFiles,
+    SecretScan,
     StartFiles,
     protect_git,
     resolve_boundaries,
@@ -254,13 +257,14 @@ def build_sandbox(
 ) -> Sandbox:
     """The sandbox for the model's commands, which keep their private files in `scratch`.
 
-    Without one it is that of the user's own verification steps. They may read files with secrets.
+    Files with secrets are hidden when a command runs. Without `scratch` it is the sandbox of the user's own
+    verification steps, which may read them.
     """
     repo, home, environ = Path(os.path.realpath(folder.repo)), Path(os.path.realpath(Path.home())), os.environ
     venvs = [repo / (config.package or "") / name / "bin/python" for name in (".venv", "venv")]
     allowed, for_steps = config.commands, scratch is None
+    secrets = SecretScan(repo, secret_patterns(config)).look().hidden if for_steps else ()
     memory = allowed.memory_mb or max(64, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 >> 22)
-    secrets = _secret_files(repo, config)
     return Sandbox(
         bubblewrap,
         home,
@@ -273,27 +277,13 @@ def build_sandbox(
             *map(_expanded, allowed.read),
             *secrets,
         ),
-        hidden=(repo / OWN_FOLDER, Path(os.path.realpath(folder.safe)), *([] if for_steps else secrets)),
+        hidden=(repo / OWN_FOLDER, Path(os.path.realpath(folder.safe))),
         toolchain=toolchain_paths(home, environ, venvs),
         caches=cache_paths(home),
         writes_caches=for_steps,
         network=config.verification.network if for_steps else allowed.network,
         limits=CommandLimits(memory, allowed.processes, allowed.file_mb),
     )
-
-
-def _secret_files(repo: Path, config: Config) -> list[Path]:
-    """Files whose content the model may not see, so that its commands do not see it either."""
-    denies = SecretFiles(secret_patterns(config), repo)
-    found: list[Path] = []
-    for folder, folders, names in os.walk(repo):  # ignored files too: `.env` is one as a rule
-        folders[:] = [name for name in folders if name not in (".git", OWN_FOLDER)]
-        place = os.path.relpath(folder, repo)
-        paths = (name if place == os.curdir else f"{place}/{name}" for name in names)
-        found += [repo / path for path in paths if denies(Access("read", path))]
-    # A link counts for what it leads to as well, if that is in the repository.
-    real = (Path(os.path.realpath(path)) for path in found)
-    return [*found, *(path for path in real if repo in path.parents)]
 
 
 def _expanded(path: str) -> Path:
@@ -305,7 +295,7 @@ def build_context(
     config: Config,
     task: Task,
     bus: Bus,
-    redact: Callable[[str], str],
+    redact: Redactor,
     boundaries: ResolvedBoundaries,
     *,
     baseline: Callable[[], str],
@@ -327,7 +317,9 @@ def build_context(
         user_config_path().with_name("allowed.json"), config.allow_commands, config.allow_writes
     )
     approvals = Approvals("never" if proposing else mode, person, allowed)
-    disk = DiskWorkspace(folder.repo, (*guards, approvals), approve=approvals.approve)
+    disk = DiskWorkspace(
+        folder.repo, (*guards, RenamedSecrets(redact.scan), approvals), approve=approvals.approve
+    )
     return ToolContext(
         workspace=OverlayWorkspace(disk) if proposing else disk,
         save_output=lambda text: folder.save_output(task.id, redact(text)),
@@ -340,6 +332,7 @@ def build_context(
         protected=protection_for(folder, task, boundaries, package, tests),
         directory=folder.repo / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
+        secrets=redact.scan,
     )
 
 

@@ -43,7 +43,7 @@ from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
-from headgate.protect import AskPerson, ResolvedBoundaries, Restored, redactor
+from headgate.protect import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
 from headgate.run import Job, restore, restore_overlay, run_flow
 from headgate.store import Bus, Folder, Store, TaskLog, load_state
 from headgate.workspace import OverlayWorkspace, Snapshots
@@ -234,7 +234,11 @@ class Execution:
             bounds = ResolvedBoundaries(log.state.boundaries)
             if not self._past:
                 bounds = await asyncio.to_thread(task_boundaries, repo, config, task)
-            redact = redactor(repo, secret_patterns(config), known=known_secrets(config, os.environ))
+            patterns = secret_patterns(config)
+            committed = await asyncio.to_thread(committed_secrets, repo, patterns)
+            known = known_secrets(config, os.environ)
+            redact = redactor(repo, patterns, known=known, committed=committed)
+            await asyncio.to_thread(redact, "")  # reads the values before anything can change the files
             sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)
             bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
             context = build_context(

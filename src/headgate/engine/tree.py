@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headgate.core import State, parse_path, show_path
 from headgate.errors import ConfigError, HeadgateError
-from headgate.protect import DEFAULT_SECRETS
+from headgate.protect import DEFAULT_SECRETS, SecretNames
 from headgate.reading import MOST_CHARS, TaskDiff
 from headgate.store import TaskRow
 from headgate.workspace import (
@@ -17,7 +17,6 @@ from headgate.workspace import (
     FileChange,
     OverlayWorkspace,
     ProposalConflicts,
-    Rules,
     Snapshots,
     Workspace,
     adapt_proposal,
@@ -246,7 +245,7 @@ def _text(data: bytes) -> str | None:
 
 def hides_secrets(patterns: Iterable[str]) -> Callable[[str], bool]:
     """Whether a file may hold secrets, of which no copy is made: by the usual names, and by patterns."""
-    return Rules((*DEFAULT_SECRETS, *patterns), ignore_case=True).covers
+    return SecretNames((*DEFAULT_SECRETS, *patterns)).covers
 
 
 # What a task proposes, or has changed, for who wants to see it while others work.

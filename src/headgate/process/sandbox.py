@@ -87,9 +87,20 @@ class Sandbox:
         """The same, but the repository is read-only."""
         return replace(self, writable=(), read_only=(*self.writable, *self.read_only))
 
-    def with_paths(self, *, read_only: Iterable[Path] = (), writable: Iterable[Path] = ()) -> Self:
-        """The same, with more that can be read or written."""
-        return replace(self, read_only=(*self.read_only, *read_only), writable=(*self.writable, *writable))
+    def with_paths(
+        self,
+        *,
+        read_only: Iterable[Path] = (),
+        writable: Iterable[Path] = (),
+        hidden: Iterable[Path] = (),
+    ) -> Self:
+        """The same, with more that can be read or written, or not even read."""
+        return replace(
+            self,
+            read_only=(*self.read_only, *read_only),
+            writable=(*self.writable, *writable),
+            hidden=(*self.hidden, *hidden),
+        )
 
     def in_copy(self, tree: Path) -> Self:
         """The same for a copy of the repository: the copy can be changed, the repository cannot.

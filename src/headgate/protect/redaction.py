@@ -1,27 +1,31 @@
 """Hiding the values of secrets wherever they turn up: those of a repository's files, and known keys."""
 
-import os
 import re
 import time
-from base64 import b64encode
+from base64 import b32encode, b64encode
+from codecs import encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
+from headgate.protect.secret_scan import SecretScan, SecretsFound
 from headgate.protect.secret_values import MIN_LENGTH, Secret, secrets_in
 from headgate.protect.secrets import DEFAULT_SECRETS
-from headgate.workspace import Rules
+from headgate.workspace import read_regular
 
 HIDDEN = "[redacted]"
-_MAX_FILE = 256_000
-_MAX_DIRECTORIES = 20_000
-_SKIPPED = frozenset(
-    {".git", ".headgate", "node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"}
+MAX_FILE = 256_000
+_MOST_VALUES = 5_000
+_MOST_ENCODED = 200
+"""Values that are looked for in other forms too. A key in a file has a value for each of its lines."""
+_SKIPPED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"})
+_NOT_ALPHANUMERIC = bytes(code for code in range(128) if not chr(code).isalnum())
+_DUMP_LINE = re.compile(
+    r"^(?:[0-9a-f]{7,8}:? (?P<hexadecimal>(?: {0,2}[0-9a-f]{2,4}\b){1,16})(?: .*)?"
+    r"|[0-7]{7}(?P<characters> .*)?)$",
+    re.MULTILINE,
 )
-_BREAKS = str.maketrans("", "", "\r\n \t")
-
-Fingerprint = tuple[tuple[str, int, int], ...]
 
 
 def redactor(
@@ -29,33 +33,34 @@ def redactor(
     patterns: Sequence[str] = DEFAULT_SECRETS,
     clock: Callable[[], float] = time.monotonic,
     known: Iterable[str] = (),
-) -> Callable[[str], str]:
-    """A function that replaces each secret value found in the repository's secret files by `[redacted]`.
+    committed: Iterable[Secret] = (),
+) -> "Redactor":
+    """Replaces each secret value found in the repository's secret files by `[redacted]`.
 
-    So are the `known` values, such as keys in the environment. The files are read again when one of them, or
-    a directory on the way, has changed. Looking for that takes at most a fiftieth of the time, however large
-    the repository is.
+    So are the `known` values, such as keys in the environment, and `committed` ones.
     """
-    return _Redactor(root, Rules(patterns, ignore_case=True), clock, known).redact
+    known_secrets = [Secret("known", value, "anywhere") for value in known if len(value) >= MIN_LENGTH]
+    return Redactor(root, patterns, clock, [*known_secrets, *committed])
 
 
 class _Values:
     """The values to hide, in the forms in which they are looked for."""
 
     def __init__(self, secrets: Iterable[Secret]) -> None:
-        plain: set[str] = set()
+        plain: dict[str, None] = {}
         words: set[str] = set()
         pairs: set[tuple[str, str]] = set()
-        for secret in secrets:
+        for secret in sorted(secrets, key=lambda secret: not secret.key):  # lines of keys come last
             if secret.hidden == "anywhere":
-                plain.update(_lines_of(secret.value))
+                plain.update(dict.fromkeys(_lines_of(secret.value)))
             elif secret.hidden == "word":
                 words.add(secret.value)
             else:
                 pairs.add((secret.key, secret.value))
-        forms = {form for value in plain for form in (value, quote(value, safe=""), _escaped(value))}
+        forms = {form for value in plain for form in _quotings(value)}
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
-        self._encoded = sorted({form for value in plain for form in _encodings(value)}, key=len, reverse=True)
+        encoded = {form for value in [*plain][:_MOST_ENCODED] for form in _encodings(value)}
+        self._encoded = sorted(encoded, key=lambda form: (-len(form), form))
         alone = [rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in sorted(words, key=len, reverse=True)]
         alone += [
             rf"(?<=\b{re.escape(key)}{between}){re.escape(value)}(?![\w-])"
@@ -70,12 +75,26 @@ class _Values:
                 text = text.replace(form, HIDDEN)
         if self._short is not None:
             text = self._short.sub(HIDDEN, text)
-        # Programs break encoded text into lines and groups.
-        squeezed = text.translate(_BREAKS) if self._encoded else ""
+        if not self._encoded:
+            return text
+        squeezed = _squeeze(text)
         for form in self._encoded:
             if form in squeezed:
-                text = re.sub(r"\s*".join(map(re.escape, form)), HIDDEN, text)
-        return text
+                text = re.sub(r"[\W_]*+".join(form), HIDDEN, text, flags=re.IGNORECASE | re.ASCII)
+        return self._hide_dumps(text)
+
+    def _hide_dumps(self, text: str) -> str:
+        """Hides the dumps of `xxd`, `od` and `hexdump` in which a value is broken by columns and offsets."""
+        lines = list(_DUMP_LINE.finditer(text))
+        if not lines:
+            return text
+        squeezed = _squeeze("".join(line["hexadecimal"] or line["characters"] or "" for line in lines))
+        return _DUMP_LINE.sub(HIDDEN, text) if any(form in squeezed for form in self._encoded) else text
+
+
+def _squeeze(text: str) -> str:
+    """Letters and digits alone: programs break text into lines and groups, and put signs between."""
+    return text.encode("ascii", "ignore").translate(None, _NOT_ALPHANUMERIC).lower().decode("ascii")
 
 
 def _lines_of(value: str) -> Iterator[str]:
@@ -85,95 +104,73 @@ def _lines_of(value: str) -> Iterator[str]:
         yield from (line for part in value.splitlines() if len(line := part.strip()) >= MIN_LENGTH)
 
 
-def _escaped(value: str) -> str:
-    """A value as JSON and most programs write it in quotes."""
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _quotings(value: str) -> Iterator[str]:
+    """A value as it is, backwards, in addresses, and as JSON and most programs write it in quotes."""
+    yield from (value, value[::-1], quote(value), quote(value, safe=""), quote_plus(value))
+    yield value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _encodings(value: str) -> Iterator[str]:
-    """A value in hexadecimal digits, and the part of its base64 that does not depend on text around it."""
+    """What is left of a value's usual encodings when only letters and digits are kept, in lower case."""
     data = value.encode("utf-8", "surrogateescape")
-    yield data.hex()
-    yield data.hex().upper()
-    for before in range(3):
-        start = -(-before * 8 // 6)
-        end = (before + len(data)) * 8 // 6
-        text = b64encode(b"\0" * before + data).decode()[start:end]
-        yield text
-        yield text.replace("+", "-").replace("/", "_")
+    forms = ["".join(form.format(byte) for byte in data) for form in _DIGITS]
+    # Of these, the part that does not depend on the text around the value.
+    for bits, encoder in ((6, b64encode), (5, b32encode)):
+        for before in range(bits // 2 if bits == 6 else bits):
+            start, end = -(-before * 8 // bits), (before + len(data)) * 8 // bits
+            forms.append(encoder(b"\0" * before + data).decode()[start:end])
+    if _is_distinct(value):
+        forms += [value, value[::-1], encode(value, "rot13")]
+    yield from (form for form in map(_squeeze, forms) if len(form) >= MIN_LENGTH)
 
 
-class _Redactor:
+_DIGITS = ("{:02x}", "x{:02x}", "u{:04x}", "{:03o}", "{:d}", "{:08b}")
+
+
+def _is_distinct(value: str) -> bool:
+    """Whether a value can be told from words that happen to stand next to each other."""
+    bare = _squeeze(value)
+    return len(bare) >= MIN_LENGTH and not bare.isalpha() and not bare.isdigit()
+
+
+class Redactor:
+    """Hides values. One that was seen once stays hidden, whatever becomes of its file."""
+
     def __init__(
-        self, root: Path, rules: Rules, clock: Callable[[], float], known: Iterable[str] = ()
+        self, root: Path, patterns: Sequence[str], clock: Callable[[], float], secrets: Iterable[Secret]
     ) -> None:
-        self._root = root
-        self._rules = rules
+        self.scan = SecretScan(root, patterns)
         self._clock = clock
-        self._known = [Secret("", value, "anywhere") for value in known if len(value) >= MIN_LENGTH]
-        self._watched: list[str] | None = None
-        self._seen: Fingerprint = ()
-        self._values: _Values | None = None
+        self._secrets = dict.fromkeys(secrets)
+        self._read: dict[str, tuple[int, ...]] = {}
+        self._values = _Values(self._secrets) if self._secrets else None
         self._look_again_at = 0.0
+        self._version = 0
         self._lock = Lock()
 
-    def redact(self, text: str) -> str:
+    def __call__(self, text: str) -> str:
+        """The text without the values. Looking for new ones takes at most a fiftieth of the time."""
         with self._lock:
             started = self._clock()
-            if started >= self._look_again_at:
-                if self._watched is None or _look(self._watched) != self._seen:
-                    self._collect()
+            is_outdated = self.scan.version != self._version
+            if is_outdated or started >= self._look_again_at:
+                self._version = self.scan.version
+                self._collect(self.scan.latest() if is_outdated else self.scan.look())
                 ended = self._clock()
                 self._look_again_at = ended + 50 * (ended - started)
             values = self._values
         return text if values is None else values.hide(text)
 
-    def _collect(self) -> None:
-        folders, files = _find(self._root, self._rules)
-        self._watched = folders + files
-        self._seen = _look(self._watched)
-        found = [*self._known, *(secret for file in files for secret in _read(Path(file)))]
-        self._values = _Values(found) if found else None
-
-
-def _look(paths: Sequence[str]) -> Fingerprint:
-    seen = []
-    for path in paths:
-        try:
-            status = Path(path).stat()
-        except OSError:
-            continue  # gone, which is a change as well
-        seen.append((path, status.st_mtime_ns, status.st_ino))
-    return tuple(seen)
-
-
-def _find(root: Path, rules: Rules) -> tuple[list[str], list[str]]:
-    """The directories looked through and the secret files in them, ignored ones and links included."""
-    folders: list[str] = []
-    files: list[str] = []
-    pending = [""]
-    while pending and len(folders) < _MAX_DIRECTORIES:
-        path = pending.pop()
-        prefix = path + "/" if path else ""
-        folders.append(str(root / path))
-        try:
-            with os.scandir(root / path) as scan:
-                for entry in scan:
-                    if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in _SKIPPED:
-                            pending.append(prefix + entry.name)
-                    elif rules.covers(prefix + entry.name) and entry.is_file():
-                        files.append(entry.path)
-        except OSError:
-            continue  # what Headgate cannot list its tools cannot read either
-    return folders, files
-
-
-def _read(file: Path) -> Iterator[Secret]:
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(_MAX_FILE)
-    except OSError:
-        return  # unreadable here, so unreadable for the tools
-    if b"\0" not in data:
-        yield from secrets_in(file.name, data.decode(errors="replace"))
+    def _collect(self, found: SecretsFound) -> None:
+        before = len(self._secrets)
+        for path, stamp in found.named.items():
+            if self._read.get(path) != stamp and _SKIPPED.isdisjoint(path.split("/")):
+                self._read[path] = stamp
+                data = read_regular(path, MAX_FILE)
+                if b"\0" not in data:
+                    self._secrets.update(
+                        dict.fromkeys(secrets_in(Path(path).name, data.decode(errors="replace")))
+                    )
+        if len(self._secrets) > before:
+            self._secrets = dict.fromkeys([*self._secrets][:_MOST_VALUES])  # the first ones are the user's
+            self._values = _Values(self._secrets)

@@ -68,6 +68,8 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     before = RedBefore(job, tree)
     async with protected_while(job.context.protected, restored):
         found = await keeping_tests(job.verifier, job.context.protected).run(run_id, before.hear)
+    if job.context.secrets:
+        job.context.secrets.expect_changes()
     if not opening:  # the check that a task begins with is itself what was red before
         found = _with_red_before(found, before)
     found = _unless_tampered(found, restored)

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from headgate.core import Category, Note, PlanItem, TaskStatusGiven, ToolSpec
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
 from headgate.process import Sandbox
-from headgate.protect import Protected
+from headgate.protect import Protected, SecretScan
 from headgate.workspace import FileChange, Workspace
 
 
@@ -138,6 +138,8 @@ class ToolContext:
     directory: Path | None = None
     """Where commands run; None is the repository's root."""
     sandbox: Sandbox | None = None
+    secrets: SecretScan | None = None
+    """Finds the files that commands in a sandbox must not read."""
     """What commands run in."""
     plan: PlanPort = NO_STAGE
     status: StatusPort = NO_STAGE

@@ -7,7 +7,6 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import orjson
 from pydantic import Field
@@ -57,10 +56,13 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
                 timeout=seconds,
                 max_output=_MAX_CAPTURE,
                 on_line=ctx.on_output,
-                sandbox=ctx.sandbox and ctx.sandbox.with_paths(read_only=_protected_paths(ctx)),
+                sandbox=await asyncio.to_thread(_prepare_sandbox, ctx),
             )
     except CommandUnavailable as error:
         raise ToolFailed(str(error)) from error
+    finally:
+        if ctx.secrets is not None:
+            ctx.secrets.expect_changes()
     if result.timed_out:
         status = f"timed out after {seconds:g} s; the command and its children were killed"
     else:
@@ -84,10 +86,21 @@ def _explain_sandbox(sandbox: Sandbox | None, output: str) -> str:
     return "\nCommands cannot change tests, git's own files, paths out of bounds or files elsewhere."
 
 
-def _protected_paths(ctx: ToolContext) -> tuple[Path, ...]:
-    """What the sandbox makes read-only. What is beyond the limit is only put back afterwards."""
+def _prepare_sandbox(ctx: ToolContext) -> Sandbox | None:
+    """The sandbox for the files that there are now: some are read-only, those with secrets are hidden.
+
+    What is read-only beyond the limit is only put back afterwards. ToolFailed if too many are hidden.
+    """
+    hidden = ctx.secrets.look().hidden if ctx.secrets else ()
+    if ctx.sandbox is None:
+        return None  # the look was not in vain: tools refuse these files when they have other names
+    if len(hidden) > MOST_MOUNTS:
+        raise ToolFailed(
+            f"The command was not run: {len(hidden)} files may contain secrets, and the sandbox can hide"
+            f" {MOST_MOUNTS}. Ask the user to name those that do not in `secret_files`, such as '!tests/**'."
+        )
     paths = ctx.protected.paths() if ctx.protected else ()
-    return paths[:MOST_MOUNTS]
+    return ctx.sandbox.with_paths(read_only=paths[:MOST_MOUNTS], hidden=hidden)
 
 
 def _tell(restored: Sequence[Restored], room: int) -> str:

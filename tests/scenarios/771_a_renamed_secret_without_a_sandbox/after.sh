@@ -1,0 +1,3 @@
+mkdir -p config deploy/.aws
+printf "TOKEN=env-value-1\n" > config/.env
+printf "the door opens with\nthree knocks\n" > deploy/.aws/credentials
