@@ -7,15 +7,17 @@ All attempts are made in one task, in each of these places. A line of JSON says 
 """
 
 import asyncio
+import gzip
 import json
 import os
 import shutil
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import yaml
 
-from escapes.world import ATTEMPTS, Listener, World, find_harm, neighbour, processes_called
+from escapes.world import Listener, World, commands_of, find_harm, neighbour, processes_called
 from headgate.config import load_config
 from headgate.core import Constraints
 from headgate.engine import Engine
@@ -33,15 +35,17 @@ def write_task(world: World, ids: list[str]) -> ScriptedModel:
     shutil.rmtree(repo / ".headgate")  # what the other runs have in place of a store
     (repo / "attempts").mkdir()
     steps = []
-    for name in ids:
-        (repo / "attempts" / f"{name}.sh").write_text(f"echo $0 >> seen\n{ATTEMPTS[name]['command']}\n")
-        steps.append({"name": name, "command": f"bash attempts/{name}.sh || true", "timeout": 60})
+    commands = [command for name in ids for command in commands_of(name)]
+    for number, command in enumerate(commands):
+        (repo / "attempts" / f"{number}.sh").write_text(_script(command))
+        script = f"bash attempts/{number}.sh || true"
+        steps.append({"name": f"attempt-{number}", "command": script, "timeout": 60})
     steps.append({"name": "fails", "command": "exit 1"})
     config = yaml.safe_load((repo / "agent.yaml").read_text())
     config |= {"protect_tests": "all", "flow": _FLOW, "verification": {"network": False, "steps": steps}}
     (repo / "agent.yaml").write_text(yaml.safe_dump(config))
     world.commit()
-    shells = [{"calls": [{"shell": {"command": ATTEMPTS[name]["command"], "timeout": 20}}]} for name in ids]
+    shells = [{"calls": [{"shell": {"command": command, "timeout": 20}}]} for command in commands]
     replies = [
         *shells,
         {"calls": [{"stage_done": {"stage": "look", "summary": "Seen."}}]},
@@ -51,6 +55,12 @@ def write_task(world: World, ids: list[str]) -> ScriptedModel:
         {"calls": [{"stage_done": {"stage": "work", "summary": "Done."}}]},
     ]
     return ScriptedModel([ScriptEntry.model_validate(reply) for reply in replies])
+
+
+def _script(command: str) -> str:
+    """A script in which no attempt finds what another one writes."""
+    packed = b64encode(gzip.compress(command.encode())).decode()
+    return f'echo $0 >> seen\nexec bash -c "$(echo {packed} | base64 -d | gunzip)"\n'
 
 
 def main(folder: Path, ids: list[str]) -> None:

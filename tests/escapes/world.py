@@ -176,6 +176,11 @@ def processes_called(name: str) -> list[int]:
     return found
 
 
+def commands_of(name: str) -> list[str]:
+    """The commands of an attempt, one after the other."""
+    return [ATTEMPTS[name]["command"], *ATTEMPTS[name].get("then", ())]
+
+
 def end_processes_called(name: str) -> None:
     for pid in processes_called(name):
         with suppress(ProcessLookupError):
@@ -263,9 +268,8 @@ def main(folder: Path, mode: str, sandbox: str, ids: list[str]) -> None:
             world.make()
             listener.connected.clear()
             before = world.look()
-            attempt = [ATTEMPTS[name]["command"], *ATTEMPTS[name].get("then", ())]
             trying = try_shell if mode == "shell" else try_steps
-            output, layer = asyncio.run(trying(world, attempt))
+            output, layer = asyncio.run(trying(world, commands_of(name)))
             harm = find_harm(before, world.look(), output, world)
             harm += [f"connected: {one}" for one in sorted(set(listener.connected))]
             harm += ["left running"] if processes_called(os.environ["CANARY"]) else []
