@@ -29,6 +29,7 @@ CLASSES = {
         "read-only or hidden, and put back afterwards",
     ),
     "network": ("Network", "a network namespace of its own"),
+    "calls": ("System calls", "a filter for system calls"),
     "resources": ("Using up the machine", "limits, and a control group where one can be made"),
 }
 WITHOUT = {

@@ -198,13 +198,14 @@ def _start(
         raise CommandUnavailable("There is no command to run.")
     if not cwd.is_dir():
         raise CommandUnavailable(f"There is no directory {cwd} to run the command in.")
+    inside = contextlib.nullcontext((words, ())) if sandbox is None else sandbox.wrap(words, cwd)
     try:
-        if sandbox is not None:
-            words = [*joining, *sandbox.wrap(words, cwd)]
-        return subprocess.Popen(
-            words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            start_new_session=True,
-        )  # fmt: skip
+        with inside as (wrapped, files):
+            words = [*joining, *wrapped]
+            return subprocess.Popen(
+                words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                start_new_session=True, pass_fds=files,
+            )  # fmt: skip
     except ValueError:
         raise CommandUnavailable("A command cannot contain a NUL character.") from None
     except OSError as error:
