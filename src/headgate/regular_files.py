@@ -19,6 +19,7 @@ from headgate.errors import HeadgateError
 LOCK_SECONDS = 30.0
 """How long a lock on a file is waited for."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OWNER_MAY_ALL = 0o700
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -73,6 +74,15 @@ def remove_own_folder(path: Path, *, folders: int = 1) -> None:
     """Removes a folder with all that is in it, as far as that is possible. No link is followed."""
     with suppress(OSError), open_own_folder(path.parent, folders - 1) as directory:
         shutil.rmtree(path.name, ignore_errors=True, dir_fd=directory)
+
+
+def open_up_folders(*paths: Path) -> None:
+    """Gives the owner back what a command took: entering folders, listing and writing. Outer ones first."""
+    for path in paths:
+        with suppress(OSError):  # gone, or another user's: whoever needs it says so
+            status = os.lstat(path)
+            if stat.S_ISDIR(status.st_mode) and status.st_mode & _OWNER_MAY_ALL != _OWNER_MAY_ALL:
+                path.chmod(stat.S_IMODE(status.st_mode) | _OWNER_MAY_ALL)
 
 
 def check_own(path: Path) -> None:

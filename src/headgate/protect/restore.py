@@ -23,6 +23,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_ASIDE_FILES = 1000
 _MAX_ASIDE_BYTES = 100_000_000
 _OWNER_MAY_ALL = 0o700
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,21 @@ class Restorer:
                     return False
         return True
 
+    def remove_tree(self, path: str) -> bool:
+        """Removes a directory of any depth. Each directory in it is first moved up beside it."""
+        with self._parent(path) as (directory, name):
+            os.chmod(name, _OWNER_MAY_ALL, dir_fd=directory)
+            pending = [name]
+            while pending:
+                top = pending.pop()
+                descriptor = os.open(top, _FOLDER, dir_fd=directory)
+                try:
+                    pending += _empty_folder(descriptor, directory)
+                finally:
+                    os.close(descriptor)
+                os.rmdir(top, dir_fd=directory)
+        return True
+
     def put(self, path: str, record: Record) -> bool:
         """Makes a path what the record says; False where that cannot be done for want of its content."""
         with self._parent(path) as (directory, name):
@@ -274,6 +290,21 @@ class Restorer:
                     os.fchmod(descriptor, mode)
         finally:
             os.close(descriptor)
+
+
+def _empty_folder(folder: int, above: int) -> list[str]:
+    """Removes the files of a directory, and moves its directories to the one above; their new names."""
+    moved: list[str] = []
+    with os.scandir(folder) as scan:
+        entries = list(scan)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            os.chmod(entry.name, _OWNER_MAY_ALL, dir_fd=folder)  # else it could not be moved or listed
+            moved.append(TEMPORARY + secrets.token_hex(8))
+            os.rename(entry.name, moved[-1], src_dir_fd=folder, dst_dir_fd=above)
+        else:
+            os.unlink(entry.name, dir_fd=folder)
+    return moved
 
 
 def _look(directory: int, name: str) -> os.stat_result | None:

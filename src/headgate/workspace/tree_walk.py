@@ -12,7 +12,7 @@ from headgate.reading import word_set
 from headgate.workspace.git_repository import GitFailed, common_folder, git_folder, read_regular
 from headgate.workspace.ignore import IgnoredPaths, is_ignored_now
 from headgate.workspace.objects import NESTED, Entry, object_name
-from headgate.workspace.paths import MOST_DEEP, ConfinedTree
+from headgate.workspace.paths import ConfinedTree, is_too_deep
 from headgate.workspace.workspace import ancestors
 
 LARGE = 20_000_000
@@ -75,9 +75,10 @@ class TreeWalk:
         pending = [("", False, False)]
         while pending:
             folder, is_ignored, is_within = pending.pop()
-            if folder.count("/") > MOST_DEEP:
+            if is_too_deep(folder):
                 raise GitFailed(
-                    f"{show_path(folder)[:100]}... has more than {MOST_DEEP} folders in each other."
+                    f"{show_path(folder)[:100]}... has too many folders in each other: remove them, or add "
+                    "the outermost to .gitignore."
                 )
             try:
                 descriptor = self._tree.open_directory(folder)
