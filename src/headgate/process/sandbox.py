@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Self
 
 from headgate.process.syscalls import syscall_filter
 from headgate.programs import find_program
+from headgate.regular_files import open_up_folders, temporary_folder
 
 _PRIVATE = ("/home", "/root", "/run", "/mnt", "/media", "/tmp", "/var/tmp")
 """Folders that are empty in the sandbox. Some hold what people keep private, some the sockets of services."""
@@ -106,14 +106,16 @@ class Sandbox:
     @contextmanager
     def with_fresh_scratch(self) -> Iterator[Self]:
         """The same, with a home and a /tmp in which nothing lies yet; they are gone with the block."""
-        with TemporaryDirectory(prefix="headgate-sandbox-", ignore_cleanup_errors=True) as scratch:
-            yield replace(self, scratch=Path(os.path.realpath(scratch)))
+        with temporary_folder("headgate-sandbox-") as scratch:
+            yield replace(self, scratch=scratch)
 
     @contextmanager
     def wrap(self, command: Sequence[str], cwd: Path) -> Iterator[tuple[list[str], tuple[int, ...]]]:
         """The words that run a command in the sandbox, and the files that it has to inherit."""
         for name in ("home", "tmp"):
             (self.scratch / name).mkdir(parents=True, exist_ok=True)
+        open_up_folders(self.scratch / "home", self.scratch / "tmp")
+        self.scratch.chmod(0o700)  # other users must not run what commands leave there
         with _call_filter(self.bubblewrap.call_filter) as (words, files):
             words = [*self._arguments(), *words, "--chdir", os.path.realpath(cwd)]
             yield [*words, "--", *_limiting(self.limits), *command], files

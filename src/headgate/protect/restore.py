@@ -5,7 +5,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -16,14 +15,14 @@ from typing import Literal, Protocol
 from headgate.errors import HeadgateError
 from headgate.process import uninterrupted
 from headgate.protect.records import Record, RecordStore, kind_of
-from headgate.workspace import TEMPORARY, ConfinedTree
+from headgate.regular_files import TEMPORARY, remove_tree
+from headgate.workspace import ConfinedTree
 
 Change = Literal["changed", "deleted", "created"]
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_ASIDE_FILES = 1000
 _MAX_ASIDE_BYTES = 100_000_000
 _OWNER_MAY_ALL = 0o700
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +158,9 @@ class Restorer:
         return True
 
     def remove_tree(self, path: str) -> bool:
-        """Removes a directory of any depth. Each directory in it is first moved up beside it."""
+        """Removes a directory of any depth."""
         with self._parent(path) as (directory, name):
-            os.chmod(name, _OWNER_MAY_ALL, dir_fd=directory)
-            pending = [name]
-            while pending:
-                top = pending.pop()
-                descriptor = os.open(top, _FOLDER, dir_fd=directory)
-                try:
-                    pending += _empty_folder(descriptor, directory)
-                finally:
-                    os.close(descriptor)
-                os.rmdir(top, dir_fd=directory)
+            remove_tree(name, directory)
         return True
 
     def put(self, path: str, record: Record) -> bool:
@@ -250,7 +240,7 @@ class Restorer:
                 os.rename(name, place, src_dir_fd=directory)
                 return
         if stat.S_ISDIR(status.st_mode):
-            shutil.rmtree(name, dir_fd=directory)
+            remove_tree(name, directory)
         else:
             os.unlink(name, dir_fd=directory)
 
@@ -290,21 +280,6 @@ class Restorer:
                     os.fchmod(descriptor, mode)
         finally:
             os.close(descriptor)
-
-
-def _empty_folder(folder: int, above: int) -> list[str]:
-    """Removes the files of a directory, and moves its directories to the one above; their new names."""
-    moved: list[str] = []
-    with os.scandir(folder) as scan:
-        entries = list(scan)
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            os.chmod(entry.name, _OWNER_MAY_ALL, dir_fd=folder)  # else it could not be moved or listed
-            moved.append(TEMPORARY + secrets.token_hex(8))
-            os.rename(entry.name, moved[-1], src_dir_fd=folder, dst_dir_fd=above)
-        else:
-            os.unlink(entry.name, dir_fd=folder)
-    return moved
 
 
 def _look(directory: int, name: str) -> os.stat_result | None:
