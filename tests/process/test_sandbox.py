@@ -206,8 +206,8 @@ def test_what_commands_leave_in_their_private_folders_is_removed(sandbox: Sandbo
     """Locked folders, and folders deeper than a path can say."""
     nest = "import os\\nfor _ in range(1500):\\n    os.mkdir('d' * 200); os.chdir('d' * 200)"
     with sandbox.with_fresh_scratch() as fresh:
-        locked = "mkdir -p /tmp/a/b && chmod 000 /tmp/a /tmp"
-        done = run(fresh, f"{locked}; cd ~ && python3 -c \"exec('''{nest}''')\"")
+        locked = "mkdir -p /tmp/a/b && chmod 000 /tmp/a"
+        done = run(fresh, f"{locked}; cd ~ && python3 -c \"exec('''{nest}''')\" && chmod 000 /tmp")
         assert done[0] == 0, done
         assert run(fresh, "touch /tmp/x ~/x")[0] == 0
     assert not fresh.scratch.exists()
