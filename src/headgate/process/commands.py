@@ -22,6 +22,7 @@ from typing import IO, Any, TypeVar
 
 from headgate.errors import HeadgateError
 from headgate.process.cgroups import limited_group
+from headgate.process.own_process import close_own_process
 from headgate.process.reaper import end_processes, new_mark
 from headgate.process.sandbox import Sandbox
 from headgate.programs import find_program
@@ -198,6 +199,7 @@ def _start(
         raise CommandUnavailable("There is no command to run.")
     if not cwd.is_dir():
         raise CommandUnavailable(f"There is no directory {cwd} to run the command in.")
+    close_own_process()
     inside = contextlib.nullcontext((words, ())) if sandbox is None else sandbox.wrap(words, cwd)
     try:
         with inside as (wrapped, files):

@@ -61,6 +61,8 @@ def environment_of(pid: int) -> bytes:
     try:
         return (_PROC / str(pid) / "environ").read_bytes()
     except OSError:
+        if pid == os.getpid():  # a process that has run a command is closed, even to itself
+            return b"".join(b"%s=%s\0" % one for one in os.environb.items())
         return b""  # gone by now, or another user's
 
 
