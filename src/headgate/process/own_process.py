@@ -3,6 +3,8 @@
 import ctypes
 from functools import cache
 
+from headgate.process.reaper import is_marked
+
 _SET_DUMPABLE = 4
 
 
@@ -12,7 +14,10 @@ def close_own_process() -> bool:
 
     A program that this process starts is open again. Root, who may trace every process, is not kept away.
     There are no core dumps of this process any more, and a debugger of the same user cannot be attached.
+    A process that a command has started stays open: by its environment it is found if it is left behind.
     """
+    if is_marked():
+        return False
     try:
         return bool(ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0) == 0)
     except (OSError, AttributeError):

@@ -166,6 +166,11 @@ def new_mark(directory: Path) -> tuple[str, str]:
     return _PREFIX + uuid.uuid4().hex, f"{_owner(os.getpid())} {os.path.realpath(directory)}"
 
 
+def is_marked() -> bool:
+    """Whether this process is a part of a command."""
+    return any(name.startswith(_PREFIX) for name in os.environ)
+
+
 def kill_leftovers(repo: Path) -> int:
     """Ends what processes that are gone left running in a repository; returns how many processes that were.
 
