@@ -208,7 +208,8 @@ class ProtectedFiles:
     def _may_stay(self, path: str, before: bytes | None) -> bool:
         try:
             with os.fdopen(os.open(self._scanner.full(path), _READ), "rb") as file:
-                return self._accepts(path, before, file.read(_MAX_ACCEPTED))
+                content = file.read(_MAX_ACCEPTED + 1)
+                return len(content) <= _MAX_ACCEPTED and self._accepts(path, before, content)
         except OSError:
             return False  # gone, or made unreadable: nothing can be said for it
 
