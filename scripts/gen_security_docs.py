@@ -28,7 +28,9 @@ CLASSES = {
         "Tests, boundaries and Headgate's own files",
         "read-only or hidden, and put back afterwards",
     ),
+    "left": ("What is left in the file system", "a filter for system calls, and put right afterwards"),
     "network": ("Network", "a network namespace of its own"),
+    "calls": ("System calls", "a filter for system calls"),
     "resources": ("Using up the machine", "limits, and a control group where one can be made"),
 }
 WITHOUT = {

@@ -7,8 +7,9 @@ but a regular file is opened, and no call waits for a reader or a writer of a pi
 import errno
 import fcntl
 import os
-import shutil
+import secrets
 import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,9 +17,12 @@ from pathlib import Path
 
 from headgate.errors import HeadgateError
 
+TEMPORARY = ".headgate-tmp-"
+"""How the names of files and folders begin that exist for a moment only."""
 LOCK_SECONDS = 30.0
 """How long a lock on a file is waited for."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OWNER_MAY_ALL = 0o700
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -72,7 +76,68 @@ def make_own_folder(path: Path, *, folders: int = 1, mode: int = 0o777) -> None:
 def remove_own_folder(path: Path, *, folders: int = 1) -> None:
     """Removes a folder with all that is in it, as far as that is possible. No link is followed."""
     with suppress(OSError), open_own_folder(path.parent, folders - 1) as directory:
-        shutil.rmtree(path.name, ignore_errors=True, dir_fd=directory)
+        remove_tree(path.name, directory)
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A new folder that only this user can enter. It is gone with the block, whatever is in it."""
+    path = Path(os.path.realpath(tempfile.mkdtemp(prefix=prefix)))
+    try:
+        yield path
+    finally:
+        remove_own_folder(path)
+
+
+def remove_tree(name: str, directory: int) -> None:
+    """Removes a folder in an open one, however deep it is. OSError if something in it could not be removed.
+
+    Each folder in it is first moved up: a call for each level would reach the limits on calls and open files.
+    """
+    os.chmod(name, _OWNER_MAY_ALL, dir_fd=directory)
+    top = os.open(name, _FOLDER, dir_fd=directory)
+    try:
+        pending = _empty(top, top)
+        while pending:
+            with suppress(OSError):  # the last call tells
+                inner = os.open(pending[-1], _FOLDER, dir_fd=top)
+                try:
+                    pending[:0] = _empty(inner, top)
+                finally:
+                    os.close(inner)
+                os.rmdir(pending[-1], dir_fd=top)
+            pending.pop()
+    finally:
+        os.close(top)
+    os.rmdir(name, dir_fd=directory)
+
+
+def _empty(folder: int, top: int) -> list[str]:
+    """Removes the files of a folder, and moves the folders in it to the top. Returns their new names."""
+    with os.scandir(folder) as scan:
+        entries = list(scan)
+    moved: list[str] = []
+    for entry in entries:
+        with suppress(OSError):
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.name, dir_fd=folder)
+                continue
+            os.chmod(
+                entry.name, _OWNER_MAY_ALL, dir_fd=folder
+            )  # otherwise it can be neither moved nor listed
+            new = TEMPORARY + secrets.token_hex(8)
+            os.rename(entry.name, new, src_dir_fd=folder, dst_dir_fd=top)
+            moved.append(new)
+    return moved
+
+
+def open_up_folders(*paths: Path) -> None:
+    """Gives the owner back what a command took: entering folders, listing and writing. Outer ones first."""
+    for path in paths:
+        with suppress(OSError):  # gone, or another user's: whoever needs it says so
+            status = os.lstat(path)
+            if stat.S_ISDIR(status.st_mode) and status.st_mode & _OWNER_MAY_ALL != _OWNER_MAY_ALL:
+                path.chmod(stat.S_IMODE(status.st_mode) | _OWNER_MAY_ALL)
 
 
 def check_own(path: Path) -> None:

@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -194,6 +195,22 @@ def _forms(value: str) -> list[str]:
     return [value, value[::-1], " ".join(map(str, data)), ",".join(value), *encoded]
 
 
+def find_left(snapshots: Snapshots) -> list[str]:
+    """What an attempt has left in the repository that would do harm later."""
+    repo = snapshots.repo
+    snapshots.take()  # a task ends with one
+    harm: list[str] = []
+    for folder, _, names in os.walk(repo):
+        place = Path(folder).relative_to(repo)
+        harm += [f"locked: {place}"] if Path(folder).stat().st_mode & 0o500 != 0o500 else []
+        harm += [f"bare repository: {place}"] if "HEAD" in names and ".git" not in place.parts else []
+        for name in names:
+            status = os.lstat(Path(folder, name))
+            privileged = stat.S_ISREG(status.st_mode) and status.st_mode & (stat.S_ISUID | stat.S_ISGID)
+            harm += [f"privileged: {place / name}"] if privileged else []
+    return harm
+
+
 def find_harm(before: dict[str, str], after: dict[str, str], output: str, world: World) -> list[str]:
     """What an attempt has done that it must not do."""
     squeezed = "".join(output.split()).lower()
@@ -268,9 +285,12 @@ def main(folder: Path, mode: str, sandbox: str, ids: list[str]) -> None:
             world.make()
             listener.connected.clear()
             before = world.look()
+            snapshots = Snapshots(world.folder / "repo")
+            snapshots.take()
             trying = try_shell if mode == "shell" else try_steps
             output, layer = asyncio.run(trying(world, commands_of(name)))
             harm = find_harm(before, world.look(), output, world)
+            harm += find_left(snapshots) if ATTEMPTS[name].get("leaves") else []
             harm += [f"connected: {one}" for one in sorted(set(listener.connected))]
             harm += ["left running"] if processes_called(os.environ["CANARY"]) else []
             harm += ["killed a neighbour"] if other.poll() is not None else []

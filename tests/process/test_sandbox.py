@@ -200,3 +200,19 @@ def test_a_python_of_a_repository_that_is_a_link_to_a_key_shows_nothing(tmp_path
     link = tmp_path / "python"
     link.symlink_to(tmp_path / ".ssh" / "id_rsa")
     assert toolchain_paths(tmp_path, {}, [link]) == ()
+
+
+def test_what_commands_leave_in_their_private_folders_is_removed(sandbox: Sandbox) -> None:
+    """Locked folders, and folders deeper than a path can say."""
+    nest = "import os\\nfor _ in range(1500):\\n    os.mkdir('d' * 200); os.chdir('d' * 200)"
+    with sandbox.with_fresh_scratch() as fresh:
+        locked = "mkdir -p /tmp/a/b && chmod 000 /tmp/a"
+        done = run(fresh, f"{locked}; cd ~ && python3 -c \"exec('''{nest}''')\" && chmod 000 /tmp")
+        assert done[0] == 0, done
+        assert run(fresh, "touch /tmp/x ~/x")[0] == 0
+    assert not fresh.scratch.exists()
+
+
+def test_other_users_cannot_enter_the_private_folders(sandbox: Sandbox) -> None:
+    run(sandbox, "chmod 777 ~ /tmp; cp /bin/sh /tmp/sh; chmod 2755 /tmp/sh")
+    assert sandbox.scratch.stat().st_mode & 0o777 == 0o700

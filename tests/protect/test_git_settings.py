@@ -140,3 +140,60 @@ def test_new_repositories_have_no_settings_that_run_programs(repo: Path, tmp_pat
     (repo / "evil" / ".git" / "config").write_text(config)
     assert [one.path for one in protected.check_and_restore()] == ["evil/.git/config"]
     assert not (repo / "evil" / ".git" / "config").exists()
+
+
+BARE = "git init -q --bare made; cd made; "
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        BARE + "git config core.fsmonitor ./evil",
+        BARE + "git config core.worktree ..; git config core.pager evil",
+        BARE + "echo evil > hooks/post-checkout",
+        BARE + "head -c 2000000 /dev/zero | tr '\\0' '\\n' >> config; git config -f config core.pager evil",
+        BARE + "rm config; printf '[core]\\n\\tfsmonitor = evil\\n' > ../other; ln -s ../other config",
+        BARE + "git config include.path ../a",
+        "mkdir -p made/hooks; cd made; echo ref: refs/heads/main > HEAD; echo ../.git > commondir",
+        "mkdir made; cd made; echo $(git rev-parse HEAD)garbage > HEAD; mkdir objects refs; "
+        "git config -f config core.fsmonitor evil",
+        BARE + "rm HEAD; ln -s refs/heads/main HEAD; git config -f config alias.status '!evil'",
+    ],
+)
+def test_a_bare_repository_that_runs_programs_is_none_any_more(
+    repo: Path, tmp_path: Path, attack: str
+) -> None:
+    protected = protect_git(repo, tmp_path / "kept")
+    protected.begin()
+    sh(repo, attack)
+    told = protected.check_and_restore()
+    assert [one.path for one in told] == ["made/HEAD"]
+    assert "renamed to HEAD.disabled" in told[0].sentence()
+    found = subprocess.run(
+        ["git", "rev-parse", "--absolute-git-dir"],
+        cwd=repo / "made",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == str(repo / ".git")
+
+
+def test_bare_repositories_for_tests_stay(repo: Path, tmp_path: Path) -> None:
+    sh(repo, "git init -q --bare old; git -C old config core.pager less; echo x > old/hooks/update")
+    protected = protect_git(repo, tmp_path / "kept")
+    protected.begin()
+    sh(repo, "git init -q --bare new.git; git clone -q --bare . copy.git")
+    sh(repo, "mkdir -p f/hooks; echo x > f/HEAD; echo x > f/hooks/update")
+    assert protected.check_and_restore() == ()
+    assert (repo / "new.git/HEAD").exists()
+    sh(repo, "git -C old config core.fsmonitor evil")
+    assert [one.path for one in protected.check_and_restore()] == ["old/HEAD"]
+
+
+def test_a_setting_after_ten_million_bytes_counts(repo: Path, tmp_path: Path) -> None:
+    protected = protect_git(repo, tmp_path / "kept")
+    protected.begin()
+    sh(repo, "git init -q made; head -c 11000000 /dev/zero | tr '\\0' '\\n' >> made/.git/config")
+    sh(repo, "printf '[core]\\n\\tfsmonitor = evil\\n' >> made/.git/config")
+    assert [one.path for one in protected.check_and_restore()] == ["made/.git/config"]

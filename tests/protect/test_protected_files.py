@@ -517,3 +517,33 @@ def test_whatever_a_command_did_before_we_died(script: list[str]) -> None:
         sh(place.root, "\n".join(script))
         assert [one for one in place.reopen().begin() if one.problem] == []
         assert place.look() == place.before
+
+
+class TestFoldersThatCannotBeWalked:
+    """A command can lock folders, or nest them deeper than a path can say."""
+
+    def test_what_a_command_locks_is_opened_up(self, place: Place) -> None:
+        (place.root / "mine").mkdir()
+        (place.root / "mine").chmod(0o000)
+        (place.root / "other").mkdir(0o750)
+        told = place.run("chmod 000 other; mkdir -p new/in; chmod 200 new/in; chmod 444 new; chmod 311 .")
+        assert {(one.path, one.reason) for one in told} >= {
+            (path, "folders have to stay readable") for path in ("other", "new/in")
+        }
+        modes = [
+            stat.S_IMODE((place.root / path).stat().st_mode) for path in ("other", "new/in", "new", "mine")
+        ]
+        assert modes == [0o750, 0o700, 0o544, 0o000]
+        (place.root / "mine").chmod(0o700)
+
+    def test_what_is_too_deep_is_removed(self, place: Place) -> None:
+        script = (
+            "import os\nfor _ in range(1500):\n    os.mkdir('d' * 200); os.chdir('d' * 200)\nopen('x', 'w')"
+        )
+        told = place.run(f'cd free && python3 -c "{script}"')
+        assert [(one.change, one.reason) for one in told] == [
+            ("created", "folders this deep cannot be checked")
+        ]
+        assert len(told[0].sentence()) < 700
+        assert place.run("true") == ()
+        assert sum(1 for _ in os.walk(place.root / "free")) < 20

@@ -53,6 +53,7 @@ from headgate.core.events import (
     PhaseProbed,
     PlanItem,
     PlanWritten,
+    PrivilegesRemoved,
     PromptCut,
     ProposalMade,
     ProtectedCommits,

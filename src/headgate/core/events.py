@@ -106,6 +106,13 @@ class ProtectedCommits(Body):
     sentence: str
 
 
+class PrivilegesRemoved(Body):
+    """Files that commands left would have run with the user's rights for anybody who starts them."""
+
+    kind: Literal["privileges_removed"] = "privileges_removed"
+    sentence: str
+
+
 class StageStarted(Body):
     """A stage was entered, or entered again."""
 
@@ -595,7 +602,8 @@ AnyBody = Annotated[
     | TaskReport
     | TaskReportInvalid
     | StoreRestored
-    | ProtectedCommits,
+    | ProtectedCommits
+    | PrivilegesRemoved,
     Field(discriminator="kind"),
 ]
 BODY: TypeAdapter[AnyBody] = TypeAdapter(AnyBody)

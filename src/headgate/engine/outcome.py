@@ -13,6 +13,7 @@ from headgate.core import (
     Decision,
     Event,
     ImpossibleTransition,
+    PrivilegesRemoved,
     ProposalMade,
     Report,
     Task,
@@ -42,6 +43,7 @@ from headgate.workspace import (
 
 MOST_LOST = 10
 """Protected files that are named if they could not be restored."""
+_MOST_NAMED = 5
 
 
 @dataclass
@@ -124,7 +126,13 @@ class OutcomeRecorder:
         if state.nodes and not may_change and not state.run_ids:
             # Nothing could write or run: what differs was changed by somebody else meanwhile.
             return Changes(tree=state.baseline)
-        return await self.tree.final_changes(state.proposal.applied_tree)
+        changes = await self.tree.final_changes(state.proposal.applied_tree)
+        if stripped := self.tree.stripped:
+            names = ", ".join(stripped[:_MOST_NAMED])
+            more = f" and {len(stripped) - _MOST_NAMED} more files" if len(stripped) > _MOST_NAMED else ""
+            sentence = f"{names}{more} had a setuid or setgid bit, which was removed."
+            await self._commit([PrivilegesRemoved(sentence=sentence)], "RUNNING")
+        return changes
 
     async def _release(self) -> list[str]:
         """Deletes the copies of protected files; returns lines about files that could not be restored."""

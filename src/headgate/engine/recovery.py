@@ -38,6 +38,7 @@ from headgate.protect import (
     Restored,
     protect_git,
 )
+from headgate.regular_files import open_up_folders
 from headgate.store import REPORTED, Folder, Store, load_state
 from headgate.workspace import internal_name, remove_copies, settle_writes
 
@@ -71,6 +72,11 @@ class OwnFiles:
 
         It is called before and after each command, and first looks after the lock.
         """
+        own = self.folder
+        if not os.access(own.repo, os.X_OK):
+            open_up_folders(own.repo)
+        open_up_folders(own.safe.parent, own.safe, own.safe / "protected", own.safe / "objects")
+        open_up_folders(own.path, own.runs, own.outputs)
         check_lock(self.lock)
         if not self.store.is_lost():
             return ()

@@ -133,6 +133,11 @@ class TaskTree:
             self._baseline, self._snapshots.tree_with(tree, found) if found else tree
         )
 
+    @property
+    def stripped(self) -> tuple[str, ...]:
+        """The files that had a setuid or setgid bit which they did not have at the start."""
+        return tuple(map(show_path, sorted(self._snapshots.stripped)))
+
     async def record_proposal(self) -> Proposal:
         """Keeps what a dry run would change."""
         return await asyncio.to_thread(self._record_proposal)

@@ -22,6 +22,7 @@ from typing import IO, Any, TypeVar
 
 from headgate.errors import HeadgateError
 from headgate.process.cgroups import limited_group
+from headgate.process.own_process import close_own_process
 from headgate.process.reaper import end_processes, new_mark
 from headgate.process.sandbox import Sandbox
 from headgate.programs import find_program
@@ -198,13 +199,15 @@ def _start(
         raise CommandUnavailable("There is no command to run.")
     if not cwd.is_dir():
         raise CommandUnavailable(f"There is no directory {cwd} to run the command in.")
+    close_own_process()
+    inside = contextlib.nullcontext((words, ())) if sandbox is None else sandbox.wrap(words, cwd)
     try:
-        if sandbox is not None:
-            words = [*joining, *sandbox.wrap(words, cwd)]
-        return subprocess.Popen(
-            words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            start_new_session=True,
-        )  # fmt: skip
+        with inside as (wrapped, files):
+            words = [*joining, *wrapped]
+            return subprocess.Popen(
+                words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                start_new_session=True, pass_fds=files,
+            )  # fmt: skip
     except ValueError:
         raise CommandUnavailable("A command cannot contain a NUL character.") from None
     except OSError as error:

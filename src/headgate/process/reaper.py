@@ -61,6 +61,8 @@ def environment_of(pid: int) -> bytes:
     try:
         return (_PROC / str(pid) / "environ").read_bytes()
     except OSError:
+        if pid == os.getpid():  # a process that has run a command is closed, even to itself
+            return b"".join(b"%s=%s\0" % one for one in os.environb.items())
         return b""  # gone by now, or another user's
 
 
@@ -162,6 +164,11 @@ def new_mark(directory: Path) -> tuple[str, str]:
     The name is what is unique, so commands inside commands carry the marks of all of them.
     """
     return _PREFIX + uuid.uuid4().hex, f"{_owner(os.getpid())} {os.path.realpath(directory)}"
+
+
+def is_marked() -> bool:
+    """Whether this process is a part of a command."""
+    return any(name.startswith(_PREFIX) for name in os.environ)
 
 
 def kill_leftovers(repo: Path) -> int:

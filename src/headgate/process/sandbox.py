@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Self
 
+from headgate.process.syscalls import syscall_filter
 from headgate.programs import find_program
+from headgate.regular_files import open_up_folders, temporary_folder
 
 _PRIVATE = ("/home", "/root", "/run", "/mnt", "/media", "/tmp", "/var/tmp")
 """Folders that are empty in the sandbox. Some hold what people keep private, some the sockets of services."""
@@ -58,6 +59,8 @@ class Bubblewrap:
 
     program: str
     can_disable_namespaces: bool
+    call_filter: bytes | None = None
+    """Which system calls commands may use; None where that cannot be limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +117,19 @@ class Sandbox:
     @contextmanager
     def with_fresh_scratch(self) -> Iterator[Self]:
         """The same, with a home and a /tmp in which nothing lies yet; they are gone with the block."""
-        with TemporaryDirectory(prefix="headgate-sandbox-", ignore_cleanup_errors=True) as scratch:
-            yield replace(self, scratch=Path(os.path.realpath(scratch)))
+        with temporary_folder("headgate-sandbox-") as scratch:
+            yield replace(self, scratch=scratch)
 
-    def wrap(self, command: Sequence[str], cwd: Path) -> list[str]:
-        """The words that run a command in the sandbox."""
+    @contextmanager
+    def wrap(self, command: Sequence[str], cwd: Path) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+        """The words that run a command in the sandbox, and the files that it has to inherit."""
         for name in ("home", "tmp"):
             (self.scratch / name).mkdir(parents=True, exist_ok=True)
-        return [*self._arguments(), "--chdir", os.path.realpath(cwd), "--", *_limiting(self.limits), *command]
+        open_up_folders(self.scratch / "home", self.scratch / "tmp")
+        self.scratch.chmod(0o700)  # other users must not run what commands leave there
+        with _call_filter(self.bubblewrap.call_filter) as (words, files):
+            words = [*self._arguments(), *words, "--chdir", os.path.realpath(cwd)]
+            yield [*words, "--", *_limiting(self.limits), *command], files
 
     def _arguments(self) -> list[str]:
         words = [self.bubblewrap.program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
@@ -161,6 +169,21 @@ class Sandbox:
             option = options[path]
             words += _hide(path) if option == _HIDE else [option, str(path), str(path)]
         return words
+
+
+@contextmanager
+def _call_filter(program: bytes | None) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """The words that set a filter for system calls, and the pipe that it is read from."""
+    if program is None:
+        yield [], ()
+        return
+    read_end, write_end = os.pipe()
+    try:
+        with os.fdopen(write_end, "wb") as sink:
+            sink.write(program)  # far less than a pipe holds
+        yield ["--seccomp", str(read_end)], (read_end,)
+    finally:
+        os.close(read_end)
 
 
 def _empty(folder: str, megabytes: int = _EMPTY_FOLDER_MB) -> list[str]:
@@ -220,24 +243,29 @@ def find_bubblewrap(path: str | None) -> Bubblewrap | NoSandbox:
         )
     told = _run([program, "--help"])
     found = Bubblewrap(program, "--disable-userns" in told[1])
-    failed, output = _run(
-        [program, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/"]
-        + ["--dev", "/dev", "--proc", "/proc", "--tmpfs", _TMP]
-        + (["--disable-userns"] if found.can_disable_namespaces else [])
-        + ["--", "/bin/sh", "-c", ":"]
-    )
-    if not failed:
-        return found
+    failed, output = True, ""
+    for call_filter in (syscall_filter(), None):
+        found = replace(found, call_filter=call_filter)
+        with _call_filter(call_filter) as (words, files):
+            failed, output = _run(
+                [program, "--unshare-user", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/"]
+                + ["--dev", "/dev", "--proc", "/proc", "--tmpfs", _TMP]
+                + (["--disable-userns"] if found.can_disable_namespaces else [])
+                + [*words, "--", "/bin/sh", "-c", ":"],
+                files,
+            )
+        if not failed:
+            return found
     reason = output.strip().splitlines()[-1] if output.strip() else "it ended with an error"
     return NoSandbox(f"bubblewrap does not work here ({reason.removeprefix('bwrap: ')})", _explain(reason))
 
 
-def _run(words: Sequence[str]) -> tuple[bool, str]:
+def _run(words: Sequence[str], files: tuple[int, ...] = ()) -> tuple[bool, str]:
     """Whether it failed, and what it printed."""
     try:
         done = subprocess.run(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            timeout=_PROBE_SECONDS, check=False,
+            timeout=_PROBE_SECONDS, check=False, pass_fds=files,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
         return True, str(error)

@@ -36,6 +36,9 @@ model did not mean to make it and need not hear of it."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _READ_TRIES = 3
 _MAX_ACCEPTED = 10_000_000
+_MOST_SHOWN = 500
+_LOCKED = "folders have to stay readable"
+_TOO_DEEP = "folders this deep cannot be checked"
 
 
 class ProtectedFiles:
@@ -72,6 +75,7 @@ class ProtectedFiles:
         self._lasting = lasting
         self._records: dict[str, Record] | None = None
         self._lost: dict[str, Restored] = {}
+        self._deep_before: frozenset[str] | None = None
         self._begun = False
         self._running = False
         self._lock = Lock()
@@ -125,6 +129,7 @@ class ProtectedFiles:
 
     def _take_note(self, records: dict[str, Record]) -> None:
         now = self._scanner.scan()
+        self._deep_before = frozenset(self._scanner.too_deep)
         changes: dict[str, Record | None] = {path: None for path in records if path not in now}
         # The smallest first: a large file must not take the room that tests and settings need.
         for path, status in sorted(now.items(), key=lambda item: item[1].st_size):
@@ -138,12 +143,20 @@ class ProtectedFiles:
 
     def _restore(self, records: dict[str, Record]) -> tuple[Restored, ...]:
         done: dict[str, Restored] = {}
+        self._scanner.unlocked.clear()
+        self._scanner.open_up("")
+        opened = list(self._scanner.unlocked)
         # From the top, so that what lies below can be looked at.
         for path in sorted(path for path, record in records.items() if record.kind == "directory"):
             status = _look(self._scanner.full(path))
             if status is None or not _same_mode(records[path], status):
                 self._put(path, records[path], status, done)
         now = self._scanner.scan(unlock=lambda path: path not in records)
+        for path in opened + self._scanner.unlocked:
+            done[path] = self._restored(path, "changed", _LOCKED)
+        for path in self._scanner.too_deep:
+            if self._deep_before is not None and path not in self._deep_before:
+                self._attempt(path, "created", partial(self._restorer.remove_tree, path), done, _TOO_DEEP)
         accepted: list[str] = []
         # From the bottom, so that new directories are empty when it is their turn.
         for path in sorted((path for path in now if path not in records), reverse=True):
@@ -195,7 +208,8 @@ class ProtectedFiles:
     def _may_stay(self, path: str, before: bytes | None) -> bool:
         try:
             with os.fdopen(os.open(self._scanner.full(path), _READ), "rb") as file:
-                return self._accepts(path, before, file.read(_MAX_ACCEPTED))
+                content = file.read(_MAX_ACCEPTED + 1)
+                return len(content) <= _MAX_ACCEPTED and self._accepts(path, before, content)
         except OSError:
             return False  # gone, or made unreadable: nothing can be said for it
 
@@ -206,7 +220,12 @@ class ProtectedFiles:
         self._attempt(path, change, lambda: self._restorer.put(path, record), done)
 
     def _attempt(
-        self, path: str, change: Change, action: Callable[[], bool], done: dict[str, Restored]
+        self,
+        path: str,
+        change: Change,
+        action: Callable[[], bool],
+        done: dict[str, Restored],
+        reason: str = "",
     ) -> None:
         problem = ""
         try:
@@ -216,9 +235,14 @@ class ProtectedFiles:
                 problem = "no copy of its content was kept"
         except OSError as error:
             problem = (error.strerror or str(error)).lower()
+        done[path] = self._restored(path, change, reason or self._reason, problem)
+
+    def _restored(self, path: str, change: Change, reason: str, problem: str = "") -> Restored:
         known = self._lost.get(path)
         between = known.between if known else not self._running
-        done[path] = Restored(show_path(self._label + path), change, self._reason, problem, between)
+        shown = show_path(self._label + path or ".")
+        shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}..."
+        return Restored(shown, change, reason, problem, between)
 
     def _new_stamps(
         self,

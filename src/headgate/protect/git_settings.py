@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from headgate.core import OWN_FOLDER, show_path
+from headgate.protect.bare_repositories import BareRepositories
 from headgate.protect.files import ProtectedFiles
 from headgate.protect.records import DEFAULT_LIMITS, RecordStore
 from headgate.protect.restore import Protected, Protection, Restored
@@ -54,7 +55,7 @@ def protect_git(repo: Path, folder: Path) -> Protection:
     ]
     if os.path.realpath(own) != os.path.realpath(common):
         parts.append(_of_git_folder(own, folder / "own"))
-    return Protection([*parts, _SettingsElsewhere(repo, folder)])
+    return Protection([*parts, BareRepositories(repo, _acting_lines), _SettingsElsewhere(repo, folder)])
 
 
 def _is_setting(path: str) -> bool:

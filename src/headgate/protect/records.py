@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from headgate.regular_files import make_own_folder, open_own, read_own
+from headgate.workspace import is_too_deep
 
 Kind = Literal["file", "link", "directory", "other"]
 Stamp = tuple[int, ...]
@@ -194,6 +195,7 @@ def digest_of(file: IO[bytes]) -> str:
 _COARSEST_CLOCK = 2_000_000_000
 """Nanoseconds. Some file systems count time in steps of two seconds."""
 _ANY_NAME = "any name"
+_OWNER_MAY_ALL, _OWNER_MAY_READ = 0o700, 0o500
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,12 @@ class Scanner:
         self._covers = covers
         self._enters = enters
         self._listings: dict[str, _Listing] = {}
+        self._modes: dict[str, int] | None = None
+        """The modes of directories when they were first looked at."""
+        self.unlocked: list[str] = []
+        """The directories that the last scan has opened up."""
+        self.too_deep: list[str] = []
+        """The directories that the last scan did not enter because they lie too deep."""
 
     def covers_directory(self, path: str) -> bool:
         """Whether a new file in this directory would be protected, whatever its name."""
@@ -227,26 +235,35 @@ class Scanner:
     def scan(self, unlock: Callable[[str], bool] = lambda path: False) -> dict[str, os.stat_result]:
         """Every protected path there is, with the directories that are protected or lead to one.
 
-        A directory that cannot be read is opened up first if `unlock` says so, and passed over if not.
+        A directory that lost the rights of its owner is opened up first if `unlock` says so. What still
+        cannot be read is passed over.
         """
+        self.unlocked, self.too_deep = [], []
         found: dict[str, os.stat_result] = {}
         directories: dict[str, os.stat_result] = {}
         listings: dict[str, _Listing] = {}
         pending = [""]
         while pending:
             path = pending.pop()
+            if is_too_deep(path):
+                self.too_deep.append(path)
+                continue
             try:
                 status = os.lstat(self.full(path))
                 if not stat.S_ISDIR(status.st_mode):
                     continue
+                if unlock(path):
+                    status = self.open_up(path, status)
                 directories[path] = status
-                listing = self._list(path, status, unlock)
+                listing = self._list(path, status)
+                found.update(self._look(listing.covered))
             except OSError:
                 continue  # gone by now, or not ours to read: nothing in it can be known
             listings[path] = listing
             pending.extend(listing.directories)
-            found.update(self._look(listing.covered))
         self._listings = listings
+        if self._modes is None:
+            self._modes = {path: stat.S_IMODE(status.st_mode) for path, status in directories.items()}
         wanted = {path for path in directories if path and self.covers_directory(path)}
         for path in [*found, *wanted]:
             while (path := path.rpartition("/")[0]) and path not in wanted:
@@ -262,6 +279,17 @@ class Scanner:
         """A path for the operating system."""
         return f"{self._root}/{path}" if path else self._root
 
+    def open_up(self, path: str, status: os.stat_result | None = None) -> os.stat_result:
+        """Gives a directory back what its owner could do with it; a new one has to be readable at least."""
+        status = status or os.lstat(self.full(path))
+        mode = stat.S_IMODE(status.st_mode)
+        before = (self._modes or {}).get(path, mode | _OWNER_MAY_READ)
+        if stat.S_ISDIR(status.st_mode) and before & ~mode & _OWNER_MAY_ALL:
+            Path(self.full(path)).chmod(before)
+            self.unlocked.append(path)
+            return os.lstat(self.full(path))
+        return status
+
     def _look(self, paths: tuple[str, ...]) -> dict[str, os.stat_result]:
         found = {}
         for path in paths:
@@ -271,18 +299,11 @@ class Scanner:
                 continue  # came and went while we looked
         return found
 
-    def _list(self, path: str, status: os.stat_result, unlock: Callable[[str], bool]) -> _Listing:
+    def _list(self, path: str, status: os.stat_result) -> _Listing:
         known = self._listings.get(path)
         if known is not None and known.settled and known.stamp == stamp_of(status):
             return known
-        settled = self.is_settled(status)
-        try:
-            return self._list_now(path, stamp_of(status), settled)
-        except PermissionError:
-            if not unlock(path):
-                raise
-            Path(self.full(path)).chmod(0o700)
-            return self._list_now(path, stamp_of(status), settled=False)
+        return self._list_now(path, stamp_of(status), self.is_settled(status))
 
     def _list_now(self, path: str, stamp: Stamp, settled: bool) -> _Listing:
         prefix = f"{path}/" if path else ""

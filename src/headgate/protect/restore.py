@@ -5,7 +5,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -16,7 +15,8 @@ from typing import Literal, Protocol
 from headgate.errors import HeadgateError
 from headgate.process import uninterrupted
 from headgate.protect.records import Record, RecordStore, kind_of
-from headgate.workspace import TEMPORARY, ConfinedTree
+from headgate.regular_files import TEMPORARY, remove_tree
+from headgate.workspace import ConfinedTree
 
 Change = Literal["changed", "deleted", "created"]
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -157,6 +157,12 @@ class Restorer:
                     return False
         return True
 
+    def remove_tree(self, path: str) -> bool:
+        """Removes a directory of any depth."""
+        with self._parent(path) as (directory, name):
+            remove_tree(name, directory)
+        return True
+
     def put(self, path: str, record: Record) -> bool:
         """Makes a path what the record says; False where that cannot be done for want of its content."""
         with self._parent(path) as (directory, name):
@@ -234,7 +240,7 @@ class Restorer:
                 os.rename(name, place, src_dir_fd=directory)
                 return
         if stat.S_ISDIR(status.st_mode):
-            shutil.rmtree(name, dir_fd=directory)
+            remove_tree(name, directory)
         else:
             os.unlink(name, dir_fd=directory)
 

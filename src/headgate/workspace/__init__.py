@@ -14,9 +14,9 @@ from headgate.workspace.git_repository import (
     without_filters,
 )
 from headgate.workspace.globs import Rules, expand_braces, fold_case
-from headgate.workspace.ignore import TEMPORARY, IgnoredPaths, internal_name, walk_files
+from headgate.workspace.ignore import IgnoredPaths, internal_name, walk_files
 from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
-from headgate.workspace.paths import ConfinedTree
+from headgate.workspace.paths import ConfinedTree, is_too_deep
 from headgate.workspace.proposal import (
     AdaptedProposal,
     ProposalConflicts,

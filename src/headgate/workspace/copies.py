@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from headgate.core import show_path
 from headgate.errors import HeadgateError
+from headgate.regular_files import remove_own_folder, temporary_folder
 from headgate.workspace.ignore import RESERVED, IgnoredPaths
 from headgate.workspace.workspace import FileChange
 
@@ -35,9 +35,9 @@ def tree_copy(repo: Path, ignored: IgnoredPaths, changes: Sequence[FileChange] =
 
     git's own folder and caches are left out, and what cannot be read. CopyImpossible if it is too much.
     """
-    with TemporaryDirectory(prefix=copy_prefix(repo), ignore_cleanup_errors=True) as temporary:
+    with temporary_folder(copy_prefix(repo)) as temporary:
         # Programs tell their own folder by its real path.
-        top = Path(os.path.realpath(temporary)) / repo.resolve().name
+        top = temporary / repo.resolve().name
         top.mkdir()
         _Copying(ignored).copy(Path(os.path.realpath(repo)), top, "")
         for change in changes:
@@ -55,7 +55,7 @@ def remove_copies(repo: Path) -> None:
     """Removes the copies that a process which is gone has left. Only for who holds the repository's lock."""
     for place in Path(tempfile.gettempdir()).glob(f"{copy_prefix(repo)}*"):
         if not place.is_symlink():
-            shutil.rmtree(place, ignore_errors=True)
+            remove_own_folder(place)
 
 
 @dataclass

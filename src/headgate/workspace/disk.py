@@ -13,7 +13,8 @@ from threading import Lock
 
 from headgate.core import Access, Act, Ask, Denial, Guard, first_objection, show_path
 from headgate.errors import ToolDenied, ToolFailed
-from headgate.workspace.ignore import RESERVED, TEMPORARY, InternalFiles, walk_files
+from headgate.regular_files import TEMPORARY
+from headgate.workspace.ignore import RESERVED, InternalFiles, walk_files
 from headgate.workspace.paths import ConfinedTree, Spot, explain
 from headgate.workspace.workspace import (
     DirectoryEntry,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from headgate.core import Access, Denial
 from headgate.reading import Command, split_commands
+from headgate.regular_files import TEMPORARY
 from headgate.workspace.git_repository import common_folder, read_regular
 from headgate.workspace.globs import Rules, fold_case
 from headgate.workspace.paths import ConfinedTree
@@ -93,8 +94,6 @@ def _changes_files(command: Command) -> bool:
 
 
 MAX_IGNORE_FILE = 1_000_000
-TEMPORARY = ".headgate-tmp-"
-"""How the names of files start that a write has not put in place yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,15 @@ from headgate.workspace.workspace import NOTHING, OverlaidKind, OverlayLayer
 MAX_SYMLINKS = 40
 # With O_PATH a directory that may be entered but not listed can still be walked through.
 MOST_DEEP = 200
+LONGEST_PATH = 3000
 _WALK = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+
+def is_too_deep(path: str) -> bool:
+    """Whether a folder lies so deep that neither git nor a system call could name what is in it."""
+    return path.count("/") > MOST_DEEP or len(os.fsencode(path)) > LONGEST_PATH
 
 
 @dataclass(frozen=True, slots=True)

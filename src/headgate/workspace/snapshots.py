@@ -67,6 +67,9 @@ class Snapshots:
         """The files of the last snapshot that are hidden or too large for it: it has only a mark for each."""
         self.changed_within: tuple[str, ...] = ()
         """The files of submodules that differ from those at the first snapshot; no tree has them."""
+        self.stripped: set[str] = set()
+        """The files that lost their setuid or setgid bit since the first snapshot."""
+        self._strips = True
         self._within: dict[str, Entry] | None = None
         self._one_at_a_time = Lock()
         self._folder = safe_folder(repo) / "objects"
@@ -83,7 +86,7 @@ class Snapshots:
         """Snapshots for a process beside the one that works: all that they write is gone with the block."""
         with TemporaryDirectory(prefix="headgate-") as folder:
             snapshots = cls(repo, hidden)
-            snapshots._folder = Path(folder)
+            snapshots._folder, snapshots._strips = Path(folder), False
             yield snapshots
 
     def go_on_from(self, tree: str) -> None:
@@ -96,9 +99,11 @@ class Snapshots:
             is_first = self._start is None and not self._first_tree
             start = self._start or (self._recall(self._first_tree) if self._first_tree else self._begin())
             walk = TreeWalk(
-                self._files, start, self._known, self._store, self._hidden, self.objects.length, is_first
-            )
+                self._files, start, self._known, self._store, self._hidden, self.objects.length, is_first,
+                self._strips,
+            )  # fmt: skip
             entries = walk.run()
+            self.stripped |= walk.stripped
             self._start, self._known, self.marked = start, walk.known, frozenset(walk.marked)
             self._within = walk.within if self._within is None else self._within
             self.changed_within = tuple({path for path, _ in self._within.items() ^ walk.within.items()})

@@ -12,11 +12,12 @@ from headgate.reading import word_set
 from headgate.workspace.git_repository import GitFailed, common_folder, git_folder, read_regular
 from headgate.workspace.ignore import IgnoredPaths, is_ignored_now
 from headgate.workspace.objects import NESTED, Entry, object_name
-from headgate.workspace.paths import MOST_DEEP, ConfinedTree
+from headgate.workspace.paths import ConfinedTree, is_too_deep
 from headgate.workspace.workspace import ancestors
 
 LARGE = 20_000_000
 _LINK = "120000"
+_PRIVILEGES = stat.S_ISUID | stat.S_ISGID
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _COARSEST_CLOCK = 2_000_000_000
 _READ_TRIES = 3
@@ -44,6 +45,8 @@ class SnapshotRules:
         self.leading = frozenset(folder for path in self.tracked for folder in ancestors(path))
         self.submodules = frozenset(nested)
         self.nested = set(self.submodules)
+        self.privileged: set[str] = set()
+        """The files that ran with the rights of their owner or group when the task began."""
 
 
 class TreeWalk:
@@ -58,10 +61,11 @@ class TreeWalk:
         hidden: Callable[[str], bool],
         name_length: int,
         is_first: bool,
+        strips: bool,
     ) -> None:
         self._tree, self._rules, self._before, self._store = tree, rules, known, store
         self._hidden = hidden
-        self._name_length, self._is_first = name_length, is_first
+        self._name_length, self._is_first, self._strips = name_length, is_first, strips
         self._now = time.time_ns()
         self._found: dict[str, Entry] = {}
         self.known: Known = {}
@@ -69,15 +73,18 @@ class TreeWalk:
         """The files of which only a mark is kept: it changes when they do."""
         self.within: dict[str, Entry] = {}
         """The files of submodules: a git tree has only their commits."""
+        self.stripped: set[str] = set()
+        """The files that would have run with the rights of their owner or group for whoever starts them."""
 
     def run(self) -> dict[str, Entry]:
         """Every path that belongs to a snapshot."""
         pending = [("", False, False)]
         while pending:
             folder, is_ignored, is_within = pending.pop()
-            if folder.count("/") > MOST_DEEP:
+            if is_too_deep(folder):
                 raise GitFailed(
-                    f"{show_path(folder)[:100]}... has more than {MOST_DEEP} folders in each other."
+                    f"{show_path(folder)[:100]}... has too many folders in each other: remove them, or add "
+                    "the outermost to .gitignore."
                 )
             try:
                 descriptor = self._tree.open_directory(folder)
@@ -140,6 +147,8 @@ class TreeWalk:
         key = f"\0{path}" if is_within else path  # what was only hashed is not stored
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode) and status.st_mode & _PRIVILEGES:
+                status = self._strip(directory, name, path, status)
             known = self._before.get(key)
             if known is not None and known[0] == _stamp(status):
                 self.known[key], found[path] = known, known[1]
@@ -158,6 +167,16 @@ class TreeWalk:
             self.marked.add(path)
         elif stamp[-1] < self._now - _COARSEST_CLOCK:
             self.known[key] = (stamp, entry)
+
+    def _strip(self, directory: int, name: str, path: str, status: os.stat_result) -> os.stat_result:
+        """Takes the setuid and setgid bits from a file that got them during the task."""
+        if self._is_first:
+            self._rules.privileged.add(path)
+        if not self._strips or path in self._rules.privileged:
+            return status
+        os.chmod(name, stat.S_IMODE(status.st_mode) & ~_PRIVILEGES, dir_fd=directory)
+        self.stripped.add(path)
+        return os.stat(name, dir_fd=directory, follow_symlinks=False)
 
     def _name(self, data: bytes) -> str:
         return object_name("blob", data, self._name_length)

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 
 from headgate.core import OWN_FOLDER, FileHashes, parse_path
-from headgate.workspace.ignore import TEMPORARY
+from headgate.regular_files import TEMPORARY, remove_tree
 from headgate.workspace.paths import ConfinedTree
 from headgate.workspace.workspace import NEW_FILE_MODE
 
@@ -354,7 +354,7 @@ def remove_temporaries(repo: Path) -> int:
             # Where the directory is not ours to write in it stays; tools do not see it.
             with suppress(OSError):
                 if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
-                    shutil.rmtree(name, dir_fd=directory)
+                    remove_tree(name, directory)
                 else:
                     os.unlink(name, dir_fd=directory)
                 removed += 1
