@@ -48,6 +48,7 @@ from headgate.protect import (
     resolve_boundaries,
     spellings_of,
 )
+from headgate.reading import is_code
 from headgate.store import Bus, Folder
 from headgate.tools import (
     Tool,
@@ -211,6 +212,10 @@ def protection_for(
             folder=kept / name,
             reason=rule.reason,
             lasting=name == "tests",
+            decides=lambda path, change: (
+                (change != "created" and is_code(path)) or (tests is not None and tests.decides(path))
+            ),
+            prepared=lambda path, change: tests is not None and tests.may_be_prepared(path, change),
         )
         for name, rule in rules.items()
     ]

@@ -112,9 +112,13 @@ class TaskProtection:
         """See Protected."""
         return self._restore(self._inner.check_and_restore)
 
-    def paths(self) -> tuple[Path, ...]:
+    def adopt(self) -> None:
         """See Protected."""
-        return self._inner.paths()
+        self._inner.adopt()
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
+        """See Protected."""
+        return self._inner.paths(deciding=deciding)
 
     def forget(self) -> None:
         """See Protected."""

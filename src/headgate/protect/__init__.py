@@ -9,5 +9,6 @@ from headgate.protect.guards import Boundaries, ConfigFiles, OnlyInside, Pattern
 from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
 from headgate.protect.records import RecordStore
 from headgate.protect.redaction import redactor
-from headgate.protect.restore import Protected, Protection, Restored, protected_while
+from headgate.protect.restore import Protected, Protection, Restored, protect_between, protected_while
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles
+from headgate.protect.step_commands import preparing_steps

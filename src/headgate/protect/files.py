@@ -36,6 +36,7 @@ model did not mean to make it and need not hear of it."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _READ_TRIES = 3
 _MAX_ACCEPTED = 10_000_000
+_MAY_RUN = 0o111
 
 
 class ProtectedFiles:
@@ -45,7 +46,9 @@ class ProtectedFiles:
     Both see paths relative to `root`, with `/`, and must not change their minds. `folder` is where contents
     are kept. `accepts` is asked whether new content of a covered file may stay: its path, what it was (None
     if it was not there) and what it is. With `lasting`, the records also bind the process that resumes the
-    task; otherwise changes that were made while no process worked stay.
+    task; otherwise changes that were made while no process worked stay. `decides` is asked whether what
+    became of a path can change what a verification finds; `prepared`, whether a step that installs or
+    configures may do it.
     """
 
     def __init__(
@@ -59,6 +62,8 @@ class ProtectedFiles:
         label: str = "",
         accepts: Callable[[str, bytes | None, bytes], bool] = lambda path, before, after: False,
         lasting: bool = False,
+        decides: Callable[[str, Change], bool] | None = None,
+        prepared: Callable[[str, Change], bool] = lambda path, change: False,
         limits: CopyLimits = DEFAULT_LIMITS,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -70,6 +75,8 @@ class ProtectedFiles:
         self._label = label
         self._accepts = accepts
         self._lasting = lasting
+        self._decides = decides
+        self._prepared = prepared
         self._records: dict[str, Record] | None = None
         self._lost: dict[str, Restored] = {}
         self._begun = False
@@ -101,9 +108,29 @@ class ProtectedFiles:
             self._running = False
             return restored
 
-    def paths(self) -> tuple[Path, ...]:
+    def adopt(self) -> None:
         """See Protected."""
-        files = (path for path, record in (self._records or {}).items() if record.kind == "file")
+        with self._lock:
+            records = self._recall()
+            now = self._scanner.scan() if self._begun else {}
+            changes: dict[str, Record | None] = {
+                path: None for path in records if path not in now and self._prepared(path, "deleted")
+            }
+            for path, status in now.items():
+                known = records.get(path)
+                change: Change = "changed" if known else "created"
+                if (known is None or known.stamp != stamp_of(status)) and self._prepared(path, change):
+                    changes[path] = self._record(path, status)
+            if changes:
+                self._accept(records, changes)
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
+        """See Protected."""
+        files = (
+            path
+            for path, record in (self._records or {}).items()
+            if record.kind == "file" and (not deciding or self._can_decide(path, "changed"))
+        )
         # A file that may stay as it is may also be changed, if only in part.
         return tuple(Path(self._scanner.full(path)) for path in files if not self._accepts(path, b"", b""))
 
@@ -218,7 +245,16 @@ class ProtectedFiles:
             problem = (error.strerror or str(error)).lower()
         known = self._lost.get(path)
         between = known.between if known else not self._running
-        done[path] = Restored(show_path(self._label + path), change, self._reason, problem, between)
+        shown, decides = show_path(self._label + path), self._can_decide(path, change)
+        done[path] = Restored(shown, change, self._reason, problem, between, decides)
+
+    def _can_decide(self, path: str, change: Change) -> bool:
+        if self._decides is None:
+            return False
+        record = (self._records or {}).get(path)
+        is_program = record is not None and record.kind == "file" and bool(record.mode & _MAY_RUN)
+        # On some file systems every file looks like a program: one that has a suffix may well be data.
+        return self._decides(path, change) or (is_program and "." not in path.rpartition("/")[2])
 
     def _new_stamps(
         self,

@@ -38,6 +38,8 @@ class Restored:
     """Why it could not be put back; empty if it was."""
     between: bool = False
     """It happened after a command had ended: something that the command left running did it, or a person."""
+    decides: bool = False
+    """A verification in which it happened may have run something else than what is there now."""
 
     def sentence(self) -> str:
         """What happened, for the model."""
@@ -67,8 +69,15 @@ class Protected(Protocol):
         """
         ...
 
-    def paths(self) -> tuple[Path, ...]:
-        """The files of which nothing may change, as the last `begin` found them: read-only in a sandbox."""
+    def adopt(self) -> None:
+        """Takes note of what a step that installs or configures has made. All else stays protected."""
+        ...
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
+        """The files of which nothing may change, as the last `begin` found them: read-only in a sandbox.
+
+        `deciding` leaves out data, which tests may write.
+        """
         ...
 
     def forget(self) -> None:
@@ -90,9 +99,14 @@ class Protection:
         """See Protected."""
         return tuple(restored for part in self._parts for restored in part.check_and_restore())
 
-    def paths(self) -> tuple[Path, ...]:
+    def adopt(self) -> None:
         """See Protected."""
-        return tuple(path for part in self._parts for path in part.paths())
+        for part in self._parts:
+            part.adopt()
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
+        """See Protected."""
+        return tuple(path for part in self._parts for path in part.paths(deciding=deciding))
 
     def forget(self) -> None:
         """See Protected."""
@@ -115,6 +129,21 @@ async def protected_while(protected: Protected | None, restored: list[Restored])
         yield
     finally:
         restored += await _to_its_end(protected.check_and_restore)
+
+
+async def protect_between(
+    protected: Protected | None, restored: list[Restored], *, prepared: bool, more: bool
+) -> None:
+    """Between two of several commands: what follows must not run what the one before it has changed.
+
+    `prepared`: that one was to install or configure. `more`: another one follows.
+    """
+    if protected is None:
+        return
+    if prepared:
+        await uninterrupted(asyncio.to_thread(protected.adopt))
+    if more:
+        restored += await _to_its_end(protected.begin)
 
 
 async def _to_its_end(work: Callable[[], Sequence[Restored]]) -> Sequence[Restored]:

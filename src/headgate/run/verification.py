@@ -1,10 +1,13 @@
 """Running the project's own checks: as the flow's last word, or because the model asked."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
 
-from headgate.checks import Verification, Verifier, new_run_id, unless_cut_short
+from headgate.checks import StepRun, Verification, Verifier, new_run_id, unless_cut_short
 from headgate.config import fill
 from headgate.core import (
     OWN_FOLDER,
@@ -17,7 +20,15 @@ from headgate.core import (
     VerifyStarted,
 )
 from headgate.process import MOST_MOUNTS
-from headgate.protect import REASON, CommitsFound, Protected, Restored, protected_while
+from headgate.protect import (
+    REASON,
+    CommitsFound,
+    Protected,
+    Restored,
+    preparing_steps,
+    protect_between,
+    protected_while,
+)
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.job import Job
 from headgate.run.trials import RedBefore
@@ -66,8 +77,17 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     tree = await job.tree.mark()
     restored: list[Restored] = []
     before = RedBefore(job, tree)
+    steps_left = list(job.verifier.steps)
+    preparing = await asyncio.to_thread(_preparing, job)
+
+    async def hear(ran: StepRun) -> Literal["stop", "go_on", "forgive"]:
+        step = steps_left.pop(0)
+        is_prepared, more = step.command in preparing, bool(steps_left)
+        await protect_between(job.context.protected, restored, prepared=is_prepared, more=more)
+        return await before.hear(ran)
+
     async with protected_while(job.context.protected, restored):
-        found = await keeping_tests(job.verifier, job.context.protected).run(run_id, before.hear)
+        found = await keeping_tests(job.verifier, job.context.protected).run(run_id, hear)
     if not opening:  # the check that a task begins with is itself what was red before
         found = _with_red_before(found, before)
     found = _unless_tampered(found, restored)
@@ -114,12 +134,24 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     return Finding(found.verdict, run_id, message, rewritten)
 
 
+def _preparing(job: Job) -> frozenset[str]:
+    """The commands of steps that install packages or configure a build."""
+    assert job.verifier is not None
+    root = Path(os.path.realpath(job.context.workspace.root))
+    directory = os.path.relpath(os.path.realpath(job.verifier.directory), root)
+    commands = [step.command for step in job.verifier.steps]
+    return preparing_steps(commands, "" if directory == os.curdir else directory, root)
+
+
 def keeping_tests(verifier: Verifier, protected: Protected | None) -> Verifier:
-    """The verifier, in whose sandbox the code of protected tests cannot be changed. Data beside it may be."""
+    """The verifier, in whose sandbox protected tests and what decides how they run cannot be changed.
+
+    Data beside tests can be.
+    """
     if verifier.sandbox is None or protected is None:
         return verifier
-    code = [path for path in protected.paths() if is_code(str(path))]
-    return replace(verifier, sandbox=verifier.sandbox.with_paths(read_only=code[:MOST_MOUNTS]))
+    kept = protected.paths(deciding=True)
+    return replace(verifier, sandbox=verifier.sandbox.with_paths(read_only=kept[:MOST_MOUNTS]))
 
 
 def _with_red_before(found: Verification, before: RedBefore) -> Verification:
@@ -131,19 +163,19 @@ def _with_red_before(found: Verification, before: RedBefore) -> Verification:
 
 
 def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verification:
-    """A run that passed does not count if the code it ran rewrote protected tests meanwhile.
+    """A run that passed does not count if a step, or the code it ran, changed what a later step went by.
 
-    Data beside the tests is another matter, since tests may well write it; but not if it cannot be put back.
+    That holds even if it was put back after the step, or by a later one. Data beside the tests is another
+    matter, since tests may well write it; but not if it cannot be put back.
     """
-    tampered = [
-        one.path
-        for one in restored
-        if one.reason == REASON and (one.problem or (one.change != "created" and is_code(one.path)))
-    ]
+    tampered = dict.fromkeys(
+        one.path for one in restored if one.decides or (one.reason == REASON and one.problem)
+    )
     if not tampered or not isinstance(found.verdict, Pass):
         return found
-    listed = ", ".join(tampered[:5])
-    return replace(found, verdict=Fail("verify", f"protected tests changed during the run: {listed}"))
+    listed = ", ".join([*tampered][:5])
+    reason = f"tests, or what decides how they run, were changed during the run: {listed}"
+    return replace(found, verdict=Fail("verify", reason))
 
 
 def _is_told(one: Restored) -> bool:
