@@ -35,6 +35,7 @@ from headgate.protect import (
     CommitProtection,
     CommitRule,
     ConfigFiles,
+    InstalledPackages,
     OnlyInside,
     PatternPresence,
     Protected,
@@ -184,6 +185,7 @@ def protection_for(
     boundaries: ResolvedBoundaries,
     package: str | None = None,
     tests: ProtectedTests | None = None,
+    installed: InstalledPackages | None = None,
 ) -> Protected:
     """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
     kept = folder.protected(task.id)
@@ -219,10 +221,22 @@ def protection_for(
         )
         for name, rule in rules.items()
     ]
+    parts += [installed] if installed else []
     # The last one: it compares commits with files that are restored.
     common, commits = common_folder(folder.repo), kept / "head.json"
     parts.append(CommitProtection(folder.repo, common, tuple(rules.values()), commits))
     return Protection(parts)
+
+
+def installed_packages(
+    folder: Folder, task: Task, tests: ProtectedTests | None, *, sandboxed: bool
+) -> InstalledPackages | None:
+    """The packages in the repository, which a task that may not change tests may not change either."""
+    if tests is None:
+        return None
+    file = folder.protected(task.id) / "installed.json"
+    everything = tests.mode == "all"
+    return InstalledPackages(folder.repo, file, tests.covers, everything=everything, watched=not sandboxed)
 
 
 def tools_for(config: Config, *, proposing: bool = False) -> tuple[Tool, ...]:
@@ -325,6 +339,7 @@ def build_context(
     """
     package = config.package
     tests = protected_tests(folder.repo, config, task, baseline)
+    installed = installed_packages(folder, task, tests, sandboxed=bubblewrap is not None)
     guards = guards_for(folder.repo, config, boundaries, tests, task.config_files)
     # Without a sandbox, a person who watches decides about commands.
     mode = config.approvals or ("never" if bubblewrap or person is None else "commands")
@@ -342,7 +357,8 @@ def build_context(
         shell_timeout=config.shell_timeout,
         ripgrep=None if proposing else find_program("rg"),  # it would search the disk
         on_output=lambda line: bus.pulse("command", line),
-        protected=protection_for(folder, task, boundaries, package, tests),
+        protected=protection_for(folder, task, boundaries, package, tests, installed),
+        installed=installed,
         directory=folder.repo / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
     )

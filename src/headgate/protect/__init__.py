@@ -6,6 +6,7 @@ from headgate.protect.commits import CommitProtection, CommitRule, CommitsFound
 from headgate.protect.files import ProtectedFiles
 from headgate.protect.git_settings import protect_git
 from headgate.protect.guards import Boundaries, ConfigFiles, OnlyInside, PatternPresence, spellings_of
+from headgate.protect.installed import InstalledPackages
 from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
 from headgate.protect.records import RecordStore
 from headgate.protect.redaction import redactor

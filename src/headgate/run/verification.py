@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,11 +18,13 @@ from headgate.core import (
     Verdict,
     VerifyFinished,
     VerifyStarted,
+    VerifyStep,
 )
-from headgate.process import MOST_MOUNTS
+from headgate.process import MOST_MOUNTS, Sandbox
 from headgate.protect import (
     REASON,
     CommitsFound,
+    InstalledPackages,
     Protected,
     Restored,
     preparing_steps,
@@ -78,26 +80,30 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     restored: list[Restored] = []
     before = RedBefore(job, tree)
     steps_left = list(job.verifier.steps)
+    packages = _Packages(job.context.installed)
     preparing = await asyncio.to_thread(_preparing, job)
 
     async def hear(ran: StepRun) -> Literal["stop", "go_on", "forgive"]:
         step = steps_left.pop(0)
         is_prepared, more = step.command in preparing, bool(steps_left)
+        if not is_prepared:
+            await packages.compare()
         await protect_between(job.context.protected, restored, prepared=is_prepared, more=more)
         return await before.hear(ran)
 
     async with protected_while(job.context.protected, restored):
-        found = await keeping_tests(job.verifier, job.context.protected).run(run_id, hear)
+        await packages.compare()
+        verifier = keeping_tests(job.verifier, job.context.protected, job.context.installed, preparing)
+        found = await verifier.run(run_id, hear)
     if not opening:  # the check that a task begins with is itself what was red before
         found = _with_red_before(found, before)
-    found = _unless_tampered(found, restored)
+    found = _unless_tampered(packages.judge(found), restored)
     after = await job.tree.mark()
     rewritten: tuple[str, ...] = ()
     if isinstance(found.verdict, Pass):
         rewritten = tuple(filter(is_code, await job.tree.changed_between(tree, after)))
         if rewritten and last:
-            listed, rewritten = ", ".join(rewritten[:5]), ()
-            reason = f"every run changes the code that it verifies: {listed}"
+            reason, rewritten = f"every run changes the code that it verifies: {_list(rewritten)}", ()
             found = replace(found, verdict=Fail("verify_failed", reason))
     protects = job.task.protect_tests or job.state.config.get("protect_tests")
     if protects == "all" and isinstance(found.verdict, Pass):
@@ -143,15 +149,59 @@ def _preparing(job: Job) -> frozenset[str]:
     return preparing_steps(commands, "" if directory == os.curdir else directory, root)
 
 
-def keeping_tests(verifier: Verifier, protected: Protected | None) -> Verifier:
+@dataclass
+class _Packages:
+    """What has become of installed packages, as it was found before and after each step."""
+
+    installed: InstalledPackages | None
+    changed: dict[str, None] = field(default_factory=dict)
+    created: dict[str, None] = field(default_factory=dict)
+
+    async def compare(self) -> None:
+        if self.installed is not None:
+            found = await asyncio.to_thread(self.installed.find_changes)
+            self.changed.update(dict.fromkeys(found.changed))
+            self.created.update(dict.fromkeys(found.created))
+
+    def judge(self, found: Verification) -> Verification:
+        """A run does not count if its packages are not those that were installed.
+
+        New packages can be removed. What was changed cannot be put back, so that no run can tell any more.
+        """
+        if self.changed:
+            reason = f"installed packages were changed since the task began: {_list(self.changed)}."
+            return replace(found, verdict=Broken(f"{reason} Install them again and start a new task"))
+        if self.created and isinstance(found.verdict, Pass):
+            reason = f"packages were installed since the task began. Remove them: {_list(self.created)}"
+            return replace(found, verdict=Fail("verify", reason))
+        return found
+
+
+def keeping_tests(
+    verifier: Verifier,
+    protected: Protected | None,
+    installed: InstalledPackages | None = None,
+    preparing: Collection[str] = (),
+) -> Verifier:
     """The verifier, in whose sandbox protected tests and what decides how they run cannot be changed.
 
-    Data beside tests can be.
+    Data beside tests can be. Installed packages can be changed by steps that install.
     """
     if verifier.sandbox is None or protected is None:
         return verifier
-    kept = protected.paths(deciding=True)
-    return replace(verifier, sandbox=verifier.sandbox.with_paths(read_only=kept[:MOST_MOUNTS]))
+    kept = protected.paths(deciding=True)[:MOST_MOUNTS]
+    if installed is None:
+        return replace(verifier, sandbox=verifier.sandbox.with_paths(read_only=kept))
+    inside = [path for path in kept if installed.holds(path)]
+    packages, caches = installed.read_only(), installed.writable()
+
+    def narrow(step: VerifyStep, sandbox: Sandbox) -> Sandbox:
+        if step.command in preparing:
+            return sandbox
+        return sandbox.with_paths(read_only=[*inside, *packages], writable=caches)
+
+    sandbox = verifier.sandbox.with_paths(read_only=[path for path in kept if path not in inside])
+    return replace(verifier, sandbox=sandbox, narrow=narrow)
 
 
 def _with_red_before(found: Verification, before: RedBefore) -> Verification:
@@ -173,9 +223,12 @@ def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verif
     )
     if not tampered or not isinstance(found.verdict, Pass):
         return found
-    listed = ", ".join([*tampered][:5])
-    reason = f"tests, or what decides how they run, were changed during the run: {listed}"
+    reason = f"tests, or what decides how they run, were changed during the run: {_list(tampered)}"
     return replace(found, verdict=Fail("verify", reason))
+
+
+def _list(paths: Iterable[str]) -> str:
+    return ", ".join([*paths][:5])
 
 
 def _is_told(one: Restored) -> bool:

@@ -7,7 +7,6 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import orjson
 from pydantic import Field
@@ -57,7 +56,7 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
                 timeout=seconds,
                 max_output=_MAX_CAPTURE,
                 on_line=ctx.on_output,
-                sandbox=ctx.sandbox and ctx.sandbox.with_paths(read_only=_protected_paths(ctx)),
+                sandbox=_narrowed(ctx),
             )
     except CommandUnavailable as error:
         raise ToolFailed(str(error)) from error
@@ -65,14 +64,15 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
         status = f"timed out after {seconds:g} s; the command and its children were killed"
     else:
         status = f"exit code {result.exit_code}"
-    status += _explain_sandbox(ctx.sandbox, result.output) + _tell(restored, ctx.result_chars // 2)
+    status += _explain_sandbox(ctx, result.output) + _tell(restored, ctx.result_chars // 2)
     output = ctx.redact(plain(clean_text(result.output))).rstrip("\n") or "(no output)"
     text = cap(output, ctx.result_chars - len(status) - 1, ctx.save_output) + "\n" + status
     return Outcome(text, restored=tuple(one.sentence() for one in restored[:_MAX_TOLD]))
 
 
-def _explain_sandbox(sandbox: Sandbox | None, output: str) -> str:
+def _explain_sandbox(ctx: ToolContext, output: str) -> str:
     """What a small model cannot know from the system's own message."""
+    sandbox = ctx.sandbox
     if sandbox is None:
         return ""
     if not sandbox.network and _NO_NETWORK.search(output):
@@ -81,13 +81,20 @@ def _explain_sandbox(sandbox: Sandbox | None, output: str) -> str:
         return ""
     if not sandbox.writable:
         return "\nCommands cannot change files in this stage."
-    return "\nCommands cannot change tests, git's own files, paths out of bounds or files elsewhere."
+    installed = "installed packages, " if ctx.installed and ctx.installed.read_only() else ""
+    return (
+        f"\nCommands cannot change tests, {installed}git's own files, paths out of bounds or files elsewhere."
+    )
 
 
-def _protected_paths(ctx: ToolContext) -> tuple[Path, ...]:
-    """What the sandbox makes read-only. What is beyond the limit is only put back afterwards."""
-    paths = ctx.protected.paths() if ctx.protected else ()
-    return paths[:MOST_MOUNTS]
+def _narrowed(ctx: ToolContext) -> Sandbox | None:
+    """The sandbox, in which protected files cannot be changed. Those beyond the limit are only put back."""
+    if ctx.sandbox is None:
+        return None
+    sandbox = ctx.sandbox.with_paths(read_only=ctx.protected.paths()[:MOST_MOUNTS] if ctx.protected else ())
+    if ctx.installed is None or not sandbox.writable:
+        return sandbox
+    return sandbox.with_paths(read_only=ctx.installed.read_only(), writable=ctx.installed.writable())
 
 
 def _tell(restored: Sequence[Restored], room: int) -> str:
