@@ -169,6 +169,7 @@ def guards_for(
     boundaries: ResolvedBoundaries,
     tests: ProtectedTests | None = None,
     config_files: Sequence[str] = (),
+    installed: InstalledPackages | None = None,
 ) -> tuple[Guard, ...]:
     """What tools may touch. Commands name files from where they run, which is the package if there is one."""
     guards: list[Guard] = [SecretFiles(secret_patterns(config), root / (config.package or ""))]
@@ -176,6 +177,8 @@ def guards_for(
         guards.append(OnlyInside(config.package))
     if tests is not None:
         guards.append(tests)
+    if installed is not None:
+        guards.append(installed)
     return (*guards, Boundaries(boundaries.globs), ConfigFiles(config_files))
 
 
@@ -340,7 +343,7 @@ def build_context(
     package = config.package
     tests = protected_tests(folder.repo, config, task, baseline)
     installed = installed_packages(folder, task, tests, sandboxed=bubblewrap is not None)
-    guards = guards_for(folder.repo, config, boundaries, tests, task.config_files)
+    guards = guards_for(folder.repo, config, boundaries, tests, task.config_files, installed)
     # Without a sandbox, a person who watches decides about commands.
     mode = config.approvals or ("never" if bubblewrap or person is None else "commands")
     allowed = AllowList(

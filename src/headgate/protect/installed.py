@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 
-from headgate.core import OWN_FOLDER, show_path
+from headgate.core import OWN_FOLDER, Access, Denial, show_path
 from headgate.protect.protected_tests import REASON
 from headgate.protect.restore import Restored
 from headgate.reading import is_installed_or_built, is_runner_package
@@ -76,6 +76,20 @@ class InstalledPackages:
         self._start: Installed | None = None
         self._changed: tuple[str, ...] = ()
         self._lock = Lock()
+
+    def __call__(self, access: Access, /) -> Denial | None:
+        """See Guard: what tools may not write, whatever commands have done."""
+        parts = access.target.split("/")
+        depth = next((at for at, part in enumerate(parts[:-1], 1) if part == _NODE or part in _SITES), 0)
+        if access.act != "write" or not depth:
+            return None
+        package = "/".join(parts[: depth + 2 if parts[depth].startswith("@") else depth + 1])
+        if not self._everything and not (
+            is_runner_package(_name(package)) and os.path.lexists(f"{self._root}/{package}")
+        ):
+            return None
+        shown = show_path(access.target)
+        return Denial(f"{shown} is part of an installed package: this task may not change it.")
 
     def begin(self) -> tuple[Restored, ...]:
         """See Protected."""

@@ -19,7 +19,6 @@ from headgate.reading import (
     is_build_file,
     is_installed_or_built,
     is_runner_module,
-    is_runner_package,
     is_runner_setting,
     is_start_up_file,
     is_task_file,
@@ -31,8 +30,7 @@ from headgate.reading import (
 from headgate.workspace import fold_case, internal_name
 
 REASON = "tests and what decides how they run are protected"
-_PACKAGES = frozenset({"node_modules", "site-packages", "dist-packages"})
-_INSTALLED = _PACKAGES | {".venv", "venv", ".tox", ".nox"}
+_INSTALLED = frozenset({"node_modules", "site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox"})
 _MODULE_FOLDERS = frozenset({"src", "lib"})
 _SITE = re.compile(r"lib(/python[^/]*(/site-packages(/[^/]+\.(dist|egg)-info)?)?)?")
 """From an environment to what its interpreter reads when it starts."""
@@ -96,8 +94,6 @@ class ProtectedTests:
                 )
             kind = "is a test" if self._is_test(access.target) else "decides how the tests run"
             return Denial(f"{shown} {kind}: this task may not change it.")
-        if self._is_of_package(access.target):
-            return Denial(f"{shown} is part of an installed package: this task may not change it.")
         if self._covers_parts(access.target):
             changed = changed_settings(access.target, access.before, access.after)
             if changed:
@@ -185,17 +181,6 @@ class ProtectedTests:
             or is_start_up_file(path)
             or self._shadowed(path) is not None
         )
-
-    def _is_of_package(self, path: str) -> bool:
-        """Whether a file lies in an installed package, with `existing` in one that runs tests."""
-        parts = path.split("/")
-        depth = next((at for at, part in enumerate(parts[:-1], 1) if part in _PACKAGES), None)
-        if depth is None or fold_case(path) in self._start.by_fold:
-            return False
-        end = depth + 2 if parts[depth].startswith("@") else depth + 1
-        name = "/".join(parts[depth:end])
-        there = self._root is not None and os.path.lexists(self._root.joinpath(*parts[:end]))
-        return self._all or (there and is_runner_package(name))
 
     def _is_program(self, place: str) -> bool:
         """Whether a path is that of a program that steps run, or of one beside it.
