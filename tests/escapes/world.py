@@ -37,8 +37,8 @@ from headgate.engine.assembly import (
 )
 from headgate.errors import ToolDenied
 from headgate.process import NoSandbox
-from headgate.protect import Restored, protected_while, redactor
-from headgate.run.verification import keeping_tests
+from headgate.protect import redactor
+from headgate.run.protected_run import ProtectedRun
 from headgate.store import Bus, Folder
 from headgate.tools import shell
 from headgate.workspace import Snapshots
@@ -56,7 +56,16 @@ _FILES = {
     "repo/data/kept.txt": "kept\n",
     "repo/.env": f"TOKEN={SECRETS['dotenv']}\n",
     "repo/agent.yaml": "protect_tests: existing\nboundaries: ['data/**']\nverification:\n  network: false\n"
-    "  steps: [{name: attempt, command: bash attempt.sh, timeout: 60}]\n",
+    "  steps: [{name: attempt, command: bash attempt.sh, timeout: 60}, {name: after, command: make}]\n",
+    "repo/Makefile": "all:\n\t@sh check.sh\n",
+    "repo/check.sh": "true\n",
+    "repo/pytest.ini": "[pytest]\n",
+    "repo/.gitignore": ".venv/\nnode_modules/\n",
+    "repo/.venv/pyvenv.cfg": "home = /usr/bin\n",
+    "repo/.venv/lib/python3.11/site-packages/pytest/__main__.py": "assert False\n",
+    "repo/.venv/lib/python3.11/site-packages/_pytest/main.py": "assert False\n",
+    "repo/node_modules/jest/index.js": "1\n",
+    "repo/node_modules/.bin/jest": "#!/bin/sh\n",
     "home/.ssh/id_rsa": f"{SECRETS['ssh key']}\n",
     "home/.bashrc": "# mine\n",
     "home/.gitconfig": "[user]\n  name = A\n  email = a@b.c\n",
@@ -64,7 +73,16 @@ _FILES = {
     "home/.local/bin/tool": "#!/bin/sh\n",
     "outside/data.txt": "outside\n",
 }
-_WATCHED = ("home", "outside", "repo/tests", "repo/data", "repo/.env", "repo/agent.yaml", "repo/.headgate")
+_WATCHED = (
+    "home",
+    "outside",
+    *(f"repo/{name}" for name in ("tests", "data", ".env", "agent.yaml", ".headgate")),
+    *(f"repo/{name}" for name in ("Makefile", "check.sh", "pytest.ini")),
+    "repo/tampered",
+    "repo/.venv",
+    "repo/node_modules",
+)
+_PACKAGES = ("changed: repo/.venv", "changed: repo/node_modules")
 _GIT_WATCHED = ("config", "hooks", "info", "modules", "worktrees", "commondir", "config.worktree", "HEAD")
 
 
@@ -178,6 +196,8 @@ async def try_shell(world: World, command: str) -> tuple[str, str]:
         outcome = await shell.run(context, shell.parse({"command": command, "timeout": 20}))
     except ToolDenied as denied:
         return str(denied), "guard"
+    if context.installed.find_changes().changed:
+        return outcome.text, "noticed"
     return outcome.text, "put back" if outcome.restored else ""
 
 
@@ -186,13 +206,13 @@ async def try_steps(world: World, command: str) -> tuple[str, str]:
     context, verifier = _assemble(world)
     assert verifier is not None
     (Path(context.workspace.root) / "attempt.sh").write_text(command)
-    restored: list[Restored] = []
-    async with protected_while(context.protected, restored):
-        found = await keeping_tests(verifier, context.protected).run("run")
+    run = ProtectedRun(verifier, context)
+    found = run.judge(await run.run("run"))
     file = verifier.runs / "run" / "combined.log"
     log = file.read_text(errors="replace") if file.is_file() else ""
     shutil.rmtree(verifier.runs, ignore_errors=True)
-    return context.redact(f"{found.tail}\n{log}"), "put back" if restored else ""
+    said = context.redact(f"{found.tail}\n{log}")
+    return said, "noticed" if run.changed else "put back" if run.restored else ""
 
 
 def _assemble(world: World) -> tuple[Any, Verifier | None]:
@@ -229,6 +249,8 @@ def main(folder: Path, mode: str, sandbox: str, ids: list[str]) -> None:
             trying = try_shell if mode == "shell" else try_steps
             output, layer = asyncio.run(trying(world, attempt))
             harm = find_harm(before, world.look(), output, world)
+            if layer == "noticed":  # no copies of packages are kept, but no verification counts any more
+                harm = [one for one in harm if not one.startswith(_PACKAGES)]
             harm += [f"connected: {one}" for one in sorted(set(listener.connected))]
             harm += ["left running"] if processes_called(os.environ["CANARY"]) else []
             harm += ["killed a neighbour"] if other.poll() is not None else []

@@ -7,32 +7,33 @@ nobody can write to a file without changing the time of its last change. In a sa
 
 import json
 import os
-import posixpath
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 
-from headgate.core import OWN_FOLDER, Access, Denial, show_path
+from headgate.core import Access, Denial, show_path
+from headgate.protect.package_folders import (
+    NODE_MODULES,
+    SITES,
+    compiled_modules,
+    entries_of,
+    environment_of,
+    find_places,
+    package_name,
+    packages_in,
+)
 from headgate.protect.protected_tests import REASON
 from headgate.protect.restore import Restored
-from headgate.reading import is_installed_or_built, is_runner_package
+from headgate.reading import is_runner_package
 from headgate.regular_files import make_own_folder, read_own, write_own
 
 _FOLDERS = 3
 """The folders of `headgate/protected/TASK` in git's own folder."""
-_NODE = "node_modules"
-_PROGRAMS = "bin"
-_ENVIRONMENTS = frozenset({".venv", "venv"})
-_NODE_FOLDERS = frozenset({".bin", ".pnpm"})
-_SITES = frozenset({"site-packages", "dist-packages"})
-_LIBRARIES = re.compile(r"(python|pypy)[\d.]+t?")
 _TOOL_CACHES = (".cache", ".vite", ".vite-temp", ".vitest")
 """What tools write to `node_modules`, although nothing is installed."""
-_MOST_DEEP = 40
 
 
 @dataclass(slots=True)
@@ -75,17 +76,20 @@ class InstalledPackages:
         self._watched = watched
         self._start: Installed | None = None
         self._changed: tuple[str, ...] = ()
+        self._is_changed = False
         self._lock = Lock()
 
     def __call__(self, access: Access, /) -> Denial | None:
         """See Guard: what tools may not write, whatever commands have done."""
         parts = access.target.split("/")
-        depth = next((at for at, part in enumerate(parts[:-1], 1) if part == _NODE or part in _SITES), 0)
+        depth = next(
+            (at for at, part in enumerate(parts[:-1], 1) if part == NODE_MODULES or part in SITES), 0
+        )
         if access.act != "write" or not depth:
             return None
         package = "/".join(parts[: depth + 2 if parts[depth].startswith("@") else depth + 1])
         if not self._everything and not (
-            is_runner_package(_name(package)) and os.path.lexists(f"{self._root}/{package}")
+            is_runner_package(package_name(package)) and os.path.lexists(f"{self._root}/{package}")
         ):
             return None
         shown = show_path(access.target)
@@ -107,7 +111,8 @@ class InstalledPackages:
     def adopt(self) -> None:
         """See Protected."""
         with self._lock:
-            if self._start is not None:
+            # What somebody else has changed before is not what the step has installed.
+            if self._start is not None and not self._is_changed:
                 self._note()
 
     def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
@@ -137,6 +142,7 @@ class InstalledPackages:
                 created = [path for path in now.places if path not in start.places]
                 created += [path for path in now.packages if path not in start.packages]
             self._changed = tuple(map(show_path, [*moved, *changed]))
+            self._is_changed = bool(self._changed or created)
             return PackageChanges(self._changed, tuple(map(show_path, created)))
 
     def holds(self, path: Path) -> bool:
@@ -152,14 +158,14 @@ class InstalledPackages:
         runners = (
             path
             for place, real in self._start.places.items()
-            for path, _ in _packages(place, real)
-            if is_runner_package(_name(path))
+            for path, _ in packages_in(place, real)
+            if is_runner_package(package_name(path))
         )
         return tuple(Path(real) for path in runners if self._is_inside(real := self._real(path)))
 
     def writable(self) -> tuple[Path, ...]:
         """Within that, what tools write although they do not install. The folders are made if need be."""
-        places = [place for place in self.read_only() if place.name == _NODE]
+        places = [place for place in self.read_only() if place.name == NODE_MODULES]
         found: list[Path] = []
         for path in (place / name for place in places for name in _TOOL_CACHES):
             with suppress(OSError):
@@ -171,7 +177,7 @@ class InstalledPackages:
     def _outermost(self) -> list[str]:
         """The real folders of environments and packages that lie in the repository."""
         places = self._start.places.values() if self._start else ()
-        return sorted({place for place in map(_whole, places) if self._is_inside(place)})
+        return sorted({place for place in map(environment_of, places) if self._is_inside(place)})
 
     def _is_inside(self, real: str) -> bool:
         return real.startswith(f"{self._root}/")
@@ -191,15 +197,17 @@ class InstalledPackages:
         return True
 
     def _look(self) -> Installed:
-        found = Installed(places=dict(_places(self._root)), whole=self._watched)
+        found = Installed(places=dict(find_places(self._root)), whole=self._watched)
         for place, real in found.places.items():
-            for path, entry in _packages(place, real):
-                if self._everything or is_runner_package(_name(path)):
+            for path, entry in packages_in(place, real):
+                if self._everything or is_runner_package(package_name(path)):
                     self._describe(path, entry, found)
         return found
 
     def _describe(self, package: str, entry: "os.DirEntry[str]", found: Installed) -> None:
         """Adds a package, and the modules in it that Python has compiled."""
+        if not entry.is_dir(follow_symlinks=False) and self._covered(package):
+            return
         if not self._watched:
             found.packages[package] = str(entry.inode())
             return
@@ -209,7 +217,7 @@ class InstalledPackages:
             path, one = pending.pop()
             is_folder = one.is_dir(follow_symlinks=False)
             if is_folder and one.name == "__pycache__":
-                found.caches |= _caches(path, one.path)
+                found.caches |= compiled_modules(path, one.path)
                 continue
             if not is_folder and self._covered(path):
                 continue
@@ -219,12 +227,12 @@ class InstalledPackages:
                 continue
             said: list[object] = [path, status.st_mode]
             if is_folder:
-                below = sorted(_entries(one.path), key=lambda inner: inner.name)
+                below = sorted(entries_of(one.path), key=lambda inner: inner.name)
                 pending += [(f"{path}/{inner.name}", inner) for inner in below]
             else:
                 said += [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
             digest.update(json.dumps(said).encode())
-        if entry.name != "__pycache__" and not self._covered(package):
+        if entry.name != "__pycache__":
             found.packages[package] = digest.hexdigest()
 
     def _note(self) -> None:
@@ -249,84 +257,3 @@ class InstalledPackages:
         except (OSError, ValueError):
             pass
         return None
-
-
-def _places(root: str) -> Iterator[tuple[str, str]]:
-    """The folders of packages in a repository, and where they really are."""
-    pending = [("", 0)]
-    while pending:
-        folder, depth = pending.pop()
-        for entry in _entries(f"{root}/{folder}"):
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            if not entry.is_dir() or (entry.is_symlink() and entry.name not in {_NODE, *_ENVIRONMENTS}):
-                continue
-            if entry.name == _NODE:
-                yield path, os.path.realpath(entry.path)
-            elif entry.name in _ENVIRONMENTS or _is_environment(entry.path):
-                yield from _libraries(path, entry.path)
-            elif depth < _MOST_DEEP and not _is_skipped(entry.name):
-                pending.append((path, depth + 1))
-
-
-def _is_skipped(name: str) -> bool:
-    return name in (".git", OWN_FOLDER) or (is_installed_or_built(name) and name not in (".tox", ".nox"))
-
-
-def _is_environment(folder: str) -> bool:
-    return os.path.lexists(f"{folder}/pyvenv.cfg") or os.path.lexists(f"{folder}/conda-meta")
-
-
-def _libraries(path: str, folder: str) -> Iterator[tuple[str, str]]:
-    """The programs of an environment, and what its interpreters import."""
-    for outer in _entries(folder):
-        if outer.name == _PROGRAMS and outer.is_dir():
-            yield f"{path}/{outer.name}", os.path.realpath(outer.path)
-        elif outer.name.startswith("lib") and outer.is_dir() and not outer.is_symlink():
-            for inner in _entries(outer.path):
-                if _LIBRARIES.fullmatch(inner.name) and inner.is_dir():
-                    yield f"{path}/{outer.name}/{inner.name}", os.path.realpath(inner.path)
-
-
-def _whole(place: str) -> str:
-    """The environment that a folder of programs or packages belongs to, or all of `node_modules`."""
-    above, name = posixpath.split(place)
-    return place if name == _NODE else above if name == _PROGRAMS else posixpath.dirname(above)
-
-
-def _packages(place: str, real: str) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-    """The packages in a place: what lies there, and in folders that only hold packages."""
-    is_node = posixpath.basename(place) == _NODE
-    for entry in _entries(real):
-        if is_node and entry.name.startswith(".") and entry.name not in _NODE_FOLDERS:
-            continue  # caches, and what installers note for themselves
-        only_packages = is_node and (entry.name.startswith("@") or entry.name in _NODE_FOLDERS)
-        if (only_packages or entry.name in _SITES) and entry.is_dir(follow_symlinks=False):
-            yield from ((f"{place}/{entry.name}/{inner.name}", inner) for inner in _entries(entry.path))
-        else:
-            yield f"{place}/{entry.name}", entry
-
-
-def _name(package: str) -> str:
-    """What a package is called: `@jest/core` for `node_modules/@jest/core`."""
-    above, name = posixpath.split(package)
-    scope = posixpath.basename(above)
-    return f"{scope}/{name}" if scope.startswith("@") else name
-
-
-def _caches(path: str, folder: str) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for entry in _entries(folder):
-        if not entry.is_dir(follow_symlinks=False):
-            with suppress(FileNotFoundError):
-                status = entry.stat(follow_symlinks=False)
-                found[f"{path}/{entry.name}"] = [status.st_ino, status.st_size, status.st_ctime_ns]
-    return found
-
-
-def _entries(folder: str) -> Iterable["os.DirEntry[str]"]:
-    """What lies in a folder; nothing where it cannot be read."""
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
