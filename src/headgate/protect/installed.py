@@ -231,7 +231,7 @@ class InstalledPackages:
                 pending += [(f"{path}/{inner.name}", inner) for inner in below]
             else:
                 said += [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-            digest.update(json.dumps(said).encode())
+            digest.update(repr(said).encode())
         if entry.name != "__pycache__":
             found.packages[package] = digest.hexdigest()
 
