@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from headgate.errors import HeadgateError
 from headgate.process import uninterrupted
 from headgate.protect.records import Record, RecordStore, kind_of
 from headgate.workspace import TEMPORARY, ConfinedTree
 
+T = TypeVar("T")
 Change = Literal["changed", "deleted", "created"]
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_ASIDE_FILES = 1000
@@ -141,12 +142,12 @@ async def protect_between(
     if protected is None:
         return
     if prepared:
-        await uninterrupted(asyncio.to_thread(protected.adopt))
+        await _to_its_end(protected.adopt)
     if more:
         restored += await _to_its_end(protected.begin)
 
 
-async def _to_its_end(work: Callable[[], Sequence[Restored]]) -> Sequence[Restored]:
+async def _to_its_end(work: Callable[[], T]) -> T:
     """Does it in a thread. What goes wrong is not taken for a failure of what runs: ProtectionFailed."""
     try:
         return await uninterrupted(asyncio.to_thread(work))
