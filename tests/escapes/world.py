@@ -39,8 +39,8 @@ from headgate.engine.assembly import (
 )
 from headgate.errors import ToolDenied
 from headgate.process import NoSandbox
-from headgate.protect import Restored, committed_secrets, protected_while, redactor
-from headgate.run.verification import keeping_tests
+from headgate.protect import committed_secrets, redactor
+from headgate.run.protected_run import ProtectedRun
 from headgate.store import Bus, Folder
 from headgate.tools import shell
 from headgate.workspace import Snapshots
@@ -62,7 +62,16 @@ _FILES = {
     "repo/deploy/.env": f"TOKEN={SECRETS['dotenv']}\n",
     "repo/deploy/.aws/credentials": f"[default]\naws_secret_access_key = {SECRETS['cloud key']}\n",
     "repo/agent.yaml": "protect_tests: existing\nboundaries: ['data/**']\nverification:\n  network: false\n"
-    "  steps: [{name: attempt, command: bash attempt.sh, timeout: 60}]\n",
+    "  steps: [{name: attempt, command: bash attempt.sh, timeout: 60}, {name: after, command: make}]\n",
+    "repo/Makefile": "all:\n\t@sh check.sh\n",
+    "repo/check.sh": "true\n",
+    "repo/pytest.ini": "[pytest]\n",
+    "repo/.gitignore": ".venv/\nnode_modules/\n",
+    "repo/.venv/pyvenv.cfg": "home = /usr/bin\n",
+    "repo/.venv/lib/python3.11/site-packages/pytest/__main__.py": "assert False\n",
+    "repo/.venv/lib/python3.11/site-packages/_pytest/main.py": "assert False\n",
+    "repo/node_modules/jest/index.js": "1\n",
+    "repo/node_modules/.bin/jest": "#!/bin/sh\n",
     "home/.ssh/id_rsa": f"{SECRETS['ssh key']}\n",
     "home/.bashrc": "# mine\n",
     "home/.gitconfig": "[user]\n  name = A\n  email = a@b.c\n",
@@ -70,7 +79,16 @@ _FILES = {
     "home/.local/bin/tool": "#!/bin/sh\n",
     "outside/data.txt": "outside\n",
 }
-_WATCHED = ("home", "outside", "repo/tests", "repo/data", "repo/.env", "repo/agent.yaml", "repo/.headgate")
+_WATCHED = (
+    "home",
+    "outside",
+    *(f"repo/{name}" for name in ("tests", "data", ".env", "agent.yaml", ".headgate")),
+    *(f"repo/{name}" for name in ("Makefile", "check.sh", "pytest.ini")),
+    "repo/tampered",
+    "repo/.venv",
+    "repo/node_modules",
+)
+_PACKAGES = ("changed: repo/.venv", "changed: repo/node_modules")
 _GIT_WATCHED = ("config", "hooks", "info", "modules", "worktrees", "commondir", "config.worktree", "HEAD")
 
 
@@ -236,24 +254,24 @@ async def try_shell(world: World, commands: list[str]) -> tuple[str, str]:
             return f"{said}{denied}", "guard"
         said += f"{outcome.text}\n"
         layer = "put back" if outcome.restored else layer
-    return said, layer
+    return said, "noticed" if context.installed.find_changes().changed else layer
 
 
 async def try_steps(world: World, commands: list[str]) -> tuple[str, str]:
     """As the code under test, one run for each command: what the model would be told."""
     context, verifier = _assemble(world)
     assert verifier is not None
-    said = ""
-    restored: list[Restored] = []
+    said, layer = "", ""
     for command in commands:
         (Path(context.workspace.root) / "attempt.sh").write_text(command)
-        async with protected_while(context.protected, restored):
-            found = await keeping_tests(verifier, context.protected).run("run")
+        run = ProtectedRun(verifier, context)
+        found = run.judge(await run.run("run"))
         file = verifier.runs / "run" / "combined.log"
         log = file.read_text(errors="replace") if file.is_file() else ""
         shutil.rmtree(verifier.runs, ignore_errors=True)
         said += context.redact(f"{found.tail}\n{log}")
-    return said, "put back" if restored else ""
+        layer = "noticed" if run.changed else "put back" if run.restored else layer
+    return said, layer
 
 
 def _assemble(world: World) -> tuple[Any, Verifier | None]:
@@ -291,6 +309,8 @@ def main(folder: Path, mode: str, sandbox: str, ids: list[str]) -> None:
             output, layer = asyncio.run(trying(world, commands_of(name)))
             harm = find_harm(before, world.look(), output, world)
             harm += find_left(snapshots) if ATTEMPTS[name].get("leaves") else []
+            if layer == "noticed":  # no copies of packages are kept, but no verification counts any more
+                harm = [one for one in harm if not one.startswith(_PACKAGES)]
             harm += [f"connected: {one}" for one in sorted(set(listener.connected))]
             harm += ["left running"] if processes_called(os.environ["CANARY"]) else []
             harm += ["killed a neighbour"] if other.poll() is not None else []

@@ -13,11 +13,13 @@ from headgate.checks.stage_checks import (
 from headgate.checks.verify import (
     COMBINED,
     INSTALLED_RUNNERS,
+    AfterStep,
     StepRun,
     Verification,
     Verifier,
     new_run_id,
     prune_runs,
+    stop,
     unless_cut_short,
 )
 from headgate.checks.weakened import TESTS_WEAKENED

@@ -103,6 +103,8 @@ class Verifier:
     """Whose the commands are, should they outlive this process; by default whose the directory is."""
     sandbox: Sandbox | None = None
     """What the commands run in. Each step begins with an empty home folder and an empty /tmp."""
+    narrow: Callable[[VerifyStep, Sandbox], Sandbox] = lambda step, sandbox: sandbox
+    """Gives a step a sandbox in which it can change less."""
 
     async def run(self, run_id: str, after_step: AfterStep = stop) -> Verification:
         """Runs the steps. A log that cannot be written is the environment's fault, like a missing program."""
@@ -139,7 +141,7 @@ class Verifier:
         """Runs a step with an empty home folder, where the step before it can have left nothing."""
         if self.sandbox is None:
             return await self._run_step(step, log)
-        with self.sandbox.with_fresh_scratch() as fresh:
+        with self.narrow(step, self.sandbox).with_fresh_scratch() as fresh:
             return await replace(self, sandbox=fresh)._run_step(step, log)
 
     async def _run_step(self, step: VerifyStep, log: Path) -> StepRun:

@@ -35,6 +35,7 @@ from headgate.protect import (
     CommitProtection,
     CommitRule,
     ConfigFiles,
+    InstalledPackages,
     OnlyInside,
     PatternPresence,
     Protected,
@@ -51,6 +52,7 @@ from headgate.protect import (
     resolve_boundaries,
     spellings_of,
 )
+from headgate.reading import is_code
 from headgate.store import Bus, Folder
 from headgate.tools import (
     Tool,
@@ -170,6 +172,7 @@ def guards_for(
     boundaries: ResolvedBoundaries,
     tests: ProtectedTests | None = None,
     config_files: Sequence[str] = (),
+    installed: InstalledPackages | None = None,
 ) -> tuple[Guard, ...]:
     """What tools may touch. Commands name files from where they run, which is the package if there is one."""
     guards: list[Guard] = [SecretFiles(secret_patterns(config), root / (config.package or ""))]
@@ -177,6 +180,8 @@ def guards_for(
         guards.append(OnlyInside(config.package))
     if tests is not None:
         guards.append(tests)
+    if installed is not None:
+        guards.append(installed)
     return (*guards, Boundaries(boundaries.globs), ConfigFiles(config_files))
 
 
@@ -186,6 +191,7 @@ def protection_for(
     boundaries: ResolvedBoundaries,
     package: str | None = None,
     tests: ProtectedTests | None = None,
+    installed: InstalledPackages | None = None,
 ) -> Protected:
     """What commands may not change: what is out of bounds, tests, configuration, git's hooks and settings."""
     kept = folder.protected(task.id)
@@ -214,13 +220,29 @@ def protection_for(
             folder=kept / name,
             reason=rule.reason,
             lasting=name == "tests",
+            decides=lambda path, change: (
+                (change != "created" and is_code(path)) or (tests is not None and tests.decides(path))
+            ),
+            prepared=lambda path, change: tests is not None and tests.may_be_prepared(path, change),
         )
         for name, rule in rules.items()
     ]
+    parts += [installed] if installed else []
     # The last one: it compares commits with files that are restored.
     common, commits = common_folder(folder.repo), kept / "head.json"
     parts.append(CommitProtection(folder.repo, common, tuple(rules.values()), commits))
     return Protection(parts)
+
+
+def installed_packages(
+    folder: Folder, task: Task, tests: ProtectedTests | None, *, sandboxed: bool
+) -> InstalledPackages | None:
+    """The packages in the repository, which a task that may not change tests may not change either."""
+    if tests is None:
+        return None
+    file = folder.protected(task.id) / "installed.json"
+    everything = tests.mode == "all"
+    return InstalledPackages(folder.repo, file, tests.covers, everything=everything, watched=not sandboxed)
 
 
 def tools_for(config: Config, *, proposing: bool = False) -> tuple[Tool, ...]:
@@ -310,7 +332,8 @@ def build_context(
     """
     package = config.package
     tests = protected_tests(folder.repo, config, task, baseline)
-    guards = guards_for(folder.repo, config, boundaries, tests, task.config_files)
+    installed = installed_packages(folder, task, tests, sandboxed=bubblewrap is not None)
+    guards = guards_for(folder.repo, config, boundaries, tests, task.config_files, installed)
     # Without a sandbox, a person who watches decides about commands.
     mode = config.approvals or ("never" if bubblewrap or person is None else "commands")
     allowed = AllowList(
@@ -329,7 +352,8 @@ def build_context(
         shell_timeout=config.shell_timeout,
         ripgrep=None if proposing else find_program("rg"),  # it would search the disk
         on_output=lambda line: bus.pulse("command", line),
-        protected=protection_for(folder, task, boundaries, package, tests),
+        protected=protection_for(folder, task, boundaries, package, tests, installed),
+        installed=installed,
         directory=folder.repo / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
         secrets=redact.scan,

@@ -26,7 +26,7 @@ from headgate.core import (
     Task,
     build_report,
 )
-from headgate.engine.assembly import protected_tests, protection_for
+from headgate.engine.assembly import installed_packages, protected_tests, protection_for
 from headgate.errors import HeadgateError, StoreError
 from headgate.process import FileLock, kill_leftovers
 from headgate.protect import (
@@ -118,9 +118,13 @@ class TaskProtection:
         """See Protected."""
         return self._restore(self._inner.check_and_restore)
 
-    def paths(self) -> tuple[Path, ...]:
+    def adopt(self) -> None:
         """See Protected."""
-        return self._inner.paths()
+        self._inner.adopt()
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
+        """See Protected."""
+        return self._inner.paths(deciding=deciding)
 
     def forget(self) -> None:
         """See Protected."""
@@ -191,7 +195,9 @@ def logged_protection(folder: Folder, task: Task, state: State) -> Protected:
     if config.package is not None:  # an earlier version recorded it as agent.yaml has it
         config = config.with_package(posixpath.normpath(config.package))
     tests = protected_tests(folder.repo, config, task, lambda: state.baseline)
-    return protection_for(folder, task, ResolvedBoundaries(state.boundaries), config.package, tests)
+    bounds = ResolvedBoundaries(state.boundaries)
+    installed = installed_packages(folder, task, tests, sandboxed=False)
+    return protection_for(folder, task, bounds, config.package, tests, installed)
 
 
 # Copies of protected files whose task has no log: a command deleted `.headgate`, and Headgate was killed.

@@ -39,7 +39,10 @@ class BareRepositories:
         """See Protected."""
         return () if self._before is None else self._check(between=False)
 
-    def paths(self) -> tuple[Path, ...]:
+    def adopt(self) -> None:
+        """See Protected."""
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
         """See Protected."""
         return ()
 

@@ -220,7 +220,10 @@ class CommitProtection:
         with self._lock:
             return self._settle()
 
-    def paths(self) -> tuple[Path, ...]:
+    def adopt(self) -> None:
+        """See Protected."""
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
         """See Protected."""
         return ()
 

@@ -39,6 +39,7 @@ _MAX_ACCEPTED = 10_000_000
 _MOST_SHOWN = 500
 _LOCKED = "folders have to stay readable"
 _TOO_DEEP = "folders this deep cannot be checked"
+_MAY_RUN = 0o111
 
 
 class ProtectedFiles:
@@ -48,7 +49,9 @@ class ProtectedFiles:
     Both see paths relative to `root`, with `/`, and must not change their minds. `folder` is where contents
     are kept. `accepts` is asked whether new content of a covered file may stay: its path, what it was (None
     if it was not there) and what it is. With `lasting`, the records also bind the process that resumes the
-    task; otherwise changes that were made while no process worked stay.
+    task; otherwise changes that were made while no process worked stay. `decides` is asked whether what
+    became of a path can change what a verification finds; `prepared`, whether a step that installs or
+    configures may do it.
     """
 
     def __init__(
@@ -62,6 +65,8 @@ class ProtectedFiles:
         label: str = "",
         accepts: Callable[[str, bytes | None, bytes], bool] = lambda path, before, after: False,
         lasting: bool = False,
+        decides: Callable[[str, Change], bool] | None = None,
+        prepared: Callable[[str, Change], bool] = lambda path, change: False,
         limits: CopyLimits = DEFAULT_LIMITS,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -73,6 +78,8 @@ class ProtectedFiles:
         self._label = label
         self._accepts = accepts
         self._lasting = lasting
+        self._decides = decides
+        self._prepared = prepared
         self._records: dict[str, Record] | None = None
         self._lost: dict[str, Restored] = {}
         self._deep_before: frozenset[str] | None = None
@@ -105,9 +112,29 @@ class ProtectedFiles:
             self._running = False
             return restored
 
-    def paths(self) -> tuple[Path, ...]:
+    def adopt(self) -> None:
         """See Protected."""
-        files = (path for path, record in (self._records or {}).items() if record.kind == "file")
+        with self._lock:
+            records = self._recall()
+            now = self._scanner.scan() if self._begun else {}
+            changes: dict[str, Record | None] = {
+                path: None for path in records if path not in now and self._prepared(path, "deleted")
+            }
+            for path, status in now.items():
+                known = records.get(path)
+                change: Change = "changed" if known else "created"
+                if (known is None or known.stamp != stamp_of(status)) and self._prepared(path, change):
+                    changes[path] = self._record(path, status)
+            if changes:
+                self._accept(records, changes)
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
+        """See Protected."""
+        files = (
+            path
+            for path, record in (self._records or {}).items()
+            if record.kind == "file" and (not deciding or self._can_decide(path, "changed"))
+        )
         # A file that may stay as it is may also be changed, if only in part.
         return tuple(Path(self._scanner.full(path)) for path in files if not self._accepts(path, b"", b""))
 
@@ -242,7 +269,15 @@ class ProtectedFiles:
         between = known.between if known else not self._running
         shown = show_path(self._label + path or ".")
         shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}..."
-        return Restored(shown, change, reason, problem, between)
+        return Restored(shown, change, reason, problem, between, self._can_decide(path, change))
+
+    def _can_decide(self, path: str, change: Change) -> bool:
+        if self._decides is None:
+            return False
+        record = (self._records or {}).get(path)
+        is_program = record is not None and record.kind == "file" and bool(record.mode & _MAY_RUN)
+        # On some file systems every file looks like a program: one that has a suffix may well be data.
+        return self._decides(path, change) or (is_program and "." not in path.rpartition("/")[2])
 
     def _new_stamps(
         self,

@@ -160,10 +160,13 @@ class _SettingsElsewhere:
         """See Protected."""
         return tuple(restored for _, part in self._found() for restored in part.check_and_restore())
 
-    def paths(self) -> tuple[Path, ...]:
+    def adopt(self) -> None:
+        """See Protected."""
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
         """See Protected. A sandbox lets commands write nowhere outside the repository."""
         inside = (part for place, part in self._found() if place.is_relative_to(self._repo))
-        return tuple(path for part in inside for path in part.paths())
+        return tuple(path for part in inside for path in part.paths(deciding=deciding))
 
     def forget(self) -> None:
         """See Protected."""

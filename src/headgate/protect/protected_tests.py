@@ -11,6 +11,7 @@ from typing import Literal
 from headgate.core import Access, Denial, show_path
 from headgate.protect.given_tests import NamedTests, read_text
 from headgate.protect.guards import Boundaries
+from headgate.protect.restore import Change
 from headgate.protect.step_commands import StepFiles, read_steps
 from headgate.reading import (
     changed_settings,
@@ -29,6 +30,7 @@ from headgate.reading import (
 from headgate.workspace import fold_case, internal_name
 
 REASON = "tests and what decides how they run are protected"
+_INSTALLED = frozenset({"node_modules", "site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox"})
 _MODULE_FOLDERS = frozenset({"src", "lib"})
 _SITE = re.compile(r"lib(/python[^/]*(/site-packages(/[^/]+\.(dist|egg)-info)?)?)?")
 """From an environment to what its interpreter reads when it starts."""
@@ -71,6 +73,7 @@ class ProtectedTests:
         search: str = "",
         paths: Iterable[str] = (),
     ) -> None:
+        self.mode = mode
         self._all = mode == "all"
         self._begun = begun
         self._directory = directory
@@ -111,6 +114,32 @@ class ProtectedTests:
     def accepts(self, path: str, before: bytes | None, after: bytes) -> bool:
         """Whether what a command made of a covered file may stay."""
         return not self._covers_whole(path) and not changed_settings(path, before, after)
+
+    def decides(self, path: str) -> bool:
+        """Whether a covered file decides how tests run. A test does not, nor does data beside it."""
+        if not self.covers(path):
+            return False
+        module = source_of(path)
+        place = fold_case(module)
+        if self._is_program(place) or place in self._steps.scripts:
+            return True
+        if not (self._is_test(module) or self._is_linked(place)):
+            return True
+        return (
+            is_runner_setting(module)
+            or is_tool_setting(module)
+            or is_start_up_file(path)
+            or self._shadowed(path) is not None
+            or (is_task_file(module) and _split(place)[0] in self._steps.folders)
+        )
+
+    def may_be_prepared(self, path: str, change: Change) -> bool:
+        """Whether a step that installs or configures may make a covered file, or change it."""
+        folders = path.split("/")[:-1]
+        if not _INSTALLED.isdisjoint(folders) or fold_case("/".join(folders)) in self._steps.environments:
+            return True
+        described = any(folder.endswith((".egg-info", ".dist-info")) for folder in folders)
+        return change == "created" and (described or is_task_file(path) or is_build_file(path))
 
     def enters(self, directory: str) -> bool:
         """Whether anything below a directory can be covered."""

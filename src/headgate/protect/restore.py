@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from headgate.errors import HeadgateError
 from headgate.process import uninterrupted
@@ -18,6 +18,7 @@ from headgate.protect.records import Record, RecordStore, kind_of
 from headgate.regular_files import TEMPORARY, remove_tree
 from headgate.workspace import ConfinedTree
 
+T = TypeVar("T")
 Change = Literal["changed", "deleted", "created"]
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_ASIDE_FILES = 1000
@@ -38,6 +39,8 @@ class Restored:
     """Why it could not be put back; empty if it was."""
     between: bool = False
     """It happened after a command had ended: something that the command left running did it, or a person."""
+    decides: bool = False
+    """A verification in which it happened may have run something else than what is there now."""
 
     def sentence(self) -> str:
         """What happened, for the model."""
@@ -67,8 +70,15 @@ class Protected(Protocol):
         """
         ...
 
-    def paths(self) -> tuple[Path, ...]:
-        """The files of which nothing may change, as the last `begin` found them: read-only in a sandbox."""
+    def adopt(self) -> None:
+        """Takes note of what a step that installs or configures has made. All else stays protected."""
+        ...
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
+        """The files of which nothing may change, as the last `begin` found them: read-only in a sandbox.
+
+        `deciding` leaves out data, which tests may write.
+        """
         ...
 
     def forget(self) -> None:
@@ -90,9 +100,14 @@ class Protection:
         """See Protected."""
         return tuple(restored for part in self._parts for restored in part.check_and_restore())
 
-    def paths(self) -> tuple[Path, ...]:
+    def adopt(self) -> None:
         """See Protected."""
-        return tuple(path for part in self._parts for path in part.paths())
+        for part in self._parts:
+            part.adopt()
+
+    def paths(self, *, deciding: bool = False) -> tuple[Path, ...]:
+        """See Protected."""
+        return tuple(path for part in self._parts for path in part.paths(deciding=deciding))
 
     def forget(self) -> None:
         """See Protected."""
@@ -117,7 +132,22 @@ async def protected_while(protected: Protected | None, restored: list[Restored])
         restored += await _to_its_end(protected.check_and_restore)
 
 
-async def _to_its_end(work: Callable[[], Sequence[Restored]]) -> Sequence[Restored]:
+async def protect_between(
+    protected: Protected | None, restored: list[Restored], *, prepared: bool, more: bool
+) -> None:
+    """Between two of several commands: what follows must not run what the one before it has changed.
+
+    `prepared`: that one was to install or configure. `more`: another one follows.
+    """
+    if protected is None:
+        return
+    if prepared:
+        await _to_its_end(protected.adopt)
+    if more:
+        restored += await _to_its_end(protected.begin)
+
+
+async def _to_its_end(work: Callable[[], T]) -> T:
     """Does it in a thread. What goes wrong is not taken for a failure of what runs: ProtectionFailed."""
     try:
         return await uninterrupted(asyncio.to_thread(work))

@@ -24,6 +24,7 @@ from headgate.reading import (
     split_commands,
     task_program,
     tox_commands,
+    word_set,
 )
 from headgate.workspace import fold_case
 
@@ -141,6 +142,52 @@ def _below(folder: str, word: str) -> str:
         else folder
     )
     return "" if path == "." or path.startswith(("/", "..")) else path
+
+
+# Steps that install packages or configure a build: what they make is not the work of the code under test.
+
+
+_INSTALLERS = word_set(
+    """
+    pip pip3 pipx uv poetry pdm pipenv hatch rye conda mamba npm pnpm yarn bun bundle composer mix rebar3
+    """
+)
+_INSTALLING = word_set(
+    """
+    install i ci clean-install install-test it cit install-ci-test sync add update upgrade rebuild create
+    develop deps.get
+    """
+)
+"""Words behind an installer with which it installs."""
+_PREPARING = word_set("virtualenv tox nox cmake configure autogen.sh bootstrap autoreconf meson qmake")
+_PYTHON_INSTALLERS = frozenset({"pip", "uv", "poetry", "pipenv", "pdm", "venv", "virtualenv", "tox", "nox"})
+
+
+def preparing_steps(commands: Iterable[str], directory: str, root: Path | None) -> frozenset[str]:
+    """Which of these commands install packages or configure a build, also by way of a file that they run."""
+    return frozenset(
+        text
+        for text in commands
+        if any(
+            _prepares(command)
+            for line, _ in expand_steps([text], directory, root)
+            for command in step_commands(line)
+        )
+    )
+
+
+def _prepares(command: Command) -> bool:
+    program, arguments = command.program.rpartition("/")[2], command.arguments
+    if _PYTHON.fullmatch(program):
+        if arguments[:1] == ["-m"] and not _PYTHON_INSTALLERS.isdisjoint(arguments[1:2]):
+            return arguments[1] == "venv" or _prepares(Command(arguments[1:]))
+        return arguments[:1] == ["setup.py"] and not _INSTALLING.isdisjoint(arguments[1:])
+    if program in _PREPARING or (program == "yarn" and not arguments):
+        return True
+    if program == "uv" and arguments[:1] == ["run"]:  # it first installs what is missing
+        return "--no-sync" not in arguments
+    words = [word for word in arguments if not word.startswith("-")][:2]
+    return program in _INSTALLERS and not _INSTALLING.isdisjoint(words)
 
 
 # The folders, scripts and programs of the repository that these commands use.

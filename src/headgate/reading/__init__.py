@@ -46,6 +46,7 @@ from headgate.reading.test_files import (
     is_code,
     is_installed_or_built,
     is_runner_module,
+    is_runner_package,
     is_runner_setting,
     is_start_up_file,
     is_task_file,

@@ -53,6 +53,11 @@ _START_UP = re.compile(r"(site|user)customize(\.py|\..*\.pyc)?|.*\.pth|.*\.egg-l
 _RUNNER_MODULES = frozenset(
     ["pytest", "_pytest", "unittest", "doctest", "nose", "nose2", "pluggy", "hypothesis", "coverage"]
 )
+_RUNNER_PACKAGE = re.compile(
+    r"@?(jest|vitest|mocha|ava|karma|jasmine|cypress|playwright|nyc|c8|tap|tape|uvu|chai|expect)([-_@+./].*)?"
+    r"|(python|pypy)[\d.]*|py\.test|(pytest|coverage)[-_.].*|tox|nox",
+    re.IGNORECASE,
+)
 _SHADOWED = (
     _RUNNER_MODULES
     | sys.stdlib_module_names
@@ -127,6 +132,11 @@ def shadowing_module(path: str) -> tuple[str, str] | None:
 def is_runner_module(name: str) -> bool:
     """Whether a folder of this name, where Python looks for modules, belongs to a test runner."""
     return name.lower() in _RUNNER_MODULES
+
+
+def is_runner_package(name: str) -> bool:
+    """Whether an installed package (`_pytest`, `@jest/core`) or program runs tests, or programs that do."""
+    return is_runner_module(name) or _RUNNER_PACKAGE.fullmatch(name) is not None
 
 
 def is_installed_or_built(name: str) -> bool:

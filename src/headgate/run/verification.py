@@ -1,10 +1,9 @@
 """Running the project's own checks: as the flow's last word, or because the model asked."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headgate.checks import Verification, Verifier, new_run_id, unless_cut_short
+from headgate.checks import Verification, new_run_id, unless_cut_short
 from headgate.config import fill
 from headgate.core import (
     OWN_FOLDER,
@@ -16,10 +15,13 @@ from headgate.core import (
     VerifyFinished,
     VerifyStarted,
 )
-from headgate.process import MOST_MOUNTS
-from headgate.protect import REASON, CommitsFound, Protected, Restored, protected_while
+from headgate.protect import (
+    CommitsFound,
+    Restored,
+)
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.job import Job
+from headgate.run.protected_run import ProtectedRun, list_some
 from headgate.run.trials import RedBefore
 
 MOST_REWRITES = 2
@@ -64,22 +66,20 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         # It is told again by what follows if something cannot be put back.
         await asyncio.to_thread(job.context.protected.check_and_restore)
     tree = await job.tree.mark()
-    restored: list[Restored] = []
     before = RedBefore(job, tree)
-    async with protected_while(job.context.protected, restored):
-        found = await keeping_tests(job.verifier, job.context.protected).run(run_id, before.hear)
+    run = ProtectedRun(job.verifier, job.context)
+    found = await run.run(run_id, before.hear)
     if job.context.secrets:
         job.context.secrets.expect_changes()
     if not opening:  # the check that a task begins with is itself what was red before
         found = _with_red_before(found, before)
-    found = _unless_tampered(found, restored)
+    found = run.judge(found)
     after = await job.tree.mark()
     rewritten: tuple[str, ...] = ()
     if isinstance(found.verdict, Pass):
         rewritten = tuple(filter(is_code, await job.tree.changed_between(tree, after)))
         if rewritten and last:
-            listed, rewritten = ", ".join(rewritten[:5]), ()
-            reason = f"every run changes the code that it verifies: {listed}"
+            reason, rewritten = f"every run changes the code that it verifies: {list_some(rewritten)}", ()
             found = replace(found, verdict=Fail("verify_failed", reason))
     protects = job.task.protect_tests or job.state.config.get("protect_tests")
     if protects == "all" and isinstance(found.verdict, Pass):
@@ -94,7 +94,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     failing = tuple(job.redact(describe(failure)) for failure in found.failures)
     if message and not asked and job.state.round.is_idle(job.state.failures, tree, reason, failing):
         message = fill("verify_unchanged", run_id=job.state.failures[-1].run_id) + "\n\n" + message
-    if message and (lost := [one.sentence() for one in restored if _is_told(one)]):
+    if message and (lost := [one.sentence() for one in run.restored if _is_told(one)]):
         message = "\n".join([message, *lost])
     finished = VerifyFinished(
         run_id=run_id,
@@ -116,36 +116,12 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     return Finding(found.verdict, run_id, message, rewritten)
 
 
-def keeping_tests(verifier: Verifier, protected: Protected | None) -> Verifier:
-    """The verifier, in whose sandbox the code of protected tests cannot be changed. Data beside it may be."""
-    if verifier.sandbox is None or protected is None:
-        return verifier
-    code = [path for path in protected.paths() if is_code(str(path))]
-    return replace(verifier, sandbox=verifier.sandbox.with_paths(read_only=code[:MOST_MOUNTS]))
-
-
 def _with_red_before(found: Verification, before: RedBefore) -> Verification:
     """Says of a failure what of it was red before the task."""
     if not isinstance(found.verdict, Fail) or not before.found.clause:
         return found
     reason = f"{found.verdict.reason}{before.found.clause}"
     return replace(found, verdict=replace(found.verdict, reason=reason))
-
-
-def _unless_tampered(found: Verification, restored: Sequence[Restored]) -> Verification:
-    """A run that passed does not count if the code it ran rewrote protected tests meanwhile.
-
-    Data beside the tests is another matter, since tests may well write it; but not if it cannot be put back.
-    """
-    tampered = [
-        one.path
-        for one in restored
-        if one.reason == REASON and (one.problem or (one.change != "created" and is_code(one.path)))
-    ]
-    if not tampered or not isinstance(found.verdict, Pass):
-        return found
-    listed = ", ".join(tampered[:5])
-    return replace(found, verdict=Fail("verify", f"protected tests changed during the run: {listed}"))
 
 
 def _is_told(one: Restored) -> bool:

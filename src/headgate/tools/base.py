@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from headgate.core import Category, Note, PlanItem, TaskStatusGiven, ToolSpec
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
 from headgate.process import Sandbox
-from headgate.protect import Protected, SecretScan
+from headgate.protect import InstalledPackages, Protected, SecretScan
 from headgate.workspace import FileChange, Workspace
 
 
@@ -135,6 +135,8 @@ class ToolContext:
     """Hears each line that a running command prints, for people to watch."""
     protected: Protected | None = None
     """What no command may change."""
+    installed: InstalledPackages | None = None
+    """The packages in the repository, if tests are protected."""
     directory: Path | None = None
     """Where commands run; None is the repository's root."""
     sandbox: Sandbox | None = None

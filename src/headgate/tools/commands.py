@@ -67,14 +67,15 @@ async def shell(ctx: ToolContext, args: Shell) -> Outcome:
         status = f"timed out after {seconds:g} s; the command and its children were killed"
     else:
         status = f"exit code {result.exit_code}"
-    status += _explain_sandbox(ctx.sandbox, result.output) + _tell(restored, ctx.result_chars // 2)
+    status += _explain_sandbox(ctx, result.output) + _tell(restored, ctx.result_chars // 2)
     output = ctx.redact(plain(clean_text(result.output))).rstrip("\n") or "(no output)"
     text = cap(output, ctx.result_chars - len(status) - 1, ctx.save_output) + "\n" + status
     return Outcome(text, restored=tuple(one.sentence() for one in restored[:_MAX_TOLD]))
 
 
-def _explain_sandbox(sandbox: Sandbox | None, output: str) -> str:
+def _explain_sandbox(ctx: ToolContext, output: str) -> str:
     """What a small model cannot know from the system's own message."""
+    sandbox = ctx.sandbox
     if sandbox is None:
         return ""
     if not sandbox.network and _NO_NETWORK.search(output):
@@ -83,7 +84,10 @@ def _explain_sandbox(sandbox: Sandbox | None, output: str) -> str:
         return ""
     if not sandbox.writable:
         return "\nCommands cannot change files in this stage."
-    return "\nCommands cannot change tests, git's own files, paths out of bounds or files elsewhere."
+    installed = "installed packages, " if ctx.installed and ctx.installed.read_only() else ""
+    return (
+        f"\nCommands cannot change tests, {installed}git's own files, paths out of bounds or files elsewhere."
+    )
 
 
 def _prepare_sandbox(ctx: ToolContext) -> Sandbox | None:
@@ -100,7 +104,10 @@ def _prepare_sandbox(ctx: ToolContext) -> Sandbox | None:
             f" {MOST_MOUNTS}. Ask the user to name those that do not in `secret_files`, such as '!tests/**'."
         )
     paths = ctx.protected.paths() if ctx.protected else ()
-    return ctx.sandbox.with_paths(read_only=paths[:MOST_MOUNTS], hidden=hidden)
+    sandbox = ctx.sandbox.with_paths(read_only=paths[:MOST_MOUNTS], hidden=hidden)
+    if ctx.installed is None or not sandbox.writable:
+        return sandbox
+    return sandbox.with_paths(read_only=ctx.installed.read_only(), writable=ctx.installed.writable())
 
 
 def _tell(restored: Sequence[Restored], room: int) -> str:
