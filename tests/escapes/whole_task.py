@@ -40,7 +40,7 @@ def write_task(world: World, ids: list[str]) -> ScriptedModel:
         (repo / "attempts" / f"{number}.sh").write_text(_script(command))
         script = f"bash attempts/{number}.sh || true"
         steps.append({"name": f"attempt-{number}", "command": script, "timeout": 60})
-    steps.append({"name": "fails", "command": "exit 1"})
+    steps += [{"name": "after", "command": "make"}, {"name": "fails", "command": "exit 1"}]
     config = yaml.safe_load((repo / "agent.yaml").read_text())
     config |= {"protect_tests": "all", "flow": _FLOW, "verification": {"network": False, "steps": steps}}
     (repo / "agent.yaml").write_text(yaml.safe_dump(config))

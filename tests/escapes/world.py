@@ -144,11 +144,8 @@ class World:
                     found[str(path)] = f"{path.stat().st_mode:o} {path.read_bytes()!r}"
                 elif path.is_dir() and "__pycache__" not in path.parts:
                     found[str(path)] = "folder"
-        passing = (
-            "__pycache__",
-            ".headgate/outputs",
-            ".headgate/runs",
-        )  # what Headgate and Python write themselves
+        # What Headgate and Python write themselves, and folders for caches.
+        passing = ("__pycache__", ".headgate/outputs", ".headgate/runs", "node_modules/.cache", "/.vite")
         return {name: value for name, value in found.items() if not any(part in name for part in passing)}
 
 

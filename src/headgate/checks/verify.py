@@ -120,9 +120,10 @@ class Verifier:
                 log = folder / f"step-{number:02}-{_file_name(step.name)}.log"
                 of = f" ({number} of {len(self.steps)})" if len(self.steps) > 1 else ""
                 self.on_step(f"{step.name}{of}")
-                done.append(await self._run_fresh(step, log))
-                await asyncio.to_thread(_append, folder / COMBINED, step, log)
-                follows = await after_step(done[-1])
+                ran, output = await self._run_fresh(step, log)
+                done.append(ran)
+                follows = await after_step(ran)  # first of all: it opens folders that the step has locked
+                await asyncio.to_thread(_append, folder / COMBINED, step, log, output)
                 if isinstance(done[-1].verdict, Fail) and follows == "forgive":
                     forgiven.append(step.name)
                 elif not isinstance(done[-1].verdict, Pass) and follows != "go_on":
@@ -137,14 +138,17 @@ class Verifier:
         results = tuple(each.result for each in done)
         return Verification(verdict, results, decisive.tail, decisive.failures, tuple(forgiven))
 
-    async def _run_fresh(self, step: VerifyStep, log: Path) -> StepRun:
-        """Runs a step with an empty home folder, where the step before it can have left nothing."""
+    async def _run_fresh(self, step: VerifyStep, log: Path) -> tuple[StepRun, str]:
+        """Runs a step with an empty home folder, where the step before it can have left nothing.
+
+        Returns its output as well.
+        """
         if self.sandbox is None:
             return await self._run_step(step, log)
         with self.narrow(step, self.sandbox).with_fresh_scratch() as fresh:
             return await replace(self, sandbox=fresh)._run_step(step, log)
 
-    async def _run_step(self, step: VerifyStep, log: Path) -> StepRun:
+    async def _run_step(self, step: VerifyStep, log: Path) -> tuple[StepRun, str]:
         started = self.now()
         try:
             done = await run_command(
@@ -159,13 +163,9 @@ class Verifier:
                 sandbox=self.sandbox,
             )
         except (OSError, HeadgateError) as error:
-            write_own(log, f"{error}\n".encode(), folders=_OWN)
             result = StepResult(name=step.name, passed=False, exit_code=None, timed_out=False, seconds=0)
             broken = Broken(f'verification step "{step.name}" cannot be run: {error}')
-            return StepRun(step, log.name, started, self.now(), result, broken)
-        if not os.path.lexists(log):  # the command has deleted it, as `git clean -fdx` does
-            make_own_folder(log.parent, folders=_OWN)
-            write_own(log, done.output.encode("utf-8", "replace"), folders=_OWN)
+            return StepRun(step, log.name, started, self.now(), result, broken), f"{error}\n"
         verdict = self._judge(step, done)
         result = StepResult(
             name=step.name,
@@ -175,7 +175,9 @@ class Verifier:
             seconds=round(done.seconds, 3),
         )
         ran = StepRun(step, log.name, started, self.now(), result, verdict)
-        return await asyncio.to_thread(self._read, ran, done.output) if isinstance(verdict, Fail) else ran
+        if isinstance(verdict, Fail):
+            ran = await asyncio.to_thread(self._read, ran, done.output)
+        return ran, done.output
 
     def _judge(self, step: VerifyStep, done: CommandResult) -> Verdict:
         if done.timed_out:
@@ -223,8 +225,14 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:40] or "step"
 
 
-def _append(combined: Path, step: VerifyStep, log: Path) -> None:
-    """Adds a step's log to that of the run; both are on the disk before the manifest speaks of them."""
+def _append(combined: Path, step: VerifyStep, log: Path, output: str) -> None:
+    """Adds a step's log to that of the run; both are on the disk before the manifest speaks of them.
+
+    A command may have deleted the log, as `git clean -fdx` does; one that could not be run has none.
+    """
+    if not os.path.lexists(log):
+        make_own_folder(log.parent, folders=_OWN)
+        write_own(log, output.encode("utf-8", "replace"), folders=_OWN)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with os.fdopen(open_own(combined, flags, 0o644, folders=_OWN), "ab") as out:
         out.write(f"$ {step.command}\n".encode())

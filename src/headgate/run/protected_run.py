@@ -41,9 +41,10 @@ class ProtectedRun:
 
         async def settle(ran: StepRun) -> Literal["stop", "go_on", "forgive"]:
             is_prepared = steps_left.pop(0).command in preparing
+            # First of all: it opens folders that the step has locked.
+            await protect_between(protected, self.restored, prepared=is_prepared, more=bool(steps_left))
             if not is_prepared:
                 await self._compare_packages()
-            await protect_between(protected, self.restored, prepared=is_prepared, more=bool(steps_left))
             return await after_step(ran)
 
         async with protected_while(protected, self.restored):
