@@ -322,7 +322,7 @@ def toolchain_paths(
     found.update(Path(environ[name]) for name in _ROOT_VARIABLES.split() if environ.get(name))
     folders = [Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if entry]
     # A link in a repository may lead anywhere: it counts if it leads to an installed Python.
-    linked = (program.resolve() for program in programs if os.access(program, os.X_OK))
+    linked = (program.resolve() for program in programs if os.access(program, os.F_OK))
     folders += [place.parent for place in linked if any((place.parent.parent / "lib").glob("python3*"))]
     for folder in folders:
         prefix = folder.parent if folder.name in _PREFIX_FOLDERS else folder

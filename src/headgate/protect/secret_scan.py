@@ -105,7 +105,7 @@ class SecretScan:
         """Whether a link leads to a file such as `.env.example`, or to one of the kernel."""
         if self._is_inside(target):
             return self._secret.excepts(target[len(self._root) + 1 :])
-        return target.startswith(_KERNEL_FOLDERS)
+        return target.startswith(_KERNEL_FOLDERS) and not target.startswith("/dev/shm/")
 
     def _walk(self) -> list[str]:
         """Brings the list of folders up to date; returns those that cannot be listed."""
