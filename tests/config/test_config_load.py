@@ -100,7 +100,7 @@ def test_models_merge_by_name_and_boundaries_add_up(setup: Setup) -> None:
     user = "models: {a: {model: openai/a, api_key: secret}, b: {model: openai/b}}\nboundaries: [x, y]\n"
     config = setup.load("models: {a: {model: openai/other}}\nboundaries: [z]\n", user=user).config
     assert config.models == {"a": ModelSettings(model="openai/other"), "b": ModelSettings(model="openai/b")}
-    assert config.boundaries == ("x", "y", "z")
+    assert config.boundaries == ("z", "x", "y")
 
 
 def test_every_key_is_read(setup: Setup) -> None:

@@ -30,6 +30,7 @@ def load(folder: Path, agent: str, user: str = "") -> Config:
         ("commands: {memory_mb: 100000}", '"commands.memory_mb" raises a limit'),
         ("approvals: never", '"approvals: never" asks for less'),
         ("allow_commands: ['*']", '"allow_commands" allows * without a question'),
+        ("secret_files: [a, '!.env']", '"secret_files" shows !.env to the model'),
         ("allow_writes: ['*']", '"allow_writes" allows * without a question'),
     ],
 )
@@ -100,4 +101,19 @@ def test_what_the_user_closed_stays_closed(tmp_path: Path) -> None:
     user = "verification: {network: false}\nboundaries: [a]\nsecret_files: [b]\n"
     config = load(tmp_path, "verification: {steps: []}\nboundaries: []\nsecret_files: [c]\n", user)
     assert config.verification.network is False
-    assert (config.boundaries, config.secret_files) == (("a",), ("b", "c"))
+    assert (config.boundaries, config.secret_files) == (("a",), ("c", "b"))
+
+
+def test_patterns_of_a_repository_do_not_open_what_the_user_closed(tmp_path: Path) -> None:
+    config = load(
+        tmp_path, "boundaries: ['!db', '!a']\ntest_paths: [b]\n", "boundaries: [a, db]\ntest_paths: [c]\n"
+    )
+    assert config.boundaries == ("!db", "!a", "a", "db")
+    assert config.test_paths == ("b", "c")
+
+
+def test_a_repository_can_only_lower_the_limits_of_the_user(tmp_path: Path) -> None:
+    agent = "limits: {turns: 100, seconds: 5, tokens: 7}\n"
+    limits = load(tmp_path, agent, "limits: {turns: 3, seconds: 9, cost: 1.5, tokens: null}\n").limits
+    assert (limits.turns, limits.seconds, limits.tokens, limits.cost) == (3, 5, 7, 1.5)
+    assert load(tmp_path, "limits: {turns: null}\n", "limits: {turns: 3}\n").limits.turns == 3

@@ -1,17 +1,26 @@
 """The question on a terminal before a command runs or a file is written."""
 
 import os
+import re
 import select
 import sys
+import termios
 import threading
+from contextlib import suppress
 from difflib import unified_diff
 from typing import cast
 
-from headgate.cli.live import Progress, printable
+from headgate.cli.live import Progress
 from headgate.core import Access
 from headgate.protect import Answer
 
-_ANSWERS: dict[str, Answer] = {"y": "once", "t": "task", "a": "always", "n": "no", "": "no"}
+_ANSWERS: dict[str, Answer] = {
+    **{"y": "once", "yes": "once", "once": "once", "t": "task", "task": "task"},
+    **{"a": "always", "always": "always", "n": "no", "no": "no", "": "no"},
+}
+_MANY_SPACES = re.compile(r" {40,}")
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and signs that are drawn as nothing."""
 _MOST_LINES = 40
 _LOOK_SECONDS = 0.1
 
@@ -30,7 +39,8 @@ class TerminalApproval:
     def __call__(self, access: Access) -> Answer:
         with self._progress.held():
             for line in describe(access):
-                print(printable(line), file=sys.stderr)
+                print(line, file=sys.stderr)
+            _forget_typed()
             kind = "commands" if access.act == "run" else "writes"
             while not self._abandoned.is_set():
                 prompt = f"Allow it? [y] once  [t] all {kind} of this task  [a] always  [N] no: "
@@ -39,8 +49,8 @@ class TerminalApproval:
                 if line_read is None:
                     break
                 word = line_read.strip().lower()
-                if word[:1] in _ANSWERS:
-                    return _ANSWERS[word[:1]]
+                if word in _ANSWERS:
+                    return _ANSWERS[word]
         return "no"
 
     def _read_line(self) -> str | None:
@@ -53,10 +63,30 @@ class TerminalApproval:
         return None
 
 
+def _forget_typed() -> None:
+    """Discards what was typed before the question was there: it answers another one."""
+    with suppress(termios.error):
+        termios.tcflush(0, termios.TCIFLUSH)
+
+
 def describe(access: Access) -> list[str]:
-    """What is about to be done: a command, or the diff of a file."""
+    """What is about to be done: a command, or the diff of a file. All that is not visible is written out."""
+    return [_visible(line) for line in _describe(access)]
+
+
+def _visible(line: str) -> str:
+    shown = "".join(
+        char if char.isprintable() and char not in _BLANK else char.encode("unicode_escape").decode()
+        for char in line
+    )
+    return _MANY_SPACES.sub(lambda found: f" [{len(found[0])} spaces] ", shown)
+
+
+def _describe(access: Access) -> list[str]:
     if access.act == "run":
-        return ["The model wants to run:", *(f"  {line}" for line in access.target.splitlines())]
+        # Other line separators are no line breaks to a shell, and empty lines would push the rest away.
+        lines = [line for line in access.target.split("\n") if line.strip()]
+        return ["The model wants to run:", *(f"  {line}" for line in lines)]
     sides = [_lines(access.before), _lines(access.after)]
     if any(side is None for side in sides):
         return [f"The model wants to write {access.target} (a binary file)."]

@@ -21,6 +21,7 @@ def find_store(repo: Path) -> Folder:
     folder.check_deleted()
     if not folder.database.exists():
         raise ConfigError(NO_TASK_YET)
+    folder.check_committed()
     return folder
 
 

@@ -79,16 +79,8 @@ def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping
     for layer in layers:
         merged = merge(merged, layer.document.data)
     if any(layer.by_repository for layer in layers):
-        # A repository's file adds to what the user has closed, and opens nothing of it.
-        for key in ("boundaries", "secret_files"):
-            own = [
-                item
-                for layer in layers
-                if not layer.by_repository
-                for item in layer.document.data.get(key, ())
-            ]
-            if own:
-                merged[key] = [*dict.fromkeys([*own, *merged.get(key, ())])]
+        own = [layer.document.data for layer in layers if not layer.by_repository]
+        merged |= _kept_for_user(own, merged)
     sources = [layer.document.name for layer in layers]
     if model := env_value(environ, "HEADGATE_MODEL"):
         merged["model"] = model
@@ -133,6 +125,26 @@ def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, A
         if isinstance(weaker.get(key), Mapping) and isinstance(stronger.get(key), Mapping):
             merged[key] = {**weaker[key], **stronger[key]}
     return merged
+
+
+def _kept_for_user(own: Sequence[Mapping[str, Any]], merged: Mapping[str, Any]) -> dict[str, Any]:
+    """What the user has closed or limited. A repository's file adds to it, and takes nothing away.
+
+    The user's patterns come last, because the last one that matches decides.
+    """
+    kept: dict[str, Any] = {}
+    for key in ("boundaries", "secret_files", "test_paths"):
+        if users := dict.fromkeys(item for data in own for item in data.get(key, ())):
+            added = [item for item in merged.get(key, ()) if item not in users]
+            kept[key] = [*added, *users]
+    users_limits = [data["limits"] for data in own if data.get("limits")]
+    if users_limits:
+        asked = merged.get("limits", {})
+        limits = {**asked, **{key: most for key, most in users_limits[-1].items() if most is not None}}
+        kept["limits"] = {
+            key: most if asked.get(key) is None else min(most, asked[key]) for key, most in limits.items()
+        }
+    return kept
 
 
 def _read_layers(repo: Path, config_file: Path | None, user_file: Path) -> list[Layer]:

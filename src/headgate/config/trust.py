@@ -49,6 +49,9 @@ def widening(data: Mapping[str, Any], users: Mapping[str, Any]) -> Iterator[tupl
     tests, own_tests = data.get("protect_tests"), users.get("protect_tests", "off")
     if tests in _PROTECTION and _PROTECTION.index(tests) < _PROTECTION.index(own_tests):
         yield ("protect_tests",), f'"protect_tests: {tests}" takes protection away'
+    opened = [item for item in data.get("secret_files") or () if item.startswith("!")]
+    if new := _added(opened, users.get("secret_files")):
+        yield ("secret_files",), f'"secret_files" shows {", ".join(new)} to the model'
     if new := _added(data.get("shell_env"), users.get("shell_env")):
         yield ("shell_env",), f'"shell_env" passes {", ".join(new)} to commands'
     verification, own = data.get("verification") or {}, users.get("verification") or {}

@@ -35,6 +35,7 @@ from headgate.protect import (
     CommitProtection,
     CommitRule,
     ConfigFiles,
+    HiddenValues,
     InstalledPackages,
     OnlyInside,
     PatternPresence,
@@ -341,7 +342,9 @@ def build_context(
     )
     approvals = Approvals("never" if proposing else mode, person, allowed)
     disk = DiskWorkspace(
-        folder.repo, (*guards, RenamedSecrets(redact.scan), approvals), approve=approvals.approve
+        folder.repo,
+        (*guards, RenamedSecrets(redact.scan), HiddenValues(redact), approvals),
+        approve=approvals.approve,
     )
     return ToolContext(
         workspace=OverlayWorkspace(disk) if proposing else disk,

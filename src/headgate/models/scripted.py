@@ -21,6 +21,8 @@ from headgate.errors import (
 )
 from headgate.models.encoding import CallIds, encode_json
 
+_MAX_BYTES = 16_000_000
+
 
 class ScriptError(ModelError):
     """The script does not fit what happened: it ran out, is left over, or expected another request."""
@@ -245,7 +247,15 @@ class ScriptedModel:
 
 def _read_script(path: Path) -> list[ScriptEntry]:
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if not path.is_file() and path.exists() and not path.is_dir():
+            raise ConfigError(f"The script {path} is not a regular file.")  # a pipe has no end
+        with path.open("rb") as file:
+            raw = file.read(_MAX_BYTES + 1)
+        if len(raw) > _MAX_BYTES:
+            raise ConfigError(f"The script {path} is larger than {_MAX_BYTES // 1_000_000} MB.")
+        document = yaml.safe_load(raw.decode("utf-8-sig"))
+    except RecursionError:
+        raise ConfigError(f"The script {path} is nested too deeply.") from None
     except FileNotFoundError as error:
         raise ConfigError(f"The script {path} does not exist.") from error
     except OSError as error:
@@ -282,6 +292,8 @@ def _read_entry(path: Path, number: int, fields: object) -> ScriptEntry:
         raise ConfigError(f"The script {path}, entry {number}: {faults}.") from error
     except TypeError as error:
         raise ConfigError(f"The script {path}, entry {number}: {error}; quote it.") from error
+    except (ValueError, RecursionError):
+        raise ConfigError(f"The script {path}, entry {number}: a value contains itself.") from None
     return entry
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Lock
 from urllib.parse import quote, quote_plus
 
+from headgate.core import Access, Denial, show_path
 from headgate.protect.secret_scan import SecretScan, SecretsFound
 from headgate.protect.secret_values import MIN_LENGTH, Secret, secrets_in
 from headgate.protect.secrets import DEFAULT_SECRETS
@@ -174,3 +175,23 @@ class Redactor:
         if len(self._secrets) > before:
             self._secrets = dict.fromkeys([*self._secrets][:_MOST_VALUES])  # the first ones are the user's
             self._values = _Values(self._secrets)
+
+
+class HiddenValues:
+    """Denies writing `[redacted]` into a file that holds a hidden value: the value would be lost."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+
+    def __call__(self, access: Access, /) -> Denial | None:
+        mark = HIDDEN.encode()
+        before, after = access.before or b"", access.after or b""
+        if access.act != "write" or after.count(mark) <= before.count(mark):
+            return None
+        text = before.decode("utf-8", "replace")
+        if self._redact(text) == text:
+            return None
+        return Denial(
+            f"{show_path(access.target)} has a value that you see as {HIDDEN}, and this would overwrite "
+            "it. Edit only the lines without it."
+        )

@@ -73,10 +73,7 @@ class Folder:
             raise ConfigError(
                 f"{self.path} is not a folder: move it away, because Headgate keeps its files there."
             )
-        if git(self.repo, "ls-files", "-z", "--", OWN_FOLDER):
-            raise ConfigError(
-                f"{OWN_FOLDER}/ is committed to git: remove it with git rm -r --cached {OWN_FOLDER}."
-            )
+        self.check_committed()
         self.path.mkdir(exist_ok=True)
         for entry in self.path.iterdir():
             if entry.is_symlink():
@@ -88,6 +85,13 @@ class Folder:
         if any(path.is_dir() for path in files):
             raise ConfigError(f"{self.path} has folders where Headgate keeps files: move it away.")
         exclude_internal(self.repo)
+
+    def check_committed(self) -> None:
+        """ConfigError if git tracks the folder: tasks that somebody else has committed prove nothing here."""
+        if git(self.repo, "ls-files", "-z", "--", OWN_FOLDER):
+            raise ConfigError(
+                f"{OWN_FOLDER}/ is committed to git: remove it with git rm -r --cached {OWN_FOLDER}."
+            )
 
     def recreate(self) -> None:
         """Makes the folder itself after a command removed it, or put something else in its place."""

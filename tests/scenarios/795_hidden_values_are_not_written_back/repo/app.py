@@ -1,0 +1,2 @@
+URL = "https://api.example.com/v2?k=91"
+TRIES = 1
