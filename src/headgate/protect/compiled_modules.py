@@ -1,6 +1,7 @@
 """Modules that Python has compiled beside the source of a repository."""
 
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,11 +27,22 @@ def remove_compiled_modules(root: Path) -> None:
 
 
 def _clear(cache: Path) -> None:
-    """A link is removed itself. What cannot be removed, such as a file that is read-only, stays."""
+    """A link is removed itself. A command may have locked the folder that has to be written to."""
+    if cache.is_symlink():
+        _remove(cache)
+        return
     with suppress(OSError):
-        if cache.is_symlink():
-            cache.unlink()
-            return
         for entry in list(os.scandir(cache)):
             if entry.name.endswith((".pyc", ".pyo")) and not entry.is_dir(follow_symlinks=False):
-                Path(entry.path).unlink()
+                _remove(Path(entry.path))
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink()
+    except PermissionError:
+        with suppress(OSError):
+            path.parent.chmod(path.parent.stat().st_mode | stat.S_IRWXU)
+            path.unlink()
+    except OSError:
+        pass
