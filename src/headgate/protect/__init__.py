@@ -3,6 +3,7 @@
 from headgate.protect.approvals import AllowList, Answer, ApprovalMode, Approvals, AskPerson
 from headgate.protect.boundaries import ResolvedBoundaries, resolve_boundaries
 from headgate.protect.commits import CommitProtection, CommitRule, CommitsFound
+from headgate.protect.compiled_modules import remove_compiled_modules
 from headgate.protect.files import ProtectedFiles
 from headgate.protect.git_secrets import committed_secrets
 from headgate.protect.git_settings import protect_git

@@ -18,6 +18,7 @@ from headgate.protect import (
     preparing_steps,
     protect_between,
     protected_while,
+    remove_compiled_modules,
 )
 from headgate.tools import ToolContext
 
@@ -45,10 +46,12 @@ class ProtectedRun:
             await protect_between(protected, self.restored, prepared=is_prepared, more=bool(steps_left))
             if not is_prepared:
                 await self._compare_packages()
+            await self._remove_compiled()
             return await after_step(ran)
 
         async with protected_while(protected, self.restored):
             await self._compare_packages()
+            await self._remove_compiled()
             return await _narrowed(self.verifier, protected, installed, preparing).run(run_id, settle)
 
     def judge(self, found: Verification) -> Verification:
@@ -80,6 +83,10 @@ class ProtectedRun:
         directory = os.path.relpath(os.path.realpath(self.verifier.directory), root)
         commands = [step.command for step in self.verifier.steps]
         return preparing_steps(commands, "" if directory == os.curdir else directory, root)
+
+    async def _remove_compiled(self) -> None:
+        root = Path(os.path.realpath(self.context.workspace.root))
+        await asyncio.to_thread(remove_compiled_modules, root)
 
     async def _compare_packages(self) -> None:
         if self.context.installed is not None:
