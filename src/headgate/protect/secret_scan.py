@@ -1,7 +1,7 @@
-"""Where secrets lie in a repository just now, under whichever name.
+"""Finds the files with secrets in a repository, also after they were renamed.
 
-Commands rename folders, and programs make files with secrets while a task runs. The scan is therefore made
-anew for each command. A folder is listed again only if it has changed since.
+Commands rename folders, and programs make files with secrets while a task runs. The scan is therefore
+repeated for each command. A folder is listed again only if it has changed since.
 """
 
 import os
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from headgate.core import OWN_FOLDER, Access, Denial, show_path
+from headgate.core import OWN_FOLDER, Access, Denial
 from headgate.process import MOST_MOUNTS
-from headgate.protect.secrets import DEFAULT_SECRETS, SecretNames
+from headgate.protect.secrets import DEFAULT_SECRETS, SecretNames, deny_secret
 from headgate.workspace import ancestors
 
 _COARSEST_CLOCK = 2_000_000_000
@@ -24,7 +24,7 @@ _UNLISTED = (".git", OWN_FOLDER)
 _KERNEL_FOLDERS = ("/proc/", "/sys/", "/dev/")
 
 Identity = tuple[int, int, int, int]
-"""What stays the same when a file gets another name: device, inode, time of change, size."""
+"""What stays the same when a file gets another name: device, inode, time of the last write, size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +60,23 @@ class SecretScan:
         self._folders: dict[str, _Folder] = {}
         self._seen: set[Identity] = set()
         self._lock = Lock()
-        self._found: SecretsFound | None = None
+        self._found: tuple[int, SecretsFound] | None = None
         self.version = 0
         """How many commands have run: each may have changed files."""
 
     def expect_changes(self) -> None:
         """To be called when a command has ended."""
         self.version += 1
-        self._found = None
 
     def latest(self) -> SecretsFound:
         """What there was at the last look, if no command has run since."""
-        return self._found or self.look()
+        found = self._found
+        return found[1] if found is not None and found[0] == self.version else self.look()
 
     def look(self) -> SecretsFound:
         """What there is now."""
         with self._lock:
-            version = self.version
+            version = self.version  # a command may end meanwhile: then this look is out of date at once
             unlisted = self._walk()
             named: dict[str, tuple[int, ...]] = {}
             real: dict[str, os.stat_result] = {}
@@ -95,7 +95,7 @@ class SecretScan:
                 hidden = _joined(hidden, {path for path, one in self._folders.items() if one.is_secret})
             inside = frozenset(path[len(self._root) + 1 :] for path in hidden if self._is_inside(path))
             found = SecretsFound(named, tuple(map(Path, sorted(hidden))), inside)
-            self._found = found if version == self.version else None  # a command ended meanwhile
+            self._found = version, found
             return found
 
     def _is_inside(self, path: str) -> bool:
@@ -151,7 +151,7 @@ class SecretScan:
 
 
 class RenamedSecrets:
-    """Denies reading and writing secret files under names that do not tell of secrets."""
+    """Denies reading and writing secret files under other names, which do not match the patterns."""
 
     def __init__(self, scan: SecretScan) -> None:
         self._scan = scan
@@ -161,7 +161,7 @@ class RenamedSecrets:
             return None
         if self._scan.latest().inside.isdisjoint((access.target, *ancestors(access.target))):
             return None
-        return Denial(f"{show_path(access.target)} may contain secrets: tools cannot read or write it.")
+        return deny_secret(access.target)
 
 
 def _joined(paths: set[str], folders: set[str]) -> set[str]:
