@@ -13,11 +13,11 @@ from pathlib import Path
 from threading import Lock
 
 from headgate.core import OWN_FOLDER, Access, Denial
+from headgate.file_stamps import Stamp, is_settled, stamp_of
 from headgate.process import MOST_MOUNTS
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretNames, deny_secret
 from headgate.workspace import ancestors
 
-_COARSEST_CLOCK = 2_000_000_000
 _LONGEST_PATH = 3000
 _UNLISTED = (".git", OWN_FOLDER)
 """Folders of the root that commands in a sandbox cannot move anything into."""
@@ -41,7 +41,7 @@ class SecretsFound:
 
 @dataclass(slots=True)
 class _Folder:
-    stamp: tuple[int, ...]
+    stamp: Stamp
     """What changes when the folder does; empty if it changed too recently to tell."""
     folders: list[str]
     named: list[str]
@@ -180,11 +180,11 @@ def _identity(status: os.stat_result) -> Identity:
 def _list_folder(path: str, before: _Folder | None, root: str, secret: SecretNames) -> _Folder:
     """What is in a folder. OSError if it cannot be listed."""
     status = os.lstat(path)
-    stamp = (status.st_dev, status.st_ino, status.st_mode, status.st_mtime_ns, status.st_ctime_ns)
+    stamp = stamp_of(status)
     if before is not None and before.stamp == stamp:
         return before
-    is_settled = status.st_ctime_ns < time.time_ns() - _COARSEST_CLOCK
-    found = _Folder(stamp if is_settled else (), [], [], secret.covers_folder(path[len(root) + 1 :]), {})
+    kept = stamp if is_settled(stamp, time.time_ns()) else ()
+    found = _Folder(kept, [], [], secret.covers_folder(path[len(root) + 1 :]), {})
     if not os.access(path, os.R_OK | os.X_OK):
         raise PermissionError(path)
     with os.scandir(path) as scan:
