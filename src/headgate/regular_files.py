@@ -99,7 +99,7 @@ def remove_tree(name: str, directory: int) -> None:
     try:
         pending = _empty(top, top)
         while pending:
-            with suppress(OSError):  # the last call tells
+            with suppress(OSError):  # the last call fails if something is left
                 inner = os.open(pending[-1], _FOLDER, dir_fd=top)
                 try:
                     pending[:0] = _empty(inner, top)
@@ -122,9 +122,8 @@ def _empty(folder: int, top: int) -> list[str]:
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.name, dir_fd=folder)
                 continue
-            os.chmod(
-                entry.name, _OWNER_MAY_ALL, dir_fd=folder
-            )  # otherwise it can be neither moved nor listed
+            # Without these rights it can be neither moved nor listed.
+            os.chmod(entry.name, _OWNER_MAY_ALL, dir_fd=folder)
             new = TEMPORARY + secrets.token_hex(8)
             os.rename(entry.name, new, src_dir_fd=folder, dst_dir_fd=top)
             moved.append(new)

@@ -184,3 +184,18 @@ def test_tools_do_not_write_there(repo: Path, path: str, everything: bool, runne
 def test_steps_that_install_or_configure(tmp_path: Path, command: str, prepares: bool) -> None:
     write(tmp_path / "Makefile", "setup:\n\tpip install -e .\n\ntest:\n\tpytest\n")
     assert preparing_steps([command], "", tmp_path) == (frozenset({command}) if prepares else frozenset())
+
+
+def test_a_link_to_itself_is_passed_over(repo: Path) -> None:
+    for name in ("loop", "packages/node_modules", ".venv/lib64", f"{SITE}/loop", ".venv/lib/python3.12"):
+        (repo / name).symlink_to(Path(name).name)
+    installed = packages(repo)
+    installed.begin()
+    assert nothing_changed(installed)
+    rewrite_in_place(repo)
+    assert installed.find_changes().changed == (f"{SITE}/pytest",)
+    installed.forget()
+    installed.begin()
+    (repo / SITE / "pytest").chmod(0o600)
+    assert installed.find_changes().changed == (f"{SITE}/pytest",)
+    (repo / SITE / "pytest").chmod(0o755)

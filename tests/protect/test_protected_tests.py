@@ -309,3 +309,13 @@ def test_settings_of_tools_and_files_that_say_how_to_build() -> None:
     existing, every = (protected(mode, files=files) for mode in MODES)
     assert {path for path in (*files, *new, *free) if existing.covers(path)} == {".npmrc", "web/package.json"}
     assert [path for path in (*files, *new, *free) if not every.covers(path)] == ["src/a.c", *free]
+
+
+def test_a_link_to_itself_does_not_hide_the_programs_beside_it(tmp_path: Path) -> None:
+    folder = tmp_path / ".venv/bin"
+    folder.mkdir(parents=True)
+    for name in ("python", "pytest", "helper"):
+        (folder / name).write_text("#!/bin/sh\n")
+    (folder / "loop").symlink_to("loop")
+    tests = ProtectedTests("existing", StartFiles, [".venv/bin/pytest"], "", tmp_path)
+    assert tests.covers(".venv/bin/helper")

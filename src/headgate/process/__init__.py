@@ -12,6 +12,7 @@ from headgate.process.lock import FileLock
 from headgate.process.reaper import is_inside_command, kill_leftovers, kill_own_commands
 from headgate.process.sandbox import (
     MOST_MOUNTS,
+    TOOL_CACHES,
     Bubblewrap,
     CommandLimits,
     NoSandbox,

@@ -32,7 +32,8 @@ _ROOT_ONLY = (
 _TMP = "/tmp"
 _SHARED_MEMORY = "/dev/shm"
 _KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
-_INSTALLED_CACHES = (".cache", ".vite", ".vitest")
+TOOL_CACHES = (".cache", ".vite", ".vite-temp", ".vitest")
+"""What tools write to `node_modules` although they install nothing."""
 _DROPPED_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 _SHARED_MEMORY_MB = 1024
 _EMPTY_FOLDER_MB = 16
@@ -108,9 +109,9 @@ class Sandbox:
     def in_copy(self, tree: Path) -> Self:
         """The same for a copy of the repository: the copy can be changed, the repository cannot.
 
-        Installed packages are linked from the copy. Tools keep caches among them, and may go on to.
+        Installed packages are linked from the copy. Tools may write to their caches among the packages.
         """
-        caches = [root / "node_modules" / name for root in self.writable for name in _INSTALLED_CACHES]
+        caches = [root / "node_modules" / name for root in self.writable for name in TOOL_CACHES]
         real = [path for path in caches if path.is_dir() and os.path.realpath(path) == str(path)]
         return replace(self.without_writing(), writable=(tree, *real))
 

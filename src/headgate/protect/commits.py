@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from headgate.core import show_path
 from headgate.errors import HeadgateError
-from headgate.protect.records import stamp_of
+from headgate.file_stamps import stamp_of
 from headgate.protect.restore import Change, Restored
 from headgate.regular_files import make_own_folder, read_own, write_own
 from headgate.workspace import (

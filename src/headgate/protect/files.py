@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import Lock
 
 from headgate.core import show_path
+from headgate.file_stamps import stamp_of
 from headgate.protect.records import (
     DEFAULT_LIMITS,
     CopyLimits,
@@ -25,7 +26,6 @@ from headgate.protect.records import (
     Scanner,
     digest_of,
     kind_of,
-    stamp_of,
 )
 from headgate.protect.restore import Change, Restored, Restorer
 from headgate.workspace import ConfinedTree

@@ -7,7 +7,7 @@ from pathlib import Path
 from headgate.protect.redaction import MAX_FILE
 from headgate.protect.secret_values import Secret, secrets_in
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretNames
-from headgate.workspace import GitFailed, common_folder, git, read_regular, run_git
+from headgate.workspace import GitFailed, batch_objects, common_folder, git, read_regular, run_git
 
 _MOST_STASHES = 20
 _MOST_FILES = 500
@@ -49,11 +49,6 @@ def _read(repo: Path, names: list[str]) -> Iterator[tuple[str, str]]:
     rows = [line.split() for line in sizes.decode().splitlines()]
     fit = [row[0] for row in rows if len(row) == 3 and row[1] == "blob" and int(row[2]) <= MAX_FILE]
     out = git(repo, "cat-file", "--batch", stdin="".join(f"{name}\n" for name in fit).encode())
-    at = 0
-    for name in fit:
-        end = out.index(b"\n", at)
-        size = int(out[at:end].split()[2])
-        data = out[end + 1 : end + 1 + size]
-        at = end + size + 2
+    for name, _, data in batch_objects(out, fit):
         if b"\0" not in data:
             yield name, data.decode(errors="replace")

@@ -1,8 +1,8 @@
 """Packages installed in the repository: whether they still are what they were when the task began.
 
 Test runners and what they need lie in `node_modules` or in the environments of Python. Git ignores them, and
-they are too large to keep copies. Without a sandbox, what the file system says of each file is compared:
-nobody can write to a file without changing the time of its last change. In a sandbox they are read-only.
+they are too large to keep copies. Without a sandbox, the status of each file is compared: every write changes
+the time of its last change (ctime), which no program can set. In a sandbox they are read-only.
 """
 
 import json
@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 
 from headgate.core import Access, Denial, show_path
+from headgate.process import TOOL_CACHES
 from headgate.protect.package_folders import (
     NODE_MODULES,
     SITES,
@@ -32,8 +33,6 @@ from headgate.regular_files import make_own_folder, read_own, write_own
 
 _FOLDERS = 3
 """The folders of `headgate/protected/TASK` in git's own folder."""
-_TOOL_CACHES = (".cache", ".vite", ".vite-temp", ".vitest")
-"""What tools write to `node_modules`, although nothing is installed."""
 
 
 @dataclass(slots=True)
@@ -59,11 +58,12 @@ class PackageChanges:
 
 
 class InstalledPackages:
-    """See Protected, of which it is a part: the first `begin` notes what is installed.
+    """See Protected. The first `begin` notes what is installed.
 
-    With `everything` that is all packages, and no new ones may come; otherwise the packages of test runners.
-    Without `watched`, a sandbox keeps them, and only packages that were moved, or are new, are found. What is
-    `covered` is protected elsewhere, where copies are kept.
+    With `everything`, that is all packages, and new packages are reported; otherwise it is the packages of
+    test runners. With `watched`, all files of a package are compared. Without it, a sandbox mounts them
+    read-only, and only packages that were moved, or are new, are found. `covered` tells which files another
+    part protects, with copies.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class InstalledPackages:
     def forget(self) -> None:
         """See Protected."""
         with self._lock:
-            self._start, self._changed = None, ()
+            self._start, self._changed, self._is_changed = None, (), False
             self._file.unlink(missing_ok=True)
 
     def find_changes(self) -> PackageChanges:
@@ -150,7 +150,7 @@ class InstalledPackages:
         return any(place in path.parents for place in map(Path, self._outermost()))
 
     def read_only(self) -> tuple[Path, ...]:
-        """What a sandbox keeps from commands that do not install."""
+        """What commands that do not install can only read in a sandbox."""
         if self._start is None:
             return ()
         if self._everything:
@@ -164,10 +164,10 @@ class InstalledPackages:
         return tuple(Path(real) for path in runners if self._is_inside(real := self._real(path)))
 
     def writable(self) -> tuple[Path, ...]:
-        """Within that, what tools write although they do not install. The folders are made if need be."""
+        """The caches in those folders, which tools may write. Those that are missing are made."""
         places = [place for place in self.read_only() if place.name == NODE_MODULES]
         found: list[Path] = []
-        for path in (place / name for place in places for name in _TOOL_CACHES):
+        for path in (place / name for place in places for name in TOOL_CACHES):
             with suppress(OSError):
                 path.mkdir(exist_ok=True)
             if path.is_dir() and os.path.realpath(path) == str(path):
@@ -224,6 +224,9 @@ class InstalledPackages:
             try:
                 status = one.stat(follow_symlinks=False)
             except FileNotFoundError:
+                continue
+            except OSError:  # its folder cannot be entered: nothing else is known of it
+                digest.update(repr([path]).encode())
                 continue
             said: list[object] = [path, status.st_mode]
             if is_folder:

@@ -25,9 +25,8 @@ def find_places(root: str) -> Iterator[tuple[str, str]]:
         folder, depth = pending.pop()
         for entry in entries_of(f"{root}/{folder}"):
             path = f"{folder}/{entry.name}" if folder else entry.name
-            if not entry.is_dir() or (
-                entry.is_symlink() and entry.name not in {NODE_MODULES, *_ENVIRONMENTS}
-            ):
+            can_be_link = entry.name == NODE_MODULES or entry.name in _ENVIRONMENTS
+            if not (leads_to_folder(entry) if can_be_link else entry.is_dir(follow_symlinks=False)):
                 continue
             if entry.name == NODE_MODULES:
                 yield path, os.path.realpath(entry.path)
@@ -35,6 +34,14 @@ def find_places(root: str) -> Iterator[tuple[str, str]]:
                 yield from _libraries(path, entry.path)
             elif depth < _MOST_DEEP and not _is_skipped(entry.name):
                 pending.append((path, depth + 1))
+
+
+def leads_to_folder(entry: "os.DirEntry[str]") -> bool:
+    """Whether an entry is a folder or a link to one."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # such as a link to itself
 
 
 def _is_skipped(name: str) -> bool:
@@ -48,11 +55,11 @@ def _is_environment(folder: str) -> bool:
 def _libraries(path: str, folder: str) -> Iterator[tuple[str, str]]:
     """The programs of an environment, and what its interpreters import."""
     for outer in entries_of(folder):
-        if outer.name == _PROGRAMS and outer.is_dir():
+        if outer.name == _PROGRAMS and leads_to_folder(outer):
             yield f"{path}/{outer.name}", os.path.realpath(outer.path)
-        elif outer.name.startswith("lib") and outer.is_dir() and not outer.is_symlink():
+        elif outer.name.startswith("lib") and outer.is_dir(follow_symlinks=False):
             for inner in entries_of(outer.path):
-                if _LIBRARIES.fullmatch(inner.name) and inner.is_dir():
+                if _LIBRARIES.fullmatch(inner.name) and leads_to_folder(inner):
                     yield f"{path}/{outer.name}/{inner.name}", os.path.realpath(inner.path)
 
 
@@ -87,7 +94,7 @@ def compiled_modules(path: str, folder: str) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for entry in entries_of(folder):
         if not entry.is_dir(follow_symlinks=False):
-            with suppress(FileNotFoundError):
+            with suppress(OSError):  # gone, or its folder cannot be entered
                 status = entry.stat(follow_symlinks=False)
                 found[f"{path}/{entry.name}"] = [status.st_ino, status.st_size, status.st_ctime_ns]
     return found

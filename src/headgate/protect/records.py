@@ -10,11 +10,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
+from headgate.file_stamps import Stamp, is_settled, stamp_of
 from headgate.regular_files import make_own_folder, open_own, read_own
 from headgate.workspace import is_too_deep
 
 Kind = Literal["file", "link", "directory", "other"]
-Stamp = tuple[int, ...]
 
 _CHUNK = 1 << 20
 _FOLDERS = 5
@@ -192,8 +192,6 @@ def digest_of(file: IO[bytes]) -> str:
 # Finding protected paths quickly: a directory is listed again only when something in it came or went.
 
 
-_COARSEST_CLOCK = 2_000_000_000
-"""Nanoseconds. Some file systems count time in steps of two seconds."""
 _ANY_NAME = "any name"
 _OWNER_MAY_ALL, _OWNER_MAY_READ = 0o700, 0o500
 
@@ -273,7 +271,7 @@ class Scanner:
 
     def is_settled(self, status: os.stat_result) -> bool:
         """Whether a change from now on is sure to show in the stamp."""
-        return status.st_ctime_ns < self._now() - _COARSEST_CLOCK
+        return is_settled(stamp_of(status), self._now())
 
     def full(self, path: str) -> str:
         """A path for the operating system."""
@@ -318,13 +316,6 @@ class Scanner:
                 elif self._covers(child):
                     covered.append(child)
         return _Listing(stamp, settled, tuple(directories), tuple(covered))
-
-
-def stamp_of(status: os.stat_result) -> Stamp:
-    """What changes whenever the content, the mode or the owner of a file does."""
-    return (
-        status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns,
-    )  # fmt: skip
 
 
 def kind_of(status: os.stat_result) -> Kind:

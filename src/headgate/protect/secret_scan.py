@@ -1,7 +1,7 @@
-"""Where secrets lie in a repository just now, under whichever name.
+"""Finds the files with secrets in a repository, also after they were renamed.
 
-Commands rename folders, and programs make files with secrets while a task runs. The scan is therefore made
-anew for each command. A folder is listed again only if it has changed since.
+Commands rename folders, and programs make files with secrets while a task runs. The scan is therefore
+repeated for each command. A folder is listed again only if it has changed since.
 """
 
 import os
@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from headgate.core import OWN_FOLDER, Access, Denial, show_path
+from headgate.core import OWN_FOLDER, Access, Denial
+from headgate.file_stamps import Stamp, is_settled, stamp_of
 from headgate.process import MOST_MOUNTS
-from headgate.protect.secrets import DEFAULT_SECRETS, SecretNames
+from headgate.protect.secrets import DEFAULT_SECRETS, SecretNames, deny_secret
 from headgate.workspace import ancestors
 
-_COARSEST_CLOCK = 2_000_000_000
 _LONGEST_PATH = 3000
 _UNLISTED = (".git", OWN_FOLDER)
 """Folders of the root that commands in a sandbox cannot move anything into."""
 _KERNEL_FOLDERS = ("/proc/", "/sys/", "/dev/")
 
 Identity = tuple[int, int, int, int]
-"""What stays the same when a file gets another name: device, inode, time of change, size."""
+"""What stays the same when a file gets another name: device, inode, time of the last write, size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class SecretsFound:
 
 @dataclass(slots=True)
 class _Folder:
-    stamp: tuple[int, ...]
+    stamp: Stamp
     """What changes when the folder does; empty if it changed too recently to tell."""
     folders: list[str]
     named: list[str]
@@ -60,23 +60,23 @@ class SecretScan:
         self._folders: dict[str, _Folder] = {}
         self._seen: set[Identity] = set()
         self._lock = Lock()
-        self._found: SecretsFound | None = None
+        self._found: tuple[int, SecretsFound] | None = None
         self.version = 0
         """How many commands have run: each may have changed files."""
 
     def expect_changes(self) -> None:
         """To be called when a command has ended."""
         self.version += 1
-        self._found = None
 
     def latest(self) -> SecretsFound:
         """What there was at the last look, if no command has run since."""
-        return self._found or self.look()
+        found = self._found
+        return found[1] if found is not None and found[0] == self.version else self.look()
 
     def look(self) -> SecretsFound:
         """What there is now."""
         with self._lock:
-            version = self.version
+            version = self.version  # a command may end meanwhile: then this look is out of date at once
             unlisted = self._walk()
             named: dict[str, tuple[int, ...]] = {}
             real: dict[str, os.stat_result] = {}
@@ -95,7 +95,7 @@ class SecretScan:
                 hidden = _joined(hidden, {path for path, one in self._folders.items() if one.is_secret})
             inside = frozenset(path[len(self._root) + 1 :] for path in hidden if self._is_inside(path))
             found = SecretsFound(named, tuple(map(Path, sorted(hidden))), inside)
-            self._found = found if version == self.version else None  # a command ended meanwhile
+            self._found = version, found
             return found
 
     def _is_inside(self, path: str) -> bool:
@@ -151,7 +151,7 @@ class SecretScan:
 
 
 class RenamedSecrets:
-    """Denies reading and writing secret files under names that do not tell of secrets."""
+    """Denies reading and writing secret files under other names, which do not match the patterns."""
 
     def __init__(self, scan: SecretScan) -> None:
         self._scan = scan
@@ -161,7 +161,7 @@ class RenamedSecrets:
             return None
         if self._scan.latest().inside.isdisjoint((access.target, *ancestors(access.target))):
             return None
-        return Denial(f"{show_path(access.target)} may contain secrets: tools cannot read or write it.")
+        return deny_secret(access.target)
 
 
 def _joined(paths: set[str], folders: set[str]) -> set[str]:
@@ -180,11 +180,11 @@ def _identity(status: os.stat_result) -> Identity:
 def _list_folder(path: str, before: _Folder | None, root: str, secret: SecretNames) -> _Folder:
     """What is in a folder. OSError if it cannot be listed."""
     status = os.lstat(path)
-    stamp = (status.st_dev, status.st_ino, status.st_mode, status.st_mtime_ns, status.st_ctime_ns)
+    stamp = stamp_of(status)
     if before is not None and before.stamp == stamp:
         return before
-    is_settled = status.st_ctime_ns < time.time_ns() - _COARSEST_CLOCK
-    found = _Folder(stamp if is_settled else (), [], [], secret.covers_folder(path[len(root) + 1 :]), {})
+    kept = stamp if is_settled(stamp, time.time_ns()) else ()
+    found = _Folder(kept, [], [], secret.covers_folder(path[len(root) + 1 :]), {})
     if not os.access(path, os.R_OK | os.X_OK):
         raise PermissionError(path)
     with os.scandir(path) as scan:

@@ -69,6 +69,11 @@ def _originals(name: str) -> list[str]:
     return [] if bare == name else [bare, bare.removeprefix(".")]
 
 
+def deny_secret(path: str) -> Denial:
+    """Says that tools may not touch a file because it may contain secrets."""
+    return Denial(f"{show_path(path)} may contain secrets: tools cannot read or write it.")
+
+
 class SecretFiles:
     """Denies reading and writing files that hold secrets, and commands whose words name one.
 
@@ -85,7 +90,7 @@ class SecretFiles:
         if access.act == "run":
             return self._judge(access.target)
         if self._names.covers(access.target):
-            return Denial(f"{show_path(access.target)} may contain secrets: tools cannot read or write it.")
+            return deny_secret(access.target)
         return None
 
     def _judge(self, command: str) -> Denial | None:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from headgate.protect.given_tests import GivenTests, path_in, read_tests, read_text
+from headgate.protect.package_folders import leads_to_folder
 from headgate.reading import (
     Command,
     is_build_file,
@@ -349,7 +350,7 @@ def _names(folder: str, top: Path | None) -> list[str]:
         return []
     try:
         with os.scandir(top / folder) as entries:
-            return [entry.name for entry in entries if not entry.is_dir()]
+            return [entry.name for entry in entries if not leads_to_folder(entry)]
     except OSError:
         return []
 

@@ -15,10 +15,7 @@ from headgate.core import (
     VerifyFinished,
     VerifyStarted,
 )
-from headgate.protect import (
-    CommitsFound,
-    Restored,
-)
+from headgate.protect import CommitsFound, Restored
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.job import Job
 from headgate.run.protected_run import ProtectedRun, list_some

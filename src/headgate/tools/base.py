@@ -122,7 +122,7 @@ class ToolContext:
     save_output: Callable[[str], str]
     """Keeps a long text and returns the path under which `read_file` finds it."""
     redact: Callable[[str], str] = lambda text: text
-    """Blots out the values of the repository's secrets; for text that is about to be cut or saved."""
+    """Hides the values of the repository's secrets, in text that is about to be cut or saved."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What commands see of the environment: already filtered."""
     result_chars: int = 16_000
@@ -140,9 +140,9 @@ class ToolContext:
     directory: Path | None = None
     """Where commands run; None is the repository's root."""
     sandbox: Sandbox | None = None
-    secrets: SecretScan | None = None
-    """Finds the files that commands in a sandbox must not read."""
     """What commands run in."""
+    secrets: SecretScan | None = None
+    """Finds the files that tools, and commands in a sandbox, must not read."""
     plan: PlanPort = NO_STAGE
     status: StatusPort = NO_STAGE
     exit: ExitPort = NO_STAGE

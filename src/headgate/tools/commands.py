@@ -97,7 +97,7 @@ def _prepare_sandbox(ctx: ToolContext) -> Sandbox | None:
     """
     hidden = ctx.secrets.look().hidden if ctx.secrets else ()
     if ctx.sandbox is None:
-        return None  # the look was not in vain: tools refuse these files when they have other names
+        return None  # the scan is needed here too: it lets tools refuse these files under other names
     if len(hidden) > MOST_MOUNTS:
         raise ToolFailed(
             f"The command was not run: {len(hidden)} files may contain secrets, and the sandbox can hide"

@@ -169,17 +169,8 @@ class ObjectFolder:
         with self.detached() as place:
             out = place.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
         found: dict[str, bytes] = {}
-        at = 0
-        for name in names:
-            end = out.index(b"\n", at)
-            words = out[at:end].split()
-            at = end + 1
-            if len(words) != 3:
-                continue
-            data = out[at : at + int(words[2])]
-            at += len(data) + 1
-            kind: Literal["blob", "tree"] = "tree" if words[1] == b"tree" else "blob"
-            if object_name(kind, data, self.length) != name:
+        for name, kind, data in batch_objects(out, names):
+            if object_name("tree" if kind == b"tree" else "blob", data, self.length) != name:
                 raise GitFailed(f"The git object {name} was written over: run git fsck, and fetch it again.")
             found[name] = data
         return found
@@ -245,6 +236,19 @@ class ObjectFolder:
                         found[prefix + last] = (mode, child)
             level = below
         return found
+
+
+def batch_objects(out: bytes, names: Iterable[str]) -> Iterator[tuple[str, bytes, bytes]]:
+    """The names, kinds and contents of objects, as `git cat-file --batch` prints them."""
+    at = 0
+    for name in names:
+        end = out.index(b"\n", at)
+        words = out[at:end].split()
+        at = end + 1
+        if len(words) == 3:
+            data = out[at : at + int(words[2])]
+            at += len(data) + 1
+            yield name, words[1], data
 
 
 def _row(mode: str, name: str, of: str) -> tuple[bytes, bytes]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from headgate.core import OWN_FOLDER, show_path
+from headgate.file_stamps import Stamp, is_settled, stamp_of
 from headgate.reading import word_set
 from headgate.workspace.git_repository import GitFailed, common_folder, git_folder, read_regular
 from headgate.workspace.ignore import IgnoredPaths, is_ignored_now
@@ -19,7 +20,6 @@ LARGE = 20_000_000
 _LINK = "120000"
 _PRIVILEGES = stat.S_ISUID | stat.S_ISGID
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-_COARSEST_CLOCK = 2_000_000_000
 _READ_TRIES = 3
 _MOST_PACKED_REFS = 50_000_000
 # Folders of what tools install, build or cache. They may be ignored from the moment they are made.
@@ -31,7 +31,6 @@ _MADE_BY_TOOLS = word_set(
     """
 )
 
-Stamp = tuple[int, ...]
 Known = dict[str, tuple[Stamp, Entry]]
 """What was read of files before, each with the status that it had."""
 
@@ -150,12 +149,12 @@ class TreeWalk:
             if stat.S_ISREG(status.st_mode) and status.st_mode & _PRIVILEGES:
                 status = self._strip(directory, name, path, status)
             known = self._before.get(key)
-            if known is not None and known[0] == _stamp(status):
+            if known is not None and known[0] == stamp_of(status):
                 self.known[key], found[path] = known, known[1]
                 return
             if stat.S_ISLNK(status.st_mode):
                 target = os.fsencode(os.readlink(name, dir_fd=directory))
-                entry, stamp = (_LINK, store(target)), _stamp(status)
+                entry, stamp = (_LINK, store(target)), stamp_of(status)
             elif stat.S_ISREG(status.st_mode):
                 entry, stamp = self._read(directory, name, store, is_hidden=self._hidden(path))
             else:
@@ -165,7 +164,7 @@ class TreeWalk:
         found[path] = entry
         if entry[0] == NESTED:
             self.marked.add(path)
-        elif stamp[-1] < self._now - _COARSEST_CLOCK:
+        elif is_settled(stamp, self._now):
             self.known[key] = (stamp, entry)
 
     def _strip(self, directory: int, name: str, path: str, status: os.stat_result) -> os.stat_result:
@@ -192,19 +191,13 @@ class TreeWalk:
                 file.seek(0)
                 is_marked = is_hidden or status.st_size > LARGE
                 data = b"" if is_marked else file.read(status.st_size + 1)
-                if _stamp(os.fstat(file.fileno())) == _stamp(status):
+                if stamp_of(os.fstat(file.fileno())) == stamp_of(status):
                     break
         if is_marked:
             mark = repr((status.st_size, status.st_mtime_ns, status.st_ctime_ns)).encode()
-            return (NESTED, self._name(mark)), _stamp(status)
+            return (NESTED, self._name(mark)), stamp_of(status)
         mode = "100755" if status.st_mode & 0o100 else "100644"
-        return (mode, store(data)), _stamp(status)
-
-
-def _stamp(status: os.stat_result) -> Stamp:
-    return (
-        status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns,
-    )  # fmt: skip
+        return (mode, store(data)), stamp_of(status)
 
 
 # Repositories within the repository: git is not asked, because it would read their settings.
