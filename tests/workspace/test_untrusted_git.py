@@ -239,6 +239,13 @@ def test_an_object_that_was_written_over_is_no_account_of_the_start(repo: Path, 
         snapshots.diff(before, snapshots.take())
 
 
+@pytest.mark.parametrize("named", ["./.git", "nowhere", "b.txt"])
+def test_a_git_file_that_leads_nowhere_is_refused(repo: Path, named: str) -> None:
+    sh(repo, f"mv .git ../elsewhere; echo 'gitdir: {named}' > .git")
+    with pytest.raises(GitFailed, match="does not name a folder"):
+        git(repo, "status")
+
+
 def test_a_link_in_git_s_folder_leads_no_write_outside(repo: Path) -> None:
     outside = repo.parent / "outside"
     outside.write_text("mine\n")

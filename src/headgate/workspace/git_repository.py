@@ -153,9 +153,12 @@ def git_folder(repo: Path) -> Path:
     """git's folder of a repository: `.git`, or for a worktree or a submodule the one that this file names."""
     mark = repo / ".git"
     named = os.fsdecode(read_regular(mark, 4096)) if mark.is_file() else ""
-    if "\0" in named:
+    if not named:
+        return mark
+    folder = repo / named.removeprefix("gitdir:").strip()
+    if "\0" in named or not folder.is_dir():
         raise GitFailed(f"{mark} does not name a folder: restore it.")
-    return repo / named.removeprefix("gitdir:").strip() if named else mark
+    return folder
 
 
 def common_folder(repo: Path) -> Path:
