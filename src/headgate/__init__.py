@@ -1,3 +1,40 @@
-"""Headgate: a task runtime for coding agents."""
+"""Headgate: a task runtime for coding agents. As a library: flows with functions of a program's own."""
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from headgate.library import (
+        Callbacks,
+        Flow,
+        FlowResult,
+        FlowRun,
+        Stage,
+        StageResult,
+        run_flow,
+        run_flow_sync,
+        tool,
+    )
+
+__all__ = [
+    "Callbacks",
+    "Flow",
+    "FlowResult",
+    "FlowRun",
+    "Stage",
+    "StageResult",
+    "__version__",
+    "run_flow",
+    "run_flow_sync",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The library is loaded when it is first used: the command line starts without it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'headgate' has no attribute {name!r}")
+    from headgate import library
+
+    return getattr(library, name)

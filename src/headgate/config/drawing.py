@@ -112,7 +112,7 @@ def _ways_back(stages: Iterable[Stage], nodes: Mapping[str, str], parent: str) -
     for group in stages:
         path = join_path(parent, group.id)
         yield from _ways_back(group.stages, nodes, path)
-        awaited = join_path(path, group.repeat.until.partition(".")[0]) if group.repeat else ""
+        awaited = join_path(path, group.repeat.until.rpartition(".")[0]) if group.repeat else ""
         if group.repeat and awaited in nodes:
             first = next(iter(_leaves_in_order(group.stages, path)))
             most = _count(group.repeat.max, "failure")

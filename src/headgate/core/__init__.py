@@ -87,11 +87,15 @@ from headgate.core.flow import (
     Candidates,
     Ending,
     Flow,
+    Priority,
     Repeat,
     Stage,
+    SystemPart,
     ToolScope,
     ViewPolicy,
     next_stage,
+    render_parts,
+    render_variables,
 )
 from headgate.core.flow_check import flow_problems, tool_problems
 from headgate.core.history import Comparison, compare, condense_failures, line_marks

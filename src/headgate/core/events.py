@@ -31,6 +31,8 @@ class Note(Body):
     files_read: tuple[str, ...] = ()
     files_changed: tuple[str, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
+    output: Any = None
+    """The result of a stage that has an `output_schema`."""
     accepted: bool = True
     """False for what the model said in a final turn although a check fails."""
 

@@ -1,5 +1,6 @@
 """A flow: stages, and the five knobs of each. Everything here is data that a YAML file can hold."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
@@ -66,9 +67,9 @@ TOOL_ALIASES = {
 """Dotted and longer names that flow files may use for tools."""
 
 
-_ID = r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"
-_CONDITION = r"again|replan|suspects|no_suspects|(?:not )?[A-Za-z][\w-]{0,39}\.(?:passed|failed|skipped)"
-_UNTIL = r"[A-Za-z][\w-]{0,39}\.passed"
+_ID = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$"
+_CONDITION = r"again|replan|suspects|no_suspects|(?:not )?[A-Za-z0-9][\w.-]{0,39}\.(?:passed|failed|skipped)"
+_UNTIL = r"[A-Za-z0-9][\w.-]{0,39}\.passed"
 
 
 class ToolScope(Data):
@@ -78,6 +79,11 @@ class ToolScope(Data):
     """Only these tools; absent: every tool."""
     block: tuple[str, ...] = ()
     """Never these tools, whatever `allow` says."""
+    add: tuple[str, ...] = ()
+    """Tools that only this stage has. They come with the program that runs the flow. One with the name of
+    another tool replaces it in this stage."""
+    exclusive: bool = False
+    """Only the tools in `add`."""
 
     @field_validator("allow", "block", mode="before")
     @classmethod
@@ -89,6 +95,8 @@ class ToolScope(Data):
     def admits(self, spec: ToolSpec) -> bool:
         if spec.name == DONE_TOOL:
             return True
+        if self.exclusive:
+            return False
         names = {spec.name, spec.category}
         return (self.allow is None or bool(names & set(self.allow))) and not names & set(self.block)
 
@@ -218,6 +226,42 @@ class Repeat(Data):
         return until
 
 
+class SystemPart(Data):
+    """A named part of the instructions of a stage or a flow."""
+
+    name: str = ""
+    value: str
+
+
+def system_parts(value: Any) -> Any:
+    """Accepts a text, a part, or a list of parts and texts."""
+    if isinstance(value, str):
+        return ({"value": value},) if value else ()
+    if isinstance(value, Mapping | SystemPart):
+        return (value,)
+    if isinstance(value, list | tuple):
+        return tuple({"value": part} if isinstance(part, str) else part for part in value)
+    return value
+
+
+def render_parts(parts: Iterable[SystemPart]) -> str:
+    """Parts of the instructions as the model reads them. A named part stands between tags with its name."""
+    texts = (
+        f"<{part.name}>\n{part.value.strip()}\n</{part.name}>" if part.name else part.value.strip()
+        for part in parts
+    )
+    return "\n\n".join(filter(None, texts))
+
+
+def render_variables(variables: Mapping[str, Any]) -> str:
+    """One line for each variable, between tags with its name. What is not a text is written as JSON."""
+    values = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        for name, value in variables.items()
+    }
+    return "\n".join(f"<{name}>{value}</{name}>" for name, value in values.items())
+
+
 class Stage(Data):
     """One prompt with five knobs: tools, view, checks, budget, model. A stage with `stages` is a group."""
 
@@ -233,8 +277,19 @@ class Stage(Data):
     """The name that people see; if empty, the id in capitals."""
     prompt: str = ""
     """The prompt that the model gets when the stage starts."""
-    system: str = ""
-    """Text added to the system prompt, in a stage that has its own transcript."""
+    system: tuple[SystemPart, ...] = ()
+    """Instructions for this stage: a text, a part with a `name` and a `value`, or a list of them. A stage
+    with its own transcript has them in its system prompt, another one in the message that it starts with."""
+    variables: dict[str, Any] = Field(default_factory=dict)
+    """Values that the model is told in this stage only. They replace those of the flow with the same name."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """Anything that belongs to the stage. Headgate does not look at it."""
+    output_schema: dict[str, Any] | None = None
+    """A JSON Schema for the `output` that the model gives with the closing signal."""
+    output_type: str = ""
+    """The Python type of the output, as `module:name`; only in a flow that a Python program runs."""
+    accept: str = ""
+    """A Python function that judges the output, as `module:name`; only in a flow that a program runs."""
     model: str | None = None
     """Knob 5: a name from `models` in agent.yaml, or a model such as `openai/qwen3-4b`."""
     tools: ToolScope = ToolScope()
@@ -291,6 +346,11 @@ class Stage(Data):
     @classmethod
     def _checks_from_list(cls, value: Any) -> Any:
         return checks_from_list(value)
+
+    @field_validator("system", mode="before")
+    @classmethod
+    def _system_parts(cls, value: Any) -> Any:
+        return system_parts(value)
 
     @field_validator("when")
     @classmethod
@@ -351,6 +411,15 @@ class Flow(Data):
     """How often the plan is rewritten because one of its steps failed."""
     skip_readonly: bool = False
     """Skip steps of the plan that say `writes: false`."""
+    variables: dict[str, Any] = Field(default_factory=dict)
+    """Values that the model is told in every stage."""
+    system: tuple[SystemPart, ...] = ()
+    """Instructions for every stage: a text, a part with a `name` and a `value`, or a list of them."""
+
+    @field_validator("system", mode="before")
+    @classmethod
+    def _system_parts(cls, value: Any) -> Any:
+        return system_parts(value)
 
     @field_validator("checks", mode="before")
     @classmethod

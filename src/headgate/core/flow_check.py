@@ -95,8 +95,8 @@ def _level_problems(
 
 def _named_by(stage: Stage) -> tuple[str, ...]:
     """The stage that a condition names."""
-    name, _, ending = (stage.when or "").removeprefix("not ").partition(".")
-    return (name,) if ending else ()
+    name = (stage.when or "").removeprefix("not ").rpartition(".")[0]
+    return (name,) if name else ()
 
 
 def _default(name: str) -> Any:
@@ -150,7 +150,7 @@ def _group_problems(group: Stage, where: Where) -> Iterator[Problem]:
             yield Problem((*where, name), f"{name} has no effect in a group: leave it out")
     if group.repeat is None:
         return
-    repeat, awaited = group.repeat, group.repeat.until.partition(".")[0]
+    repeat, awaited = group.repeat, group.repeat.until.rpartition(".")[0]
     until = (*where, "repeat", "until")
     if awaited not in ids:
         yield Problem(until, unknown_name("stage", awaited, ids))

@@ -167,7 +167,7 @@ def _worker(stages: list[Stage], fix: Stage) -> tuple[Stage, tuple[str, ...], li
     """
     order = run_order(stages)
     last = order[-1] if order else None
-    named = {stage.when.removeprefix("not ").partition(".")[0] for stage in stages if stage.when}
+    named = {stage.when.removeprefix("not ").rpartition(".")[0] for stage in stages if stage.when}
     plain = last is not None and not (last.foreach or last.when or last.stages) and last.required
     if last is not None and plain and last.id == fix.id and last.id not in named:
         moved = last.model_copy(update={"needs": ()})

@@ -32,6 +32,7 @@ from headgate.core import (
     ToolStarted,
     clean_text,
     parse_path,
+    render_parts,
     show_path,
 )
 from headgate.errors import ToolError
@@ -93,7 +94,7 @@ def pose(job: Job, stage: Stage, evidence: Evidence, turn: int) -> Question:
         line="".join(source.split("\n")[suspect.line - 1 : suspect.line]) if suspect.line else "",
     )
     return Question(
-        stage.system.strip() or prompt("repair_system"),
+        render_parts(stage.system) or prompt("repair_system"),
         f"{known}\n\n{wanted.strip()}",
         suspect,
         settings.ask,

@@ -29,6 +29,7 @@ from headgate.core import (
 from headgate.errors import ToolError
 from headgate.reading import TaskDiff, find_tests
 from headgate.run.job import Job
+from headgate.run.outputs import find_output_fault
 from headgate.run.stage import StageRun
 from headgate.run.trials import was_red
 
@@ -157,6 +158,10 @@ async def try_exit(
     success: for rules that are tried after every turn.
     """
     await run.job.log.commit()
+    if fault := await find_output_fault(run.job, run.stage, note):
+        if not quiet:
+            run.record(CheckFinished(check="output", verdict="fail", reason=fault))
+        return fault
     for check, argument in _stage_checks(run):
         verdict = await check.judge(AttemptFacts(run, check.name), argument)
         if isinstance(verdict, Pass):

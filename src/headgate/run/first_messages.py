@@ -12,6 +12,8 @@ from headgate.core import (
     cut_text,
     list_names,
     render_notes,
+    render_parts,
+    render_variables,
     show_path,
     stages_before,
 )
@@ -73,9 +75,15 @@ NAMES_CHARS = 2_000
 
 def system_message(job: Job, stage: Stage) -> str:
     """The same bytes for every turn of a conversation: nothing that changes belongs here."""
-    parts = [prompt("system")]
+    parts = [prompt(job.system_prompt)]
+    if job.flow.system:
+        parts.append(render_parts(job.flow.system))
     if stage.view.transcript == "own" and stage.system:
-        parts.append(stage.system.strip())
+        parts.append(render_parts(stage.system))
+    if known := job.flow.variables:
+        shadowed = stage.variables if stage.view.transcript == "own" else ()
+        shown = {name: value for name, value in known.items() if name not in shadowed}
+        parts.append(f"<variables>\n{render_variables(shown)}\n</variables>")
     if job.agents_md and (guide := read_guide(job.context.workspace, NAME)):
         parts.append(f"The repository's {NAME}:\n{guide}")
     return "\n\n".join(parts)
@@ -108,7 +116,18 @@ def list_files(workspace: Workspace) -> str:
 
 def stage_message(stage: Stage) -> str:
     """What a stage is about; said when it is entered, and again when that has been cut from view."""
-    return f"Stage: {stage.title}\n{stage.prompt}".strip()
+    parts = [f"Stage: {stage.title}\n{stage.prompt}".strip()]
+    if stage.view.transcript != "own" and stage.system:
+        parts.append(f"<task_instructions>\n{render_parts(stage.system)}\n</task_instructions>")
+    if stage.view.transcript == "own" and stage.variables:
+        parts.append(context_block(stage))
+    return "\n\n".join(parts)
+
+
+def context_block(stage: Stage) -> str:
+    """The variables of a stage."""
+    inside = render_variables(stage.variables)
+    return f"<current_task_context>\n{inside}\n</current_task_context>" if inside else ""
 
 
 def plan_room(job: Job, stage: Stage) -> int:

@@ -85,7 +85,7 @@ class RoundRecord:
         """Whether the group repeats until this stage passes; steps of the plan stand for their template."""
         if self.group.repeat is None:
             return False
-        awaited = self.group.repeat.until.partition(".")[0]
+        awaited = self.group.repeat.until.rpartition(".")[0]
         template = any(stage.id == awaited and stage.foreach for stage in self.group.stages)
         return name == awaited or (template and name.startswith(f"{awaited}-"))
 
@@ -196,7 +196,7 @@ class RoundRecord:
 
 def _read_condition(condition: str) -> tuple[str, str]:
     """The stage that a condition names, and how it must have ended."""
-    name, _, wanted = condition.removeprefix("not ").partition(".")
+    name, _, wanted = condition.removeprefix("not ").rpartition(".")
     return name, wanted
 
 

@@ -119,6 +119,12 @@ class Job:
     """Send the same list of tools in every stage; what a stage does not have is refused."""
     tests_closed: bool = False
     """No test may be added or changed."""
+    system_prompt: str = "system"
+    """The name of the text that every system prompt begins with."""
+    stage_tools: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
+    """Tools that only one stage has: by the stage's id, then by name."""
+    code: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """The functions and types that the flow names, by reference; see `Stage.accept`."""
     proposing: bool = False
     """A dry run: the workspace keeps what is written to itself."""
     earlier_report: str = ""

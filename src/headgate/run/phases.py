@@ -27,6 +27,7 @@ from headgate.core import (
     read_answer,
 )
 from headgate.errors import ContextOverflow, ModelError, ModelUnavailable, ReplyInvalid
+from headgate.run.first_messages import context_block
 from headgate.run.stage import StageRun
 
 PROBE_SECONDS = 20.0
@@ -164,9 +165,13 @@ def messages_to_send(
 
     A final turn and a new plan have instructions of their own, which no hint may contradict.
     """
+    view: Sequence[Message] = run.transcript.view
+    if run.stage.variables and run.stage.view.transcript != "own":
+        # In a conversation of several stages, they must be gone when the stage ends.
+        view = [*view, Message("user", context_block(run.stage))]
     if run.state.final_granted or run.entrance.reason == "replan":
-        return run.transcript.view
-    return with_hint(run.transcript.view, control, current_phase(control, state), place)
+        return view
+    return with_hint(view, control, current_phase(control, state), place)
 
 
 def with_hint(

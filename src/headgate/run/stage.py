@@ -113,7 +113,9 @@ class StageRun:
     def done_tool(self) -> Tool:
         every = [stage.id for stage in self.job.conversations] if self.job.stable_tools else ()
         templates = [stage.id for stage in self.job.flow.leaves() if stage.foreach and self.stage.item]
-        return stage_done_tool(self.stage.id, every, [*templates, self.stage.title])
+        return stage_done_tool(
+            self.stage.id, every, [*templates, self.stage.title], output=self.stage.output_schema
+        )
 
     @cached_property
     def status_tool(self) -> Tool | None:
@@ -125,7 +127,10 @@ class StageRun:
     @cached_property
     def all_specs(self) -> tuple[ToolSpec, ...]:
         specs = [tool.spec for tool in self.job.tools.values() if tool.name != STATUS_TOOL]
-        admitted = [spec for spec in specs if self.stage.tools.admits(spec)]
+        admitted = [
+            spec for spec in specs if self.stage.tools.admits(spec) and spec.name not in self.own_tools
+        ]
+        admitted += [tool.spec for tool in self.own_tools.values()]
         return (*admitted, *self._status_spec(admitted), self.done_tool.spec)
 
     def _status_spec(self, admitted: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
@@ -168,9 +173,16 @@ class StageRun:
             withheld.add(DONE_TOOL)
         return frozenset(withheld)
 
+    @property
+    def own_tools(self) -> Mapping[str, Tool]:
+        """The tools that only this stage has."""
+        return self.job.stage_tools.get(self.stage.id, {})
+
     def tool(self, name: str) -> Tool | None:
         own = {DONE_TOOL: self.done_tool, STATUS_TOOL: self.status_tool}
-        return own[name] if name in own else self.job.tools.get(name)
+        if name in own:
+            return own[name]
+        return self.own_tools.get(name) or self.job.tools.get(name)
 
     def record(self, body: AnyBody, content: str | None = None) -> None:
         self.job.log.record(self.path, self.turn, body, content)

@@ -194,7 +194,9 @@ class Tool:
             try:
                 return self.args.model_validate(self._rename(arguments))
             except ValidationError as error:
-                raise ToolArgsInvalid(f"{self.name}: {describe(error)}. It takes {self.usage()}.") from None
+                raise ToolArgsInvalid(
+                    f"{self.name}: {describe_invalid(error)}. It takes {self.usage()}."
+                ) from None
 
     async def run(self, context: ToolContext, args: Args) -> Outcome:
         """Calls the function. Whatever goes wrong in it is raised as ToolFailed.
@@ -269,32 +271,48 @@ def parameters_of(args: type[BaseModel]) -> dict[str, Any]:
     return {"properties": {}, **_slim(schema, definitions)}
 
 
+def slim_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON Schema without references and noise. One that refers to itself is cut where it would repeat."""
+    definitions = {**schema.get("definitions", {}), **schema.get("$defs", {})}
+    return _slim({key: schema[key] for key in schema if key not in ("$defs", "definitions")}, definitions)
+
+
 _NOISE = ("title", "description", "default", "additionalProperties")
 
 
-def _slim(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Without references, titles, defaults, null alternatives and the docstrings of nested classes."""
+def _slim(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any], within: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Without references, titles, defaults, null alternatives and the docstrings of nested classes.
+
+    `within`: the definitions around it. One that refers to itself is cut where it would repeat.
+    """
     if "$ref" in schema:
-        return _slim(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions)
+        name = schema["$ref"].rsplit("/", 1)[-1]
+        return {} if name in within else _slim(definitions[name], definitions, (*within, name))
     slim = {key: value for key, value in schema.items() if key not in (*_NOISE, "anyOf")}
-    options = [_slim(option, definitions) for option in schema.get("anyOf", []) if option != {"type": "null"}]
+    alternatives = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
+    options = [_slim(option, definitions, within) for option in alternatives]
     if len(options) == 1:
         slim |= options[0]
     elif options:
         slim["anyOf"] = options
-    if "items" in slim:
-        slim["items"] = _slim(slim["items"], definitions)
+    if isinstance(slim.get("items"), Mapping):
+        slim["items"] = _slim(slim["items"], definitions, within)
     if "properties" in slim:
-        slim["properties"] = {name: _field(value, definitions) for name, value in slim["properties"].items()}
+        fields = slim["properties"].items()
+        slim["properties"] = {name: _field(value, definitions, within) for name, value in fields}
     return slim
 
 
-def _field(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _field(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any], within: tuple[str, ...]
+) -> dict[str, Any]:
     described = {"description": schema["description"]} if "description" in schema else {}
-    return {**_slim(schema, definitions), **described}
+    return {**_slim(schema, definitions, within), **described}
 
 
-def describe(error: ValidationError) -> str:
+def describe_invalid(error: ValidationError) -> str:
     """What is wrong with a set of arguments, in one line."""
     problems = []
     for item in error.errors():

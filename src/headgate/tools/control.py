@@ -1,14 +1,15 @@
 """The tools by which a model talks to the runtime: a thought, the plan, its status, the end."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from headgate.core import Note, PlanItem, TaskStatusGiven, cut_text, share_out, times
 from headgate.errors import ToolFailed
-from headgate.tools.base import Args, Outcome, Tool, ToolContext, tool
+from headgate.tools.base import Args, Outcome, Tool, ToolContext, slim_schema, tool
 
 Priority = Literal["low", "normal", "high", "critical"]
 
@@ -143,10 +144,15 @@ def _plain_name(name: str) -> str:
     return " ".join(re.split(r"[\s_-]+", name.strip().casefold()))
 
 
-def stage_done_tool(stage: str, stages: Sequence[str] = (), also: Sequence[str] = ()) -> Tool:
+def stage_done_tool(
+    stage: str,
+    stages: Sequence[str] = (),
+    also: Sequence[str] = (),
+    output: Mapping[str, Any] | None = None,
+) -> Tool:
     """The closing signal of one stage. With `stages`, its schema is the same for all of them.
 
-    `also`: other names that mean this stage, such as its label.
+    `also`: other names that mean this stage, such as its label. `output`: the JSON Schema of its result.
     """
     names = {_plain_name(name) for name in (stage, *also)}
 
@@ -159,7 +165,19 @@ def stage_done_tool(stage: str, stages: Sequence[str] = (), also: Sequence[str] 
 
     field = Field(default=stage, json_schema_extra={"enum": list(stages) or [stage]})
     named = create_model("StageDone", __base__=StageDone, stage=(str, field))
-    return tool("control", named)(stage_done)
+    made = tool("control", named)(stage_done)
+    if output is None:
+        return made
+    with_output = create_model("StageDone", __base__=named, output=(Any, Field()))
+    parameters = _with_output(made.spec.parameters, output)
+    return replace(made, args=with_output, spec=replace(made.spec, parameters=parameters))
+
+
+def _with_output(parameters: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a tool with one more, `output`. Servers do not follow references in a schema."""
+    schema = {"description": "The result of the stage", **slim_schema(output)}
+    properties = {**parameters["properties"], "output": schema}
+    return {**parameters, "properties": properties, "required": [*parameters.get("required", ()), "output"]}
 
 
 # How a model reports where it stands, without ending anything by itself.

@@ -1,0 +1,212 @@
+"""Flows that a Python program builds: stages with functions, types and tools of its own.
+
+What runs is the same tree of stages as that of a flow file. Functions and types are named in it, by import
+path where they have one, and handed to the run beside it.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Literal
+
+import fastjsonschema
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+
+from headgate import core
+from headgate.checks import CHECKS
+from headgate.core import Priority, flow_problems
+from headgate.errors import ConfigError
+from headgate.library.functions import as_tool
+from headgate.run import KINDS
+from headgate.tools import Tool
+
+SystemText = str | Mapping[str, str] | Sequence[str | Mapping[str, str]]
+"""Instructions: a text, a part `{"name": ..., "value": ...}`, or several of them."""
+Accept = Callable[[Any], bool | str | Awaitable[bool | str | None] | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A prompt with tools, variables, instructions and a model. A stage with `stages` is a group."""
+
+    id: str
+    prompt: str = ""
+    name: str = ""
+    """The name that people see; if empty, the id in capitals."""
+    needs: Sequence[str] = ()
+    """Stages that must complete before this one starts."""
+    when: str | None = None
+    """Run the stage only if this holds, such as `analyze.passed`."""
+    stages: Sequence["Stage"] = ()
+    join: Literal["all", "any"] = "all"
+    priority: Priority = "normal"
+    required: bool = True
+    """The flow fails if this stage fails; otherwise the flow continues."""
+    tools: Sequence[Callable[..., Any] | Tool] = ()
+    """Tools that only this stage has."""
+    tool_mode: Literal["extend", "exclusive"] = "extend"
+    """`extend`: the stage also has the flow's tools. `exclusive`: it has only its own."""
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    system: SystemText = ()
+    model: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    output_schema: Any = None
+    """What the stage must return: a pydantic model, another type that pydantic knows, or a JSON Schema."""
+    accept: Accept | None = None
+    """Judges the output. False or a text refuses it; the model is told the text."""
+    kind: str = "talk"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Other fields of a stage, as in a flow file: `budget`, `view`, `checks`, `allow_missing_done`, ..."""
+
+
+_SAME_NAMES = (
+    *("id", "prompt", "name", "needs", "when", "join", "priority", "required", "variables", "system"),
+    *("model", "metadata", "kind"),
+)
+"""What a stage of a flow file has as well."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """Stages, and what they share. Mistakes raise ConfigError when the flow is built."""
+
+    name: str
+    stages: Sequence[Stage]
+    tools: Sequence[Callable[..., Any] | Tool] = ()
+    """Tools of every stage."""
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    system: SystemText = ()
+    description: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Other fields of a flow, as in a flow file."""
+
+    def __post_init__(self) -> None:
+        _ = self.compiled
+
+    @cached_property
+    def compiled(self) -> "CompiledFlow":
+        """The flow as data, with the functions that it names."""
+        return _Compiler(self).compile()
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledFlow:
+    """A tree of stages, and what it names."""
+
+    flow: core.Flow
+    tools: Mapping[str, Tool]
+    stage_tools: Mapping[str, Mapping[str, Tool]]
+    code: Mapping[str, Any]
+    """Functions and types, by the references in the tree."""
+
+
+class _Compiler:
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._code: dict[str, Any] = {}
+        self._stage_tools: dict[str, dict[str, Tool]] = {}
+
+    def compile(self) -> CompiledFlow:
+        given = self._flow
+        tools = _by_name(given.tools, f'flow "{given.name}"')
+        data = {
+            **given.options,
+            "name": given.name,
+            "description": given.description,
+            "stages": [self._stage(stage) for stage in given.stages],
+            "variables": dict(given.variables),
+            "system": given.system,
+        }
+        try:
+            flow = core.Flow.model_validate(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ConfigError(f'Flow "{given.name}", {where}: {first["msg"]}.') from None
+        specs = [tool.spec for tool in tools.values()]
+        checks = [check.spec for check in CHECKS.values()]
+        for problem in flow_problems(flow, specs, checks):
+            where = ".".join(map(str, problem.where))
+            raise ConfigError(f'Flow "{given.name}", {where}: {problem.message}.')
+        for leaf in flow.leaves():
+            if leaf.kind not in KINDS:
+                raise ConfigError(f'Flow "{given.name}", stage "{leaf.id}": there is no kind "{leaf.kind}".')
+        return CompiledFlow(flow, tools, self._stage_tools, self._code)
+
+    def _stage(self, stage: Stage) -> dict[str, Any]:
+        where = f'stage "{stage.id}"'
+        own = _by_name(stage.tools, where)
+        if own:
+            self._stage_tools[stage.id] = own
+        known = {one.name for one in fields(stage)} & set(stage.options)
+        if known:
+            raise ConfigError(f"{where}: give `{min(known)}` as an argument, not in `options`.")
+        data: dict[str, Any] = dict(stage.options)
+        for name in _SAME_NAMES:
+            value = getattr(stage, name)
+            if value not in (None, "", ()) and value != {}:
+                data["label" if name == "name" else name] = value
+        if stage.stages:
+            data["stages"] = [self._stage(child) for child in stage.stages]
+        if own or stage.tool_mode == "exclusive":
+            exclusive = stage.tool_mode == "exclusive"
+            data["tools"] = {**stage.options.get("tools", {}), "add": tuple(own), "exclusive": exclusive}
+        if stage.output_schema is not None:
+            data |= self._output(stage, where)
+        if stage.accept is not None:
+            data["accept"] = self._refer(stage.accept, f"{stage.id}/accept")
+        return data
+
+    def _output(self, stage: Stage, where: str) -> dict[str, Any]:
+        """The schema of the output, and the type if there is one."""
+        given = stage.output_schema
+        if isinstance(given, Mapping):
+            try:
+                fastjsonschema.compile(dict(given), use_default=False)
+            except (fastjsonschema.JsonSchemaException, TypeError, KeyError, ValueError) as error:
+                raise ConfigError(f"{where}: output_schema is no JSON Schema: {error}.") from None
+            if not given:
+                raise ConfigError(f"{where}: output_schema is empty, so that every output would fit it.")
+            return {"output_schema": dict(given)}
+        try:
+            schema = TypeAdapter(given).json_schema()
+        except (PydanticSchemaGenerationError, PydanticUserError) as error:
+            said = str(error).splitlines()[0].rstrip(".")
+            raise ConfigError(
+                f"{where}: output_schema is neither a type nor a JSON Schema: {said}."
+            ) from None
+        if not inspect.isclass(given) or not issubclass(given, BaseModel):
+            self._code[f"local:{stage.id}/output"] = given
+            return {"output_schema": schema, "output_type": f"local:{stage.id}/output"}
+        return {"output_schema": schema, "output_type": self._refer(given, f"{stage.id}/output")}
+
+    def _refer(self, given: Any, place: str) -> str:
+        """The name of a function or type: its import path, if others can import it by that."""
+        module, name = getattr(given, "__module__", ""), getattr(given, "__qualname__", "")
+        importable = module and module != "__main__" and name and "<" not in name
+        reference = f"{module}:{name}" if importable else f"local:{place}"
+        self._code[reference] = given
+        return reference
+
+
+def _by_name(given: Sequence[Any], where: str) -> dict[str, Tool]:
+    """Tools by name. ConfigError if two of one level have the same."""
+    found: dict[str, Tool] = {}
+    for position, each in enumerate(given):
+        made = as_tool(each, where)
+        if made.name in found:
+            first = list(found).index(made.name)
+            raise ConfigError(
+                f"{where}: tools {first + 1} and {position + 1} are both called {made.name}: rename one."
+            )
+        found[made.name] = made
+    return found
+
+
+def stages_of(stages: Sequence[Stage]) -> Iterator[Stage]:
+    """Stages and those in their groups."""
+    for stage in stages:
+        yield stage
+        yield from stages_of(stage.stages)

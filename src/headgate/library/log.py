@@ -1,0 +1,35 @@
+"""The log of a flow that runs without a repository: in memory, told to whoever listens."""
+
+from collections.abc import Callable
+
+from headgate.core import AnyBody, Event, State, Task
+from headgate.store import Bus
+
+
+class MemoryLog:
+    """Implements the loop's Log port. Events are numbered as in the store."""
+
+    def __init__(self, bus: Bus, task: Task, now: Callable[[], float]) -> None:
+        self.state = State(task=task.id, text=task.text, goal=task.goal, constraints=task.constraints)
+        self.events: list[Event] = []
+        self.contents: dict[int, str] = {}
+        """What was kept with events: prompts, replies and results."""
+        self._bus, self._task, self._now = bus, task.id, now
+        self._pending: list[tuple[Event, str | None]] = []
+        self._last = 0
+
+    def record(self, path: str, turn: int, body: AnyBody, content: str | None = None) -> None:
+        """See Log."""
+        self._last += 1
+        event = Event(seq=self._last, task=self._task, path=path, turn=turn, at=self._now(), body=body)
+        self._pending.append((event, content))
+
+    async def commit(self) -> None:
+        """See Log."""
+        committed, self._pending = self._pending, []
+        for event, content in committed:
+            self.events.append(event)
+            if content is not None:
+                self.contents[event.seq] = content
+            self.state.apply(event)
+            self._bus.tell(event, self.state)

@@ -1,0 +1,92 @@
+"""What a flow returns: how each stage ended, and its output."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from headgate.core import Decision, Note, Stage, State
+from headgate.library.flow import CompiledFlow
+from headgate.run import read_output
+
+Status = Literal["completed", "exhausted", "skipped", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """How a stage ended."""
+
+    id: str
+    status: Status
+    output: Any = None
+    """An object of the type that the stage names, or plain data; None if the stage has no output."""
+    note: Note = field(default_factory=Note)
+    """What the model said at the end: summary, decisions, risks."""
+    error: str = ""
+    """Why it did not complete."""
+    attempts: int = 0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowResult:
+    """How a flow ended."""
+
+    status: Literal["completed", "failed", "cancelled"]
+    reason: str
+    """Why it did not complete; empty if it did."""
+    stages: Mapping[str, StageResult]
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+
+    def __getitem__(self, stage: str) -> StageResult:
+        return self.stages[stage]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.stages)
+
+
+def collect(compiled: CompiledFlow, state: State, ended: Decision | None) -> FlowResult:
+    """The result, from the events alone. `ended` is None for a flow that was cancelled."""
+    stages = {stage.id: _of_stage(compiled, stage, state) for stage in _all(compiled.flow.stages)}
+    status: Literal["completed", "failed", "cancelled"] = "cancelled"
+    if ended is not None:
+        status = "completed" if ended.action == "advance" else "failed"
+    reason = "" if status == "completed" else (ended.detail or ended.reason) if ended else "cancelled"
+    usage = state.usage
+    return FlowResult(status, reason, stages, usage.prompt, usage.completion, state.cost)
+
+
+def _all(stages: tuple[Stage, ...]) -> Iterator[Stage]:
+    for stage in stages:
+        yield stage
+        yield from _all(stage.stages)
+
+
+def _of_stage(compiled: CompiledFlow, stage: Stage, state: State) -> StageResult:
+    if stage.stages:
+        return _of_group(compiled, stage, state)
+    attempts = state.tree.attempts.get(stage.id, [])
+    endings = [ended[stage.id] for ended in state.tree.endings.values() if stage.id in ended]
+    if not attempts:
+        return StageResult(stage.id, endings[-1] if endings else "skipped", metadata=stage.metadata)
+    status: Status = endings[-1] if endings else "cancelled"
+    note = state.notes.get(stage.id, Note())
+    has_output = status in ("completed", "exhausted") and note.accepted and note.output is not None
+    output = read_output(stage, note.output, compiled.code) if has_output else None
+    error = "" if status in ("completed", "exhausted") else attempts[-1].why
+    return StageResult(stage.id, status, output, note, error, len(attempts), stage.metadata)
+
+
+def _of_group(compiled: CompiledFlow, group: Stage, state: State) -> StageResult:
+    """A group has no ending of its own in the log: it follows from those of its stages."""
+    inner = [_of_stage(compiled, stage, state) for stage in group.stages]
+    statuses = {each.status for each in inner}
+    if group.join == "any":
+        status: Status = "completed" if "completed" in statuses else "failed"
+    else:
+        order: tuple[Status, ...] = ("cancelled", "failed", "exhausted", "completed")
+        status = next((each for each in order if each in statuses), "skipped")
+    return StageResult(
+        group.id, status, metadata=group.metadata, attempts=max(each.attempts for each in inner)
+    )

@@ -1,0 +1,70 @@
+"""What a flow without a repository has in place of one: no files, no tree, nothing to verify."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.errors import ToolFailed
+from headgate.reading import TaskDiff
+from headgate.workspace import DirectoryEntry, File, FileChange
+
+_NONE = "This flow has no files."
+
+
+@dataclass
+class NoFiles:
+    """See Workspace. There is nothing to read, and nothing can be written."""
+
+    root: Path = Path("/nonexistent")
+
+    def locate(self, path: str) -> str:
+        raise ToolFailed(_NONE)
+
+    def read(self, path: str) -> File:
+        raise ToolFailed(_NONE)
+
+    def exists(self, path: str) -> bool:
+        return False
+
+    def list(self, path: str = "") -> list[DirectoryEntry]:
+        raise ToolFailed(_NONE)
+
+    def files(self, under: str = "") -> Iterator[str]:
+        return iter(())
+
+    def apply(self, changes: Sequence[FileChange]) -> None:
+        raise ToolFailed(_NONE)
+
+    def may_write(self, path: str) -> bool:
+        return False
+
+    def check_run(self, command: str) -> None:
+        raise ToolFailed(_NONE)
+
+
+class NoTree:
+    """See Tree. Without a repository, changes to files are not followed."""
+
+    async def changed_files(self) -> tuple[str, ...]:
+        return ()
+
+    async def mark(self) -> str:
+        return ""
+
+    async def diff_since(self, mark: str) -> str:
+        return ""
+
+    async def own_diff(self) -> TaskDiff:
+        return TaskDiff("")
+
+    async def way_back(self) -> tuple[FileChange, ...] | None:
+        return None
+
+    def hash_of(self, path: str) -> str | None:
+        return None
+
+    async def changed_between(self, before: str, after: str) -> tuple[str, ...]:
+        return ()
+
+    async def left_behind(self, mark: str) -> tuple[str, ...]:
+        return ()

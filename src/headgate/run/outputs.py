@@ -1,0 +1,60 @@
+"""The output of a stage: whether its schema, its type and the program's own function accept it."""
+
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import fastjsonschema
+from pydantic import TypeAdapter, ValidationError
+
+from headgate.core import Note, Stage
+from headgate.errors import ToolFailed
+from headgate.run.job import Job
+from headgate.tools import describe_invalid
+
+MOST_CHARS = 200_000
+"""The longest output, as JSON. The log keeps it for good."""
+
+
+async def find_output_fault(job: Job, stage: Stage, note: Note) -> str:
+    """Why the output of a stage is not accepted, for the model; empty if it is, or if none is needed."""
+    if stage.output_schema is None and not stage.accept:
+        return ""
+    if stage.output_schema is not None and note.output is None:
+        return "stage_done needs `output`, the result of the stage."
+    if len(json.dumps(note.output, ensure_ascii=False, default=str)) > MOST_CHARS:
+        return f"`output` is longer than {MOST_CHARS:,} characters."
+    try:
+        value = read_output(stage, note.output, job.code)
+    except ValidationError as error:
+        return f"`output` does not fit its schema: {describe_invalid(error)}."
+    except fastjsonschema.JsonSchemaValueException as error:
+        return f"`output` does not fit its schema: {error.message.replace('data', 'output', 1)}."
+    try:
+        return await _ask(job.code[stage.accept], value) if stage.accept else ""
+    except ToolFailed as error:
+        return str(error)
+
+
+def read_output(stage: Stage, output: Any, code: Mapping[str, Any]) -> Any:
+    """The output as the program gets it: an object of its own type, or plain data that fits the schema."""
+    if stage.output_type:
+        return TypeAdapter(code[stage.output_type]).validate_python(output)
+    if stage.output_schema is not None:
+        fastjsonschema.compile(stage.output_schema, use_default=False)(output)
+    return output
+
+
+async def _ask(accept: Any, value: Any) -> str:
+    """What the program's own function says: false or a text refuses. ToolFailed if it raises."""
+    try:
+        answer = accept(value)
+        if inspect.isawaitable(answer):
+            answer = await answer
+    except (Exception, SystemExit) as error:
+        said = f"{type(error).__name__}: {error}".rstrip(": .")
+        raise ToolFailed(f"`output` was not accepted: {said}.") from error
+    if isinstance(answer, str):
+        return answer
+    return "" if answer is None or answer else "`output` was not accepted."

@@ -1,0 +1,187 @@
+"""Flows that a Python program builds and runs, without a repository."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from headgate.errors import ConfigError
+from headgate.library import Callbacks, Flow, FlowResult, Stage, run_flow, run_flow_sync, tool
+from headgate.models.scripted import ScriptedModel, ScriptEntry
+
+
+class Sources(BaseModel):
+    items: list[str]
+
+
+@tool(category="read")
+async def search_papers(query: str, limit: int = 3) -> str:
+    """Search papers.
+
+    Args:
+        query: What to look for.
+    """
+    return f"{limit} papers about {query}"
+
+
+def script(*replies: dict[str, Any]) -> ScriptedModel:
+    return ScriptedModel([ScriptEntry.model_validate({"calls": [reply]}) for reply in replies])
+
+
+def done(stage: str, **more: Any) -> dict[str, Any]:
+    return {"stage_done": {"stage": stage, "summary": f"{stage} is done.", **more}}
+
+
+def run(flow: Flow, model: ScriptedModel, **options: Any) -> FlowResult:
+    result = run_flow_sync(flow, model=model, **options)
+    model.check_finished()
+    return result
+
+
+GATHER = Stage(
+    id="gather",
+    prompt="Gather the data.",
+    tools=[search_papers],
+    output_schema=Sources,
+    accept=lambda out: len(out.items) > 2,
+)
+
+
+def test_stages_run_in_the_order_of_their_needs_and_return_typed_outputs() -> None:
+    model = script(
+        {"search_papers": {"query": "bees"}},
+        done("gather", output={"items": ["a", "b", "c"]}),
+        done("write"),
+    )
+    flow = Flow(name="report", stages=[Stage(id="write", needs=["gather"], prompt="Write."), GATHER])
+    result = run(flow, model, input="A report about bees.")
+    assert result.status == "completed"
+    assert result["gather"].output == Sources(items=["a", "b", "c"])
+    assert result["write"].note.summary == "write is done."
+    asked = model.requests
+    assert [spec.name for spec in asked[0].tools] == ["think", "search_papers", "stage_done"]
+    assert [spec.name for spec in asked[2].tools] == ["think", "stage_done"]
+    assert asked[0].tools[1].parameters["properties"]["query"] == {
+        "type": "string",
+        "description": "What to look for.",
+    }
+    assert asked[1].messages[-1].content == "3 papers about bees"
+    assert "repository" not in asked[0].messages[0].content
+
+
+def test_an_output_that_is_refused_goes_back_with_the_reason() -> None:
+    model = script(
+        done("gather", output={"items": "none"}),
+        done("gather", output={"items": ["a"]}),
+        done("gather", output={"items": ["a", "b", "c"]}),
+    )
+    result = run(Flow(name="report", stages=[GATHER]), model)
+    assert result["gather"].output.items == ["a", "b", "c"]
+    assert "`items`: input should be a valid list" in model.requests[1].messages[-1].content
+    assert "`output` was not accepted." in model.requests[2].messages[-1].content
+
+
+def test_a_json_schema_gives_plain_data() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 2}}, "required": ["n"]}
+    model = script(done("count", output={"n": 1}), done("count", output={"n": 2}))
+    result = run(Flow(name="f", stages=[Stage(id="count", output_schema=schema)]), model)
+    assert result["count"].output == {"n": 2}
+    assert "output.n must be bigger than or equal to 2" in model.requests[1].messages[-1].content
+
+
+def test_what_a_tool_raises_is_told_to_the_model() -> None:
+    @tool(timeout=0.05)
+    async def slow() -> None:
+        await asyncio.sleep(60)
+
+    def broken(text: str) -> str:
+        raise ValueError(f"no {text}")
+
+    model = script({"slow": {}}, {"broken": {"text": "luck"}}, done("one"))
+    run(Flow(name="f", stages=[Stage(id="one", tools=[slow, broken])]), model)
+    assert model.requests[1].messages[-1].content == "slow did not end within 0.05 s."
+    assert model.requests[2].messages[-1].content == "broken failed with ValueError: no luck."
+
+
+def test_variables_instructions_and_tool_modes() -> None:
+    def lookup(word: str) -> str:
+        """The flow's lookup."""
+        return "flow"
+
+    own = tool(name="lookup")(lambda: "stage")
+    model = script({"lookup": {}}, done("1"), {"lookup": {"word": "x"}}, done("research.web"))
+    flow = Flow(
+        name="f",
+        tools=[lookup],
+        variables={"PROJECT": "bees", "TONE": "dry"},
+        system="Be brief.",
+        stages=[
+            Stage(
+                id="1",
+                tools=[own],
+                tool_mode="exclusive",
+                variables={"TONE": "warm", "n": 3},
+                system=[{"name": "role", "value": "You are a poet."}, "Rhyme."],
+                metadata={"owner": "me"},
+            ),
+            Stage(id="research.web", needs=["1"]),
+        ],
+    )
+    result = run(flow, model)
+    first, second = model.requests[0], model.requests[2]
+    assert [spec.name for spec in first.tools] == ["lookup", "stage_done"]
+    assert "<role>\nYou are a poet.\n</role>\n\nRhyme." in first.messages[0].content
+    assert "<variables>\n<PROJECT>bees</PROJECT>\n</variables>" in first.messages[0].content
+    assert "<current_task_context>\n<TONE>warm</TONE>\n<n>3</n>\n</current_task_context>" in (
+        first.messages[-1].content
+    )
+    assert model.requests[1].messages[-1].content == "stage"
+    assert model.requests[3].messages[-1].content == "flow"
+    assert "<TONE>dry</TONE>" in second.messages[0].content
+    assert "poet" not in second.messages[0].content
+    assert "Be brief." in second.messages[0].content
+    assert result["1"].metadata == {"owner": "me"}
+
+
+@pytest.mark.parametrize(
+    ("stages", "said"),
+    [
+        ([Stage(id="a", needs=["b"]), Stage(id="b", needs=["a"])], "`needs` goes in a circle: a -> b -> a"),
+        ([Stage(id="a", needs=["x"])], "x"),
+        ([Stage(id="a"), Stage(id="a")], 'there are two stages with the id "a"'),
+        ([Stage(id="a", tools=[search_papers] * 2)], "tools 1 and 2 are both called search_papers"),
+        ([Stage(id="a", output_schema={"type": "nothing"})], "output_schema is no JSON Schema"),
+        ([Stage(id="a", output_schema=3)], "output_schema is neither a type nor a JSON Schema"),
+        ([Stage(id="a b")], "stages.0.id"),
+        ([Stage(id="a", kind="nothing")], 'there is no kind "nothing"'),
+    ],
+)
+def test_mistakes_are_told_when_the_flow_is_built(stages: list[Stage], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Flow(name="f", stages=stages)
+    assert said in str(error.value)
+
+
+async def test_callbacks_are_told_in_order_and_may_fail() -> None:
+    heard: list[Any] = []
+
+    async def on_start(stage: str) -> None:
+        heard.append(("start", stage))
+        raise RuntimeError("in a callback")
+
+    calls = Callbacks(
+        on_start=on_start,
+        on_complete=lambda stage, result: heard.append(("complete", stage, result.status)),
+        on_progress=lambda ended, total, stage: heard.append((ended, total, stage)),
+    )
+    flow = Flow(name="f", stages=[Stage(id="a"), Stage(id="b", needs=["a"])])
+    await run_flow(flow, model=script(done("a"), done("b")), callbacks=calls)
+    assert heard == [
+        ("start", "a"),
+        ("complete", "a", "completed"),
+        (1, 2, "a"),
+        ("start", "b"),
+        ("complete", "b", "completed"),
+        (2, 2, "b"),
+    ]
