@@ -207,7 +207,7 @@ from headgate.core.text import (
     unknown_name,
     without_politeness,
 )
-from headgate.core.tree import all_needs, join_path, split_path, stage_ids, stages_before
+from headgate.core.tree import all_needs, join_path, place_of, split_path, stage_ids, stages_before
 from headgate.core.view import (
     CHARS_PER_CODE_TOKEN,
     CHARS_PER_TOKEN,

@@ -223,9 +223,10 @@ class Execution:
         config = resolve_package(repo, resolved.config)
         self._keep_conversation = config.keep_conversations
         self._hides = hides_secrets(config.secret_files)
-        tools = {tool.name: tool for tool in tools_for(config, proposing=self._proposing)}
+        parts = resolved.parts
+        tools = {tool.name: tool for tool in tools_for(config, proposing=self._proposing)} | dict(parts.tools)
         specs = [tool.spec for tool in tools.values()]
-        flow = resolved.parts.expand(resolved.flow, specs)
+        flow = parts.expand(resolved.flow, specs)
         async with AsyncExitStack() as stack:
             if config.phase_log in ("log", "both"):
                 stack.enter_context(self.bus.listening(self._log_phase))
@@ -262,8 +263,8 @@ class Execution:
             job = Job(
                 task=task,
                 flow=flow,
-                kinds=resolved.parts.kinds,
-                checks=resolved.parts.checks,
+                kinds=parts.kinds,
+                checks=parts.checks,
                 log=log,
                 models=models,
                 model_settings=settings,
@@ -285,6 +286,8 @@ class Execution:
                 tests_closed=(self.task.protect_tests or config.protect_tests) == "all",
                 proposing=self._proposing,
                 earlier_report=self._earlier_report(),
+                stage_tools=parts.stage_tools,
+                code=parts.code,
             )
             refused = await self._resume(job) if self._past else None
             if not self._past:

@@ -56,6 +56,7 @@ from headgate.models import (
     with_price,
 )
 from headgate.store import Folder
+from headgate.tools import Tool
 from headgate.workspace import internal_name
 
 SPECS = tuple(tool.spec for tool in TOOLS)
@@ -69,6 +70,25 @@ class FlowParts:
     """The checks, by name; they run in this order."""
     kinds: Mapping[str, run.Kind] = field(default_factory=lambda: {**run.KINDS, **repair.KINDS})
     """What a stage can be, by name."""
+    flow: Flow | None = None
+    """The flow of every task, in place of the one that the configuration names."""
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    """Tools of the program that runs the flow, by name. They replace others of the same name."""
+    stage_tools: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
+    """Tools that only one stage has: by the stage's id, then by name."""
+    code: Mapping[str, Any] = field(default_factory=dict)
+    """The functions and types that the flow names, by reference."""
+
+    def check_code(self, flow: Flow) -> None:
+        """ConfigError if a flow names a function, a type or a tool that this program has not handed in."""
+        for leaf in flow.leaves():
+            named = [name for name in (leaf.accept, leaf.output_type) if name and name not in self.code]
+            named += [name for name in leaf.tools.add if name not in self.stage_tools.get(leaf.id, {})]
+            if named:
+                raise ConfigError(
+                    f'Stage "{leaf.id}" needs {named[0]}, which only a Python program can hand in: run the'
+                    " flow with headgate.run_flow."
+                )
 
     @property
     def names(self) -> FlowNames:
@@ -83,6 +103,7 @@ class FlowParts:
         """
         specs = [check.spec for check in self.checks.values()]
         require_checks(flow, specs)
+        self.check_code(flow)
         tree = expand_flow(flow, tools, specs)
         for leaf in tree.leaves():
             missing = [name for name in leaf.settings.get("checks", ()) if name not in self.checks]
@@ -104,7 +125,10 @@ def choose_flow(
     """The flow that a task is carried out with; ConfigError where there is none such."""
     if options.dry_run:
         goal = ""  # a flow that suits the goal may run the check first, which a dry run does not
-    flow = flow_from_config(loaded.config, options.flow, folder.repo, parts.names, loaded.documents, goal)
+    flow = parts.flow or flow_from_config(
+        loaded.config, options.flow, folder.repo, parts.names, loaded.documents, goal
+    )
+    parts.check_code(flow)
     if options.dry_run and not any(leaf.kind == "talk" and not leaf.candidates for leaf in flow.leaves()):
         raise ConfigError(
             f"The flow {flow.name} runs commands, and a dry run runs none: choose another flow."

@@ -17,6 +17,7 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from headgate import core
 from headgate.checks import CHECKS
 from headgate.core import Priority, flow_problems
+from headgate.engine import SPECS
 from headgate.errors import ConfigError
 from headgate.library.functions import as_tool
 from headgate.run import KINDS
@@ -48,6 +49,9 @@ class Stage:
     """Tools that only this stage has."""
     tool_mode: Literal["extend", "exclusive"] = "extend"
     """`extend`: the stage also has the flow's tools. `exclusive`: it has only its own."""
+    tools_allow: Sequence[str] | None = None
+    """Of the flow's tools, only these: names or categories, such as `read`."""
+    tools_block: Sequence[str] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
     system: SystemText = ()
     model: str | None = None
@@ -63,7 +67,7 @@ class Stage:
 
 _SAME_NAMES = (
     *("id", "prompt", "name", "needs", "when", "join", "priority", "required", "variables", "system"),
-    *("model", "metadata", "kind"),
+    *("model", "metadata", "kind", "tools_allow", "tools_block"),
 )
 """What a stage of a flow file has as well."""
 
@@ -125,7 +129,7 @@ class _Compiler:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
             raise ConfigError(f'Flow "{given.name}", {where}: {first["msg"]}.') from None
-        specs = [tool.spec for tool in tools.values()]
+        specs = [*SPECS, *(tool.spec for tool in tools.values())]
         checks = [check.spec for check in CHECKS.values()]
         for problem in flow_problems(flow, specs, checks):
             where = ".".join(map(str, problem.where))
@@ -152,7 +156,7 @@ class _Compiler:
             data["stages"] = [self._stage(child) for child in stage.stages]
         if own or stage.tool_mode == "exclusive":
             exclusive = stage.tool_mode == "exclusive"
-            data["tools"] = {**stage.options.get("tools", {}), "add": tuple(own), "exclusive": exclusive}
+            data["tools"] = {"add": tuple(own), "exclusive": exclusive}
         if stage.output_schema is not None:
             data |= self._output(stage, where)
         if stage.accept is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from headgate.core import Decision, Note, Stage, State
+from headgate.core import Decision, Note, Report, Stage, State
 from headgate.library.flow import CompiledFlow
 from headgate.run import read_output
 
@@ -38,6 +38,8 @@ class FlowResult:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float = 0.0
+    report: Report | None = None
+    """The task's report, where the flow ran in a repository: what changed, and how it was verified."""
 
     def __getitem__(self, stage: str) -> StageResult:
         return self.stages[stage]
@@ -46,7 +48,9 @@ class FlowResult:
         return iter(self.stages)
 
 
-def collect(compiled: CompiledFlow, state: State, ended: Decision | None) -> FlowResult:
+def collect(
+    compiled: CompiledFlow, state: State, ended: Decision | None, report: Report | None = None
+) -> FlowResult:
     """The result, from the events alone. `ended` is None for a flow that was cancelled."""
     stages = {stage.id: _of_stage(compiled, stage, state) for stage in _all(compiled.flow.stages)}
     status: Literal["completed", "failed", "cancelled"] = "cancelled"
@@ -54,7 +58,7 @@ def collect(compiled: CompiledFlow, state: State, ended: Decision | None) -> Flo
         status = "completed" if ended.action == "advance" else "failed"
     reason = "" if status == "completed" else (ended.detail or ended.reason) if ended else "cancelled"
     usage = state.usage
-    return FlowResult(status, reason, stages, usage.prompt, usage.completion, state.cost)
+    return FlowResult(status, reason, stages, usage.prompt, usage.completion, state.cost, report)
 
 
 def _all(stages: tuple[Stage, ...]) -> Iterator[Stage]:

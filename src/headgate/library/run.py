@@ -3,27 +3,33 @@
 import asyncio
 import inspect
 import logging
+import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
 
+from headgate.config import load_config
 from headgate.core import (
+    Constraints,
     Decision,
     Event,
     Limits,
     Model,
     ModelSettings,
     Price,
+    Report,
     StageEnded,
     StageStarted,
     Task,
+    place_of,
 )
+from headgate.engine import Engine, FlowParts
 from headgate.errors import ConfigError
 from headgate.library.flow import CompiledFlow, Flow
 from headgate.library.log import MemoryLog
@@ -74,31 +80,28 @@ class FlowRun:
         self._compiled: CompiledFlow = flow.compiled
         self._request = request
         self._bus = Bus()
-        self.id = f"flow_{secrets.token_hex(4)}"
-        task = Task(id=self.id, text=request.input or flow.name, goal=request.input or flow.name)
-        self.log = MemoryLog(self._bus, task, request.now)
-        self._task = task
+        self._past: list[Event] = []
         self._followers: list[asyncio.Queue[Any]] = []
+        self._report: Report | None = None
         self._bus.on_event.append(self._tell)
         self._calling = asyncio.create_task(self._call_back(self._follow()))
-        self._work = asyncio.create_task(self._carry_out())
+        work = self._run_in_memory if request.repo is None else self._run_in_repository
+        self._work = asyncio.create_task(work())
 
     async def result(self) -> FlowResult:
         """Waits for the end. Cancelling the call cancels the flow."""
-        ended: Decision | None
+        ended: Decision | None = None
         try:
             ended = await self._work
         except asyncio.CancelledError:
-            if self._work.cancelled():
-                ended = None
-            else:
+            if not self._work.cancelled():
                 self._work.cancel()
                 raise
         finally:
             for queue in self._followers:
                 queue.put_nowait(_END)
         await self._calling
-        return collect(self._compiled, self.log.state, ended)
+        return collect(self._compiled, self._bus.state, ended, self._report)
 
     def cancel(self) -> None:
         """Stops the flow. `result()` then returns what there is."""
@@ -114,27 +117,30 @@ class FlowRun:
 
     def _follow(self) -> "asyncio.Queue[Any]":
         queue: asyncio.Queue[Any] = asyncio.Queue()
-        for event in self.log.events:
+        for event in self._past:
             queue.put_nowait(event)
         self._followers.append(queue)
         return queue
 
     def _tell(self, event: Event) -> None:
+        self._past.append(event)
         for queue in self._followers:
             queue.put_nowait(event)
 
-    async def _carry_out(self) -> Decision:
+    async def _run_in_memory(self) -> Decision:
         compiled, request = self._compiled, self._request
+        text = request.input or self.flow.name
+        task = Task(id=f"flow_{secrets.token_hex(4)}", text=text, goal=text)
         async with AsyncExitStack() as stack:
             models, settings = await _open_models(stack, compiled, request)
             files = request.workspace
             workspace: Workspace = NoFiles() if files is None else DiskWorkspace(Path(files), ())
             given = [think, *(_FILE_TOOLS if files is not None else ())]
             job = Job(
-                task=self._task,
+                task=task,
                 flow=compiled.flow,
                 kinds=KINDS,
-                log=self.log,
+                log=MemoryLog(self._bus, task, request.now),
                 models=models,
                 model_settings=settings,
                 tools={**{tool.name: tool for tool in given}, **compiled.tools},
@@ -153,6 +159,44 @@ class FlowRun:
             )
             return await run_job(job)
 
+    async def _run_in_repository(self) -> Decision:
+        """As a task of the repository: with its queue, lock, log, guards and verification."""
+        compiled, request = self._compiled, self._request
+        assert request.repo is not None
+        repo = Path(request.repo)
+        named = {
+            name: given if isinstance(given, ModelSettings) else ModelSettings(model=given)
+            for name, given in request.models.items()
+            if isinstance(given, str | ModelSettings)
+        }
+        objects: dict[str | None, Model] = {
+            name: given
+            for name, given in request.models.items()
+            if not isinstance(given, str | ModelSettings)
+        }
+        flags = {"base_url": request.base_url}
+        if isinstance(request.model, str):
+            flags["model"] = request.model
+        elif request.model is not None:
+            objects[None] = request.model
+        loaded = load_config(repo, environ=os.environ, flags=flags)
+        config = loaded.config.model_copy(update={"models": {**loaded.config.models, **named}})
+        if request.limits != Limits():
+            config = config.model_copy(update={"limits": request.limits})
+        parts = FlowParts(
+            flow=compiled.flow, tools=compiled.tools, stage_tools=compiled.stage_tools, code=compiled.code
+        )
+        engine = Engine.open(repo, replace(loaded, config=config), self._bus, objects, parts=parts)
+        engine.now, engine.sleep = request.now, request.sleep
+        try:
+            task = engine.submit(request.input or self.flow.name, Constraints())
+            self._report = await engine.run(task)
+        finally:
+            engine.store.close()
+        if self._report.state == "SUCCESS":
+            return Decision("advance", "done")
+        return Decision("stuck", self._report.reason, self._report.summary)
+
     async def _call_back(self, queue: "asyncio.Queue[Any]") -> None:
         """Tells the callbacks what happened, in order."""
         calls, leaves = self._request.callbacks, [leaf.id for leaf in self._compiled.flow.leaves()]
@@ -161,13 +205,13 @@ class FlowRun:
             body = event.body
             if isinstance(body, StageStarted):
                 await _call(calls.on_start, body.stage)
-            if not isinstance(body, StageEnded) or event.path in self.log.state.tree.retries:
+            if not isinstance(body, StageEnded) or place_of(event.path) in self._bus.state.tree.retries:
                 continue
             ended.add(body.stage)
-            result = collect(self._compiled, self.log.state, None)[body.stage]
+            result = collect(self._compiled, self._bus.state, None).stages.get(body.stage)
             match body.ending:
                 case "completed" | "exhausted":
-                    await _call(calls.on_complete, body.stage, result)
+                    await _call(calls.on_complete, body.stage, result or StageResult(body.stage, body.ending))
                 case "skipped":
                     await _call(calls.on_skip, body.stage, body.reason)
                 case "failed":
@@ -185,6 +229,7 @@ class RunRequest:
     api_key: str | None = None
     models: "Mapping[str, str | Model | ModelSettings]" = field(default_factory=dict)
     workspace: str | Path | None = None
+    repo: str | Path | None = None
     limits: Limits = field(default_factory=Limits)
     callbacks: Callbacks = field(default_factory=Callbacks)
     now: Callable[[], float] = time.time
@@ -200,6 +245,7 @@ async def run_flow(
     api_key: str | None = None,
     models: "Mapping[str, str | Model | ModelSettings] | None" = None,
     workspace: str | Path | None = None,
+    repo: str | Path | None = None,
     limits: Limits | None = None,
     callbacks: Callbacks | None = None,
     now: Callable[[], float] = time.time,
@@ -208,7 +254,8 @@ async def run_flow(
     """Runs a flow to its end.
 
     `model` is a name such as `openai/qwen3-coder`, or a model object. `models` are further ones that stages
-    name. `workspace` is a folder that the file tools work in; without it there are no files.
+    name. With `repo`, the flow is a task in this git repository. Otherwise, `workspace` is a folder that the
+    file tools work in; without it there are no files.
     """
     request = RunRequest(
         input=input,
@@ -217,6 +264,7 @@ async def run_flow(
         api_key=api_key,
         models=models or {},
         workspace=workspace,
+        repo=repo,
         limits=limits or Limits(),
         callbacks=callbacks or Callbacks(),
         now=now,
