@@ -213,7 +213,7 @@ def test_keys_without_a_value_count_as_absent(setup: Setup) -> None:
             "flow:\n- id: a\n- id: b\n  promt: x\n",
             'agent.yaml, line 4: unknown key "promt": did you mean "prompt"?',
         ),
-        ("flow:\n- id: 9bad\n", 'agent.yaml, line 2: "flow[0].id" '),
+        ("flow:\n- id: -bad\n", 'agent.yaml, line 2: "flow[0].id" '),
         ("flow:\n- prompt: x\n", 'agent.yaml, line 2: "id" is missing'),
         ("base_url: localhost:8080\n", 'agent.yaml, line 1: "base_url" must be an address such as '),
         (

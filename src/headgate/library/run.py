@@ -239,7 +239,7 @@ class RunRequest:
 async def run_flow(
     flow: Flow,
     *,
-    model: "str | Model",
+    model: "str | Model | None" = None,
     input: str = "",
     base_url: str | None = None,
     api_key: str | None = None,
@@ -253,9 +253,10 @@ async def run_flow(
 ) -> FlowResult:
     """Runs a flow to its end.
 
-    `model` is a name such as `openai/qwen3-coder`, or a model object. `models` are further ones that stages
-    name. With `repo`, the flow is a task in this git repository. Otherwise, `workspace` is a folder that the
-    file tools work in; without it there are no files.
+    `model` is a name such as `openai/qwen3-coder`, or a model object; without one, HEADGATE_MODEL and
+    HEADGATE_BASE_URL count. `models` are further ones that stages name. With `repo`, the flow is a task in
+    this git repository. Otherwise, `workspace` is a folder that the file tools work in; without it there are
+    no files.
     """
     request = RunRequest(
         input=input,
@@ -288,18 +289,23 @@ async def _open_models(
     models: dict[str | None, Model] = {}
     settings: dict[str | None, ModelSettings] = {}
     for name in dict.fromkeys((None, *(leaf.model for leaf in compiled.flow.leaves()))):
-        given = request.model if name is None else request.models.get(name, name)
+        default = request.model or os.environ.get("HEADGATE_MODEL")
+        given = default if name is None else request.models.get(name, name)
         if given is None:
-            raise ConfigError("A flow needs a model: give `model`, such as openai/qwen3-coder.")
+            raise ConfigError(
+                "A flow needs a model: give `model`, such as openai/qwen3-coder, or set HEADGATE_MODEL."
+            )
         if not isinstance(given, str | ModelSettings):
             price = given.price if isinstance(given, ScriptedModel) else Price()
             models[name], settings[name] = given, ModelSettings(model=given.name, price=price)
             continue
-        key = SecretStr(request.api_key) if request.api_key else None
+        known = request.api_key or os.environ.get("HEADGATE_API_KEY")
+        key = SecretStr(known) if known else None
+        address = request.base_url or os.environ.get("HEADGATE_BASE_URL")
         asked = (
             given
             if isinstance(given, ModelSettings)
-            else ModelSettings(model=given, base_url=request.base_url, api_key=key)
+            else ModelSettings(model=given, base_url=address, api_key=key)
         )
         models[name], settings[name] = await stack.enter_async_context(open_configured_model(asked))
     return models, settings

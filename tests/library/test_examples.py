@@ -1,0 +1,30 @@
+"""Every program in `examples/`, run as it stands with a scripted model."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PRINTED = {
+    "callbacks": "Starting: read\nDone: read: It was read.\n1 of 2\n"
+    "Starting: write\nDone: write: It was written.\n2 of 2\n",
+    "dependencies": "completed ['1', '2', '4', '3', '5']\n",
+    "report": "completed\n['Bees: a survey', 'Bees in practice', 'Against Bees']\nBees are studied well.\n",
+    "stage_tools": "completed ['queue.py']\n",
+    "subtasks": "completed Nectar and pollen.\n",
+    "validation": "person Ada Lovelace\n",
+    "variables_and_instructions": "translate completed\nsummarize completed\nreview completed\n",
+}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_an_example_prints_what_it_should(name: str, tmp_path: Path) -> None:
+    model = {"HEADGATE_MODEL": f"script:{EXAMPLES / 'scripts' / name}.yaml"}
+    words = [sys.executable, str(EXAMPLES / f"{name}.py")]
+    done = subprocess.run(
+        words, cwd=tmp_path, env={**os.environ, **model}, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == (PRINTED[name], "", 0)
