@@ -150,6 +150,7 @@ def test_what_programs_need_of_a_home_folder(tmp_path: Path) -> None:
         (home / name).mkdir(parents=True)
     (home / "py/lib/python3.12").mkdir(parents=True)
     (home / "py/bin/python").write_text("")
+    (home / "py/bin/python").chmod(0o755)
     link = home / "python"
     link.symlink_to(home / "py/bin/python")
     path = os.pathsep.join(str(home / name) for name in (".cargo/bin", "tools/bin", ".secret/bin"))

@@ -14,7 +14,7 @@ from headgate.protect.files import ProtectedFiles
 from headgate.protect.secret_scan import SecretScan
 from headgate.protect.secrets import SecretFiles
 from headgate.tools.base import Outcome, ToolContext
-from headgate.tools.commands import shell, shell_in
+from headgate.tools.commands import MOST_READ_ONLY, shell, shell_in
 from headgate.workspace.disk import DiskWorkspace
 from patience import in_time
 
@@ -215,3 +215,21 @@ async def test_more_secrets_than_can_be_hidden(tmp_path: Path) -> None:
     sandbox = Sandbox(Bubblewrap("/nowhere/bwrap", False), tmp_path, tmp_path)
     with pytest.raises(ToolFailed, match="1001 files may contain secrets"):
         await Runner(tmp_path, sandbox=sandbox, secrets=SecretScan(tmp_path))("true")
+
+
+async def test_of_many_protected_files_those_that_decide_are_mounted(tmp_path: Path) -> None:
+    repo, program = tmp_path / "repo", tmp_path / "bwrap"
+    repo.mkdir()
+    for number in range(MOST_READ_ONLY + 5):
+        (repo / f"{number}.txt").touch()
+    (repo / "conftest.py").write_text("a file that is larger than the others\n")
+    program.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\" | grep -A 1 -e --ro-bind-try | grep '/repo/'\n")
+    program.chmod(0o755)
+    protected = ProtectedFiles(
+        repo, lambda path: True, folder=tmp_path / "a/b/c/d/e", decides=lambda path, change: path[0] == "c"
+    )
+    sandbox = Sandbox(Bubblewrap(str(program), False), tmp_path / "home", tmp_path, writable=(repo,))
+    lines = (await Runner(repo, sandbox=sandbox, protected=protected, result_chars=100_000)("true")).split()
+    mounted = {line for line in lines if line.startswith(f"{repo}/")}
+    assert len(mounted) == MOST_READ_ONLY
+    assert f"{repo}/conftest.py" in mounted

@@ -39,7 +39,7 @@ _SHARED_MEMORY_MB = 1024
 _EMPTY_FOLDER_MB = 16
 _PROBE_SECONDS = 20
 MOST_MOUNTS = 1000
-"""How many protected files of a repository are mounted read-only, one by one."""
+"""How many files are mounted one by one, read-only or hidden, for one command."""
 _READ, _WRITE, _HIDE = "--ro-bind-try", "--bind-try", "hide"
 _PROCESSES_COUNTED_APART = (5, 14)
 """Since this kernel, the limit on processes counts those of a user namespace; before, all of the user's."""

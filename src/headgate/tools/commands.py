@@ -22,6 +22,9 @@ MAX_TIMEOUT = 600.0
 ROOT = "the repository root"
 _MAX_CAPTURE = 2_000_000
 _MAX_TOLD = 20
+MOST_READ_ONLY = 300
+"""Protected files that are mounted for a command. The time for mounts grows with the square of their number:
+bubblewrap reads the list of all mounts again for each one."""
 _READ_ONLY = re.compile("Read-only file system|Device or resource busy|EROFS|EBUSY")
 _NO_NETWORK = re.compile(
     "Could not resolve host|Network is unreachable|Temporary failure in name resolution"
@@ -93,7 +96,8 @@ def _explain_sandbox(ctx: ToolContext, output: str) -> str:
 def _prepare_sandbox(ctx: ToolContext) -> Sandbox | None:
     """The sandbox for the files that there are now: some are read-only, those with secrets are hidden.
 
-    What is read-only beyond the limit is only put back afterwards. ToolFailed if too many are hidden.
+    Protected files beyond the limit are not mounted, only put back afterwards. Those that decide how tests
+    run are mounted first. ToolFailed if too many files would have to be hidden.
     """
     hidden = ctx.secrets.look().hidden if ctx.secrets else ()
     if ctx.sandbox is None:
@@ -104,7 +108,9 @@ def _prepare_sandbox(ctx: ToolContext) -> Sandbox | None:
             f" {MOST_MOUNTS}. Ask the user to name those that do not in `secret_files`, such as '!tests/**'."
         )
     paths = ctx.protected.paths() if ctx.protected else ()
-    sandbox = ctx.sandbox.with_paths(read_only=paths[:MOST_MOUNTS], hidden=hidden)
+    if ctx.protected and len(paths) > MOST_READ_ONLY:
+        paths = tuple(dict.fromkeys([*ctx.protected.paths(deciding=True), *paths]))
+    sandbox = ctx.sandbox.with_paths(read_only=paths[:MOST_READ_ONLY], hidden=hidden)
     if ctx.installed is None or not sandbox.writable:
         return sandbox
     return sandbox.with_paths(read_only=ctx.installed.read_only(), writable=ctx.installed.writable())
