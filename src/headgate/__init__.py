@@ -7,26 +7,34 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from headgate.library import (
         Callbacks,
+        Checkpoint,
         Flow,
         FlowResult,
         FlowRun,
+        RestoredFlow,
         Stage,
         StageResult,
+        restore_flow,
         run_flow,
         run_flow_sync,
+        start_flow,
         tool,
     )
 
 __all__ = [
     "Callbacks",
+    "Checkpoint",
     "Flow",
     "FlowResult",
     "FlowRun",
+    "RestoredFlow",
     "Stage",
     "StageResult",
     "__version__",
+    "restore_flow",
     "run_flow",
     "run_flow_sync",
+    "start_flow",
     "tool",
 ]
 

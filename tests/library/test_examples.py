@@ -11,6 +11,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
     "callbacks": "Starting: read\nDone: read: It was read.\n1 of 2\n"
     "Starting: write\nDone: write: It was written.\n2 of 2\n",
+    "checkpoints": "['plan', 'apply']\n",
     "dependencies": "completed ['1', '2', '4', '3', '5']\n",
     "report": "completed\n['Bees: a survey', 'Bees in practice', 'Against Bees']\nBees are studied well.\n",
     "stage_tools": "completed ['queue.py']\n",

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import fastjsonschema
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -22,6 +22,11 @@ from headgate.errors import ConfigError
 from headgate.library.functions import as_tool
 from headgate.run import KINDS
 from headgate.tools import Tool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headgate.library.run import RestoredFlow
 
 SystemText = str | Mapping[str, str] | Sequence[str | Mapping[str, str]]
 """Instructions: a text, a part `{"name": ..., "value": ...}`, or several of them."""
@@ -88,6 +93,13 @@ class Flow:
 
     def __post_init__(self) -> None:
         _ = self.compiled
+
+    @staticmethod
+    def restore(path: "str | Path", flow: "Flow | None" = None) -> "RestoredFlow":
+        """A flow that goes on where a checkpoint was made; see `restore_flow`."""
+        from headgate.library.run import restore_flow  # which runs flows, and so needs this module
+
+        return restore_flow(path, flow)
 
     @cached_property
     def compiled(self) -> "CompiledFlow":

@@ -1,18 +1,14 @@
 """Running a flow from Python: without a repository, on the same loop and with the same events."""
 
 import asyncio
-import inspect
-import logging
 import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-from pydantic import SecretStr
 
 from headgate.config import load_config
 from headgate.core import (
@@ -22,21 +18,34 @@ from headgate.core import (
     Limits,
     Model,
     ModelSettings,
-    Price,
+    ReplyReceived,
     Report,
     StageEnded,
     StageStarted,
     Task,
+    ToolFinished,
     place_of,
 )
 from headgate.engine import Engine, FlowParts
 from headgate.errors import ConfigError
+from headgate.library.callbacks import Callbacks, call_back
+from headgate.library.checkpoints import (
+    Checkpoint,
+    SavedFlow,
+    call_storage,
+    compiled_for,
+    decode,
+    encode,
+    fingerprint,
+    read_checkpoint,
+    write_checkpoint,
+)
 from headgate.library.flow import CompiledFlow, Flow
 from headgate.library.log import MemoryLog
+from headgate.library.request import RunRequest, open_models
 from headgate.library.results import FlowResult, StageResult, collect
 from headgate.library.surroundings import NoFiles, NoTree
-from headgate.models import ScriptedModel, open_configured_model
-from headgate.run import KINDS, Job
+from headgate.run import KINDS, Job, restore
 from headgate.run import run_flow as run_job
 from headgate.store import Bus
 from headgate.tools import (
@@ -52,33 +61,22 @@ from headgate.tools import (
 )
 from headgate.workspace import DiskWorkspace, Workspace
 
-_logger = logging.getLogger("headgate")
 _FILE_TOOLS = (ls, read_file, read_files, find_files, search, write_file, edit_file)
 _END = object()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Callbacks:
-    """Functions that are told what happens, sync or async. One that raises is logged; the flow goes on."""
-
-    on_start: Callable[[str], Any] | None = None
-    """A stage starts: its id."""
-    on_complete: Callable[[str, StageResult], Any] | None = None
-    on_error: Callable[[str, str], Any] | None = None
-    """A stage failed: its id, and why."""
-    on_skip: Callable[[str, str], Any] | None = None
-    """A stage was skipped: its id, and why."""
-    on_progress: Callable[[int, int, str], Any] | None = None
-    """How many stages have ended, of how many, and the id of the latest."""
 
 
 class FlowRun:
     """A flow that runs. Await `result()`, or follow `events()`."""
 
-    def __init__(self, flow: Flow, request: "RunRequest") -> None:
-        self.flow = flow
-        self._compiled: CompiledFlow = flow.compiled
+    def __init__(self, compiled: CompiledFlow, request: RunRequest, saved: SavedFlow | None = None) -> None:
+        self._compiled = compiled
         self._request = request
+        self._saved = saved
+        self.session_id = saved.session_id if saved else request.session_id or f"flow_{secrets.token_hex(4)}"
+        self._log: MemoryLog | None = None
+        self._saved_at = request.now()
+        self.checkpoint = b""
+        """The latest checkpoint, with `storage="memory"`."""
         self._bus = Bus()
         self._past: list[Event] = []
         self._followers: list[asyncio.Queue[Any]] = []
@@ -128,11 +126,13 @@ class FlowRun:
             queue.put_nowait(event)
 
     async def _run_in_memory(self) -> Decision:
-        compiled, request = self._compiled, self._request
-        text = request.input or self.flow.name
-        task = Task(id=f"flow_{secrets.token_hex(4)}", text=text, goal=text)
+        compiled, request, saved = self._compiled, self._request, self._saved
+        text = saved.input if saved else request.input or compiled.flow.name
+        task = Task(id=self.session_id, text=text, goal=text)
+        past, contents = (saved.events, saved.contents) if saved else ((), {})
+        self._log = MemoryLog(self._bus, task, request.now, past, contents)
         async with AsyncExitStack() as stack:
-            models, settings = await _open_models(stack, compiled, request)
+            models, settings = await open_models(stack, compiled.flow, request)
             files = request.workspace
             workspace: Workspace = NoFiles() if files is None else DiskWorkspace(Path(files), ())
             given = [think, *(_FILE_TOOLS if files is not None else ())]
@@ -140,7 +140,7 @@ class FlowRun:
                 task=task,
                 flow=compiled.flow,
                 kinds=KINDS,
-                log=MemoryLog(self._bus, task, request.now),
+                log=self._log,
                 models=models,
                 model_settings=settings,
                 tools={**{tool.name: tool for tool in given}, **compiled.tools},
@@ -157,7 +157,40 @@ class FlowRun:
                 stage_tools=compiled.stage_tools,
                 code=compiled.code,
             )
+            if past:
+                restore(job, past, contents)
             return await run_job(job)
+
+    async def save(self) -> None:
+        """Saves the flow as it is now, where its checkpoint says."""
+        wanted, log = self._request.checkpoint, self._log
+        if wanted is None or log is None:
+            raise ConfigError("There is nothing to save: give `checkpoint`, and run the flow without `repo`.")
+        flow, text = self._compiled.flow, log.state.text
+        saved = SavedFlow(
+            self.session_id, text, flow, fingerprint(flow), "", tuple(log.events), dict(log.contents)
+        )
+        data = encode(saved)
+        match wanted.storage:
+            case "memory":
+                self.checkpoint = data
+            case "file":
+                await asyncio.to_thread(write_checkpoint, wanted.file(self.session_id), data)
+            case "custom":
+                assert wanted.on_save is not None
+                await call_storage(wanted.on_save, data)
+        self._saved_at = self._request.now()
+
+    def _is_due(self, event: Event) -> bool:
+        """Whether the flow is to be saved after an event."""
+        wanted = self._request.checkpoint
+        if wanted is None or not wanted.auto_save or self._log is None:
+            return False
+        if wanted.interval == "on_stage":
+            return isinstance(event.body, StageEnded)
+        if wanted.interval == "on_turn":
+            return isinstance(event.body, ReplyReceived | ToolFinished | StageEnded)
+        return self._request.now() - self._saved_at >= wanted.interval
 
     async def _run_in_repository(self) -> Decision:
         """As a task of the repository: with its queue, lock, log, guards and verification."""
@@ -189,7 +222,7 @@ class FlowRun:
         engine = Engine.open(repo, replace(loaded, config=config), self._bus, objects, parts=parts)
         engine.now, engine.sleep = request.now, request.sleep
         try:
-            task = engine.submit(request.input or self.flow.name, Constraints())
+            task = engine.submit(request.input or compiled.flow.name, Constraints())
             self._report = await engine.run(task)
         finally:
             engine.store.close()
@@ -203,40 +236,27 @@ class FlowRun:
         ended: set[str] = set()
         while (event := await queue.get()) is not _END:
             body = event.body
+            if self._is_due(event):
+                await call_back(self.save)
             if isinstance(body, StageStarted):
-                await _call(calls.on_start, body.stage)
+                await call_back(calls.on_start, body.stage)
             if not isinstance(body, StageEnded) or place_of(event.path) in self._bus.state.tree.retries:
                 continue
             ended.add(body.stage)
             result = collect(self._compiled, self._bus.state, None).stages.get(body.stage)
             match body.ending:
                 case "completed" | "exhausted":
-                    await _call(calls.on_complete, body.stage, result or StageResult(body.stage, body.ending))
+                    await call_back(
+                        calls.on_complete, body.stage, result or StageResult(body.stage, body.ending)
+                    )
                 case "skipped":
-                    await _call(calls.on_skip, body.stage, body.reason)
+                    await call_back(calls.on_skip, body.stage, body.reason)
                 case "failed":
-                    await _call(calls.on_error, body.stage, body.reason)
-            await _call(calls.on_progress, len(ended), len(leaves), body.stage)
+                    await call_back(calls.on_error, body.stage, body.reason)
+            await call_back(calls.on_progress, len(ended), len(leaves), body.stage)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunRequest:
-    """What a flow is run with."""
-
-    input: str = ""
-    model: "str | Model | None" = None
-    base_url: str | None = None
-    api_key: str | None = None
-    models: "Mapping[str, str | Model | ModelSettings]" = field(default_factory=dict)
-    workspace: str | Path | None = None
-    repo: str | Path | None = None
-    limits: Limits = field(default_factory=Limits)
-    callbacks: Callbacks = field(default_factory=Callbacks)
-    now: Callable[[], float] = time.time
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-
-
-async def run_flow(
+def start_flow(
     flow: Flow,
     *,
     model: "str | Model | None" = None,
@@ -248,10 +268,12 @@ async def run_flow(
     repo: str | Path | None = None,
     limits: Limits | None = None,
     callbacks: Callbacks | None = None,
+    checkpoint: Checkpoint | None = None,
+    session_id: str = "",
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> FlowResult:
-    """Runs a flow to its end.
+) -> FlowRun:
+    """Starts a flow. Await the result of what is returned, or follow its events.
 
     `model` is a name such as `openai/qwen3-coder`, or a model object; without one, HEADGATE_MODEL and
     HEADGATE_BASE_URL count. `models` are further ones that stages name. With `repo`, the flow is a task in
@@ -268,10 +290,53 @@ async def run_flow(
         repo=repo,
         limits=limits or Limits(),
         callbacks=callbacks or Callbacks(),
+        checkpoint=checkpoint,
+        session_id=session_id,
         now=now,
         sleep=sleep,
     )
-    return await FlowRun(flow, request).result()
+    if repo is not None and checkpoint is not None:
+        raise ConfigError("A flow with `repo` needs no checkpoint: its log is in the repository.")
+    return FlowRun(flow.compiled, request)
+
+
+async def run_flow(flow: Flow, **options: Any) -> FlowResult:
+    """Runs a flow to its end. The options are those of `start_flow`."""
+    return await start_flow(flow, **options).result()
+
+
+@dataclass(frozen=True)
+class RestoredFlow:
+    """A flow that goes on where a checkpoint was made."""
+
+    compiled: CompiledFlow
+    saved: SavedFlow
+    note: str = ""
+    """What was wrong with the checkpoint, if its backup had to be used."""
+
+    def start(self, **options: Any) -> FlowRun:
+        """Goes on. The options are those of `start_flow`, without `repo` and `input`."""
+        return FlowRun(self.compiled, RunRequest(**options), self.saved)
+
+    async def run(self, **options: Any) -> FlowResult:
+        """Goes on to the end."""
+        return await self.start(**options).result()
+
+
+def restore_flow(checkpoint: str | Path | bytes | Checkpoint, flow: Flow | None = None) -> RestoredFlow:
+    """A flow from a checkpoint: a file, the bytes of one, or custom storage that has `on_load`.
+
+    `flow` is needed if its functions cannot be imported by name. It must be the same flow.
+    """
+    if isinstance(checkpoint, Checkpoint):
+        if checkpoint.on_load is None:
+            raise ConfigError("To restore from custom storage, give `on_load`; from a file, its path.")
+        checkpoint = checkpoint.on_load()
+    if isinstance(checkpoint, bytes):
+        saved, note = decode(checkpoint, "The checkpoint"), ""
+    else:
+        saved, note = read_checkpoint(Path(checkpoint))
+    return RestoredFlow(compiled_for(saved, flow), saved, note)
 
 
 def run_flow_sync(flow: Flow, **options: Any) -> FlowResult:
@@ -281,45 +346,6 @@ def run_flow_sync(flow: Flow, **options: Any) -> FlowResult:
     except RuntimeError:
         return asyncio.run(run_flow(flow, **options))
     raise ConfigError("run_flow_sync cannot be called in a running event loop: await run_flow instead.")
-
-
-async def _open_models(
-    stack: AsyncExitStack, compiled: CompiledFlow, request: RunRequest
-) -> tuple[dict[str | None, Model], dict[str | None, ModelSettings]]:
-    models: dict[str | None, Model] = {}
-    settings: dict[str | None, ModelSettings] = {}
-    for name in dict.fromkeys((None, *(leaf.model for leaf in compiled.flow.leaves()))):
-        default = request.model or os.environ.get("HEADGATE_MODEL")
-        given = default if name is None else request.models.get(name, name)
-        if given is None:
-            raise ConfigError(
-                "A flow needs a model: give `model`, such as openai/qwen3-coder, or set HEADGATE_MODEL."
-            )
-        if not isinstance(given, str | ModelSettings):
-            price = given.price if isinstance(given, ScriptedModel) else Price()
-            models[name], settings[name] = given, ModelSettings(model=given.name, price=price)
-            continue
-        known = request.api_key or os.environ.get("HEADGATE_API_KEY")
-        key = SecretStr(known) if known else None
-        address = request.base_url or os.environ.get("HEADGATE_BASE_URL")
-        asked = (
-            given
-            if isinstance(given, ModelSettings)
-            else ModelSettings(model=given, base_url=address, api_key=key)
-        )
-        models[name], settings[name] = await stack.enter_async_context(open_configured_model(asked))
-    return models, settings
-
-
-async def _call(function: Callable[..., Any] | None, *arguments: Any) -> None:
-    if function is None:
-        return
-    try:
-        answer = function(*arguments)
-        if inspect.isawaitable(answer):
-            await answer
-    except Exception:
-        _logger.exception("A callback of a flow failed.")
 
 
 def _drop(text: str) -> str:

@@ -1,0 +1,64 @@
+"""What a flow is run with: its models above all."""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from headgate.core import Flow, Limits, Model, ModelSettings, Price
+from headgate.errors import ConfigError
+from headgate.library.callbacks import Callbacks
+from headgate.library.checkpoints import Checkpoint
+from headgate.models import ScriptedModel, open_configured_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """What a flow is run with."""
+
+    input: str = ""
+    model: "str | Model | None" = None
+    base_url: str | None = None
+    api_key: str | None = None
+    models: "Mapping[str, str | Model | ModelSettings]" = field(default_factory=dict)
+    workspace: str | Path | None = None
+    repo: str | Path | None = None
+    limits: Limits = field(default_factory=Limits)
+    checkpoint: Checkpoint | None = None
+    session_id: str = ""
+    callbacks: Callbacks = field(default_factory=Callbacks)
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+async def open_models(
+    stack: AsyncExitStack, flow: Flow, request: RunRequest
+) -> tuple[dict[str | None, Model], dict[str | None, ModelSettings]]:
+    models: dict[str | None, Model] = {}
+    settings: dict[str | None, ModelSettings] = {}
+    for name in dict.fromkeys((None, *(leaf.model for leaf in flow.leaves()))):
+        default = request.model or os.environ.get("HEADGATE_MODEL")
+        given = default if name is None else request.models.get(name, name)
+        if given is None:
+            raise ConfigError(
+                "A flow needs a model: give `model`, such as openai/qwen3-coder, or set HEADGATE_MODEL."
+            )
+        if not isinstance(given, str | ModelSettings):
+            price = given.price if isinstance(given, ScriptedModel) else Price()
+            models[name], settings[name] = given, ModelSettings(model=given.name, price=price)
+            continue
+        known = request.api_key or os.environ.get("HEADGATE_API_KEY")
+        key = SecretStr(known) if known else None
+        address = request.base_url or os.environ.get("HEADGATE_BASE_URL")
+        asked = (
+            given
+            if isinstance(given, ModelSettings)
+            else ModelSettings(model=given, base_url=address, api_key=key)
+        )
+        models[name], settings[name] = await stack.enter_async_context(open_configured_model(asked))
+    return models, settings
