@@ -62,6 +62,7 @@ from headgate.core.events import (
     ReplyReceived,
     StageDoneSignalled,
     StageEnded,
+    StageSkipped,
     StageStarted,
     StepResult,
     StopAsked,
@@ -80,7 +81,6 @@ from headgate.core.events import (
 )
 from headgate.core.flow import (
     DONE_TOOL,
-    FLAT_NAMES,
     REST,
     TOOL_ALIASES,
     Budget,
@@ -91,7 +91,6 @@ from headgate.core.flow import (
     Stage,
     ToolScope,
     ViewPolicy,
-    next_stage,
 )
 from headgate.core.flow_check import flow_problems, tool_problems
 from headgate.core.history import Comparison, compare, condense_failures, line_marks
@@ -115,6 +114,17 @@ from headgate.core.messages import (
     clean_text,
 )
 from headgate.core.milestones import milestone, say_reason
+from headgate.core.needs import (
+    NEEDS,
+    SKIP_CONDITION,
+    SKIP_JOIN,
+    SKIP_ON_SKIP,
+    NeedEnding,
+    blocking_need,
+    next_stage,
+    ready_stages,
+    skips_with,
+)
 from headgate.core.phases import (
     CONTEXT,
     IMPLEMENT,
@@ -157,6 +167,7 @@ from headgate.core.rules import (
     due_nudge,
     is_lost,
     judge_work,
+    retry_seconds,
     wait_seconds,
 )
 from headgate.core.settings import (
@@ -172,6 +183,7 @@ from headgate.core.settings import (
     over_limit,
 )
 from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, free_id, run_order
+from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES
 from headgate.core.state import State, fold
 from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, write_summary
 from headgate.core.task import (

@@ -137,8 +137,8 @@ def _leaf_problems(
         yield Problem((*where, "item"), "item is set by Headgate: leave it out")
     if "stages" in stage.model_fields_set:
         yield Problem((*where, "stages"), "a group needs at least one stage")
-    for name in ("repeat", "join"):
-        if name in stage.model_fields_set and getattr(stage, name) not in (None, "all"):
+    for name in ("repeat", "join", "max_parallel"):
+        if name in stage.model_fields_set and getattr(stage, name) not in (None, "all", 1):
             yield Problem((*where, name), f"{name} needs `stages`: only a group can have it")
 
 

@@ -99,6 +99,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Plan: {_count(len(body.items), 'step')}"
         case ev.DecisionMade(action="final_turn") as body:
             return f"Final turn ({body.reason}): {body.detail or say_reason(body.reason)}"
+        case ev.DecisionMade(action="wait", seconds=seconds) as body if seconds:
+            return f"{stage.title if stage else event.path}: {body.detail}"
         case ev.DecisionMade(action="wait") as body:
             return f"Waiting for the model: {body.detail}"
         case ev.ViewCompacted() as body:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headgate.core.checks_and_guards import CheckSpec
-from headgate.core.flow import REST, Ending, Flow, Repeat, Stage, next_stage
+from headgate.core.flow import REST, Flow, Repeat, Stage
 from headgate.core.messages import ToolSpec
+from headgate.core.needs import NeedEnding, next_stage
 
 
 def expand_flow(flow: Flow, tools: Iterable[ToolSpec], checks: Iterable[CheckSpec]) -> Flow:
@@ -58,7 +59,7 @@ def run_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
     """Stages of one level in the order in which they run when each ends well."""
     ordered: dict[str, Stage] = {}
     known = list(stages)
-    ended: dict[str, Ending] = {}
+    ended: dict[str, NeedEnding] = {}
     while following := next_stage(known, ended) or next_stage(known, {**ended, REST: "completed"}):
         ordered[following.id] = following
         ended[following.id] = "completed"
