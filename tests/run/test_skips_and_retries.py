@@ -8,7 +8,8 @@ import pytest
 from test_groups import TASK, Counter, Ran, count, make_job, run
 
 from crashing_store import Crash, CrashingStore, fresh_store
-from headgate.core.events import DecisionMade, StageSkipped
+from headgate.core.conditions import Situation
+from headgate.core.events import DecisionMade, Note, StageSkipped
 from headgate.core.rules import Decision
 from headgate.core.state import fold
 from headgate.run.flow import run_flow
@@ -176,3 +177,73 @@ async def test_a_wait_outlives_a_crash(tmp_path: Path) -> None:
             waited = [after - before for before, after in zip(ended, started[1:], strict=True)]
             assert waited == [1, 2, 4]
     assert commits > 6
+
+
+async def _give_output(run: StageRun) -> StageEnd:
+    await run.job.log.commit()
+    return StageEnd(Decision("advance", "done"), Note(output=run.stage.settings))
+
+
+def with_output(name: str, output: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"id": name, "kind": "output", "output": output, **fields}
+
+
+def output_job(store: Store, *stages: dict[str, Any]) -> Any:
+    job = make_job(store, list(stages), Counter(), TaskLog(store, Bus(), TASK, lambda: 0.0))
+    job.kinds = {**job.kinds, "output": Kind("output", _give_output)}
+    return job
+
+
+async def test_conditions_look_at_results(store: Store) -> None:
+    job = output_job(
+        store,
+        count("good", when="results.look.feeling == 'good' and results.look.sure > 0.5"),
+        count("bad", when="results.look.feeling == 'bad'"),
+        with_output("look", {"feeling": "good", "sure": 0.9}),
+        {"id": "group", "stages": [count("deep", when="results.look.sure > 0.8")]},
+        count("after", when="results.deep.x"),
+    )
+    ran = Ran(await run_flow(job), store.events("t1"), [])
+    assert ran.ended == ["look completed", "good completed", "group/deep completed"]
+    assert skipped(ran) == {"bad": "condition", "after": "condition"}
+
+
+async def test_conditions_can_be_functions(store: Store) -> None:
+    job = output_job(
+        store,
+        with_output("look", {"feeling": "good"}),
+        count("good", when="code:good", needs=["look"]),
+        count("bad", when="code:local:bad", needs=["look"]),
+        count("last", needs=["*"]),
+    )
+    seen: list[Any] = []
+
+    async def bad(situation: Situation) -> bool:
+        return situation.results["look"]["feeling"] == "bad"
+
+    def good(situation: Situation) -> bool:
+        seen.append(situation)
+        return situation.results["look"]["feeling"] == "good"
+
+    job.code = {"good": good, "local:bad": bad}
+    ran = Ran(await run_flow(job), store.events("t1"), [])
+    assert ran.ended == ["look completed", "good completed", "last completed"]
+    assert skipped(ran) == {"bad": "condition"}
+    statuses = {"look": "completed", "good": "pending", "bad": "pending", "last": "pending"}
+    results = {"look": {"feeling": "good"}, "good": None, "bad": None, "last": None}
+    assert seen == [Situation(results, {}, statuses)]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ({}, 'The condition of the stage "a" cannot be asked: there is no function "f".'),
+        ({"f": lambda situation: 1 / 0}, 'The condition of the stage "a" failed: ZeroDivisionError:'),
+    ],
+)
+async def test_a_condition_that_cannot_be_asked_ends_the_flow(store: Store, code: Any, said: str) -> None:
+    job = output_job(store, count("a", when="code:f"))
+    job.code = code
+    decision = await run_flow(job)
+    assert (decision.action, decision.reason) == ("stuck", "condition_failed")
+    assert decision.detail.startswith(said)

@@ -30,6 +30,7 @@ from headgate.core.checks_and_guards import (
     Guard,
     first_objection,
 )
+from headgate.core.conditions import CODE, Situation, holds, is_expression, read_ending
 from headgate.core.events import (
     BODY,
     BUBBLEWRAP,
@@ -92,7 +93,7 @@ from headgate.core.flow import (
     ToolScope,
     ViewPolicy,
 )
-from headgate.core.flow_check import flow_problems, tool_problems
+from headgate.core.flow_check import all_stages, awaited_by, flow_problems, tool_problems
 from headgate.core.history import Comparison, compare, condense_failures, line_marks
 from headgate.core.messages import (
     Category,

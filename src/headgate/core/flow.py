@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from headgate.core.conditions import check_condition
 from headgate.core.messages import Category, ToolSpec
 from headgate.core.settings import Data
 from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES, checks_from_list, nest_flat_names
@@ -222,9 +223,11 @@ class Stage(Data):
     for `kind: answer` with these settings."""
     when: str | None = None
     """Run the stage only if this holds: `STAGE.passed`, `STAGE.failed` or `STAGE.skipped`, also with `not`
-    before it, for an earlier stage of the same group; `again`, in every round of a group but the first;
-    `replan`, in a round in which the plan is due to be rewritten. In a flow with `begin: verify`,
-    `suspects` means that the first check fails and shows where to look, and `no_suspects` the opposite."""
+    before it, for an earlier stage of the same group; an expression over `results.STAGE.FIELD` and
+    `variables.NAME`, such as `results.look.count > 2`; `code:NAME`, a function of the program; `again`, in
+    every round of a group but the first; `replan`, in a round in which the plan is due to be rewritten. In
+    a flow with `begin: verify`, `suspects` means that the first check fails and shows where to look, and
+    `no_suspects` the opposite."""
     stages: tuple["Stage", ...] = ()
     """The stages of a group. A group has no prompt, tools or conversation of its own."""
     repeat: Repeat | None = None
@@ -253,7 +256,7 @@ class Stage(Data):
     @classmethod
     def _check_condition(cls, when: str | None) -> str | None:
         if when is not None and not re.fullmatch(_CONDITION, when):
-            raise ValueError("must be again, replan, or a stage and how it ended, such as `plan.failed`")
+            check_condition(when)
         return when
 
     @property

@@ -25,6 +25,7 @@ _REASONS = {
     "final_turn_spent": "the final turn was not enough",
     "needs_not_met": "a stage that it depends on did not complete",
     "verify_loops": "verification failed too often",
+    "condition_failed": "the condition of a stage failed",
     "stage_failed": "a stage did not complete",
     "unfinished": "the work was not finished",
     "model_unavailable": "the model does not answer",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headgate.core.checks_and_guards import CheckSpec
+from headgate.core.conditions import named_stages
 from headgate.core.flow import REST, Flow, Repeat, Stage
 from headgate.core.messages import ToolSpec
 from headgate.core.needs import NeedEnding, next_stage
@@ -168,7 +169,8 @@ def _worker(stages: list[Stage], fix: Stage) -> tuple[Stage, tuple[str, ...], li
     """
     order = run_order(stages)
     last = order[-1] if order else None
-    named = {stage.when.removeprefix("not ").partition(".")[0] for stage in stages if stage.when}
+    ids = {stage.id for stage in _all_stages(stages)}
+    named = {name for stage in stages for name in named_stages(stage.when, ids)}
     plain = last is not None and not (last.foreach or last.when or last.stages) and last.required
     if last is not None and plain and last.id == fix.id and last.id not in named:
         moved = last.model_copy(update={"needs": ()})

@@ -4,11 +4,14 @@ The flow itself is the outermost group. What comes next follows from the state a
 continues where it was.
 """
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 
 from headgate.config import fill
 from headgate.core import (
+    CODE,
     CONCLUDED,
+    SKIP_CONDITION,
     SKIP_JOIN,
     Decision,
     Ending,
@@ -77,15 +80,41 @@ class Round(RoundRecord):
             ready = self.ready()
             if not ready:
                 return await self._skip_rest()
+            refused = await self._ask_code(ready[0])
+            if refused == SKIP_CONDITION:
+                self._record_skip(ready[0], SKIP_CONDITION)
+                continue
+            if refused:
+                return Decision("stuck", "condition_failed", refused)
             if ended := await self._run_stage(ready[0]):
                 await self._settle_told()
                 return ended
 
+    async def _ask_code(self, stage: Stage) -> str:
+        """Asks the function that decides whether a stage runs.
+
+        Returns nothing if the stage runs, `condition` if not, and a sentence if the function failed.
+        """
+        if not (stage.when or "").startswith(CODE) or self._has_begun(stage):
+            return ""
+        name = (stage.when or "").removeprefix(CODE).strip()
+        decides = self.job.code.get(name)
+        if decides is None:
+            return f'The condition of the stage "{stage.id}" cannot be asked: there is no function "{name}".'
+        try:
+            answer = decides(self.situation(stage))
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except Exception as error:  # noqa: BLE001 - the function is the user's own
+            what = f"{type(error).__name__}: {error}"
+            return f'The condition of the stage "{stage.id}" failed: {cut_text(what, REASON_CHARS, "it")}'
+        return "" if answer else SKIP_CONDITION
+
     async def _tell_absent(self) -> None:
         """Records the stages of which it is known now that they do not run in this round."""
-        told = self.job.state.tree.skipped.get(self.path, {})
+        told, absent = self.job.state.tree.skipped.get(self.path, {}), self.absent(self.endings())
         for stage in self.stages:
-            reason = self.absent(self.endings()).get(stage.id, "")
+            reason = absent.get(stage.id, "")
             if reason and stage.id not in told:
                 self._record_skip(stage, reason)
         await self.job.log.commit()

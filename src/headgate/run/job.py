@@ -105,6 +105,8 @@ class Job:
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     pulse: OnPulse
+    code: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    """The functions that the flow refers to, by reference."""
     checks: Mapping[str, Check] = field(default_factory=lambda: CHECKS)
     """What must hold at the exit of a stage, or in a review of the diff, by name."""
     agents_md: bool = True

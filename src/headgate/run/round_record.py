@@ -8,15 +8,21 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from headgate.core import (
+    CODE,
     REST,
     SKIP_CONDITION,
     SKIP_ON_SKIP,
     Decision,
     Ending,
     NeedEnding,
+    Situation,
     Stage,
     StageState,
+    all_stages,
+    awaited_by,
+    holds,
     join_path,
+    read_ending,
     ready_stages,
     skips_with,
     stage_ids,
@@ -188,10 +194,10 @@ class RoundRecord:
             return absent[stage.id]
         if not self._may_apply(stage, known):
             return SKIP_CONDITION if self._is_told_of(stage) else ""
-        ended = {name: how for name, how in known.items() if name not in absent}
-        if not self.latest(stage.id) and skips_with(stage, self.need_endings(ended, absent)):
-            return SKIP_ON_SKIP
-        return None
+        if stage.on_skip != "skip" or self.latest(stage.id):
+            return None
+        ended = {name: known[name] for name in stage.needs if name in known and name not in absent}
+        return SKIP_ON_SKIP if skips_with(stage, self.need_endings(ended, absent)) else None
 
     def _is_told_of(self, stage: Stage) -> bool:
         """Whether the log says that a stage's condition does not hold.
@@ -200,9 +206,8 @@ class RoundRecord:
         """
         if stage.when is None or stage.when in ("again", "replan"):
             return False
-        name = _read_condition(stage.when)[0]
-        named = next((other for other in self.group.stages if other.id == name), None)
-        return named is None or named.kind != "suspects"
+        named = awaited_by(stage, self.group.stages)
+        return not any(other.id in named and other.kind == "suspects" for other in self.group.stages)
 
     def _may_apply(self, stage: Stage, ended: Mapping[str, Ending]) -> bool:
         """Whether a stage is to run in this round, as far as that is known."""
@@ -215,23 +220,49 @@ class RoundRecord:
                 return self.number > 1
             case "replan":
                 return self.path in self.job.state.tree.replanned
-            case condition:
-                name, wanted = _read_condition(condition)
-                if name in ended and (_outcome(ended[name]) == wanted) == condition.startswith("not "):
-                    return False
+            case condition if self._fails(stage, condition, ended):
+                return False
         return bool(stage.stages) or self.job.kinds[stage.kind].adapt(self.job, stage) is not None
 
+    def _fails(self, stage: Stage, condition: str, ended: Mapping[str, Ending]) -> bool:
+        """Whether it is known that a condition does not hold."""
+        if condition.startswith(CODE):  # it was asked when the stage was about to run
+            reasons = self.job.state.tree.skipped.get(self.path, {})
+            return reasons.get(stage.id) == SKIP_CONDITION
+        if not all(name in ended for name in awaited_by(stage, self.group.stages)):
+            return False
+        if named := read_ending(condition):
+            name, wanted = named
+            return (_outcome(ended[name]) == wanted) == condition.startswith("not ")
+        return not holds(condition, self.situation(stage))
+
+    def situation(self, stage: Stage) -> Situation:
+        """What the condition of a stage can look at."""
+        flow, state = self.job.flow, self.job.state
+        ids = [other.id for other in all_stages(flow.stages)]
+        notes = {name: state.notes.get(name) for name in ids}
+        results = {name: note.output if note and note.accepted else None for name, note in notes.items()}
+        # Flows and stages have variables where the library gives them some.
+        variables = {**getattr(flow, "variables", {}), **getattr(stage, "variables", {})}
+        return Situation(results, variables, {name: self._status(name) for name in ids})
+
+    def _status(self, name: str) -> str:
+        """How a stage ended, anywhere in the flow, or whether it runs."""
+        tree = self.job.state.tree
+        if entered := tree.attempts.get(name):
+            return entered[-1].ending or "running"
+        return self.ended_groups.get(name) or ("skipped" if self._is_skipped(name) else "pending")
+
+    def _is_skipped(self, name: str) -> bool:
+        tree = self.job.state.tree
+        return any(name in stages for stages in tree.skipped.values())
+
     def _is_decided(self, stage: Stage, known: Mapping[str, NeedEnding]) -> bool:
-        """Whether it is known that the stage's condition holds: the stage that it names has ended."""
-        if stage.when in (None, "again", "replan"):
-            return True
-        return _read_condition(stage.when or "")[0] in known
+        """Whether it is known that the stage's condition holds: the stages that it names have ended.
 
-
-def _read_condition(condition: str) -> tuple[str, str]:
-    """The stage that a condition names, and how it must have ended."""
-    name, _, wanted = condition.removeprefix("not ").partition(".")
-    return name, wanted
+        A function of the program is asked when its stage is about to run.
+        """
+        return all(name in known for name in awaited_by(stage, self.group.stages))
 
 
 def _outcome(ending: Ending) -> str:
