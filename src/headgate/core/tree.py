@@ -61,6 +61,8 @@ class TreeState:
 
     def leave(self, path: str, body: ev.StageEnded) -> None:
         """Notes how a stage ended, unless it is to be attempted again."""
+        if body.ending == "skipped":
+            self.retries.pop(place_of(path), None)  # what was to be attempted again is not needed any more
         if place_of(path) not in self.retries:
             self._reopen(path, body.stage)
             self.endings[split_path(path).parent][body.stage] = body.ending

@@ -5,31 +5,27 @@ continues where it was.
 """
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from headgate.config import fill
 from headgate.core import (
     CODE,
     CONCLUDED,
     SKIP_CONDITION,
-    SKIP_JOIN,
     Decision,
     Ending,
-    NeedEnding,
     Note,
     ReplanStarted,
     Stage,
     StageEnded,
-    StageSkipped,
-    blocking_need,
     condense_failures,
     cut_text,
     join_path,
-    split_path,
     times,
 )
+from headgate.run.at_once import StagesAtOnce, may_run_beside
 from headgate.run.job import Job
-from headgate.run.round_record import RoundRecord
+from headgate.run.not_run import SkippingRound
 from headgate.run.stage import Entrance, FailedRounds, complete_stage, stage_failure
 
 REASON_CHARS = 1_000
@@ -59,43 +55,68 @@ async def run_group(
         number += 1
 
 
-class Round(RoundRecord):
+class Round(SkippingRound):
     """One round of a group: runs its stages, and records what follows from how they ended."""
 
     async def run(self) -> Decision | None:
         """Runs the stages; returns what ends the flow, None when no stage can run."""
         ended = await self._run_stages()
         if ended and ended.action == "stuck":
-            await self._tell_not_reached(ended)
+            await self.tell_not_reached(ended)
         return ended
 
     async def _run_stages(self) -> Decision | None:
-        """Runs one stage after the other."""
-        while True:
-            await self._settle_told()
-            await self._settle_pressure()
-            if failed := self.fatal():
-                return stage_failure(self.job, failed)
-            await self._tell_absent()
-            ready = self.ready()
-            if not ready:
-                return await self._skip_rest()
-            refused = await self._ask_code(ready[0])
+        """Runs one stage after the other, or several at once where the group allows that."""
+        beside = StagesAtOnce(self.job)
+        try:
+            while True:
+                if not beside.stages:
+                    await self._settle_told()
+                    await self._settle_pressure()
+                if failed := self.fatal():
+                    return stage_failure(self.job, failed)
+                if self.is_won(self.endings()):
+                    await beside.cancel()
+                async with beside.lock:
+                    await self.tell_absent()
+                ready = self.ready()
+                if not ready and not beside.stages:
+                    return await self.skip_rest()
+                if ended := await self._run_ready(ready, beside) or await beside.wait():
+                    return ended
+        finally:
+            await beside.cancel()
+
+    async def _run_ready(self, ready: Sequence[Stage], beside: StagesAtOnce) -> Decision | None:
+        """Starts what may run beside what runs already, or runs one stage; returns what ends the flow."""
+        for stage in ready:
+            at_once = self.group.max_parallel > 1 and may_run_beside(self.job, stage, self.path)
+            if stage.id in beside.stages:
+                continue
+            if beside.stages and (not at_once or len(beside.stages) >= self.group.max_parallel):
+                return None
+            refused = await self._ask_code(stage)
             if refused == SKIP_CONDITION:
-                self._record_skip(ready[0], SKIP_CONDITION)
+                async with beside.lock:
+                    self.record_skip(stage, SKIP_CONDITION)
+                    await self.job.log.commit()
                 continue
             if refused:
                 return Decision("stuck", "condition_failed", refused)
-            if ended := await self._run_stage(ready[0]):
-                await self._settle_told()
+            if not at_once:
+                ended = await self._run_stage(self.job, stage)
+                if ended:
+                    await self._settle_told()
                 return ended
+            beside.start(stage, self._run_stage)
+        return None
 
     async def _ask_code(self, stage: Stage) -> str:
         """Asks the function that decides whether a stage runs.
 
         Returns nothing if the stage runs, `condition` if not, and a sentence if the function failed.
         """
-        if not (stage.when or "").startswith(CODE) or self._has_begun(stage):
+        if not (stage.when or "").startswith(CODE) or self.has_begun(stage):
             return ""
         name = (stage.when or "").removeprefix(CODE).strip()
         decides = self.job.code.get(name)
@@ -110,45 +131,14 @@ class Round(RoundRecord):
             return f'The condition of the stage "{stage.id}" failed: {cut_text(what, REASON_CHARS, "it")}'
         return "" if answer else SKIP_CONDITION
 
-    async def _tell_absent(self) -> None:
-        """Records the stages of which it is known now that they do not run in this round."""
-        told, absent = self.job.state.tree.skipped.get(self.path, {}), self.absent(self.endings())
-        for stage in self.stages:
-            reason = absent.get(stage.id, "")
-            if reason and stage.id not in told:
-                self._record_skip(stage, reason)
-        await self.job.log.commit()
-
-    async def _tell_not_reached(self, why: Decision) -> None:
-        """Records the stages that do not run because the flow ends here."""
-        ended, failed = self.endings(), self.fatal()
-        absent, told = self.absent(ended), self.job.state.tree.skipped.get(self.path, {})
-        for stage in self.stages:
-            place = join_path(self.path, stage.id)
-            known = stage.id in ended or stage.id in absent or stage.id in told or self._has_begun(stage)
-            if not known and any(_announced(self.job, stage, place)):
-                self._record_skip(stage, f"failed: {failed.id}" if failed else why.reason)
-        await self.job.log.commit()
-
-    def _has_begun(self, stage: Stage) -> bool:
-        place = join_path(self.path, stage.id)
-        return bool(self.latest(stage.id)) or place in self.job.state.tree.rounds
-
-    def _record_skip(self, stage: Stage, reason: str) -> None:
-        """Records why a stage does not run; for a group, also for each stage in it that people know of."""
-        place = join_path(self.path, stage.id)
-        inner = [item for item in _announced(self.job, stage, place) if item[0] != place]
-        for where, each in ((place, stage), *inner):
-            self.job.log.record(where, 0, StageSkipped(stage=each.id, reason=reason))
-
-    async def _run_stage(self, stage: Stage) -> Decision | None:
+    async def _run_stage(self, job: Job, stage: Stage) -> Decision | None:
         if stage.stages:
             place, told = join_path(self.path, stage.id), self._entrance(stage)
-            ended = await run_group(self.job, stage, self.path, place, told)
+            ended = await run_group(job, stage, self.path, place, told)
             gives_way = not stage.required and ended is not None and ended.reason in _GIVES_WAY
             self.ended_groups[stage.id] = "failed" if gives_way else "completed"
             return None if gives_way else ended
-        decision = await complete_stage(self.job, stage, self.path, self._entrance(stage))
+        decision = await complete_stage(job, stage, self.path, self._entrance(stage))
         if decision.action == "propose":
             return decision
         # Work that has passed is not given up because nothing came of what a review asked for.
@@ -238,65 +228,3 @@ class Round(RoundRecord):
             job.log.record(following.path, 0, ReplanStarted(loop=job.state.verify_loops, item=failed.item))
             await job.log.commit()
         return None
-
-    async def _skip_rest(self) -> Decision | None:
-        """Records the stages that cannot run any more; returns what ends the flow if one was required."""
-        ended = self.endings()
-        if self.sent_back():
-            return None
-        absent = self.absent(ended)
-        not_run = [stage for stage in self.stages if stage.id not in ended and stage.id not in absent]
-        won = self.is_won(ended)
-        reason, said = (SKIP_JOIN, "Not run: another stage of its group completed.") if won else _NEEDS
-        unmet = self._unmet(not_run, self.need_endings(ended, absent))
-        told = self.job.state.tree.skipped.get(self.path, {})
-        for stage in not_run:
-            for place, leaf in _announced(self.job, stage, join_path(self.path, stage.id)):
-                if leaf.id in self.job.state.tree.endings.get(split_path(place).parent, {}):
-                    continue  # recorded before a crash
-                note = Note(summary=said)
-                skipped = StageEnded(stage=leaf.id, ending="skipped", reason=reason, note=note)
-                self.job.log.record(place, 0, skipped)
-            if stage.id not in told:
-                self._record_skip(stage, SKIP_JOIN if won else unmet[stage.id])
-        await self.job.log.commit()
-        attempted = self.job.state.tree.attempts
-        earlier = [
-            stage for stage in self.stages if ended.get(stage.id) == "skipped" and stage.id not in attempted
-        ]
-        missing = next((stage for stage in (*not_run, *earlier) if stage.required), None)
-        if missing is None or self.group.join == "any":
-            return None
-        named = [leaf for _, leaf in _announced(self.job, missing, "")]
-        first = next(iter(named), None) or next(missing.leaves())
-        lacks = "there is no plan" if any(leaf.foreach for leaf in missing.leaves()) else _LACKS
-        return Decision("stuck", "stage_failed", f'Stage "{first.id}" could not run: {lacks}.')
-
-    def _unmet(self, stages: Sequence[Stage], known: Mapping[str, NeedEnding]) -> dict[str, str]:
-        """Why each of these stages cannot run: the stage that it needs, and how that one ended."""
-        reasons: dict[str, str] = {}
-        ended = dict(known)
-        while len(reasons) < len(stages):
-            found = {
-                stage.id: why
-                for stage in stages
-                if stage.id not in reasons and (why := blocking_need(stage, ended))
-            }
-            if not found:  # there is no plan, or a condition names a stage that cannot run
-                rest = next(stage for stage in stages if stage.id not in reasons)
-                found = {rest.id: "needs: a plan" if rest.foreach else f"needs: {rest.when or '*'} unknown"}
-            reasons |= found
-            ended |= dict.fromkeys(found, "unmet")
-        return reasons
-
-
-_LACKS = "a stage it needs did not complete"
-_NEEDS = ("needs_not_met", "Not run: a stage it needs did not complete.")
-
-
-def _announced(job: Job, stage: Stage, place: str) -> Iterator[tuple[str, Stage]]:
-    """A stage, or those of a group, that people are told of, each with its place."""
-    for child in stage.stages:
-        yield from _announced(job, child, join_path(place, child.id))
-    if not stage.stages and stage.when not in ("again", "replan") and job.kinds[stage.kind].is_announced:
-        yield place, stage

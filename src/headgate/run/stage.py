@@ -203,6 +203,8 @@ class Kind:
     """The stage as it is to run now; None if there is nothing to do for it."""
     send_back: Callable[[Job, Stage], Entrance] | None = None
     """What the next round of the group is told, if a failed stage of this kind sends the work back."""
+    runs_beside: bool = False
+    """It may run while others do, unless it has tools that write or run."""
     finds_once: bool = False
     """What sends the work back is a finding, not a failure. Each is told once, and is then a warning."""
     after_told: Callable[[Job, str], Awaitable[None]] | None = None
