@@ -21,9 +21,10 @@ from pydantic.fields import FieldInfo
 from headgate.checks import CHECKS
 from headgate.config.schema import Config, Monorepo, Verification
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
-from headgate.core.flow import FLAT_NAMES, Budget, Candidates, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Budget, Candidates, Stage, ToolScope, ViewPolicy
 from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
 from headgate.core.settings import Limits, ModelSettings, Price, Timeouts, VerifyStep
+from headgate.core.short_names import FLAT_NAMES
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "configuration.md"

@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.flow import Flow, Stage, ToolScope, checks_from_list, next_stage
+from headgate.core.flow import Flow, Stage, ToolScope
 from headgate.core.flow_check import Problem, find_cycle, flow_problems
 from headgate.core.messages import Category, ToolSpec
+from headgate.core.needs import next_stage
 from headgate.core.short_form import expand_flow, fix_stage
+from headgate.core.short_names import checks_from_list
 from headgate.core.tree import stages_before
 
 

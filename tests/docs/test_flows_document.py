@@ -17,8 +17,8 @@ import pytest
 from headgate.config.drawing import draw_mermaid
 from headgate.config.flows import FlowNames, load_flow
 from headgate.config.load import load_config
-from headgate.core.flow import FLAT_NAMES
 from headgate.core.report import Report
+from headgate.core.short_names import FLAT_NAMES
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
 from headgate.engine.resolved import CHECK_SPECS, SPECS

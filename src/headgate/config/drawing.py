@@ -126,7 +126,7 @@ def _repeat(group: Stage) -> Iterator[tuple[str, str]]:
         yield "ends", "when one of its stages has completed"
     if repeat is None:
         return
-    yield "repeats", f"until {repeat.until.partition('.')[0]} passes"
+    yield "repeats", f"until {repeat.until.rpartition('.')[0]} passes"
     idle = (
         f", or {_count(repeat.no_progress, 'round')} in a row without a change" if repeat.no_progress else ""
     )

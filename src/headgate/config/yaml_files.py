@@ -16,14 +16,16 @@ from typing import Any, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from headgate.core import FLAT_NAMES, Stage, nearest, unknown_name
+from headgate.core import ERROR_NAMES, FLAT_NAMES, Flow, Stage, nearest, unknown_name
 from headgate.errors import ConfigError
 
 # Places in a document: paths of keys and indexes, and which keys a model knows at one.
 
 
 Place = tuple[str | int, ...]
-_FLAT: dict[tuple[str | int, str | int], str] = {inner: name for name, inner in FLAT_NAMES.items()}
+_FLAT: dict[tuple[str | int, str | int], list[str]] = {
+    inner: [name for name, other in FLAT_NAMES.items() if other == inner] for inner in FLAT_NAMES.values()
+}
 
 
 def settle(loc: Sequence[str | int], data: Any) -> Place:
@@ -35,7 +37,9 @@ def settle(loc: Sequence[str | int], data: Any) -> Place:
     knob: str | int = ""
     around: Any = None
     for part in loc:
-        flat = _FLAT.get((knob, part), "")
+        said = [level for level in (data, around) if isinstance(level, dict)]
+        flats = _FLAT.get((knob, part), ())
+        flat = next((name for name in flats if any(name in level for level in said)), "")
         knob = part
         if isinstance(data, dict) and part in data:
             around, data = data, data[str(part)]
@@ -64,7 +68,8 @@ def known_keys(model: type[BaseModel], place: Place) -> list[str]:
         for option in _options(annotation):
             if isinstance(option, type) and issubclass(option, BaseModel):
                 names |= dict.fromkeys(option.model_fields)
-                names |= dict.fromkeys(FLAT_NAMES if issubclass(option, Stage) else ())
+                names |= dict.fromkeys((*FLAT_NAMES, *ERROR_NAMES) if issubclass(option, Stage) else ())
+                names |= dict.fromkeys(ERROR_NAMES if issubclass(option, Flow) else ())
     return list(names)
 
 

@@ -30,6 +30,7 @@ from headgate.core.checks_and_guards import (
     Guard,
     first_objection,
 )
+from headgate.core.conditions import CODE, Situation, holds, is_expression, read_ending
 from headgate.core.events import (
     BODY,
     BUBBLEWRAP,
@@ -62,6 +63,7 @@ from headgate.core.events import (
     ReplyReceived,
     StageDoneSignalled,
     StageEnded,
+    StageSkipped,
     StageStarted,
     StepResult,
     StopAsked,
@@ -80,7 +82,6 @@ from headgate.core.events import (
 )
 from headgate.core.flow import (
     DONE_TOOL,
-    FLAT_NAMES,
     REST,
     TOOL_ALIASES,
     Budget,
@@ -93,11 +94,10 @@ from headgate.core.flow import (
     SystemPart,
     ToolScope,
     ViewPolicy,
-    next_stage,
     render_parts,
     render_variables,
 )
-from headgate.core.flow_check import flow_problems, tool_problems
+from headgate.core.flow_check import all_stages, awaited_by, flow_problems, tool_problems
 from headgate.core.history import Comparison, compare, condense_failures, line_marks
 from headgate.core.messages import (
     Category,
@@ -119,6 +119,17 @@ from headgate.core.messages import (
     clean_text,
 )
 from headgate.core.milestones import milestone, say_reason
+from headgate.core.needs import (
+    NEEDS,
+    SKIP_CONDITION,
+    SKIP_JOIN,
+    SKIP_ON_SKIP,
+    NeedEnding,
+    blocking_need,
+    next_stage,
+    ready_stages,
+    skips_with,
+)
 from headgate.core.phases import (
     CONTEXT,
     IMPLEMENT,
@@ -161,6 +172,7 @@ from headgate.core.rules import (
     due_nudge,
     is_lost,
     judge_work,
+    retry_seconds,
     wait_seconds,
 )
 from headgate.core.settings import (
@@ -176,6 +188,7 @@ from headgate.core.settings import (
     over_limit,
 )
 from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, free_id, run_order
+from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES
 from headgate.core.state import State, fold
 from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, write_summary
 from headgate.core.task import (

@@ -32,7 +32,7 @@ class Note(Body):
     files_changed: tuple[str, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
     output: Any = None
-    """The result of a stage that has an `output_schema`."""
+    """The typed result of the stage, as JSON holds it, where the stage has one."""
     accepted: bool = True
     """False for what the model said in a final turn although a check fails."""
 
@@ -322,6 +322,8 @@ class DecisionMade(Body):
     action: str
     reason: str
     detail: str = ""
+    seconds: float = 0.0
+    """How long a wait before another attempt takes, from this event on."""
 
 
 class ViewCompacted(Body):
@@ -492,6 +494,17 @@ class StageEnded(Body):
     note: Note
 
 
+class StageSkipped(Body):
+    """A stage does not run, and why. Where people are told of it, a `stage_ended` comes before."""
+
+    kind: Literal["stage_skipped"] = "stage_skipped"
+    stage: str
+    reason: str
+    """`condition`: its `when` does not hold. `on_skip`: a stage that it needs was skipped. `join_any`:
+    another stage of its group completed. `needs: STAGE failed` and the like: what it needs did not complete.
+    `failed: STAGE`, or the reason of the task's end: the flow ended before."""
+
+
 class ProposalMade(Body):
     """A dry run's stages are over. Nothing was written; the task waits for `apply` or `abort`."""
 
@@ -596,6 +609,7 @@ AnyBody = Annotated[
     | PhaseProbed
     | PhaseChanged
     | StageEnded
+    | StageSkipped
     | ProposalMade
     | ApplyStarted
     | ApplyFinished

@@ -5,54 +5,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
+from headgate.core.conditions import check_condition
 from headgate.core.messages import Category, ToolSpec
 from headgate.core.settings import Data
-
-# Flat names for a stage's knobs, such as `tools_allow` for `tools: {allow: ...}`.
-
-
-FLAT_NAMES: dict[str, tuple[str, str]] = {
-    "tools_allow": ("tools", "allow"),
-    "tools_block": ("tools", "block"),
-    "history_mode": ("view", "history"),
-    "history_max_messages": ("view", "max_messages"),
-    "history_keep_first": ("view", "keep_first"),
-    "history_strip_thinking": ("view", "strip_thinking"),
-    "history_tool_truncate_chars": ("view", "truncate_chars"),
-    "history_tool_truncate_keep_last": ("view", "truncate_keep_last"),
-    "context_window": ("view", "notes_window"),
-    "require_non_flow_tool": ("checks", "tool_calls"),
-    "require_files_read": ("checks", "files_read"),
-    "stage_retries": ("budget", "retries"),
-}
-"""Each flat name, and the knob and field that it stands for."""
-
-
-def nest_flat_names(value: Any) -> Any:
-    """A stage as written, with flat names put where they belong. ValueError if something is said twice."""
-    if not isinstance(value, Mapping):
-        return value
-    nested = {key: item for key, item in value.items() if key not in FLAT_NAMES}
-    for name, (knob, field) in FLAT_NAMES.items():
-        if name not in value:
-            continue
-        inner = checks_from_list(nested.get(knob, {}))
-        if not isinstance(inner, Mapping):
-            return value  # what is wrong with it is said where the knob itself is read
-        if field in inner:
-            raise ValueError(f"`{name}` and `{knob}: {{{field}}}` are the same: keep one of them")
-        nested[knob] = {**inner, field: value[name]}
-    return nested
-
+from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES, checks_from_list, nest_flat_names
+from headgate.core.short_names import spell_out_on_error as _spell_out
 
 CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
 DONE_TOOL = "stage_done"
+WITHOUT_BUDGET = ("verify", "review", "suspects")
+"""Kinds of stages that the runtime itself carries out."""
 REST = "*"
 """In `needs`: every other stage of the group has ended, or cannot run."""
 Priority = Literal["low", "normal", "high", "critical"]
-_RANK: dict[Priority, int] = {"critical": 0, "high": 1, "normal": 2, "low": 3}
 
 TOOL_ALIASES = {
     "file.list": "ls",
@@ -130,6 +97,9 @@ class Budget(Data):
     """The most replies in one attempt at the stage."""
     retries: int = Field(1, ge=0)
     """How often to attempt the stage again if it does not complete."""
+    retry_backoff: Literal["none", "linear", "exponential"] = "none"
+    """How long to wait before each of these attempts: `linear` is 1, 2, 3 s and so on, `exponential` is 1, 2,
+    4 s and so on, at most a minute; `none` is not at all."""
     bad_replies: int = Field(3, ge=1)
     """Unusable replies in a row before the final turn is forced."""
     failed_calls: int = Field(6, ge=0)
@@ -184,24 +154,6 @@ class Candidates(Data):
     """Sampling temperature for the answers; absent: the model's own setting."""
     max_tokens: int = Field(1000, ge=16)
     """The longest answer, in tokens."""
-
-
-def checks_from_list(value: Any) -> Any:
-    """Accepts `[verify, {files_read: 2}]` for `{verify: true, files_read: 2}`.
-
-    A flow has each check by its name, with its argument; `true` for a count means 1.
-    """
-    if not isinstance(value, list | tuple):
-        return value
-    merged: dict[str, Any] = {}
-    for item in value:
-        if isinstance(item, str):
-            merged[item] = True
-        elif isinstance(item, Mapping):
-            merged.update(item)
-        else:
-            return value
-    return merged
 
 
 class Repeat(Data):
@@ -309,6 +261,9 @@ class Stage(Data):
     """The flow fails if this stage fails; otherwise the flow continues."""
     needs: tuple[str, ...] = ()
     """Stages that must complete before this one starts; `"*"`: every other one has ended, or cannot run."""
+    on_skip: Literal["skip", "run"] | None = None
+    """What happens to this stage if a stage that it needs was skipped: `skip`, it is skipped as well; `run`,
+    it runs. Absent: it runs if the other stage did not apply, and not if its budget gave it up."""
     priority: Priority = "normal"
     """Which of several ready stages runs first; equal ones run in file order."""
     retry_hints: bool = True
@@ -323,9 +278,11 @@ class Stage(Data):
     for `kind: answer` with these settings."""
     when: str | None = None
     """Run the stage only if this holds: `STAGE.passed`, `STAGE.failed` or `STAGE.skipped`, also with `not`
-    before it, for an earlier stage of the same group; `again`, in every round of a group but the first;
-    `replan`, in a round in which the plan is due to be rewritten. In a flow with `begin: verify`,
-    `suspects` means that the first check fails and shows where to look, and `no_suspects` the opposite."""
+    before it, for an earlier stage of the same group; an expression over `results.STAGE.FIELD` and
+    `variables.NAME`, such as `results.look.count > 2`; `code:NAME`, a function of the program; `again`, in
+    every round of a group but the first; `replan`, in a round in which the plan is due to be rewritten. In
+    a flow with `begin: verify`, `suspects` means that the first check fails and shows where to look, and
+    `no_suspects` the opposite."""
     stages: tuple["Stage", ...] = ()
     """The stages of a group. A group has no prompt, tools or conversation of its own."""
     repeat: Repeat | None = None
@@ -333,6 +290,9 @@ class Stage(Data):
     join: Literal["all", "any"] = "all"
     """`all`: the group ends when its stages have ended; `any`: when one has completed. The others are then
     skipped."""
+    max_parallel: int = Field(1, ge=1)
+    """How many stages of a group may run at once. Only stages without inner stages, with a conversation of
+    their own and without tools that write or run take part. Others run alone."""
     delivers: bool = False
     """The work of this stage is the task's result. If the stage ends without the closing signal, files must
     have changed and verification must pass. By default, this is the stage that fixes failed checks."""
@@ -356,7 +316,7 @@ class Stage(Data):
     @classmethod
     def _check_condition(cls, when: str | None) -> str | None:
         if when is not None and not re.fullmatch(_CONDITION, when):
-            raise ValueError("must be again, replan, or a stage and how it ended, such as `plan.failed`")
+            check_condition(when)
         return when
 
     @property
@@ -393,6 +353,46 @@ REPLAN = Stage(
 )
 
 
+def spread_error_names(value: Any) -> Any:
+    """A flow as written, with what it says about errors put into each stage that does not say it itself."""
+    if not isinstance(value, Mapping) or not set(ERROR_NAMES) & set(value):
+        return value
+    spelt = _spell_out({name: value[name] for name in ERROR_NAMES if name in value})
+    fields = {FLAT_NAMES[name][1]: item for name, item in spelt.items()}
+    try:
+        Budget.model_validate(fields)
+    except ValidationError as error:
+        said = error.errors()[0]
+        name = next(name for name in spelt if FLAT_NAMES[name][1] == said["loc"][0])
+        raise ValueError(f"`{name}`: {said['msg'].lower()}") from None
+    rest = {key: item for key, item in value.items() if key not in ERROR_NAMES}
+    stages = value.get("stages")
+    if isinstance(stages, list | tuple):
+        rest["stages"] = [_with_budget(stage, fields) for stage in stages]
+    return rest
+
+
+def _with_budget(stage: Any, fields: Mapping[str, Any]) -> Any:
+    """A stage, or the stages of a group, with fields of the budget where they do not say otherwise."""
+    if isinstance(stage, Stage):
+        if stage.kind in WITHOUT_BUDGET:
+            return stage
+        if stage.stages:
+            return stage.model_copy(
+                update={"stages": tuple(_with_budget(child, fields) for child in stage.stages)}
+            )
+        said = stage.budget.model_fields_set
+        lacking = {name: item for name, item in fields.items() if name not in said}
+        return stage.model_copy(update={"budget": stage.budget.model_copy(update=lacking)})
+    if not isinstance(stage, Mapping) or stage.get("kind") in WITHOUT_BUDGET:
+        return stage
+    if stage.get("stages"):
+        return {**stage, "stages": [_with_budget(child, fields) for child in stage["stages"]]}
+    nested = nest_flat_names(stage)
+    budget = nested.get("budget", {})
+    return {**nested, "budget": {**fields, **budget}} if isinstance(budget, Mapping) else stage
+
+
 class Flow(Data):
     """How a task is carried out."""
 
@@ -411,6 +411,8 @@ class Flow(Data):
     """How often the plan is rewritten because one of its steps failed."""
     skip_readonly: bool = False
     """Skip steps of the plan that say `writes: false`."""
+    max_parallel: int = Field(1, ge=1)
+    """How many of the flow's own stages may run at once, as for a group."""
     variables: dict[str, Any] = Field(default_factory=dict)
     """Values that the model is told in every stage."""
     system: tuple[SystemPart, ...] = ()
@@ -420,6 +422,11 @@ class Flow(Data):
     @classmethod
     def _system_parts(cls, value: Any) -> Any:
         return system_parts(value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spread_error_names(cls, value: Any) -> Any:
+        return spread_error_names(value)
 
     @field_validator("checks", mode="before")
     @classmethod
@@ -438,14 +445,3 @@ class Flow(Data):
 
 
 Ending = Literal["completed", "exhausted", "skipped", "failed"]
-
-
-def next_stage(stages: Iterable[Stage], ended: Mapping[str, Ending]) -> Stage | None:
-    """The stage to run now: not ended, its needs met; by priority, then in file order."""
-    ready = [
-        stage
-        for stage in stages
-        if stage.id not in ended
-        and all(ended.get(need) in ("completed", "exhausted") for need in stage.needs)
-    ]
-    return min(ready, key=lambda stage: _RANK[stage.priority], default=None)

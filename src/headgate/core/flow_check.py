@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
+from headgate.core.conditions import CODE, find_name, is_expression, named_stages, references
 from headgate.core.flow import CATEGORIES, DONE_TOOL, REPLAN, REST, TOOL_ALIASES, Flow, Stage
 from headgate.core.messages import ToolSpec
 from headgate.core.text import unknown_name
@@ -87,16 +88,27 @@ def _level_problems(
     cycle = find_cycle({stage.id: stage.needs for stage in stages})
     key = "needs"
     if not cycle:
-        cycle, key = find_cycle({stage.id: (*stage.needs, *_named_by(stage)) for stage in stages}), "when"
+        after = {stage.id: (*stage.needs, *awaited_by(stage, stages)) for stage in stages}
+        cycle, key = find_cycle(after), "when"
     if cycle:
         place = (*where, ids.index(cycle[0]), key)
         yield Problem(place, f"`{key}` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
 
 
-def _named_by(stage: Stage) -> tuple[str, ...]:
-    """The stage that a condition names."""
-    name = (stage.when or "").removeprefix("not ").rpartition(".")[0]
-    return (name,) if name else ()
+def awaited_by(stage: Stage, stages: Sequence[Stage]) -> tuple[str, ...]:
+    """The stages beside a stage that its condition waits for: those that it names, or that hold those."""
+    if stage.when is None:
+        return ()
+    inside = {other.id: {other.id, *(inner.id for inner in all_stages(other.stages))} for other in stages}
+    named = set(named_stages(stage.when, set().union(*inside.values())))
+    return tuple(name for name, ids in inside.items() if named & ids and name != stage.id)
+
+
+def all_stages(stages: Iterable[Stage]) -> Iterator[Stage]:
+    """These stages, and those in their groups."""
+    for stage in stages:
+        yield stage
+        yield from all_stages(stage.stages)
 
 
 def _default(name: str) -> Any:
@@ -137,8 +149,8 @@ def _leaf_problems(
         yield Problem((*where, "item"), "item is set by Headgate: leave it out")
     if "stages" in stage.model_fields_set:
         yield Problem((*where, "stages"), "a group needs at least one stage")
-    for name in ("repeat", "join"):
-        if name in stage.model_fields_set and getattr(stage, name) not in (None, "all"):
+    for name in ("repeat", "join", "max_parallel"):
+        if name in stage.model_fields_set and getattr(stage, name) not in (None, "all", 1):
             yield Problem((*where, name), f"{name} needs `stages`: only a group can have it")
 
 
@@ -198,10 +210,35 @@ def _condition_problems(
             message = "when needs a check that runs first: add `begin: verify` to the flow"
             yield Problem((*where, "when"), message)
         return
-    (name,) = _named_by(stage)
+    if stage.when.startswith(CODE):
+        return
+    if is_expression(stage.when):
+        yield from _expression_problems(flow, stage, (*where, "when"))
+        return
+    (name,) = named_stages(stage.when, ids)
     if name not in ids or name == stage.id:
         others = [other for other in ids if other != stage.id]
         yield Problem((*where, "when"), unknown_name("stage", name, others))
+
+
+def _expression_problems(flow: Flow, stage: Stage, where: Where) -> Iterator[Problem]:
+    """Names in a condition that no stage and no variable has."""
+    ids = [other.id for other in all_stages(flow.stages)]
+    variables = known_variables(flow)
+    for named in references(stage.when or ""):
+        wanted = str(named.keys[0])
+        if named.root == "variables" and variables is not None and wanted not in variables:
+            yield Problem(where, unknown_name("variable", wanted, variables))
+        if named.root == "results" and (found := find_name(named.keys, ids)) in (None, stage.id):
+            others = [each for each in ids if each != stage.id]
+            yield Problem(where, unknown_name("stage", found or wanted, others))
+
+
+def known_variables(flow: Flow) -> list[str] | None:
+    """The variables of a flow and its stages; None if flows have no variables."""
+    holders: list[Any] = [flow, *all_stages(flow.stages)]
+    found = [getattr(holder, "variables", None) for holder in holders]
+    return None if None in found else list(dict.fromkeys(name for names in found for name in names or ()))
 
 
 def _answers_cannot_fix(flow: Flow, checks: Iterable[CheckSpec]) -> Iterator[Problem]:

@@ -25,6 +25,7 @@ _REASONS = {
     "final_turn_spent": "the final turn was not enough",
     "needs_not_met": "a stage that it depends on did not complete",
     "verify_loops": "verification failed too often",
+    "condition_failed": "the condition of a stage failed",
     "stage_failed": "a stage did not complete",
     "unfinished": "the work was not finished",
     "model_unavailable": "the model does not answer",
@@ -99,6 +100,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Plan: {_count(len(body.items), 'step')}"
         case ev.DecisionMade(action="final_turn") as body:
             return f"Final turn ({body.reason}): {body.detail or say_reason(body.reason)}"
+        case ev.DecisionMade(action="wait", seconds=seconds) as body if seconds:
+            return f"{stage.title if stage else event.path}: {body.detail}"
         case ev.DecisionMade(action="wait") as body:
             return f"Waiting for the model: {body.detail}"
         case ev.ViewCompacted() as body:

@@ -373,6 +373,20 @@ def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_sp
     return Decision(action, reason, missing)
 
 
+MOST_RETRY_SECONDS = 60.0
+
+
+def retry_seconds(tries: int, budget: Budget) -> float:
+    """How long to wait before a stage is attempted again that was attempted so often."""
+    match budget.retry_backoff:
+        case "none":
+            return 0.0
+        case "linear":
+            return min(float(tries), MOST_RETRY_SECONDS)
+        case "exponential":
+            return min(2.0 ** min(tries - 1, 10), MOST_RETRY_SECONDS)
+
+
 def wait_seconds(unavailable: int, budget: Budget, retry_after: float | None) -> float:
     """How long to wait before asking an unavailable model again: what it asked for, or doubling steps."""
     if retry_after is not None:

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headgate.core.checks_and_guards import CheckSpec
-from headgate.core.flow import REST, Ending, Flow, Repeat, Stage, next_stage
+from headgate.core.conditions import named_stages
+from headgate.core.flow import REST, Flow, Repeat, Stage
 from headgate.core.messages import ToolSpec
+from headgate.core.needs import NeedEnding, next_stage
 
 
 def expand_flow(flow: Flow, tools: Iterable[ToolSpec], checks: Iterable[CheckSpec]) -> Flow:
@@ -58,7 +60,7 @@ def run_order(stages: Iterable[Stage]) -> tuple[Stage, ...]:
     """Stages of one level in the order in which they run when each ends well."""
     ordered: dict[str, Stage] = {}
     known = list(stages)
-    ended: dict[str, Ending] = {}
+    ended: dict[str, NeedEnding] = {}
     while following := next_stage(known, ended) or next_stage(known, {**ended, REST: "completed"}):
         ordered[following.id] = following
         ended[following.id] = "completed"
@@ -167,7 +169,8 @@ def _worker(stages: list[Stage], fix: Stage) -> tuple[Stage, tuple[str, ...], li
     """
     order = run_order(stages)
     last = order[-1] if order else None
-    named = {stage.when.removeprefix("not ").rpartition(".")[0] for stage in stages if stage.when}
+    ids = {stage.id for stage in _all_stages(stages)}
+    named = {name for stage in stages for name in named_stages(stage.when, ids)}
     plain = last is not None and not (last.foreach or last.when or last.stages) and last.required
     if last is not None and plain and last.id == fix.id and last.id not in named:
         moved = last.model_copy(update={"needs": ()})

@@ -188,6 +188,8 @@ class State:
                 self.answer = body.text
             case ev.StageEnded() as body:
                 self._leave(event.path, body, stage)
+            case ev.StageSkipped() as body:
+                self.tree.skip(event.path, body)
             case ev.ProposalMade() as body:
                 self.status, self.reason, self.summary = "PROPOSED", "done", body.summary
                 self.files_changed = dict.fromkeys(body.files_changed)
@@ -209,6 +211,8 @@ class State:
                 self.final_turns.append(body.reason)
             case ev.DecisionMade(action="retry") as body:
                 self.tree.retries[place_of(event.path)] = body.detail or body.reason
+            case ev.DecisionMade(action="wait", seconds=seconds) if seconds:
+                self.tree.retry_at[place_of(event.path)] = event.at + seconds
             case ev.ReplyReceived() | ev.ReplyFailed(error="invalid") as body:
                 self.resumes = 0
                 self.replies += 1

@@ -31,6 +31,10 @@ class TreeState:
     """The round that a group is in, by its place."""
     retries: dict[str, str] = field(default_factory=dict)
     """Places at which a stage is to be attempted again, each with the reason."""
+    retry_at: dict[str, float] = field(default_factory=dict)
+    """When that is to be, where it is to wait until then."""
+    skipped: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Why stages of a group do not run: by the path of its round, then by stage id."""
     replanned: dict[str, str] = field(default_factory=dict)
     """Rounds, by path, in which the plan is rewritten, each with the step that failed, if that is why."""
 
@@ -39,6 +43,7 @@ class TreeState:
         place = place_of(path)
         before = self.places.setdefault(place, [])
         self.retries.pop(place, None)
+        self.retry_at.pop(place, None)
         entered = StageState(path, body.stage, body.title, body.attempt, 1, body.turns, item=body.item)
         entered.kind, entered.reason = body.stage_kind, body.reason
         entered.started_at = entered.last_at = at
@@ -56,9 +61,15 @@ class TreeState:
 
     def leave(self, path: str, body: ev.StageEnded) -> None:
         """Notes how a stage ended, unless it is to be attempted again."""
+        if body.ending == "skipped":
+            self.retries.pop(place_of(path), None)  # what was to be attempted again is not needed any more
         if place_of(path) not in self.retries:
             self._reopen(path, body.stage)
             self.endings[split_path(path).parent][body.stage] = body.ending
+
+    def skip(self, path: str, body: ev.StageSkipped) -> None:
+        """Notes that a stage does not run, and why."""
+        self.skipped.setdefault(split_path(path).parent, {})[body.stage] = body.reason
 
     def replan(self, path: str, item: str) -> None:
         """Notes that the plan is rewritten in the round with this path. The round begins with that."""

@@ -69,7 +69,8 @@ CUT_SHORT = frozenset({"limit_turns", "user_stop"})
 
 async def run_flow(job: Job) -> Decision:
     """Carries the task out and returns how that ended: advance, propose, stuck or infra."""
-    ended = await run_group(job, Stage(id="flow", stages=job.flow.stages)) or await judge_task(job)
+    whole = Stage(id="flow", stages=job.flow.stages, max_parallel=job.flow.max_parallel)
+    ended = await run_group(job, whole) or await judge_task(job)
     if ended.action == "stuck":
         await ask_for_hypotheses(job, ended)
     return ended

@@ -30,6 +30,7 @@ from headgate.core import (
     ToolStarted,
     is_lost,
     join_path,
+    retry_seconds,
     say_reason,
 )
 from headgate.run.first_messages import stage_message
@@ -214,6 +215,8 @@ class Kind:
     """The stage as it is to run now; None if there is nothing to do for it."""
     send_back: Callable[[Job, Stage], Entrance] | None = None
     """What the next round of the group is told, if a failed stage of this kind sends the work back."""
+    runs_beside: bool = False
+    """It may run while others do, unless it has tools that write or run."""
     finds_once: bool = False
     """What sends the work back is a finding, not a failure. Each is told once, and is then a warning."""
     after_told: Callable[[Job, str], Awaitable[None]] | None = None
@@ -241,6 +244,7 @@ async def complete_stage(job: Job, stage: Stage, parent: str, entrance: Entrance
     stage = kind.adapt(job, stage) or stage
     while True:
         if reason := job.state.tree.retries.get(place):
+            await _wait_to_retry(job, stage, place)
             entrance = _retry(job, stage, reason)
         run = _reopen(job, stage, place) or _open(job, stage, parent, kind, entrance)
         end = await kind.run(run)
@@ -302,6 +306,22 @@ async def _close(run: StageRun, kind: Kind, end: StageEnd) -> None:
         run.record(DecisionMade(action=decision.action, reason=decision.reason, detail=decision.detail))
     run.record(StageEnded(stage=run.stage.id, ending=ending, reason=decision.reason, note=end.note))
     await run.job.log.commit()
+
+
+async def _wait_to_retry(job: Job, stage: Stage, place: str) -> None:
+    """Waits before another attempt. The wait is in the log: after a crash, what is left of it follows."""
+    latest = job.state.tree.places[place][-1]
+    seconds = retry_seconds(latest.tries, stage.budget)
+    if not seconds:
+        return
+    if place not in job.state.tree.retry_at:
+        detail = f"attempted again in {seconds:g} s ({latest.tries} of {stage.budget.retries})"
+        body = DecisionMade(action="wait", reason="retry_backoff", detail=detail, seconds=seconds)
+        job.log.record(latest.path, 0, body)
+        await job.log.commit()
+    left = min(job.state.tree.retry_at[place] - job.now(), seconds)
+    if left > 0:
+        await job.sleep(left)
 
 
 def _retry(job: Job, stage: Stage, reason: str) -> Entrance:

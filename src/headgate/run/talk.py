@@ -225,4 +225,4 @@ def replay(run: StageRun, body: AnyBody, content: str) -> None:
             pass
 
 
-TALK = Kind("talk", talk, is_told=True, replay=replay)
+TALK = Kind("talk", talk, is_told=True, runs_beside=True, replay=replay)

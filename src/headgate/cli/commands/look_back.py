@@ -29,6 +29,7 @@ from headgate.core import (
     FixAttempted,
     HypothesesGiven,
     PlanWritten,
+    StageSkipped,
     State,
     ToolFinished,
     ToolStarted,
@@ -177,6 +178,8 @@ def detail_lines(event: Event, folder: Folder) -> list[str]:
     match event.body:
         case PlanWritten() as body:
             return [f"  {item.id}: {item.description}" for item in body.items]
+        case StageSkipped() as body:
+            return [f"  {body.stage}: not run ({body.reason})"]
         case ToolStarted() as body:
             return [f"  {body.name} {body.target}".rstrip()]
         case ToolFinished(ok=False) as body:
