@@ -12,7 +12,10 @@ PRINTED = {
     "callbacks": "Starting: read\nDone: read: It was read.\n1 of 2\n"
     "Starting: write\nDone: write: It was written.\n2 of 2\n",
     "checkpoints": "['plan', 'apply']\n",
+    "conditions": "analyze completed \npositive_path completed \nnegative_path skipped condition\n",
     "dependencies": "completed ['1', '2', '4', '3', '5']\n",
+    "errors": "completed skipped completed ['risky']\n",
+    "parallel": "completed ['answer', 'papers', 'search', 'web']\n",
     "report": "completed\n['Bees: a survey', 'Bees in practice', 'Against Bees']\nBees are studied well.\n",
     "stage_tools": "completed ['queue.py']\n",
     "subtasks": "completed Nectar and pollen.\n",

@@ -91,14 +91,12 @@ from headgate.core.flow import (
     Priority,
     Repeat,
     Stage,
-    SystemPart,
     ToolScope,
     ViewPolicy,
-    render_parts,
-    render_variables,
 )
 from headgate.core.flow_check import all_stages, awaited_by, flow_problems, tool_problems
 from headgate.core.history import Comparison, compare, condense_failures, line_marks
+from headgate.core.instructions import SystemPart, render_parts, render_variables
 from headgate.core.messages import (
     Category,
     Cut,

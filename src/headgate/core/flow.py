@@ -1,13 +1,13 @@
 """A flow: stages, and the five knobs of each. Everything here is data that a YAML file can hold."""
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from headgate.core.conditions import check_condition
+from headgate.core.conditions import CODE, check_condition
+from headgate.core.instructions import SystemPart, system_parts
 from headgate.core.messages import Category, ToolSpec
 from headgate.core.settings import Data
 from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES, checks_from_list, nest_flat_names
@@ -178,42 +178,6 @@ class Repeat(Data):
         return until
 
 
-class SystemPart(Data):
-    """A named part of the instructions of a stage or a flow."""
-
-    name: str = ""
-    value: str
-
-
-def system_parts(value: Any) -> Any:
-    """Accepts a text, a part, or a list of parts and texts."""
-    if isinstance(value, str):
-        return ({"value": value},) if value else ()
-    if isinstance(value, Mapping | SystemPart):
-        return (value,)
-    if isinstance(value, list | tuple):
-        return tuple({"value": part} if isinstance(part, str) else part for part in value)
-    return value
-
-
-def render_parts(parts: Iterable[SystemPart]) -> str:
-    """Parts of the instructions as the model reads them. A named part stands between tags with its name."""
-    texts = (
-        f"<{part.name}>\n{part.value.strip()}\n</{part.name}>" if part.name else part.value.strip()
-        for part in parts
-    )
-    return "\n\n".join(filter(None, texts))
-
-
-def render_variables(variables: Mapping[str, Any]) -> str:
-    """One line for each variable, between tags with its name. What is not a text is written as JSON."""
-    values = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        for name, value in variables.items()
-    }
-    return "\n".join(f"<{name}>{value}</{name}>" for name, value in values.items())
-
-
 class Stage(Data):
     """One prompt with five knobs: tools, view, checks, budget, model. A stage with `stages` is a group."""
 
@@ -318,6 +282,12 @@ class Stage(Data):
         if when is not None and not re.fullmatch(_CONDITION, when):
             check_condition(when)
         return when
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The functions and types of a program that the stage names."""
+        condition = self.when.removeprefix(CODE) if self.when and self.when.startswith(CODE) else ""
+        return tuple(filter(None, (self.accept, self.output_type, condition)))
 
     @property
     def title(self) -> str:

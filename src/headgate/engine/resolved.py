@@ -40,6 +40,7 @@ from headgate.core import (
     State,
     Task,
     ToolSpec,
+    all_stages,
     expand_flow,
     parse_task_text,
     show_path,
@@ -81,12 +82,12 @@ class FlowParts:
 
     def check_code(self, flow: Flow) -> None:
         """ConfigError if a flow names a function, a type or a tool that this program has not handed in."""
-        for leaf in flow.leaves():
-            named = [name for name in (leaf.accept, leaf.output_type) if name and name not in self.code]
-            named += [name for name in leaf.tools.add if name not in self.stage_tools.get(leaf.id, {})]
+        for stage in all_stages(flow.stages):
+            named = [name for name in stage.references if name not in self.code]
+            named += [name for name in stage.tools.add if name not in self.stage_tools.get(stage.id, {})]
             if named:
                 raise ConfigError(
-                    f'Stage "{leaf.id}" needs {named[0]}, which only a Python program can hand in: run the'
+                    f'Stage "{stage.id}" needs {named[0]}, which only a Python program can hand in: run the'
                     " flow with headgate.run_flow."
                 )
 

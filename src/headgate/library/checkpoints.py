@@ -180,9 +180,10 @@ def compiled_for(saved: SavedFlow, flow: Flow | None) -> CompiledFlow:
         if fingerprint(flow.compiled.flow) != saved.fingerprint:
             raise ConfigError(f'The flow "{flow.name}" is not the one that the checkpoint was made with.')
         return flow.compiled
-    needed = [name for leaf in saved.flow.leaves() for name in (leaf.accept, leaf.output_type) if name]
+    stages = list(core.all_stages(saved.flow.stages))
+    needed = [name for stage in stages for name in stage.references]
     local = [name for name in needed if name.startswith(_LOCAL)]
-    if local or any(leaf.tools.add for leaf in saved.flow.leaves()):
+    if local or any(stage.tools.add for stage in stages):
         what = "tools" if not local else f"a function without an import path ({local[0]})"
         raise ConfigError(f"The checkpoint's flow has {what}: give the flow as `flow`.")
     return CompiledFlow(saved.flow, {}, {}, {name: import_reference(name) for name in needed})

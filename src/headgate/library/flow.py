@@ -5,7 +5,7 @@ path where they have one, and handed to the run beside it.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SystemText = str | Mapping[str, str] | Sequence[str | Mapping[str, str]]
 """Instructions: a text, a part `{"name": ..., "value": ...}`, or several of them."""
+Condition = Callable[[Any], bool | Awaitable[bool]]
 Accept = Callable[[Any], bool | str | Awaitable[bool | str | None] | None]
 
 
@@ -43,10 +44,15 @@ class Stage:
     """The name that people see; if empty, the id in capitals."""
     needs: Sequence[str] = ()
     """Stages that must complete before this one starts."""
-    when: str | None = None
-    """Run the stage only if this holds, such as `analyze.passed`."""
+    when: str | Condition | None = None
+    """Run the stage only if this holds: a function that gets `results`, `variables` and `statuses`, or an
+    expression such as `results.analyze.sentiment == "positive"` or `analyze.passed`."""
+    on_skip: Literal["skip", "run"] | None = None
+    """What happens to this stage if one that it needs was skipped."""
     stages: Sequence["Stage"] = ()
     join: Literal["all", "any"] = "all"
+    max_parallel: int = 1
+    """How many stages of the group may run at once, of those that can neither write nor run anything."""
     priority: Priority = "normal"
     required: bool = True
     """The flow fails if this stage fails; otherwise the flow continues."""
@@ -65,14 +71,20 @@ class Stage:
     """What the stage must return: a pydantic model, another type that pydantic knows, or a JSON Schema."""
     accept: Accept | None = None
     """Judges the output. False or a text refuses it; the model is told the text."""
+    on_error: Literal["retry", "skip", "fail"] | None = None
+    max_retries: int | None = None
+    on_max_retries: Literal["skip", "fail"] | None = None
+    retry_backoff: Literal["none", "linear", "exponential"] | None = None
     kind: str = "talk"
     options: Mapping[str, Any] = field(default_factory=dict)
     """Other fields of a stage, as in a flow file: `budget`, `view`, `checks`, `allow_missing_done`, ..."""
 
 
+_ERROR_NAMES = ("on_error", "max_retries", "on_max_retries", "retry_backoff")
 _SAME_NAMES = (
     *("id", "prompt", "name", "needs", "when", "join", "priority", "required", "variables", "system"),
-    *("model", "metadata", "kind", "tools_allow", "tools_block"),
+    *("model", "metadata", "kind", "tools_allow", "tools_block", "on_skip", "max_parallel"),
+    *_ERROR_NAMES,
 )
 """What a stage of a flow file has as well."""
 
@@ -88,6 +100,12 @@ class Flow:
     variables: Mapping[str, Any] = field(default_factory=dict)
     system: SystemText = ()
     description: str = ""
+    max_parallel: int = 1
+    on_error: Literal["retry", "skip", "fail"] | None = None
+    """For every stage that does not say it itself, like the three that follow."""
+    max_retries: int | None = None
+    on_max_retries: Literal["skip", "fail"] | None = None
+    retry_backoff: Literal["none", "linear", "exponential"] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     """Other fields of a flow, as in a flow file."""
 
@@ -134,6 +152,8 @@ class _Compiler:
             "stages": [self._stage(stage) for stage in given.stages],
             "variables": dict(given.variables),
             "system": given.system,
+            "max_parallel": given.max_parallel,
+            **{name: value for name in _ERROR_NAMES if (value := getattr(given, name)) is not None},
         }
         try:
             flow = core.Flow.model_validate(data)
@@ -162,8 +182,10 @@ class _Compiler:
         data: dict[str, Any] = dict(stage.options)
         for name in _SAME_NAMES:
             value = getattr(stage, name)
-            if value not in (None, "", ()) and value != {}:
+            if value not in (None, "", ()) and value != {} and (name != "max_parallel" or value != 1):
                 data["label" if name == "name" else name] = value
+        if callable(stage.when):
+            data["when"] = f"code:{self._refer(stage.when, f'{stage.id}/when')}"
         if stage.stages:
             data["stages"] = [self._stage(child) for child in stage.stages]
         if own or stage.tool_mode == "exclusive":
@@ -219,10 +241,3 @@ def _by_name(given: Sequence[Any], where: str) -> dict[str, Tool]:
             )
         found[made.name] = made
     return found
-
-
-def stages_of(stages: Sequence[Stage]) -> Iterator[Stage]:
-    """Stages and those in their groups."""
-    for stage in stages:
-        yield stage
-        yield from stages_of(stage.stages)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from headgate.core import Decision, Note, Report, Stage, State
+from headgate.core import Decision, Note, Report, Stage, State, all_stages
 from headgate.library.flow import CompiledFlow
 from headgate.run import read_output
 
@@ -52,7 +52,7 @@ def collect(
     compiled: CompiledFlow, state: State, ended: Decision | None, report: Report | None = None
 ) -> FlowResult:
     """The result, from the events alone. `ended` is None for a flow that was cancelled."""
-    stages = {stage.id: _of_stage(compiled, stage, state) for stage in _all(compiled.flow.stages)}
+    stages = {stage.id: _of_stage(compiled, stage, state) for stage in all_stages(compiled.flow.stages)}
     status: Literal["completed", "failed", "cancelled"] = "cancelled"
     if ended is not None:
         status = "completed" if ended.action == "advance" else "failed"
@@ -61,25 +61,27 @@ def collect(
     return FlowResult(status, reason, stages, usage.prompt, usage.completion, state.cost, report)
 
 
-def _all(stages: tuple[Stage, ...]) -> Iterator[Stage]:
-    for stage in stages:
-        yield stage
-        yield from _all(stage.stages)
-
-
 def _of_stage(compiled: CompiledFlow, stage: Stage, state: State) -> StageResult:
     if stage.stages:
         return _of_group(compiled, stage, state)
+    status: Status
     attempts = state.tree.attempts.get(stage.id, [])
     endings = [ended[stage.id] for ended in state.tree.endings.values() if stage.id in ended]
     if not attempts:
-        return StageResult(stage.id, endings[-1] if endings else "skipped", metadata=stage.metadata)
-    status: Status = endings[-1] if endings else "cancelled"
+        status = endings[-1] if endings else "skipped"
+        return StageResult(stage.id, status, error=_skip_reason(stage, state), metadata=stage.metadata)
+    status = endings[-1] if endings else "cancelled"
     note = state.notes.get(stage.id, Note())
     has_output = status in ("completed", "exhausted") and note.accepted and note.output is not None
     output = read_output(stage, note.output, compiled.code) if has_output else None
     error = "" if status in ("completed", "exhausted") else attempts[-1].why
     return StageResult(stage.id, status, output, note, error, len(attempts), stage.metadata)
+
+
+def _skip_reason(stage: Stage, state: State) -> str:
+    """Why a stage did not run: `condition`, `join_any`, `needs: STAGE failed`, ..."""
+    reasons = (skipped[stage.id] for skipped in state.tree.skipped.values() if stage.id in skipped)
+    return next(reasons, "")
 
 
 def _of_group(compiled: CompiledFlow, group: Stage, state: State) -> StageResult:

@@ -21,6 +21,7 @@ from headgate.core import (
     ReplyReceived,
     Report,
     StageEnded,
+    StageSkipped,
     StageStarted,
     Task,
     ToolFinished,
@@ -240,6 +241,8 @@ class FlowRun:
                 await call_back(self.save)
             if isinstance(body, StageStarted):
                 await call_back(calls.on_start, body.stage)
+            if isinstance(body, StageSkipped):
+                await call_back(calls.on_skip, body.stage, body.reason)
             if not isinstance(body, StageEnded) or place_of(event.path) in self._bus.state.tree.retries:
                 continue
             ended.add(body.stage)
@@ -249,8 +252,10 @@ class FlowRun:
                     await call_back(
                         calls.on_complete, body.stage, result or StageResult(body.stage, body.ending)
                     )
-                case "skipped":
+                case "skipped" if (attempt := self._bus.state.nodes.get(event.path)) and attempt.turns:
                     await call_back(calls.on_skip, body.stage, body.reason)
+                case "skipped":
+                    pass  # a `stage_skipped` says it
                 case "failed":
                     await call_back(calls.on_error, body.stage, body.reason)
             await call_back(calls.on_progress, len(ended), len(leaves), body.stage)
