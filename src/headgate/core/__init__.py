@@ -30,6 +30,7 @@ from headgate.core.checks_and_guards import (
     Guard,
     first_objection,
 )
+from headgate.core.compaction import SUMMARY_SCHEMA, Compaction, CompactionAgent, Strategy, due_stages
 from headgate.core.events import (
     BODY,
     BUBBLEWRAP,
@@ -60,6 +61,7 @@ from headgate.core.events import (
     ReplanStarted,
     ReplyFailed,
     ReplyReceived,
+    StageCompacted,
     StageDoneSignalled,
     StageEnded,
     StageStarted,
@@ -172,6 +174,17 @@ from headgate.core.settings import (
     over_limit,
 )
 from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, free_id, run_order
+from headgate.core.stage_summary import (
+    StageRecord,
+    chunk_texts,
+    files_lines,
+    first_line,
+    preserved_fields,
+    read_answer_object,
+    render_answer,
+    summarise_stage,
+    whole_lines,
+)
 from headgate.core.state import State, fold
 from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, write_summary
 from headgate.core.task import (
@@ -203,7 +216,7 @@ from headgate.core.text import (
     unknown_name,
     without_politeness,
 )
-from headgate.core.tree import all_needs, join_path, split_path, stage_ids, stages_before
+from headgate.core.tree import all_needs, join_path, place_of, split_path, stage_ids, stages_before
 from headgate.core.view import (
     CHARS_PER_CODE_TOKEN,
     CHARS_PER_TOKEN,

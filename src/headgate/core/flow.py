@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from headgate.core.compaction import Compaction
 from headgate.core.messages import Category, ToolSpec
 from headgate.core.settings import Data
 
@@ -351,6 +352,8 @@ class Flow(Data):
     """How often the plan is rewritten because one of its steps failed."""
     skip_readonly: bool = False
     """Skip steps of the plan that say `writes: false`."""
+    compaction: Compaction | None = None
+    """Replace the messages of ended stages by summaries, in conversations that stages share."""
 
     @field_validator("checks", mode="before")
     @classmethod
@@ -361,6 +364,15 @@ class Flow(Data):
         """Every stage that is not a group."""
         for stage in self.stages:
             yield from stage.leaves()
+
+    @property
+    def models(self) -> tuple[str | None, ...]:
+        """The names of the models that are asked; None is the task's own."""
+        stages = (*self.leaves(), self.replan)
+        agent = self.compaction.agent if self.compaction else None
+        return tuple(
+            dict.fromkeys((None, *(stage.model for stage in stages), agent.model if agent else None))
+        )
 
     @property
     def verifies(self) -> bool:
