@@ -188,7 +188,7 @@ class _Writer:
         agent, schema = self.agent, self.agent.answer_schema
         fields = ", ".join(schema["properties"])
         system = prompt("summary_system") if agent.system_prompt is None else agent.system_prompt
-        question = fill("summary", part=part, stage=title, text=text, fields=fields)
+        question = fill("summary", part=part, stage=title, messages=text, fields=fields)
         messages = [Message("user", question)]
         if system.strip():  # an empty system message is an error to some servers
             messages.insert(0, Message("system", system))
