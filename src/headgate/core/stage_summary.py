@@ -9,7 +9,7 @@ from headgate.core.compaction import Compaction
 from headgate.core.events import Note
 from headgate.core.flow import Ending
 from headgate.core.messages import Message, ToolCall
-from headgate.core.text import cut_text, share_out
+from headgate.core.text import share_out
 
 ERROR_CHARS = 400
 """Of each failed call, what it answered. The beginning and the end are kept."""
@@ -24,6 +24,8 @@ RESULT_CHARS = 160
 """Of each call's arguments, and of each result."""
 CHAIN_CHARS = 40_000
 """Of all these lines together."""
+_LEFT_OUT = " [...] "
+_LEAST_BOTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,30 +90,30 @@ def failed_calls(messages: Sequence[Message]) -> list[str]:
         if message.role == "tool" and message.failed:
             call = calls.get(message.call_id)
             name = f"{call.name} {_target(call)}".strip() if call else "a call"
-            failed[f"{name}: {cut_text(_one_line(message.content), ERROR_CHARS)}"] = None
+            failed[f"{name}: {_one_line(message.content, ERROR_CHARS)}"] = None
     limit = share_out([len(error) for error in failed], ERRORS_CHARS)
-    return [cut_text(error, limit) for error in failed]
+    return [_one_line(error, limit) for error in failed]
 
 
 def _chain(messages: Sequence[Message]) -> str:
     """Every thought, word, call and result, a short line each."""
     lines = [line for message in messages for line in _short_lines(message)]
     limit = share_out([len(line) + 1 for line in lines], CHAIN_CHARS) - 1
-    return "\n".join(cut_text(line, limit) for line in lines)
+    return "\n".join(_clip(line, limit) for line in lines)
 
 
 def _short_lines(message: Message) -> Iterator[str]:
     if message.role == "tool":
         mark = "failed" if message.failed else "result"
-        yield f"  {mark}: {cut_text(_one_line(message.content), RESULT_CHARS)}"
+        yield f"  {mark}: {_one_line(message.content, RESULT_CHARS)}"
     elif message.role == "assistant":
         said = (("thought", message.reasoning), ("said", message.content))
-        yield from (f"{mark}: {cut_text(_one_line(text), SAID_CHARS)}" for mark, text in said if text.strip())
+        yield from (f"{mark}: {_one_line(text, SAID_CHARS)}" for mark, text in said if text.strip())
         for call in message.calls:
             limit = SAID_CHARS if call.name == "think" else RESULT_CHARS
-            yield f"called {call.name} {cut_text(_one_line(call.arguments), limit)}"
+            yield f"called {call.name} {_one_line(call.arguments, limit)}"
     elif message.content.strip():
-        yield f"told: {cut_text(_one_line(message.content), TOLD_CHARS)}"
+        yield f"told: {_one_line(message.content, TOLD_CHARS)}"
 
 
 # For a model that writes the summary: what it is sent, and what it answered.
@@ -211,11 +213,19 @@ def _target(call: ToolCall) -> str:
         return ""  # the model wrote no JSON: the name says enough
     texts = arguments.values() if isinstance(arguments, dict) else ()
     found = next((value for value in texts if isinstance(value, str)), "")
-    return cut_text(_one_line(found), TARGET_CHARS)
+    return _one_line(found, TARGET_CHARS)
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _one_line(text: str, limit: int) -> str:
+    return _clip(" ".join(text.split()), limit)
+
+
+def _clip(text: str, limit: int) -> str:
+    """The beginning and the end of a line, or only the beginning if there is little room."""
+    if len(text) <= limit or limit < _LEAST_BOTH:
+        return text[:limit]
+    room = limit - len(_LEFT_OUT)
+    return f"{text[: room - room // 2]}{_LEFT_OUT}{text[len(text) - room // 2 :]}"
 
 
 def _as_json(value: Any) -> str:
