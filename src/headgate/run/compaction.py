@@ -136,7 +136,7 @@ async def _compact(job: Job, compaction: Compaction, transcript: Transcript, pla
 
 PART = 0.5
 """Of the context window, for the messages in one request. The prompt and the answer need the rest."""
-LEAST_ROOM = 2_000
+LEAST_ROOM = 1_000
 MOST_PARTS = 24
 """Messages that would need more requests are shortened first."""
 ANSWER_TOKENS = 2_000
@@ -187,13 +187,13 @@ class _Writer:
         """What the model answers, at the second try if need be. ModelError if it does not."""
         agent, schema = self.agent, self.agent.answer_schema
         fields = ", ".join(schema["properties"])
-        system = prompt("summary_system") if agent.system_prompt is None else agent.system_prompt
         question = fill("summary", part=part, stage=title, messages=text, fields=fields)
         messages = [Message("user", question)]
-        if system.strip():  # an empty system message is an error to some servers
-            messages.insert(0, Message("system", system))
+        longest = min(ANSWER_TOKENS, self._window // 4)
+        if self._system.strip():  # an empty system message is an error to some servers
+            messages.insert(0, Message("system", self._system))
         for _ in range(TRIES):
-            request = Request(tuple(messages), max_tokens=ANSWER_TOKENS, form=schema)
+            request = Request(tuple(messages), max_tokens=longest, form=schema)
             self.requests += 1
             try:
                 reply = await reply_in_time(self.job, agent.model, request)
@@ -208,12 +208,20 @@ class _Writer:
             messages[-1] = Message("user", f"{question}\n\n{again}")
         raise _Unreadable(f"The model did not answer with a JSON object with the fields {fields}.")
 
+    @property
+    def _system(self) -> str:
+        own = self.agent.system_prompt
+        return prompt("summary_system") if own is None else own
+
+    @property
+    def _window(self) -> int:
+        name = self.agent.model
+        return find_window(self.job.models[name], self.job.model_settings[name]) or UNKNOWN_WINDOW
+
     def _room(self) -> int:
         """The characters of messages that one request may hold."""
-        name = self.agent.model
-        window = find_window(self.job.models[name], self.job.model_settings[name]) or UNKNOWN_WINDOW
-        around = len(self.agent.system_prompt or "") + len(json.dumps(dict(self.agent.answer_schema)))
-        return max(int(window * CHARS_PER_CODE_TOKEN * PART) - around, LEAST_ROOM)
+        around = len(self._system) + len(json.dumps(dict(self.agent.answer_schema)))
+        return max(int(self._window * CHARS_PER_CODE_TOKEN * PART) - around, LEAST_ROOM)
 
     def told(self) -> dict[str, object]:
         """What the log keeps of it."""
