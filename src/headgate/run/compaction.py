@@ -100,10 +100,10 @@ def take_summary(job: Job, path: str, body: StageCompacted, summary: str) -> Non
 
 def _waiting(job: Job, transcript: Transcript) -> list[str]:
     """The places of the stages that have ended and have messages in the conversation."""
-    retried = job.state.tree.retries
-    spans = transcript.spans.items()
     return [
-        place for place, span in spans if span.ended and place not in retried and transcript.said_in(span)[1]
+        place
+        for place, span in transcript.spans.items()
+        if span.ended and place not in job.state.tree.retries and transcript.has_said(span)
     ]
 
 
@@ -161,8 +161,8 @@ class _Writer:
 
     async def write(self, record: StageRecord, compaction: Compaction) -> str:
         """The summary of a stage; empty if the model failed, with the reason in `fault`."""
-        if self.job.over:
-            self.fault, self.detail = "limit", "The task has reached a limit."
+        if self.job.is_pressed:
+            self.fault, self.detail = "limit", "The task is to end."
             return ""
         texts = _fitting([line for message in record.messages for line in whole_lines(message)], self._room())
         try:

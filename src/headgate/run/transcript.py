@@ -145,11 +145,20 @@ class Transcript:
 
     def said_in(self, span: StageSpan) -> tuple[int, Sequence[Message]]:
         """Where a stage's messages start, and these. The task, which comes first, belongs to no stage."""
-        first = bisect_left(self._numbers, span.start)
-        first = max([first, *(index + 1 for index in self._lasting)])
+        first, last = self._bounds(span)
         start = self._numbers[first] if first < len(self._numbers) else self.length
-        last = bisect_left(self._numbers, span.end)
-        return max(start, span.start), self.messages[first:last]
+        return start, self.messages[first:last]
+
+    def has_said(self, span: StageSpan) -> bool:
+        """Whether a stage has messages."""
+        first, last = self._bounds(span)
+        return first < last
+
+    def _bounds(self, span: StageSpan) -> tuple[int, int]:
+        """Where a stage's messages are in `messages`."""
+        first = bisect_left(self._numbers, span.start)
+        behind_task = (index + 1 for index in self._lasting)
+        return max(first, *behind_task, 0), bisect_left(self._numbers, span.end)
 
     def replace(self, place: str, start: int, end: int, summary: str) -> None:
         """Puts a summary in the place of a stage's messages; `rebuild` makes the view follow."""
