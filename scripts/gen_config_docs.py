@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 from headgate.checks import CHECKS
 from headgate.config.schema import Config, Monorepo, Verification
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
+from headgate.core.compaction import Compaction, CompactionAgent
 from headgate.core.flow import Budget, Candidates, Stage, ToolScope, ViewPolicy
 from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
 from headgate.core.settings import Limits, ModelSettings, Price, Timeouts, VerifyStep
@@ -116,6 +117,12 @@ SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     ("tools", ToolScope, "Which tools a stage has."),
     ("view", ViewPolicy, "What the model sees of a stage's conversation."),
     ("budget", Budget, "How many turns and retries, how long, and what happens after that."),
+    (
+        "compaction",
+        Compaction,
+        "In a flow file: summaries in place of ended stages; see [Compaction](compaction.md).",
+    ),
+    ("agent", CompactionAgent, "In `compaction`: the model that writes the summaries."),
     ("candidates", Candidates, "Whole answers instead of tool calls; see [Flows](flows.md)."),
 )
 

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cases import case_path
@@ -94,7 +94,12 @@ def check_reasoning(transcript: Sequence[Message], policy: ViewPolicy, view: Seq
 def load_session() -> list[Message]:
     """A session of 914 messages with 391 calls, aborted and unanswered ones among them."""
     path = case_path("trajectories", "pi-large-session.json.gz")
-    return [_read_message(item) for item in json.loads(gzip.decompress(path.read_bytes()))["messages"]]
+    return read_messages(json.loads(gzip.decompress(path.read_bytes()))["messages"])
+
+
+def read_messages(items: Iterable[Mapping[str, Any]]) -> list[Message]:
+    """Messages in the form of the OpenAI API."""
+    return [_read_message(item) for item in items]
 
 
 def _read_message(item: Mapping[str, Any]) -> Message:

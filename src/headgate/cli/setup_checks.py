@@ -138,7 +138,7 @@ def check_flow(loaded: Loaded, repo: Path) -> DoctorFinding:
         flow = flow_from_config(loaded.config, None, repo, FLOW_NAMES, loaded.documents)
         resolve_package(repo, loaded.config)
         if loaded.config.model:
-            named = [loaded.config.model_settings(stage.model) for stage in flow.stages if stage.model]
+            named = [loaded.config.model_settings(name) for name in flow.models if name]
             with contextlib.suppress(ConfigError):  # what is wrong with the model itself is another check's
                 default = loaded.config.model_settings()
                 profile_for(default)

@@ -139,7 +139,7 @@ def _sent_keys(loaded: Loaded, flow: Flow, environ: Mapping[str, str]) -> set[tu
 
 
 def _models(loaded: Loaded, flow: Flow) -> Iterator[ModelSettings]:
-    for model in {None, *(stage.model for stage in (*flow.leaves(), flow.replan))}:
+    for model in flow.models:
         with suppress(ConfigError):  # opening the model says what is wrong with it
             yield loaded.config.model_settings(model)
 

@@ -30,6 +30,7 @@ from headgate.core.checks_and_guards import (
     Guard,
     first_objection,
 )
+from headgate.core.compaction import SUMMARY_SCHEMA, Compaction, CompactionAgent, Strategy, due_stages
 from headgate.core.conditions import CODE, Situation, holds, is_expression, read_ending
 from headgate.core.events import (
     BODY,
@@ -61,6 +62,7 @@ from headgate.core.events import (
     ReplanStarted,
     ReplyFailed,
     ReplyReceived,
+    StageCompacted,
     StageDoneSignalled,
     StageEnded,
     StageSkipped,
@@ -187,6 +189,17 @@ from headgate.core.settings import (
 )
 from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, free_id, run_order
 from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES
+from headgate.core.stage_summary import (
+    StageRecord,
+    chunk_texts,
+    files_lines,
+    first_line,
+    preserved_fields,
+    read_answer_object,
+    render_answer,
+    summarise_stage,
+    whole_lines,
+)
 from headgate.core.state import State, fold
 from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, write_summary
 from headgate.core.task import (

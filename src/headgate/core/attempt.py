@@ -83,6 +83,8 @@ class StageState:
     calls: Counter[str] = field(default_factory=Counter)
     """Calls that succeeded, by tool; signals not counted."""
     files_read: dict[str, None] = field(default_factory=dict)
+    files_changed: dict[str, None] = field(default_factory=dict)
+    """What its tools wrote."""
     plan_written: bool = False
     done: ev.Note | None = None
     conclusion: ev.Note | None = None
@@ -285,6 +287,7 @@ class StageState:
         if body.ok and body.name not in SIGNALS:
             self.calls[body.name] += 1
         self.files_read.update(dict.fromkeys(body.read))
+        self.files_changed.update(dict.fromkeys(body.changed))
         if body.name == DONE_TOOL and not body.ok:
             turn.refused = True
         if body.category in REAL:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from headgate.core.compaction import Strategy
 from headgate.core.flow import Ending, Flow
 from headgate.core.messages import Category, Reply, Usage, clean_text
 from headgate.core.phases import Mover
@@ -337,6 +338,31 @@ class ViewCompacted(Body):
     """The size it was to be cut to."""
 
 
+class StageCompacted(Body):
+    """The messages of a stage that has ended were replaced in the view by a summary, which is the content."""
+
+    kind: Literal["stage_compacted"] = "stage_compacted"
+    stage: str
+    start: int
+    """The first of its messages, counted in the transcript from 0."""
+    end: int
+    """The first message after them."""
+    strategy: Strategy | Literal["agent"]
+    """How the summary was written; `agent`: by a model."""
+    chars_before: int
+    chars_after: int
+    fault: str = ""
+    """Why the model that should write it did not: `unavailable`, `refused`, `overflow`, `unreadable` or
+    `limit`."""
+    detail: str = ""
+    requests: int = 0
+    """How often that model was asked. What it cost counts, also if its answers could not be used."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float = 0.0
+
+
 class StepResult(Body):
     """One verification step."""
 
@@ -597,6 +623,7 @@ AnyBody = Annotated[
     | CheckFinished
     | DecisionMade
     | ViewCompacted
+    | StageCompacted
     | VerifyStarted
     | VerifyFinished
     | BaselineVerified

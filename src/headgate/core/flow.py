@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from headgate.core.compaction import Compaction
 from headgate.core.conditions import CODE, check_condition
 from headgate.core.instructions import SystemPart, system_parts
 from headgate.core.messages import Category, ToolSpec
@@ -387,6 +388,8 @@ class Flow(Data):
     """Values that the model is told in every stage."""
     system: tuple[SystemPart, ...] = ()
     """Instructions for every stage: a text, a part with a `name` and a `value`, or a list of them."""
+    compaction: Compaction | None = None
+    """Replace the messages of ended stages by summaries, in conversations that stages share."""
 
     @field_validator("system", mode="before")
     @classmethod
@@ -407,6 +410,15 @@ class Flow(Data):
         """Every stage that is not a group."""
         for stage in self.stages:
             yield from stage.leaves()
+
+    @property
+    def models(self) -> tuple[str | None, ...]:
+        """The names of the models that are asked; None is the task's own."""
+        stages = (*self.leaves(), self.replan)
+        agent = self.compaction.agent if self.compaction else None
+        return tuple(
+            dict.fromkeys((None, *(stage.model for stage in stages), agent.model if agent else None))
+        )
 
     @property
     def verifies(self) -> bool:

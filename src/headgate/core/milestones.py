@@ -106,6 +106,9 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Waiting for the model: {body.detail}"
         case ev.ViewCompacted() as body:
             return f"Context compacted: {body.messages_before} messages to {body.messages_after}"
+        case ev.StageCompacted() as body:
+            title = stage.title if stage else body.stage
+            return f"{title}: compacted from {body.chars_before:,} to {body.chars_after:,} characters"
         case ev.StageEnded() as body if not is_announced_end(body, stage):
             return None
         case ev.StageEnded(ending="skipped", reason="max_turns") if stage and stage.kind == "answer":

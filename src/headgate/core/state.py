@@ -221,6 +221,8 @@ class State:
                 self.cut = self.cut or body
             case ev.PhaseProbed() as body:
                 self._spend(body)
+            case ev.StageCompacted() as body:
+                self._spend(body, body.requests)
             case ev.TaskResumed() as body:
                 self.resumes += 1
                 self.traceback = body.traceback or self.traceback
@@ -278,8 +280,10 @@ class State:
             return False
         return stage.kind == "review" if stage else body.check != "verify"
 
-    def _spend(self, body: ev.ReplyReceived | ev.ReplyFailed | ev.PhaseProbed) -> None:
-        self.requests += 1
+    def _spend(
+        self, body: ev.ReplyReceived | ev.ReplyFailed | ev.PhaseProbed | ev.StageCompacted, requests: int = 1
+    ) -> None:
+        self.requests += requests
         self.cost += body.cost
         self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
 

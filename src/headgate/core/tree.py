@@ -53,6 +53,7 @@ class TreeState:
             last = before[-1]
             entered.tries, entered.plan_written = last.tries + 1, last.plan_written
             entered.files_read, entered.calls = dict(last.files_read), Counter(last.calls)
+            entered.files_changed = dict(last.files_changed)
         self._reopen(path, body.stage)
         self.nodes[path] = entered
         before.append(entered)

@@ -37,6 +37,7 @@ from headgate.core import (
     Price,
     ReplyFailed,
     ReplyReceived,
+    StageCompacted,
     State,
     Task,
     ToolSpec,
@@ -161,8 +162,12 @@ def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
         of_step = next((stage.model for stage in steps if name.startswith(f"{stage.id}-")), None)
         return models.get(name, of_step)
 
+    agent = flow.compaction.agent if flow.compaction else None
+    past = list(past)
     requests = [event for event in past if isinstance(event.body, ReplyReceived | ReplyFailed | PhaseProbed)]
-    return sum(asked(event.path) == model for event in requests)
+    summaries = [event.body.requests for event in past if isinstance(event.body, StageCompacted)]
+    of_summaries = sum(summaries) if agent and agent.model == model else 0
+    return sum(asked(event.path) == model for event in requests) + of_summaries
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +186,7 @@ class FlowModel:
 def find_models(config: Config, flow: Flow, given: Mapping[str | None, Model]) -> tuple[FlowModel, ...]:
     """The models that a flow's stages name: those that were handed in, else those of the configuration."""
     found: list[FlowModel] = []
-    for name in dict.fromkeys((None, *(stage.model for stage in (*flow.leaves(), flow.replan)))):
+    for name in flow.models:
         model = given.get(name)
         if model is not None:
             price = model.price if isinstance(model, ScriptedModel) else Price()

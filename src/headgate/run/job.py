@@ -22,7 +22,9 @@ from headgate.core import (
     expand_steps,
     over_limit,
     stage_ids,
+    unknown_name,
 )
+from headgate.errors import ConfigError
 from headgate.reading import TaskDiff
 from headgate.run.transcript import Transcript
 from headgate.tools import STATUS_TOOL, Tool, ToolContext, stage_done_tool, status_tool
@@ -138,6 +140,8 @@ class Job:
     """What kinds of stages keep in memory for the rest of the task, by the name of the kind."""
     interrupted: "dict[str, Interrupted]" = field(default_factory=dict)
     """The attempts that a crash cut short, by path, until they are taken up again."""
+    asked_compactions: list[str | None] = field(default_factory=list)
+    """The stages whose messages a program wants replaced by summaries; None: all that have ended."""
     _expanded: "dict[str, tuple[tuple[object, object], tuple[Stage, ...]]]" = field(default_factory=dict)
     """The stages of each group as they stand, with the plan that they were made for."""
 
@@ -198,6 +202,23 @@ class Job:
         if template is None or not entered:
             return None
         return template.model_copy(update={"id": name, "item": entered[0].item, "foreach": None})
+
+    def compact(self, stage: str | None = None) -> None:
+        """Replaces the messages of an ended stage by a summary before the next turn; None: of all of them.
+
+        May be called at any time. ConfigError if there is no such stage.
+        """
+        names = {leaf.id for leaf in self.flow.leaves()} | set(self.state.tree.attempts)
+        if stage is not None and stage not in names:
+            raise ConfigError(f"Cannot compact: {unknown_name('stage', stage, names)}.")
+        self.asked_compactions.append(stage)
+
+    def shares_conversation(self, stage: Stage) -> bool:
+        """Whether other stages of the flow continue the conversation of this one, or it theirs."""
+        if stage.view.transcript != "own":
+            return True
+        leaves = (*self.flow.leaves(), self.flow.replan)
+        return any(leaf.view.transcript == stage.id for leaf in leaves)
 
     @cached_property
     def ignored(self) -> IgnoredPaths:

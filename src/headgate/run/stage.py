@@ -65,6 +65,10 @@ class Interrupted:
 NO_NOTE = Note()
 
 
+async def _do_nothing(run: "StageRun", end: "StageEnd", ended: StageEnded) -> None:
+    """What most kinds do after an attempt."""
+
+
 @dataclass(frozen=True, slots=True)
 class StageEnd:
     """How an attempt at a stage ended."""
@@ -223,6 +227,8 @@ class Kind:
     """Called with the path of the attempt that was told what `send_back` returned, once it has ended."""
     after_failure: Callable[[Job, Stage, FailedRounds, Repeat], Decision] | None = None
     """What follows if the group is to repeat until such a stage passes, and it failed."""
+    after_end: Callable[[StageRun, StageEnd, StageEnded], Awaitable[None]] = _do_nothing
+    """Called when an attempt has ended. What it records is committed together with that."""
     explain_failure: Callable[[Job, Stage], str] = lambda job, stage: ""
     """Why the flow cannot go on, where a required stage failed; empty: what its last attempt says."""
     replay: Callable[[StageRun, AnyBody, str], None] = lambda run, body, content: None
@@ -304,7 +310,9 @@ async def _close(run: StageRun, kind: Kind, end: StageEnd) -> None:
         ending = "exhausted"
     if decision.action not in ("advance", "infra") and kind.is_announced:
         run.record(DecisionMade(action=decision.action, reason=decision.reason, detail=decision.detail))
-    run.record(StageEnded(stage=run.stage.id, ending=ending, reason=decision.reason, note=end.note))
+    ended = StageEnded(stage=run.stage.id, ending=ending, reason=decision.reason, note=end.note)
+    run.record(ended)
+    await kind.after_end(run, end, ended)
     await run.job.log.commit()
 
 

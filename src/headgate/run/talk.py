@@ -17,16 +17,21 @@ from headgate.core import (
     MessageAdded,
     Note,
     ReplyReceived,
+    StageCompacted,
+    StageEnded,
+    StageStarted,
     StopAsked,
     ToolFinished,
     ViewCompacted,
     bound_note,
     decide,
     list_names,
+    place_of,
     say_reason,
     wait_seconds,
 )
 from headgate.models import find_window
+from headgate.run.compaction import compact_asked, compact_ended, take_summary
 from headgate.run.exits import judge_exhausted, try_exit
 from headgate.run.first_messages import (
     NAMES_CHARS,
@@ -79,6 +84,7 @@ async def take_turns(run: StageRun, take: Callable[[StageRun], Awaitable[None]])
 async def _open_conversation(run: StageRun, entry: Entrance) -> None:
     """What the model is told when a stage is entered."""
     job, stage = run.job, run.stage
+    run.transcript.begin_stage(place_of(run.path), run.path)
     if not run.transcript.messages:
         system = system_message(job, stage)
         run.record(MessageAdded(role="system", slug="system"), system)
@@ -96,6 +102,7 @@ async def _open_conversation(run: StageRun, entry: Entrance) -> None:
 
 async def _make_room(run: StageRun) -> None:
     """Cuts the view before the context window is full, by a lot at once, so that the prefix then stays."""
+    await compact_asked(run.job)
     name = run.stage.model
     window = find_window(run.job.models[name], run.job.model_settings[name])
     found = run.job.state.cut
@@ -108,10 +115,12 @@ async def _make_room(run: StageRun) -> None:
         await _compact(run, "window", run.transcript.view_chars * COMPACT_TO * window / tokens)
     elif cut := run.transcript.due_cut(run.stage.view):
         await _compact(run, cut.reason, cut.chars)
+    if run.transcript.has_summaries and not run.transcript.has_notice:
+        await _remind(run)
 
 
 async def _compact(run: StageRun, reason: str, chars: float) -> None:
-    transcript, state = run.transcript, run.job.state
+    transcript = run.transcript
     before = len(transcript.view)
     transcript.rebuild(run.stage.view, int(chars))
     run.record(
@@ -122,20 +131,34 @@ async def _compact(run: StageRun, reason: str, chars: float) -> None:
             chars=int(chars),
         )
     )
-    plan = plan_message(run.job, run.stage)
-    files_read = list_names(list(state.files_read), 30, NAMES_CHARS) or "none"
-    changed = list_names(list(state.files_changed), 100, NAMES_CHARS) or "none"
-    text = fill(
-        "compacted",
-        task=_task_again(run),
-        files_read=files_read,
-        files_changed=changed,
-        plan=plan and f"\n{plan}",
-        assignment=_assignment(run),
-    )
+    text = _notice(run, "compacted", _assignment(run))
     run.record(MessageAdded(role="user", slug="compacted"), text)
     transcript.add_notice(Message("user", text))
     await run.job.log.commit()
+
+
+async def _remind(run: StageRun) -> None:
+    """Says again what was in messages that summaries stand for: the plan, and what the stage is about."""
+    asked = stage_message(run.stage)
+    in_view = any(message.content == asked for message in run.transcript.view)
+    text = _notice(run, "stages_compacted", "" if in_view else asked)
+    run.record(MessageAdded(role="user", slug="stages_compacted"), text)
+    run.transcript.add_reminder(Message("user", text))
+    await run.job.log.commit()
+
+
+def _notice(run: StageRun, name: str, assignment: str) -> str:
+    """What the model is told when it no longer sees all that was said."""
+    state, plan = run.job.state, plan_message(run.job, run.stage)
+    text = fill(
+        name,
+        task=_task_again(run),
+        files_read=list_names(list(state.files_read), 30, NAMES_CHARS) or "none",
+        files_changed=list_names(list(state.files_changed), 100, NAMES_CHARS) or "none",
+        plan=plan and f"\n{plan}",
+        assignment=assignment,
+    )
+    return text.rstrip()
 
 
 def _task_again(run: StageRun) -> str:
@@ -206,8 +229,16 @@ def replay(run: StageRun, body: AnyBody, content: str) -> None:
     """Does to the transcript what an event did to it when it happened."""
     stage, transcript = run.stage, run.transcript
     match body:
+        case StageStarted():
+            transcript.begin_stage(place_of(run.path), run.path)
+        case StageEnded():
+            transcript.end_stage(place_of(run.path), body)
+        case StageCompacted():
+            take_summary(run.job, run.path, body, content)
         case MessageAdded(slug="compacted"):
             transcript.add_notice(Message("user", content))
+        case MessageAdded(slug="stages_compacted"):
+            transcript.add_reminder(Message("user", content))
         case MessageAdded():
             transcript.add(Message(body.role, content))
             if body.slug == "stage":
@@ -225,4 +256,4 @@ def replay(run: StageRun, body: AnyBody, content: str) -> None:
             pass
 
 
-TALK = Kind("talk", talk, is_told=True, runs_beside=True, replay=replay)
+TALK = Kind("talk", talk, is_told=True, runs_beside=True, after_end=compact_ended, replay=replay)

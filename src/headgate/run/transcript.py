@@ -1,5 +1,7 @@
-"""A conversation: everything that was said, and what the model is sent of it."""
+"""A conversation: what was said, and what the model is sent of it."""
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -8,6 +10,7 @@ from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     LEAST_MESSAGES,
     Message,
+    StageEnded,
     ToolCall,
     ViewPolicy,
     build_view,
@@ -58,10 +61,36 @@ class _Aging:
 
 
 @dataclass
+class StageSpan:
+    """The messages of one stage in a transcript, until a summary takes their place."""
+
+    path: str
+    """Its latest attempt."""
+    start: int
+    """The first of them, counted in the whole transcript."""
+    end: int = 0
+    """The first message after them, once the stage has ended."""
+    ended: StageEnded | None = None
+    """How it ended; None while it is under way."""
+
+
+@dataclass
 class Transcript:
-    """`messages` only grows. `view` grows with it and is rebuilt at compaction points."""
+    """`messages` only grows, but for stages that have ended: a summary may take the place of their messages.
+
+    The log keeps those. `view` grows with `messages` and is rebuilt at compaction points.
+    """
 
     messages: list[Message] = field(default_factory=list, init=False)
+    _numbers: list[int] = field(default_factory=list, init=False, repr=False)
+    """The place of each in the whole transcript; that of the first one which a summary stands for."""
+    length: int = field(default=0, init=False)
+    """How many messages the whole transcript has."""
+    spans: dict[str, StageSpan] = field(default_factory=dict, init=False)
+    """Which messages belong to which stage, by place, unless a summary stands for them."""
+    has_summaries: bool = field(default=False, init=False)
+    has_notice: bool = field(default=False, init=False)
+    """The view says what the task, the plan and the files are, since it was last built."""
     view: list[Message] = field(default_factory=list, init=False)
     view_chars: int = field(default=0, init=False)
     known_tokens: float = field(default=0.0, init=False)
@@ -87,13 +116,57 @@ class Transcript:
             self._lasting.append(len(self.messages))
         self._has_user = self._has_user or message.role == "user"
         self.messages.append(message)
+        self._numbers.append(self.length)
+        self.length += 1
         self._show(message)
 
     def add_notice(self, message: Message) -> None:
         """Adds a message about a cut to the view alone: the next cut adds a new one."""
+        self.add_reminder(message)
+        self.cut_to = self.view_chars
+
+    def add_reminder(self, message: Message) -> None:
+        """Adds a message about stages that were replaced by summaries to the view alone."""
         self._show(message)
-        self.cut_to = self.built_chars = self.view_chars
-        self.built = len(self.view)
+        self.built_chars, self.built = self.view_chars, len(self.view)
+        self.has_notice = True
+
+    # Stages that share the conversation, and the summaries that take the place of their messages.
+
+    def begin_stage(self, place: str, path: str) -> None:
+        """An attempt at a stage starts here. A further attempt goes on with the same span."""
+        known = self.spans.get(place)
+        self.spans[place] = StageSpan(path, known.start if known else self.length)
+
+    def end_stage(self, place: str, ended: StageEnded) -> None:
+        """An attempt at a stage has ended here."""
+        if span := self.spans.get(place):
+            span.end, span.ended = self.length, ended
+
+    def said_in(self, span: StageSpan) -> tuple[int, Sequence[Message]]:
+        """Where a stage's messages start, and these. The task, which comes first, belongs to no stage."""
+        first, last = self._bounds(span)
+        start = self._numbers[first] if first < len(self._numbers) else self.length
+        return start, self.messages[first:last]
+
+    def has_said(self, span: StageSpan) -> bool:
+        """Whether a stage has messages."""
+        first, last = self._bounds(span)
+        return first < last
+
+    def _bounds(self, span: StageSpan) -> tuple[int, int]:
+        """Where a stage's messages are in `messages`."""
+        first = bisect_left(self._numbers, span.start)
+        behind_task = (index + 1 for index in self._lasting)
+        return max(first, *behind_task, 0), bisect_left(self._numbers, span.end)
+
+    def replace(self, place: str, start: int, end: int, summary: str) -> None:
+        """Puts a summary in the place of a stage's messages; `rebuild` makes the view follow."""
+        first, last = bisect_left(self._numbers, start), bisect_left(self._numbers, end)
+        self.messages[first:last], self._numbers[first:last] = [Message("user", summary)], [start]
+        self._lasting = [index if index < last else index - (last - first - 1) for index in self._lasting]
+        self.spans.pop(place, None)
+        self.has_summaries = True
 
     def measured(self, tokens: int) -> None:
         """Takes note of the server's own count of the view as it was just sent."""
@@ -133,6 +206,7 @@ class Transcript:
         self.view_chars = self.known_chars = self.built_chars = size_of(self.view)
         self.known_tokens = tokens * self.view_chars / chars if chars else 0.0
         self.built = len(self.view)
+        self.has_notice = False
         if max_chars is not None or self.built < count:
             # What a guide said may be among what is gone.
             self.guides_given.clear()
