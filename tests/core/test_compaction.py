@@ -12,6 +12,7 @@ from headgate.core.compaction import SUMMARY_SCHEMA, Compaction, CompactionAgent
 from headgate.core.events import Event, Note, StageCompacted
 from headgate.core.flow import Ending, Flow, Stage
 from headgate.core.messages import Message, ToolCall
+from headgate.core.short_form import flow_as_written
 from headgate.core.stage_summary import (
     CHAIN_CHARS,
     ERRORS_CHARS,
@@ -249,3 +250,12 @@ def test_what_it_cost_counts() -> None:
     state = fold([Event(1, "t", "a", 1, 0.0, body)])
     assert (state.requests, state.replies, state.cost) == (3, 0, 0.5)
     assert (state.usage.prompt, state.usage.completion, state.usage.cached) == (30, 5, 1)
+
+
+@pytest.mark.parametrize(
+    "compaction", [Compaction(), Compaction(strategy="aggressive", agent=CompactionAgent(model="cheap"))]
+)
+def test_a_flow_file_can_say_it(compaction: Compaction) -> None:
+    flow = Flow(name="f", stages=(Stage(id="a"),), compaction=compaction)
+    assert Flow.model_validate(flow_as_written(flow)) == flow
+    assert Flow.model_validate_json(flow.model_dump_json()) == flow
