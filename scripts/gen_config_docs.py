@@ -22,7 +22,8 @@ from headgate.checks import CHECKS
 from headgate.config.schema import Config, Monorepo, Verification
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
 from headgate.core.compaction import Compaction, CompactionAgent
-from headgate.core.flow import Budget, Candidates, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Candidates, Stage
+from headgate.core.knobs import Budget, ToolScope, ViewPolicy
 from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
 from headgate.core.settings import Limits, ModelSettings, Price, Timeouts, VerifyStep
 from headgate.core.short_names import FLAT_NAMES

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cases import case_path
-from headgate.core.flow import ViewPolicy
+from headgate.core.knobs import ViewPolicy
 from headgate.core.messages import Message, ToolCall
 from headgate.core.view import LEAST_CHARS, LEAST_MESSAGES, build_view, size_of
 

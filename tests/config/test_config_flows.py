@@ -11,8 +11,9 @@ from headgate.config.flow_choice import flow_from_config
 from headgate.config.flows import FlowNames, builtin_flows, load_flow
 from headgate.config.load import load_config
 from headgate.config.schema import FLOW_SUFFIXES, Config, expand_stages
-from headgate.core.flow import Flow, Stage, ToolScope
+from headgate.core.flow import Flow, Stage
 from headgate.core.flow_check import flow_problems
+from headgate.core.knobs import ToolScope
 from headgate.core.messages import ToolSpec
 from headgate.engine.resolved import CHECK_SPECS
 from headgate.errors import ConfigError

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from headgate.config.drawing import draw_mermaid, draw_text, outline
 from headgate.config.flows import builtin_flows, load_flow
-from headgate.core.flow import Budget, Candidates, Flow, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Candidates, Flow, Stage
+from headgate.core.knobs import Budget, ToolScope, ViewPolicy
 from headgate.core.messages import ToolSpec
 from headgate.core.short_form import run_order
 from headgate.engine.resolved import CHECK_SPECS

@@ -8,7 +8,7 @@ from headgate.config.drawing import draw_mermaid, draw_text
 from headgate.config.flow_choice import flow_from_config
 from headgate.config.flows import load_flow
 from headgate.config.schema import Config
-from headgate.core.flow import ToolScope, ViewPolicy
+from headgate.core.knobs import ToolScope, ViewPolicy
 from headgate.errors import ConfigError
 
 FLOW = """\

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.flow import Flow, Stage, ToolScope
+from headgate.core.flow import Flow, Stage
 from headgate.core.flow_check import Problem, find_cycle, flow_problems
+from headgate.core.knobs import ToolScope
 from headgate.core.messages import Category, ToolSpec
 from headgate.core.needs import next_stage
 from headgate.core.short_form import expand_flow, fix_stage

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from headgate.core.flow import Budget, Flow, Stage
+from headgate.core.flow import Flow, Stage
+from headgate.core.knobs import Budget
 from headgate.core.needs import NEEDS, NeedEnding, OnSkip, blocking_need, needs_met, ready_stages, skips_with
 from headgate.core.rules import retry_seconds
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.flow import Budget, Repeat
+from headgate.core.flow import Repeat
+from headgate.core.knobs import Budget
 from headgate.core.rules import (
     Broken,
     Decision,

@@ -6,7 +6,7 @@ from itertools import cycle, islice, product
 
 import pytest
 
-from headgate.core.flow import ViewPolicy
+from headgate.core.knobs import ViewPolicy
 from headgate.core.messages import Message
 from headgate.core.view import INTERRUPTED, build_view, size_of
 from views import check_view, load_session

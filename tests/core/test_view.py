@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.core.flow import ViewPolicy
+from headgate.core.knobs import ViewPolicy
 from headgate.core.messages import Message, ToolCall
 from headgate.core.view import INTERRUPTED, LEAST_CHARS, build_view, size_of
 

@@ -15,7 +15,8 @@ from crashing_store import Crash, CrashingStore, fresh_store
 from headgate import repair, run
 from headgate.checks.verify import Verifier
 from headgate.core.events import CandidateTried, Event, ReplyReceived, ToolStarted
-from headgate.core.flow import Budget, Candidates, Flow, Stage
+from headgate.core.flow import Candidates, Flow, Stage
+from headgate.core.knobs import Budget
 from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep

@@ -11,7 +11,8 @@ import pytest
 from fakes import UnchangedTree
 
 from headgate.core.events import ReplyFailed, TaskStatusGiven, ToolFinished
-from headgate.core.flow import Budget, Flow, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Flow, Stage
+from headgate.core.knobs import Budget, ToolScope, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, Timeouts

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headgate.core.flow import ViewPolicy
+from headgate.core.knobs import ViewPolicy
 from headgate.core.messages import Message, ToolCall
 from headgate.core.view import build_view, size_of
 from headgate.models.wire.openai import encode_message

@@ -14,7 +14,8 @@ import pytest
 
 from crashing_store import Crash, CrashingStore, fresh_store
 from headgate.checks.verify import Verifier
-from headgate.core.flow import Budget, Flow, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Flow, Stage
+from headgate.core.knobs import Budget, ToolScope, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, VerifyStep

@@ -16,7 +16,8 @@ from test_resume import TASK, Case, make_job, place, start, take_up
 from crashing_store import Crash, CrashingStore
 from headgate.core.compaction import Compaction, CompactionAgent
 from headgate.core.events import Event, Note, StageCompacted, StageEnded
-from headgate.core.flow import Flow, Stage, ToolScope, ViewPolicy
+from headgate.core.flow import Flow, Stage
+from headgate.core.knobs import ToolScope, ViewPolicy
 from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
 from headgate.core.settings import ModelSettings, Price

@@ -83,22 +83,18 @@ from headgate.core.events import (
     spent,
 )
 from headgate.core.flow import (
-    DONE_TOOL,
     REST,
-    TOOL_ALIASES,
-    Budget,
     Candidates,
     Ending,
     Flow,
     Priority,
     Repeat,
     Stage,
-    ToolScope,
-    ViewPolicy,
 )
 from headgate.core.flow_check import all_stages, awaited_by, flow_problems, tool_problems
 from headgate.core.history import Comparison, compare, condense_failures, line_marks
 from headgate.core.instructions import SystemPart, render_parts, render_variables
+from headgate.core.knobs import DONE_TOOL, TOOL_ALIASES, Budget, ToolScope, ViewPolicy
 from headgate.core.messages import (
     Category,
     Cut,

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate.core import events as ev
-from headgate.core.flow import DONE_TOOL, Ending
+from headgate.core.flow import Ending
+from headgate.core.knobs import DONE_TOOL
 from headgate.core.rules import COMPACTIONS, Broken, CallMemory, Fail, Pass, Tally, Verdict
 from headgate.core.text import times
 

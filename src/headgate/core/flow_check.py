@@ -8,7 +8,8 @@ from typing import Any
 
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
 from headgate.core.conditions import CODE, find_name, is_expression, named_stages, references
-from headgate.core.flow import CATEGORIES, DONE_TOOL, REPLAN, REST, TOOL_ALIASES, Flow, Stage
+from headgate.core.flow import REPLAN, REST, Flow, Stage
+from headgate.core.knobs import CATEGORIES, DONE_TOOL, TOOL_ALIASES
 from headgate.core.messages import ToolSpec
 from headgate.core.text import unknown_name
 

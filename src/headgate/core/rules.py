@@ -6,7 +6,8 @@ A stage's calls are remembered since something last changed: enough to tell that
 from dataclasses import dataclass, field
 from typing import Literal
 
-from headgate.core.flow import Budget, Repeat
+from headgate.core.flow import Repeat
+from headgate.core.knobs import Budget
 
 LoopKind = Literal["identical", "reads", "thoughts"]
 

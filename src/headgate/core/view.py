@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from headgate.core.flow import ViewPolicy
+from headgate.core.knobs import ViewPolicy
 from headgate.core.messages import Message, Reply, Request, ToolCall, Usage
 from headgate.core.text import cut_text, share_out
 

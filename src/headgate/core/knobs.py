@@ -1,0 +1,124 @@
+"""Three of a stage's knobs: the tools that are visible, the history that the model sees, and the budget."""
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from headgate.core.messages import Category, ToolSpec
+from headgate.core.settings import Data
+
+CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
+DONE_TOOL = "stage_done"
+TOOL_ALIASES = {
+    "file.list": "ls",
+    "file.read": "read_file",
+    "file.write": "write_file",
+    "file.edit": "edit_file",
+    "file.search": "search",
+    "file.find": "find_files",
+    "test.run": "run_tests",
+    "flow_stage_done": DONE_TOOL,
+}
+"""Dotted and longer names that flow files may use for tools."""
+
+
+ID = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$"
+"""The id of a stage."""
+
+
+class ToolScope(Data):
+    """Knob 1: what is visible. Entries are tool names or categories; `stage_done` is always there."""
+
+    allow: tuple[str, ...] | None = None
+    """Only these tools; absent: every tool."""
+    block: tuple[str, ...] = ()
+    """Never these tools, whatever `allow` says."""
+    add: tuple[str, ...] = ()
+    """Tools that only this stage has. They come with the program that runs the flow. One with the name of
+    another tool replaces it in this stage."""
+    exclusive: bool = False
+    """Only the tools in `add`."""
+
+    @field_validator("allow", "block", mode="before")
+    @classmethod
+    def _resolve_aliases(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            return value
+        return tuple(TOOL_ALIASES.get(name, name) if isinstance(name, str) else name for name in value)
+
+    def admits(self, spec: ToolSpec) -> bool:
+        if spec.name == DONE_TOOL:
+            return True
+        if self.exclusive:
+            return False
+        names = {spec.name, spec.category}
+        return (self.allow is None or bool(names & set(self.allow))) and not names & set(self.block)
+
+
+class ViewPolicy(Data):
+    """Knob 2: what history the model sees. The transcript itself is never changed."""
+
+    transcript: str = Field("own", pattern=ID)
+    """`own`: the stage has its own conversation; `parent`: it continues the flow's conversation. The id of
+    another stage: it continues that stage's conversation."""
+    history: Literal["full", "tail"] = "full"
+    """`tail` drops the oldest exchanges at compaction points."""
+    notes_window: int = Field(3, ge=0)
+    """How many notes from earlier stages a stage with its own transcript receives."""
+    max_messages: int = Field(40, ge=2)
+    """With `tail`: the most messages to keep."""
+    keep_first: bool = True
+    """With `tail`: keep the stage's prompt."""
+    strip_thinking: bool = True
+    """At compaction points, drop the reasoning from all but the latest exchange."""
+    truncate_chars: int = Field(0, ge=0)
+    """At compaction points, shorten older tool results to this many characters; 0: do not shorten them."""
+    truncate_keep_last: int = Field(3, ge=0)
+    """How many of the latest tool results are never shortened."""
+
+
+class Budget(Data):
+    """Knob 4: how often and how long, and what happens then."""
+
+    turns: int = Field(25, ge=1)
+    """The most replies in one attempt at the stage."""
+    retries: int = Field(1, ge=0)
+    """How often to attempt the stage again if it does not complete."""
+    retry_backoff: Literal["none", "linear", "exponential"] = "none"
+    """How long to wait before each of these attempts: `linear` is 1, 2, 3 s and so on, `exponential` is 1, 2,
+    4 s and so on, at most a minute; `none` is not at all."""
+    bad_replies: int = Field(3, ge=1)
+    """Unusable replies in a row before the final turn is forced."""
+    failed_calls: int = Field(6, ge=0)
+    """Turns in a row without a successful call, counted from the first failure, before the final turn is
+    forced. Thoughts, plans and status reports are not successful calls. 0: never."""
+    idle_attempts: int = Field(2, ge=0)
+    """Attempts in a row without a successful call, across all stages, before no stage is attempted again.
+    One more ends the task as STUCK. 0: never."""
+    waits: int = Field(4, ge=0)
+    """How often in a row to wait for an unavailable model."""
+    backoff: float = Field(1.0, ge=0)
+    """The first such wait, in seconds; each later wait doubles, up to a minute."""
+    verify_loops: int = Field(12, ge=1)
+    """Failed verifications before the task ends STUCK."""
+    idle_rounds: int = Field(2, ge=0)
+    """Rounds of the debug loop in a row that change nothing before the task ends STUCK; 0: never."""
+    replan_every: int = Field(3, ge=0)
+    """Failed verifications in a row before the plan is rewritten; 0: never."""
+    standalone_status: int = Field(2, ge=1)
+    """Replies that only report a status before the final turn is forced."""
+    identical_calls: int = Field(3, ge=0)
+    """Identical calls with identical results before the model gets a warning and further ones are refused;
+    0: never."""
+    idle_reads: int = Field(8, ge=0)
+    """Turns in a row that read nothing new, in a stage that may write, before the model gets a warning;
+    0: never."""
+    idle_thoughts: int = Field(4, ge=0)
+    """Turns that only think before the model gets a warning; 0: never."""
+    loop_patience: int = Field(2, ge=1)
+    """How much longer a loop may continue after the warning before the final turn is forced."""
+    seconds: float | None = Field(None, gt=0)
+    """Seconds after which an attempt at the stage takes no further turn; absent: no limit."""
+    exhausted: Literal["final_turn", "advance", "skip", "fail", "stuck"] = "final_turn"
+    """What happens when turns and retries are used up; `final_turn` and `advance` let the model conclude
+    first."""
