@@ -12,6 +12,7 @@ PRINTED = {
     "callbacks": "Starting: read\nDone: read: It was read.\n1 of 2\n"
     "Starting: write\nDone: write: It was written.\n2 of 2\n",
     "checkpoints": "['plan', 'apply']\n",
+    "compaction": "completed ['gather', 'write']\n",
     "conditions": "analyze completed \npositive_path completed \nnegative_path skipped condition\n",
     "dependencies": "completed ['1', '2', '4', '3', '5']\n",
     "errors": "completed skipped completed ['risky']\n",

@@ -24,6 +24,8 @@ class Callbacks:
     """A stage was skipped: its id, and why."""
     on_progress: Callable[[int, int, str], Any] | None = None
     """How many stages have ended, of how many, and the id of the latest."""
+    on_compact: Callable[[str, int, int], Any] | None = None
+    """The messages of a stage were replaced by a summary: its id, the characters before and after."""
 
 
 async def call_back(function: Callable[..., Any] | None, *arguments: Any) -> None:

@@ -100,6 +100,8 @@ class Flow:
     variables: Mapping[str, Any] = field(default_factory=dict)
     system: SystemText = ()
     description: str = ""
+    compaction: Mapping[str, Any] | core.Compaction | None = None
+    """Replace the messages of ended stages by summaries, in conversations that stages share."""
     max_parallel: int = 1
     on_error: Literal["retry", "skip", "fail"] | None = None
     """For every stage that does not say it itself, like the three that follow."""
@@ -153,6 +155,7 @@ class _Compiler:
             "variables": dict(given.variables),
             "system": given.system,
             "max_parallel": given.max_parallel,
+            "compaction": given.compaction,
             **{name: value for name in _ERROR_NAMES if (value := getattr(given, name)) is not None},
         }
         try:

@@ -41,7 +41,7 @@ async def open_models(
 ) -> tuple[dict[str | None, Model], dict[str | None, ModelSettings]]:
     models: dict[str | None, Model] = {}
     settings: dict[str | None, ModelSettings] = {}
-    for name in dict.fromkeys((None, *(leaf.model for leaf in flow.leaves()))):
+    for name in flow.models:
         default = request.model or os.environ.get("HEADGATE_MODEL")
         given = default if name is None else request.models.get(name, name)
         if given is None:

@@ -20,6 +20,7 @@ from headgate.core import (
     ModelSettings,
     ReplyReceived,
     Report,
+    StageCompacted,
     StageEnded,
     StageSkipped,
     StageStarted,
@@ -75,6 +76,7 @@ class FlowRun:
         self._saved = saved
         self.session_id = saved.session_id if saved else request.session_id or f"flow_{secrets.token_hex(4)}"
         self._log: MemoryLog | None = None
+        self._job: Job | None = None
         self._saved_at = request.now()
         self.checkpoint = b""
         """The latest checkpoint, with `storage="memory"`."""
@@ -101,6 +103,12 @@ class FlowRun:
                 queue.put_nowait(_END)
         await self._calling
         return collect(self._compiled, self._bus.state, ended, self._report)
+
+    def compact(self, stage: str | None = None) -> None:
+        """Replaces the messages of a stage that has ended, or of all that have, before the next turn."""
+        if self._job is None:
+            raise ConfigError("Only a flow that runs without `repo` can be compacted on request.")
+        self._job.compact(stage)
 
     def cancel(self) -> None:
         """Stops the flow. `result()` then returns what there is."""
@@ -137,7 +145,7 @@ class FlowRun:
             files = request.workspace
             workspace: Workspace = NoFiles() if files is None else DiskWorkspace(Path(files), ())
             given = [think, *(_FILE_TOOLS if files is not None else ())]
-            job = Job(
+            self._job = job = Job(
                 task=task,
                 flow=compiled.flow,
                 kinds=KINDS,
@@ -241,6 +249,8 @@ class FlowRun:
                 await call_back(self.save)
             if isinstance(body, StageStarted):
                 await call_back(calls.on_start, body.stage)
+            if isinstance(body, StageCompacted):
+                await call_back(calls.on_compact, body.stage, body.chars_before, body.chars_after)
             if isinstance(body, StageSkipped):
                 await call_back(calls.on_skip, body.stage, body.reason)
             if not isinstance(body, StageEnded) or place_of(event.path) in self._bus.state.tree.retries:
