@@ -8,12 +8,15 @@ import pytest
 from test_groups import TASK, Counter, Ran, count, make_job, run
 
 from crashing_store import Crash, CrashingStore, fresh_store
+from headgate.cli.commands.look_back import detail_lines
 from headgate.core.conditions import Situation
 from headgate.core.events import DecisionMade, Note, StageSkipped
+from headgate.core.milestones import milestone
 from headgate.core.rules import Decision
 from headgate.core.state import fold
 from headgate.run.flow import run_flow
 from headgate.run.stage import Kind, StageEnd, StageRun, restore
+from headgate.store import Folder
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 
@@ -247,3 +250,13 @@ async def test_a_condition_that_cannot_be_asked_ends_the_flow(store: Store, code
     decision = await run_flow(job)
     assert (decision.action, decision.reason) == ("stuck", "condition_failed")
     assert decision.detail.startswith(said)
+
+
+async def test_people_see_why_a_stage_did_not_run(store: Store) -> None:
+    ran = await run(store, count("a"), count("b", when="a.failed"))
+    folder = Folder(store.path.parent)
+    lines = [line for event in ran.events for line in detail_lines(event, folder)]
+    assert lines == ["  b: not run (condition)"]
+    state = fold(ran.events)
+    skips = [event for event in ran.events if isinstance(event.body, StageSkipped)]
+    assert [milestone(event, state) for event in skips] == [None]

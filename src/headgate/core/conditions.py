@@ -59,6 +59,8 @@ def check_condition(when: str) -> None:
         if not when.removeprefix(CODE).strip():
             raise ValueError("`code:` must be followed by the name of a function")
         return
+    if re.fullmatch(r"[A-Za-z][\w-]*", when):
+        raise ValueError("must be again, replan, or a stage and how it ended, such as `plan.failed`")
     _parse(when)
 
 

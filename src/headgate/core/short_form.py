@@ -140,7 +140,8 @@ def _check_rounds(
     )
     replans = [_replanner(flow, fix)] if flow.checks.get("verify") and budget.replan_every else []
     worker, needs, rest = _worker(stages, fix)
-    return [*rest, _group("rounds", repeat, [*replans, worker, *leaves], (*needs, REST), ids)]
+    group = _group("rounds", repeat, [*replans, worker, *leaves], (*needs, REST), ids)
+    return [*rest, group.model_copy(update={"on_skip": worker.on_skip}) if needs else group]
 
 
 def _check_leaves(flow: Flow, fix: Stage | None, ids: set[str], checks: list[CheckSpec]) -> list[Stage]:
@@ -172,6 +173,7 @@ def _worker(stages: list[Stage], fix: Stage) -> tuple[Stage, tuple[str, ...], li
     ids = {stage.id for stage in _all_stages(stages)}
     named = {name for stage in stages for name in named_stages(stage.when, ids)}
     plain = last is not None and not (last.foreach or last.when or last.stages) and last.required
+    plain = plain and last is not None and last.on_skip != "skip"
     if last is not None and plain and last.id == fix.id and last.id not in named:
         moved = last.model_copy(update={"needs": ()})
         return moved, last.needs, [stage for stage in stages if stage is not last]
@@ -192,10 +194,11 @@ def _plan_rounds(flow: Flow, stages: list[Stage], ids: set[str]) -> list[Stage]:
     for stage in stages:
         if stage.foreach == "plan" and stage.required and flow.replan_max:
             replan = flow.replan.model_copy(update={"when": "replan"})
-            step = stage.model_copy(update={"needs": (replan.id,), "when": None})
+            step = stage.model_copy(update={"needs": (replan.id,), "when": None, "on_skip": None})
             repeat = Repeat(until=f"{stage.id}.passed", max=flow.replan_max + 1, replan_every=1)
             group = _group(f"{stage.id}s", repeat, [replan, step], stage.needs, ids)
-            groups[stage.id] = group.model_copy(update={"when": stage.when, "priority": stage.priority})
+            kept = {"when": stage.when, "priority": stage.priority, "on_skip": stage.on_skip}
+            groups[stage.id] = group.model_copy(update=kept)
     renamed = {step: group.id for step, group in groups.items()}
     return [_rename_needs(groups.get(stage.id, stage), renamed) for stage in stages]
 

@@ -51,6 +51,7 @@ async def run_group(
             return this.lost()
         following = Round(job, group, join_path(parent, group.id, number + 1), number + 1)
         if ended := await this.prepare(following, failed):
+            await this.tell_not_reached(ended)
             return ended
         number += 1
 

@@ -32,6 +32,7 @@ class SkippingRound(RoundRecord):
 
     async def tell_not_reached(self, why: Decision) -> None:
         """Records the stages that do not run because the flow ends here."""
+        await self.tell_absent()
         ended, failed = self.endings(), self.fatal()
         absent, told = self.absent(ended), self.job.state.tree.skipped.get(self.path, {})
         for stage in self.stages:

@@ -318,16 +318,16 @@ async def _close(run: StageRun, kind: Kind, end: StageEnd) -> None:
 
 async def _wait_to_retry(job: Job, stage: Stage, place: str) -> None:
     """Waits before another attempt. The wait is in the log: after a crash, what is left of it follows."""
-    latest = job.state.tree.places[place][-1]
+    latest, due = job.state.tree.places[place][-1], job.state.tree.retry_at.get(place)
     seconds = retry_seconds(latest.tries, stage.budget)
     if not seconds:
         return
-    if place not in job.state.tree.retry_at:
+    if due is None:
         detail = f"attempted again in {seconds:g} s ({latest.tries} of {stage.budget.retries})"
         body = DecisionMade(action="wait", reason="retry_backoff", detail=detail, seconds=seconds)
         job.log.record(latest.path, 0, body)
         await job.log.commit()
-    left = min(job.state.tree.retry_at[place] - job.now(), seconds)
+    left = seconds if due is None else min(due - job.now(), seconds)
     if left > 0:
         await job.sleep(left)
 
