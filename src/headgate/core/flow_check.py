@@ -228,18 +228,17 @@ def _expression_problems(flow: Flow, stage: Stage, where: Where) -> Iterator[Pro
     variables = known_variables(flow)
     for named in references(stage.when or ""):
         wanted = str(named.keys[0])
-        if named.root == "variables" and variables is not None and wanted not in variables:
+        if named.root == "variables" and wanted not in variables:
             yield Problem(where, unknown_name("variable", wanted, variables))
         if named.root == "results" and (found := find_name(named.keys, ids)) in (None, stage.id):
             others = [each for each in ids if each != stage.id]
             yield Problem(where, unknown_name("stage", found or wanted, others))
 
 
-def known_variables(flow: Flow) -> list[str] | None:
-    """The variables of a flow and its stages; None if flows have no variables."""
-    holders: list[Any] = [flow, *all_stages(flow.stages)]
-    found = [getattr(holder, "variables", None) for holder in holders]
-    return None if None in found else list(dict.fromkeys(name for names in found for name in names or ()))
+def known_variables(flow: Flow) -> list[str]:
+    """The variables of a flow and its stages."""
+    holders = (flow.variables, *(stage.variables for stage in all_stages(flow.stages)))
+    return list(dict.fromkeys(name for names in holders for name in names))
 
 
 def _answers_cannot_fix(flow: Flow, checks: Iterable[CheckSpec]) -> Iterator[Problem]:

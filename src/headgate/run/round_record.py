@@ -243,7 +243,7 @@ class RoundRecord:
         notes = {name: state.notes.get(name) for name in ids}
         results = {name: note.output if note and note.accepted else None for name, note in notes.items()}
         # Flows and stages have variables where the library gives them some.
-        variables = {**getattr(flow, "variables", {}), **getattr(stage, "variables", {})}
+        variables = {**flow.variables, **stage.variables}
         return Situation(results, variables, {name: self._status(name) for name in ids})
 
     def _status(self, name: str) -> str:
