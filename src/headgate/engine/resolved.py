@@ -82,8 +82,13 @@ class FlowParts:
     """The functions and types that the flow names, by reference."""
 
     def check_code(self, flow: Flow) -> None:
-        """ConfigError if a flow names a function, a type or a tool that this program has not handed in."""
+        """ConfigError if a flow names a function, a type or a tool that this program has not handed in.
+
+        So too if the schema of an output is none.
+        """
         for stage in all_stages(flow.stages):
+            if stage.output_schema is not None and (fault := run.find_schema_fault(stage.output_schema)):
+                raise ConfigError(f'Stage "{stage.id}": {fault}.')
             named = [name for name in stage.references if name not in self.code]
             named += [name for name in stage.tools.add if name not in self.stage_tools.get(stage.id, {})]
             if named:

@@ -9,7 +9,6 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Literal
@@ -19,7 +18,7 @@ import orjson
 from headgate import core
 from headgate.core import BODY, Event
 from headgate.errors import ConfigError
-from headgate.library.flow import CompiledFlow, Flow
+from headgate.library.flow import CompiledFlow, Flow, LoadedFlow, import_reference
 
 FORMAT = 1
 _LOCAL = "local:"
@@ -174,7 +173,7 @@ async def call_storage(function: Callable[..., Any], *arguments: Any) -> Any:
 # The flow of a checkpoint.
 
 
-def compiled_for(saved: SavedFlow, flow: Flow | None) -> CompiledFlow:
+def compiled_for(saved: SavedFlow, flow: Flow | LoadedFlow | None) -> CompiledFlow:
     """The flow that goes on. ConfigError if it is another one, or if it is needed and was not given."""
     if flow is not None:
         if fingerprint(flow.compiled.flow) != saved.fingerprint:
@@ -187,15 +186,3 @@ def compiled_for(saved: SavedFlow, flow: Flow | None) -> CompiledFlow:
         what = "tools" if not local else f"a function without an import path ({local[0]})"
         raise ConfigError(f"The checkpoint's flow has {what}: give the flow as `flow`.")
     return CompiledFlow(saved.flow, {}, {}, {name: import_reference(name) for name in needed})
-
-
-def import_reference(reference: str) -> Any:
-    """What an import path such as `package.module:name` leads to. ConfigError if it leads nowhere."""
-    module, _, name = reference.partition(":")
-    try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{reference} cannot be imported: {error}.") from None
-    return found

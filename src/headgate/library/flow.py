@@ -8,24 +8,24 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import fastjsonschema
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from headgate import core
 from headgate.checks import CHECKS
+from headgate.config import FlowNames, load_flow
 from headgate.core import Priority, flow_problems
 from headgate.engine import SPECS
 from headgate.errors import ConfigError
 from headgate.library.functions import as_tool
-from headgate.run import KINDS
+from headgate.run import KINDS, find_schema_fault
 from headgate.tools import Tool
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from headgate.library.run import RestoredFlow
 
 SystemText = str | Mapping[str, str] | Sequence[str | Mapping[str, str]]
@@ -115,6 +115,14 @@ class Flow:
         _ = self.compiled
 
     @staticmethod
+    def load(path: "str | Path") -> "LoadedFlow":
+        """A flow from a YAML file. Functions, types and tools stand in it as import paths.
+
+        They are imported, so load no file that you would not run as a program.
+        """
+        return load_flow_file(path)
+
+    @staticmethod
     def restore(path: "str | Path", flow: "Flow | None" = None) -> "RestoredFlow":
         """A flow that goes on where a checkpoint was made; see `restore_flow`."""
         from headgate.library.run import restore_flow  # which runs flows, and so needs this module
@@ -125,6 +133,68 @@ class Flow:
     def compiled(self) -> "CompiledFlow":
         """The flow as data, with the functions that it names."""
         return _Compiler(self).compile()
+
+
+@dataclass(frozen=True)
+class LoadedFlow:
+    """A flow from a file."""
+
+    name: str
+    compiled: "CompiledFlow"
+
+
+def load_flow_file(path: "str | Path") -> LoadedFlow:
+    """See `Flow.load`."""
+    file = Path(path).resolve()
+    names = FlowNames(SPECS, [check.spec for check in CHECKS.values()], _kind_settings())
+    flow = load_flow(str(file), file.parent, names._replace(tools=None))
+    code: dict[str, Any] = {}
+    stage_tools: dict[str, dict[str, Tool]] = {}
+    for stage in core.all_stages(flow.stages):
+        code |= {name: import_reference(name) for name in stage.references}
+        where = f'{file.name}, stage "{stage.id}"'
+        if stage.output_schema is not None and (fault := find_schema_fault(stage.output_schema)):
+            raise ConfigError(f"{where}: {fault}.")
+        own = _by_name([import_reference(name) for name in stage.tools.add], where)
+        if own:
+            stage_tools[stage.id] = own
+    flow = _with_tool_names(flow, stage_tools)
+    for problem in flow_problems(flow, SPECS, names.checks or ()):
+        place = ".".join(map(str, problem.where))
+        raise ConfigError(f"{file.name}, {place}: {problem.message}.")
+    return LoadedFlow(flow.name, CompiledFlow(flow, {}, stage_tools, code))
+
+
+def import_reference(reference: str) -> Any:
+    """What an import path such as `package.module:name` leads to. ConfigError if it leads nowhere."""
+    module, _, name = reference.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{reference} cannot be imported: {error}.") from None
+    return found
+
+
+def _kind_settings() -> dict[str, type[BaseModel]]:
+    return {name: kind.settings for name, kind in KINDS.items()}
+
+
+def _with_tool_names(flow: core.Flow, stage_tools: Mapping[str, Mapping[str, Tool]]) -> core.Flow:
+    """The flow, whose stages name their tools as the model does, with the schemas of their types."""
+
+    def renamed(stage: core.Stage) -> core.Stage:
+        changed: dict[str, Any] = {}
+        if stage.tools.add:
+            changed["tools"] = stage.tools.model_copy(update={"add": tuple(stage_tools[stage.id])})
+        if stage.stages:
+            changed["stages"] = tuple(map(renamed, stage.stages))
+        if stage.output_type and stage.output_schema is None:
+            changed["output_schema"] = TypeAdapter(import_reference(stage.output_type)).json_schema()
+        return stage.model_copy(update=changed) if changed else stage
+
+    return flow.model_copy(update={"stages": tuple(map(renamed, flow.stages))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +274,8 @@ class _Compiler:
         """The schema of the output, and the type if there is one."""
         given = stage.output_schema
         if isinstance(given, Mapping):
-            try:
-                fastjsonschema.compile(dict(given), use_default=False)
-            except (fastjsonschema.JsonSchemaException, TypeError, KeyError, ValueError) as error:
-                raise ConfigError(f"{where}: output_schema is no JSON Schema: {error}.") from None
-            if not given:
-                raise ConfigError(f"{where}: output_schema is empty, so that every output would fit it.")
+            if fault := find_schema_fault(given):
+                raise ConfigError(f"{where}: {fault}.")
             return {"output_schema": dict(given)}
         try:
             schema = TypeAdapter(given).json_schema()

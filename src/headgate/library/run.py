@@ -42,7 +42,7 @@ from headgate.library.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
-from headgate.library.flow import CompiledFlow, Flow
+from headgate.library.flow import CompiledFlow, Flow, LoadedFlow
 from headgate.library.log import MemoryLog
 from headgate.library.request import RunRequest, open_models
 from headgate.library.results import FlowResult, StageResult, collect
@@ -272,7 +272,7 @@ class FlowRun:
 
 
 def start_flow(
-    flow: Flow,
+    flow: Flow | LoadedFlow,
     *,
     model: "str | Model | None" = None,
     input: str = "",
@@ -315,7 +315,7 @@ def start_flow(
     return FlowRun(flow.compiled, request)
 
 
-async def run_flow(flow: Flow, **options: Any) -> FlowResult:
+async def run_flow(flow: Flow | LoadedFlow, **options: Any) -> FlowResult:
     """Runs a flow to its end. The options are those of `start_flow`."""
     return await start_flow(flow, **options).result()
 
@@ -338,7 +338,9 @@ class RestoredFlow:
         return await self.start(**options).result()
 
 
-def restore_flow(checkpoint: str | Path | bytes | Checkpoint, flow: Flow | None = None) -> RestoredFlow:
+def restore_flow(
+    checkpoint: str | Path | bytes | Checkpoint, flow: Flow | LoadedFlow | None = None
+) -> RestoredFlow:
     """A flow from a checkpoint: a file, the bytes of one, or custom storage that has `on_load`.
 
     `flow` is needed if its functions cannot be imported by name. It must be the same flow.
@@ -354,7 +356,7 @@ def restore_flow(checkpoint: str | Path | bytes | Checkpoint, flow: Flow | None 
     return RestoredFlow(compiled_for(saved, flow), saved, note)
 
 
-def run_flow_sync(flow: Flow, **options: Any) -> FlowResult:
+def run_flow_sync(flow: Flow | LoadedFlow, **options: Any) -> FlowResult:
     """The same for scripts. ConfigError inside a running event loop: await `run_flow` there."""
     try:
         asyncio.get_running_loop()

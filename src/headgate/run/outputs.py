@@ -46,6 +46,17 @@ def read_output(stage: Stage, output: Any, code: Mapping[str, Any]) -> Any:
     return output
 
 
+def find_schema_fault(schema: Mapping[str, Any]) -> str:
+    """Why something cannot be the schema of an output; empty if it can."""
+    if not schema:
+        return "output_schema is empty, so that every output would fit it"
+    try:
+        fastjsonschema.compile(dict(schema), use_default=False)
+    except (fastjsonschema.JsonSchemaException, TypeError, KeyError, ValueError, AttributeError) as error:
+        return f"output_schema is no JSON Schema: {error}"
+    return ""
+
+
 async def _ask(accept: Any, value: Any) -> str:
     """What the program's own function says: false or a text refuses. ToolFailed if it raises."""
     try:
