@@ -169,7 +169,7 @@ def check_order(flow: Flow, events: list[Event]) -> None:
             assert need == "*" or not late, f"{path} started before {late}"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(st.randoms(use_true_random=False), st.integers(1, 3), st.integers(0, 25))
 def test_any_graph_ends_with_one_status_for_each_stage(random: Random, most: int, crash_at: int) -> None:
     stages = random_stages(random, most)

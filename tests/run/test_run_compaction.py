@@ -191,7 +191,7 @@ def compacted(store: Store) -> list[tuple[str, str, int, int, str]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "before", "stride"), [("comprehensive", True, 1), ("batch", False, 2), ("agent", True, 2)]
+    ("name", "before", "stride"), [("comprehensive", True, 1), ("batch", False, 3), ("agent", True, 3)]
 )
 def test_a_crash_anywhere_leaves_the_same_views(tmp_path: Path, name: str, before: bool, stride: int) -> None:
     flow = flow_with(COMPACTIONS[name])
