@@ -52,7 +52,7 @@ def collect(
     compiled: CompiledFlow, state: State, ended: Decision | None, report: Report | None = None
 ) -> FlowResult:
     """The result, from the events alone. `ended` is None for a flow that was cancelled."""
-    stages = {stage.id: _of_stage(compiled, stage, state) for stage in all_stages(compiled.flow.stages)}
+    stages = {stage.id: stage_result(compiled, stage, state) for stage in all_stages(compiled.flow.stages)}
     status: Literal["completed", "failed", "cancelled"] = "cancelled"
     if ended is not None:
         status = "completed" if ended.action == "advance" else "failed"
@@ -61,7 +61,8 @@ def collect(
     return FlowResult(status, reason, stages, usage.prompt, usage.completion, state.cost, report)
 
 
-def _of_stage(compiled: CompiledFlow, stage: Stage, state: State) -> StageResult:
+def stage_result(compiled: CompiledFlow, stage: Stage, state: State) -> StageResult:
+    """How one stage, or group, has ended so far."""
     if stage.stages:
         return _of_group(compiled, stage, state)
     status: Status
@@ -86,7 +87,7 @@ def _skip_reason(stage: Stage, state: State) -> str:
 
 def _of_group(compiled: CompiledFlow, group: Stage, state: State) -> StageResult:
     """A group has no ending of its own in the log: it follows from those of its stages."""
-    inner = [_of_stage(compiled, stage, state) for stage in group.stages]
+    inner = [stage_result(compiled, stage, state) for stage in group.stages]
     statuses = {each.status for each in inner}
     if group.join == "any":
         status: Status = "completed" if "completed" in statuses else "failed"

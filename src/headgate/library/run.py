@@ -45,7 +45,7 @@ from headgate.library.checkpoints import (
 from headgate.library.flow import CompiledFlow, Flow, LoadedFlow
 from headgate.library.log import MemoryLog
 from headgate.library.request import RunRequest, open_models
-from headgate.library.results import FlowResult, StageResult, collect
+from headgate.library.results import FlowResult, collect, stage_result
 from headgate.library.surroundings import NoFiles, NoTree
 from headgate.run import KINDS, Job, restore
 from headgate.run import run_flow as run_job
@@ -241,7 +241,7 @@ class FlowRun:
 
     async def _call_back(self, queue: "asyncio.Queue[Any]") -> None:
         """Tells the callbacks what happened, in order."""
-        calls, leaves = self._request.callbacks, [leaf.id for leaf in self._compiled.flow.leaves()]
+        calls, leaves = self._request.callbacks, {leaf.id: leaf for leaf in self._compiled.flow.leaves()}
         ended: set[str] = set()
         while (event := await queue.get()) is not _END:
             body = event.body
@@ -256,16 +256,12 @@ class FlowRun:
             if not isinstance(body, StageEnded) or place_of(event.path) in self._bus.state.tree.retries:
                 continue
             ended.add(body.stage)
-            result = collect(self._compiled, self._bus.state, None).stages.get(body.stage)
             match body.ending:
-                case "completed" | "exhausted":
-                    await call_back(
-                        calls.on_complete, body.stage, result or StageResult(body.stage, body.ending)
-                    )
+                case "completed" | "exhausted" if calls.on_complete and body.stage in leaves:
+                    result = stage_result(self._compiled, leaves[body.stage], self._bus.state)
+                    await call_back(calls.on_complete, body.stage, result)
                 case "skipped" if (attempt := self._bus.state.nodes.get(event.path)) and attempt.turns:
                     await call_back(calls.on_skip, body.stage, body.reason)
-                case "skipped":
-                    pass  # a `stage_skipped` says it
                 case "failed":
                     await call_back(calls.on_error, body.stage, body.reason)
             await call_back(calls.on_progress, len(ended), len(leaves), body.stage)
