@@ -163,6 +163,28 @@ def test_mistakes_are_told_when_the_flow_is_built(stages: list[Stage], said: str
     assert said in str(error.value)
 
 
+async def test_callbacks_hear_of_a_stage_that_is_attempted_again_once() -> None:
+    heard: list[Any] = []
+
+    async def slow(*told: Any) -> None:
+        await asyncio.sleep(0.01)  # the flow is further on when it is told of the next event
+        heard.append(told)
+
+    refused = done("a", output="none")
+    model = script(refused, refused, refused, refused, done("b"))
+    flow = Flow(
+        name="f",
+        stages=[
+            Stage(id="a", output_schema=int, max_retries=1, required=False, options={"budget": {"turns": 1}}),
+            Stage(id="b"),
+        ],
+    )
+    calls = Callbacks(on_start=slow, on_error=lambda stage, why: slow(stage, "error"), on_progress=slow)
+    result = await run_flow(flow, model=model, callbacks=calls)
+    assert (result["a"].status, result["a"].attempts, result["b"].status) == ("failed", 2, "completed")
+    assert heard == [("a",), ("a",), ("a", "error"), (1, 2, "a"), ("b",), (2, 2, "b")]
+
+
 async def test_callbacks_are_told_in_order_and_may_fail() -> None:
     heard: list[Any] = []
 

@@ -14,6 +14,7 @@ from headgate.config import load_config
 from headgate.core import (
     Constraints,
     Decision,
+    DecisionMade,
     Event,
     Limits,
     Model,
@@ -26,7 +27,6 @@ from headgate.core import (
     StageStarted,
     Task,
     ToolFinished,
-    place_of,
 )
 from headgate.engine import Engine, FlowParts
 from headgate.errors import ConfigError
@@ -243,6 +243,8 @@ class FlowRun:
         """Tells the callbacks what happened, in order."""
         calls, leaves = self._request.callbacks, {leaf.id: leaf for leaf in self._compiled.flow.leaves()}
         ended: set[str] = set()
+        retried: set[str] = set()
+        """Attempts that are followed by another. By now, the state may know that one already."""
         while (event := await queue.get()) is not _END:
             body = event.body
             if self._is_due(event):
@@ -253,7 +255,9 @@ class FlowRun:
                 await call_back(calls.on_compact, body.stage, body.chars_before, body.chars_after)
             if isinstance(body, StageSkipped):
                 await call_back(calls.on_skip, body.stage, body.reason)
-            if not isinstance(body, StageEnded) or place_of(event.path) in self._bus.state.tree.retries:
+            if isinstance(body, DecisionMade) and body.action == "retry":
+                retried.add(event.path)
+            if not isinstance(body, StageEnded) or event.path in retried:
                 continue
             ended.add(body.stage)
             match body.ending:
