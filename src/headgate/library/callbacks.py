@@ -1,12 +1,12 @@
 """What a program wants to be told while its flow runs."""
 
-import inspect
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from headgate.library.results import StageResult
+from headgate.run import ProgramFailed, call_program
 
 _logger = logging.getLogger("headgate")
 
@@ -29,11 +29,10 @@ class Callbacks:
 
 
 async def call_back(function: Callable[..., Any] | None, *arguments: Any) -> None:
+    """Tells a function of the program, if there is one."""
     if function is None:
         return
     try:
-        answer = function(*arguments)
-        if inspect.isawaitable(answer):
-            await answer
-    except Exception:
+        await call_program(function, *arguments)
+    except ProgramFailed:
         _logger.exception("A callback or a checkpoint of a flow failed.")

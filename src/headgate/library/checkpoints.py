@@ -4,7 +4,6 @@ The first line says which flow it is. Each further line is an event, with what w
 with a checksum. A file is replaced whole, and the one before it stays as a backup.
 """
 
-import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -162,12 +161,6 @@ def read_checkpoint(path: Path) -> tuple[SavedFlow, str]:
             raise ConfigError(f"There is no checkpoint {path}.") from None
         said = str(error) if isinstance(error, CheckpointDamaged) else f"{path} is gone."
         return decode(backup.read_bytes(), str(backup)), f"{said} The run goes on from {backup}."
-
-
-async def call_storage(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a function of custom storage, sync or async."""
-    answer = function(*arguments)
-    return await answer if inspect.isawaitable(answer) else answer
 
 
 # The flow of a checkpoint.

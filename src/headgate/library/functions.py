@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, TypeVar, get_type_hints, overload
 
 from pydantic import Field, create_model
@@ -135,8 +134,3 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
         elif section in ("Args", "Arguments", "Parameters") and (found := _ARGUMENT.match(line)):
             about[found[1]] = found[2].strip()
     return "\n".join(said).strip(), about
-
-
-def renamed(given: Tool, name: str) -> Tool:
-    """The tool under another name."""
-    return replace(given, spec=replace(given.spec, name=name))

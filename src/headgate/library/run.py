@@ -34,7 +34,6 @@ from headgate.library.callbacks import Callbacks, call_back
 from headgate.library.checkpoints import (
     Checkpoint,
     SavedFlow,
-    call_storage,
     compiled_for,
     decode,
     encode,
@@ -47,7 +46,7 @@ from headgate.library.log import MemoryLog
 from headgate.library.request import RunRequest, open_models
 from headgate.library.results import FlowResult, collect, stage_result
 from headgate.library.surroundings import NoFiles, NoTree
-from headgate.run import KINDS, Job, restore
+from headgate.run import KINDS, Job, call_program, restore
 from headgate.run import run_flow as run_job
 from headgate.store import Bus
 from headgate.tools import (
@@ -187,7 +186,7 @@ class FlowRun:
                 await asyncio.to_thread(write_checkpoint, wanted.file(self.session_id), data)
             case "custom":
                 assert wanted.on_save is not None
-                await call_storage(wanted.on_save, data)
+                await call_program(wanted.on_save, data)
         self._saved_at = self._request.now()
 
     def _is_due(self, event: Event) -> bool:

@@ -5,6 +5,7 @@ from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.kinds import KINDS
 from headgate.run.outputs import find_schema_fault, read_output
+from headgate.run.program_code import ProgramFailed, call_program
 from headgate.run.stage import Entrance, Kind, StageEnd, StageRun, restore, restore_overlay
 from headgate.run.talk import take_turns
 from headgate.run.transcript import read_reply, reply_content

@@ -4,7 +4,6 @@ The flow itself is the outermost group. What comes next follows from the state a
 continues where it was.
 """
 
-import inspect
 from collections.abc import Sequence
 
 from headgate.config import fill
@@ -26,6 +25,7 @@ from headgate.core import (
 from headgate.run.at_once import StagesAtOnce, may_run_beside
 from headgate.run.job import Job
 from headgate.run.not_run import SkippingRound
+from headgate.run.program_code import ProgramFailed, call_program
 from headgate.run.stage import Entrance, FailedRounds, complete_stage, stage_failure
 
 REASON_CHARS = 1_000
@@ -124,12 +124,10 @@ class Round(SkippingRound):
         if decides is None:
             return f'The condition of the stage "{stage.id}" cannot be asked: there is no function "{name}".'
         try:
-            answer = decides(self.situation(stage))
-            if inspect.isawaitable(answer):
-                answer = await answer
-        except Exception as error:  # noqa: BLE001 - the function is the user's own
-            what = f"{type(error).__name__}: {error}"
-            return f'The condition of the stage "{stage.id}" failed: {cut_text(what, REASON_CHARS, "it")}'
+            answer = await call_program(decides, self.situation(stage))
+        except ProgramFailed as error:
+            said = cut_text(str(error), REASON_CHARS, "it")
+            return f'The condition of the stage "{stage.id}" failed: {said}'
         return "" if answer else SKIP_CONDITION
 
     async def _run_stage(self, job: Job, stage: Stage) -> Decision | None:

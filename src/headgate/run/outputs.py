@@ -1,16 +1,15 @@
 """The output of a stage: whether its schema, its type and the program's own function accept it."""
 
-import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import fastjsonschema
 from pydantic import TypeAdapter, ValidationError
 
 from headgate.core import Note, Stage
-from headgate.errors import ToolFailed
 from headgate.run.job import Job
+from headgate.run.program_code import ProgramFailed, call_program
 from headgate.tools import describe_invalid
 
 MOST_CHARS = 200_000
@@ -31,10 +30,7 @@ async def find_output_fault(job: Job, stage: Stage, note: Note) -> str:
         return f"`output` does not fit its schema: {describe_invalid(error)}."
     except fastjsonschema.JsonSchemaValueException as error:
         return f"`output` does not fit its schema: {error.message.replace('data', 'output', 1)}."
-    try:
-        return await _ask(job.code[stage.accept], value) if stage.accept else ""
-    except ToolFailed as error:
-        return str(error)
+    return await _ask(job.code[stage.accept], value) if stage.accept else ""
 
 
 def read_output(stage: Stage, output: Any, code: Mapping[str, Any]) -> Any:
@@ -57,15 +53,12 @@ def find_schema_fault(schema: Mapping[str, Any]) -> str:
     return ""
 
 
-async def _ask(accept: Any, value: Any) -> str:
-    """What the program's own function says: false or a text refuses. ToolFailed if it raises."""
+async def _ask(accept: Callable[..., Any], value: Any) -> str:
+    """What the program's own function says: false or a text refuses, and so does an exception."""
     try:
-        answer = accept(value)
-        if inspect.isawaitable(answer):
-            answer = await answer
-    except (Exception, SystemExit) as error:
-        said = f"{type(error).__name__}: {error}".rstrip(": .")
-        raise ToolFailed(f"`output` was not accepted: {said}.") from error
+        answer = await call_program(accept, value)
+    except ProgramFailed as error:
+        return f"`output` was not accepted: {error}."
     if isinstance(answer, str):
         return answer
     return "" if answer is None or answer else "`output` was not accepted."
