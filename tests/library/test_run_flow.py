@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from headgate.errors import ConfigError
-from headgate.library import Callbacks, Flow, FlowResult, Stage, run_flow, run_flow_sync, tool
+from headgate.library import Callbacks, Flow, FlowResult, Stage, run_flow, run_flow_sync, start_flow, tool
 from headgate.models.scripted import ScriptedModel, ScriptEntry
 
 
@@ -161,6 +161,34 @@ def test_mistakes_are_told_when_the_flow_is_built(stages: list[Stage], said: str
     with pytest.raises(ConfigError) as error:
         Flow(name="f", stages=stages)
     assert said in str(error.value)
+
+
+async def test_who_follows_the_events_hears_of_the_end() -> None:
+    run = start_flow(Flow(name="f", stages=[Stage(id="a")]), model=script(done("a")))
+    kinds = [event.kind async for event in run.events()]
+    assert (kinds[0], kinds[-1]) == ("stage_started", "stage_ended")
+    assert [event.kind async for event in run.events()] == kinds
+    assert (await run.result()).status == "completed"
+
+
+async def test_a_flow_is_cancelled_with_the_call_or_by_hand() -> None:
+    started = asyncio.Event()
+
+    async def wait() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    flow = Flow(name="f", stages=[Stage(id="a", tools=[wait])])
+    by_hand = start_flow(flow, model=script({"wait": {}}))
+    await started.wait()
+    by_hand.cancel()
+    assert (await by_hand.result()).status == "cancelled"
+    started.clear()
+    call = asyncio.create_task(run_flow(flow, model=script({"wait": {}})))
+    await started.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
 
 
 async def test_callbacks_hear_of_a_stage_that_is_attempted_again_once() -> None:

@@ -87,19 +87,17 @@ class FlowRun:
         self._calling = asyncio.create_task(self._call_back(self._follow()))
         work = self._run_in_memory if request.repo is None else self._run_in_repository
         self._work = asyncio.create_task(work())
+        self._work.add_done_callback(self._end)
 
     async def result(self) -> FlowResult:
         """Waits for the end. Cancelling the call cancels the flow."""
-        ended: Decision | None = None
         try:
-            ended = await self._work
+            await asyncio.wait({self._work})
         except asyncio.CancelledError:
-            if not self._work.cancelled():
-                self._work.cancel()
-                raise
-        finally:
-            for queue in self._followers:
-                queue.put_nowait(_END)
+            self._work.cancel()
+            await asyncio.wait({self._work})
+            raise
+        ended = None if self._work.cancelled() else self._work.result()
         await self._calling
         return collect(self._compiled, self._bus.state, ended, self._report)
 
@@ -127,6 +125,11 @@ class FlowRun:
             queue.put_nowait(event)
         self._followers.append(queue)
         return queue
+
+    def _end(self, work: "asyncio.Task[Decision]") -> None:
+        """Tells all who follow that nothing else comes, also if nobody asks for the result."""
+        for queue in self._followers:
+            queue.put_nowait(_END)
 
     def _tell(self, event: Event) -> None:
         self._past.append(event)
