@@ -258,7 +258,8 @@ class _Compiler:
         data: dict[str, Any] = dict(stage.options)
         for name in _SAME_NAMES:
             value = getattr(stage, name)
-            if value not in (None, "", ()) and value != {} and (name != "max_parallel" or value != 1):
+            is_said = value not in (None, "", ()) and (value != {} or name == "agent")
+            if is_said and (name != "max_parallel" or value != 1):
                 data["label" if name == "name" else name] = value
         if callable(stage.when):
             data["when"] = f"code:{self._refer(stage.when, f'{stage.id}/when')}"
