@@ -98,9 +98,9 @@ def test_what_an_agent_is_told(mode: str, seen: list[str], hidden: list[str], sh
 
 def test_a_long_conversation_is_cut_to_what_the_agent_can_read() -> None:
     @tool(category="read")
-    def dump() -> str:
+    def dump(start: int) -> str:
         """Return a lot."""
-        return "".join(f"{number:06d} " for number in range(20_000))
+        return "".join(f"{start + number:06d} " for number in range(2_000))
 
     flow = Flow(
         name="f",
@@ -111,7 +111,9 @@ def test_a_long_conversation_is_cut_to_what_the_agent_can_read() -> None:
     )
     small = ScriptedModel([ScriptEntry.model_validate({"calls": [done("b")]})])
     run_flow_sync(
-        flow, model=script({"dump": {}}, {"dump": {}}, {"dump": {}}, done("a")), models={"small": small}
+        flow,
+        model=script({"dump": {"start": 1}}, {"dump": {"start": 9000}}, {"dump": {"start": 5}}, done("a")),
+        models={"small": small},
     )
     given = next(one.content for one in small.requests[0].messages if "said in earlier" in one.content)
     assert len(given) < 30_000
