@@ -410,11 +410,17 @@ DRIVE_KIND = Kind(
     "drive",
     drive,
     is_told=True,
+    is_conversation=True,
     adapt=_with_turns,
     task_list=_tasks_of,
     after_end=_end_driver,
     replay=replay,
 )
 DRIVEN_KIND = Kind(
-    "driven", _run_alone, is_told=True, task_list=_tasks_of, done_tool=COMPLETE_TOOL, replay=replay
+    "driven",
+    _run_alone,
+    is_conversation=True,
+    task_list=_tasks_of,
+    done_tool=COMPLETE_TOOL,
+    replay=replay,
 )

@@ -281,4 +281,12 @@ def replay(run: StageRun, body: AnyBody, content: str) -> None:
             pass
 
 
-TALK = Kind("talk", talk, is_told=True, runs_beside=True, after_end=compact_ended, replay=replay)
+TALK = Kind(
+    "talk",
+    talk,
+    is_told=True,
+    is_conversation=True,
+    runs_beside=True,
+    after_end=compact_ended,
+    replay=replay,
+)
