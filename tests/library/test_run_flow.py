@@ -235,3 +235,28 @@ async def test_callbacks_are_told_in_order_and_may_fail() -> None:
         ("complete", "b", "completed"),
         (2, 2, "b"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("named", "stage", "said"),
+    [
+        ({}, {"when": "a.failed"}, 'can never run: the flow fails if "a" fails: make that `required: false`'),
+        (
+            {"required": False},
+            {"when": "a.failed", "needs": ["a"]},
+            'it needs "a" and runs only if that failed',
+        ),
+        ({}, {"when": "a.skipped", "needs": ["a"], "on_skip": "skip"}, 'it is skipped with "a"'),
+        ({"required": False}, {"when": "a.failed"}, ""),
+    ],
+)
+def test_a_stage_that_can_never_run_is_a_mistake(
+    named: dict[str, Any], stage: dict[str, Any], said: str
+) -> None:
+    stages = [Stage(id="a", **named), Stage(id="b", **stage)]
+    if not said:
+        assert Flow(name="f", stages=stages).name == "f"
+        return
+    with pytest.raises(ConfigError) as error:
+        Flow(name="f", stages=stages)
+    assert said in str(error.value)
