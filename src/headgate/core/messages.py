@@ -60,6 +60,8 @@ class ToolSpec:
     description: str
     parameters: Mapping[str, Any]
     category: Category
+    by_name: bool = False
+    """Only stages that name it have it: every tool that a model is shown costs it tokens in every turn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,13 +279,22 @@ def _as_outcome(result: Any) -> Outcome:
     return Outcome(json.dumps(_DATA.dump_python(result, mode="json"), ensure_ascii=False))
 
 
-def tool(category: Category, args: type[Args] | None = None) -> Callable[[ToolFunction], Tool]:
-    """Makes a Tool of a function: its name and docstring are what the model is shown."""
+def tool(
+    category: Category, args: type[Args] | None = None, *, by_name: bool = False
+) -> Callable[[ToolFunction], Tool]:
+    """Makes a Tool of a function: its name and docstring are what the model is shown.
+
+    `by_name`: only stages have it that name it in `tools: {allow}`.
+    """
 
     def wrap(function: ToolFunction) -> Tool:
         model: type[Args] = args or get_type_hints(function)["args"]
         spec = ToolSpec(
-            function.__name__, inspect.cleandoc(function.__doc__ or ""), parameters_of(model), category
+            function.__name__,
+            inspect.cleandoc(function.__doc__ or ""),
+            parameters_of(model),
+            category,
+            by_name,
         )
         return Tool(spec, model, function, inspect.iscoroutinefunction(function))
 
