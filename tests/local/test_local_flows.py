@@ -1,7 +1,7 @@
 """Flows of a Python program with a real, tiny model: what is asserted is the form, which the schema enforces.
 
-Whatever the model says, it can only say it within the schema of a call; a reply that is cut off is followed by
-one with less room; and the budget of a stage ends in a turn in which nothing but the result can be given.
+Whatever the model says, it can only say it within the schema of a call; a reply that is cut off is followed
+by one with less room; and the budget of a stage ends in a turn in which only the result can be given.
 """
 
 import asyncio
