@@ -137,8 +137,13 @@ def test_a_parameter_that_json_cannot_have() -> None:
     def read(file: io.StringIO) -> str:
         return file.read()
 
-    with pytest.raises(ConfigError, match="The tool read has a parameter whose type is no JSON"):
-        Flow(name="f", stages=[Stage(id="one", tools=[read])])
+    def half(number: Annotated[int, Field(ge=0.5)]) -> int:
+        return number
+
+    for function in (read, half):
+        said = f"The tool {function.__name__} has a parameter whose type is no JSON: [^\n]*$"
+        with pytest.raises(ConfigError, match=said):
+            Flow(name="f", stages=[Stage(id="one", tools=[function])])
 
 
 # Names.

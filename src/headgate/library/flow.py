@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic_core import SchemaError
 
 from headgate import core
 from headgate.checks import CHECKS
@@ -279,7 +280,7 @@ class _Compiler:
             return {"output_schema": dict(given)}
         try:
             schema = TypeAdapter(given).json_schema()
-        except (PydanticSchemaGenerationError, PydanticUserError) as error:
+        except (PydanticSchemaGenerationError, PydanticUserError, SchemaError) as error:
             said = str(error).splitlines()[0].rstrip(".")
             raise ConfigError(
                 f"{where}: output_schema is neither a type nor a JSON Schema: {said}."

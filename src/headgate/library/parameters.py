@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, Field, create_model
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.fields import FieldInfo
+from pydantic_core import SchemaError
 
 from headgate.errors import ConfigError
 from headgate.tools import Args, parameters_of
@@ -22,8 +23,8 @@ def make_arguments(name: str, fields: dict[str, Any]) -> tuple[type[Args], dict[
             warnings.simplefilter("ignore")
             args = create_model(f"{name}_arguments", __base__=Args, **fields)
             return args, parameters_of(args)
-    except (PydanticUserError, PydanticUndefinedAnnotation, TypeError, ValueError, NameError) as error:
-        said = str(error).splitlines()[0].rstrip(".")
+    except (PydanticUserError, PydanticUndefinedAnnotation, SchemaError, TypeError, ValueError) as error:
+        said = " ".join(str(error).split()).partition(". Set `arbitrary")[0].rstrip(".")
         raise ConfigError(f"The tool {name} has a parameter whose type is no JSON: {said}.") from None
 
 
