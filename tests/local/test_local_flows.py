@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from headgate import Flow, FlowResult, Stage, start_flow, tool
 from headgate.cli.local_server import LocalServer, find_model, local_server
-from headgate.core import Event, ReplyReceived, ToolFinished
+from headgate.core import Event, Message, ReplyReceived, Request, ToolFinished, ToolSpec
 from headgate.errors import ConfigError
 from headgate.models.network import open_model
 
@@ -106,3 +106,32 @@ async def test_a_small_model_calls_a_function_with_arguments_of_its_types(roomy:
         assert kind in ("bees", "wasps")
         assert 4 <= legs <= 6
         assert (type(place), type(inside)) == (int, bool)
+
+
+AWKWARD: tuple[dict[str, Any], ...] = (
+    {"type": "string", "minLength": 10, "maxLength": 5},  # a server may die of these two
+    {"type": "array", "items": {"type": "integer"}, "minItems": 100, "maxItems": 3},
+    {"type": "string", "minLength": 5000},
+    {"type": "array", "items": {"type": "string"}, "maxItems": 100_000},
+    {"type": "string", "pattern": "^(?=a)[", "format": "email"},
+    {"type": "string", "format": "date-time"},
+    {"enum": []},
+    {"enum": ["a", 1, None]},
+    {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean"}]},
+    {"type": "object", "additionalProperties": {"type": "number", "minimum": 0.5}},
+    {"type": "integer", "minimum": 10**30, "exclusiveMaximum": 0.5},
+    {"not": {"type": "string"}, "if": {}},
+)
+
+
+async def test_the_server_takes_whatever_is_made_of_awkward_schemas(roomy: LocalServer) -> None:
+    """A server that died would not answer, and one that refuses the schema would leave a remark."""
+    tools = tuple(
+        ToolSpec(f"t{number}", "", {"properties": {"a": schema}, "required": ["a"]}, "read")
+        for number, schema in enumerate(AWKWARD)
+    )
+    settings = roomy.settings(temperature=0, seed=1, max_tokens=1, tool_transport="schema")
+    async with open_model(settings) as model:
+        for _ in range(2):  # the second time with less room, because the first reply was cut off
+            reply = await model.reply(Request([Message("user", "Go.")], tools))
+            assert (reply.finish, reply.remark) == ("length", "")
