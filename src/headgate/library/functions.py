@@ -30,7 +30,7 @@ class _Wanted:
     category: Category = "run"
     timeout: float | None = None
     names: Mapping[str, Any] | None = None
-    """What the names in its annotations may mean, besides those of its module."""
+    """What the names in its annotations may mean, besides those of its module, until the tool is made."""
     function: Any = None
     made: Tool | None = None
     """The tool, unless it is a method that has no object yet."""
@@ -71,12 +71,13 @@ def tool(
         if not callable(inner):
             raise ConfigError(f"{marked!r} is no tool: give a function.")
         made = None if _is_method(inner) else _make(inner, wanted)
+        noted = wanted if made is None else replace(wanted, made=made, names=None)
         try:
-            setattr(inner, _MARK, replace(wanted, function=inner, made=made))
+            setattr(inner, _MARK, replace(noted, function=inner))
         except (AttributeError, TypeError):
             # Nothing can be noted on it, such as the method of an object: a stand-in is called instead.
             marked = functools.partial(inner)
-            setattr(marked, _MARK, replace(wanted, function=marked, made=made))
+            setattr(marked, _MARK, replace(noted, function=marked))
         return marked
 
     return mark if function is None else mark(function)
