@@ -56,7 +56,7 @@ def tool(
 ) -> Any:
     """Makes a function a tool. The function itself stays as it is.
 
-    `category` says what it does: `read` may be repeated after a crash, `run` (the default) and `write` are
+    `category` says what it does: `read` may be repeated after a crash, `run` (the default) and the others are
     not. `timeout` is in seconds. The function may be a coroutine function; others run in a thread.
     """
     known = get_args(Category)
@@ -181,7 +181,7 @@ def _make(function: Callable[..., Any], wanted: _Wanted) -> Tool:
         values = {name: getattr(args, key) for name, key in keys.items()}
         return await call_function(own, function, values, wanted.timeout)
 
-    return Tool(spec, args, call, is_async=True)
+    return Tool(spec, args, call, is_async=True, acts_itself=wanted.category != "read")
 
 
 def _docstring_of(function: Any, plain: Any) -> str:

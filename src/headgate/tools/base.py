@@ -184,6 +184,8 @@ class Tool:
     args: type[Args]
     function: ToolFunction
     is_async: bool
+    acts_itself: bool = False
+    """What it changes is not in its Outcome, so that nobody can tell whether it did: never run twice."""
 
     @property
     def name(self) -> str:
