@@ -128,6 +128,8 @@ class Reply:
     """Where the server tells."""
     cut: Cut | None = None
     """Where the server read less than it was sent."""
+    remark: str = ""
+    """What a server could not do with the request, and what was done instead: a sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
