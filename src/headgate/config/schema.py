@@ -283,6 +283,8 @@ class Config(FlowKnobs):
     """The commands that decide whether work is done."""
     monorepo: Monorepo | None = None
     """The package that tasks work on; the rest of the repository can only be read."""
+    recipes: tuple[str, ...] = ()
+    """Folders of the repository with recipes for the flow `planned`, besides those that Headgate has."""
     boundaries: tuple[str, ...] = ()
     """Paths (globs) that no task may write; [Boundaries](boundaries.md) describes the syntax."""
     allow_config_edits: bool = False

@@ -45,6 +45,7 @@ from headgate.core.events import (
     CheckFinished,
     DecisionMade,
     DiagnosisGiven,
+    EscalationRaised,
     Event,
     FileHashes,
     FixAttempted,
@@ -59,6 +60,7 @@ from headgate.core.events import (
     PromptCut,
     ProposalMade,
     ProtectedCommits,
+    RecipeStarted,
     ReplanStarted,
     ReplyFailed,
     ReplyReceived,
@@ -85,11 +87,13 @@ from headgate.core.events import (
 from headgate.core.flow import (
     DRIVE,
     DRIVEN,
+    PLANNER,
     REST,
     TASKS_ENDED,
     Candidates,
     Ending,
     Flow,
+    InputDoc,
     Priority,
     Repeat,
     Stage,
@@ -100,6 +104,8 @@ from headgate.core.instructions import SystemPart, render_parts, render_variable
 from headgate.core.knobs import (
     COMPLETE_TOOL,
     DONE_TOOL,
+    ESCALATE_TOOL,
+    EXECUTE_TOOL,
     FAIL_TOOL,
     START_TOOL,
     TOOL_ALIASES,
@@ -166,6 +172,13 @@ from headgate.core.plan_and_notes import (
     render_notes,
     skip_reading,
 )
+from headgate.core.recipes import (
+    Execution,
+    Recipe,
+    TokenBudget,
+    expand_executions,
+    expand_recipe,
+)
 from headgate.core.report import Report, build_report, render_markdown, report_events
 from headgate.core.rules import (
     RAN_OUT,
@@ -228,6 +241,7 @@ from headgate.core.task import (
     holds_up,
     parse_task_text,
 )
+from headgate.core.task_progress import TaskProgress, render_context, task_progress, trim_document
 from headgate.core.text import (
     cut_text,
     is_openai_name,

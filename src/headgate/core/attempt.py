@@ -6,13 +6,22 @@ from dataclasses import dataclass, field
 
 from headgate.core import events as ev
 from headgate.core.flow import Ending
-from headgate.core.knobs import COMPLETE_TOOL, DONE_TOOL, FAIL_TOOL, START_TOOL
+from headgate.core.knobs import (
+    COMPLETE_TOOL,
+    DONE_TOOL,
+    ESCALATE_TOOL,
+    EXECUTE_TOOL,
+    FAIL_TOOL,
+    START_TOOL,
+)
 from headgate.core.rules import COMPACTIONS, Broken, CallMemory, Fail, Pass, Tally, Verdict
 from headgate.core.text import times
 
 CONCLUDED = "concluded"
 """Why a stage is left out, or what a review found is ignored: the task is to end now."""
-UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done", "wrong_stage", "repeated"})
+UNUSABLE = frozenset(
+    {"invalid_arguments", "unknown_tool", "denied", "not_done", "wrong_stage", "repeated", "too_often"}
+)
 """Errors of calls that could not even be tried: a turn with nothing else achieved nothing."""
 
 
@@ -23,8 +32,8 @@ SIGNALS = frozenset({"stage_done", "agent__task_status"})
 REAL = frozenset({"read", "write", "run"})
 """The categories of tools that get something done."""
 PLAN_TOOL = "plan_tasks"
-LIST_TOOLS = frozenset({START_TOOL, COMPLETE_TOOL, FAIL_TOOL})
-"""Tools that get a model further in a list of tasks."""
+LIST_TOOLS = frozenset({START_TOOL, COMPLETE_TOOL, FAIL_TOOL, EXECUTE_TOOL, ESCALATE_TOOL})
+"""Tools that get a model further in a list of tasks, or in its plan."""
 TALK = SIGNALS | LIST_TOOLS | {PLAN_TOOL, "think"}
 """Tools that neither read, nor write, nor run anything."""
 
@@ -116,6 +125,10 @@ class StageState:
     """It has tools that write or run commands, or asks for whole answers: files may change in it."""
     can_act: bool = False
     """It has tools that read, write or run: only then does an attempt without a successful call count."""
+    escalated: str = ""
+    """Why the work was handed back to the planner."""
+    called: Counter[str] = field(default_factory=Counter)
+    """Calls that were run, by tool, whether they succeeded or not."""
     stopped: bool = False
     unavailable: int = 0
     refused: bool = False
@@ -190,6 +203,7 @@ class StageState:
             standalone_status=self.standalone_status,
             status=status_slug(self.turn.status, self.turn.refused),
             stopped=self.stopped,
+            escalated=self.escalated,
             unavailable=self.unavailable,
             refused=self.refused,
             trouble=self.trouble,
@@ -223,6 +237,8 @@ class StageState:
                 self.turn.status = body
             case ev.StopAsked():
                 self.stopped = True
+            case ev.EscalationRaised():
+                self.escalated = body.reason
             case ev.ToolFinished():
                 self._count_call(body)
             case ev.CandidateTried():
@@ -274,6 +290,7 @@ class StageState:
 
     def _count_call(self, body: ev.ToolFinished) -> None:
         talk = body.name in SIGNALS or body.category == "reasoning"
+        self.called[body.name] += body.error not in UNUSABLE
         turn = self.turn
         turn.usable = turn.usable or (body.error not in UNUSABLE and not talk)
         turn.faulty = turn.faulty or not body.ok

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from headgate.checks import Verifier
 from headgate.config import Config, user_config_path
-from headgate.core import OWN_FOLDER, Guard, Task, show_path
+from headgate.core import ESCALATE_TOOL, EXECUTE_TOOL, OWN_FOLDER, Guard, Recipe, Task, show_path
 from headgate.errors import HeadgateError
 from headgate.process import (
     Bubblewrap,
@@ -60,6 +60,8 @@ from headgate.tools import (
     ToolContext,
     apply_patch,
     edit_file,
+    escalate,
+    execute_tool,
     find_files,
     ls,
     plan_tasks,
@@ -103,6 +105,8 @@ TOOLS: tuple[Tool, ...] = (
     think,
     plan_tasks,
     task_status,
+    execute_tool({}),
+    escalate,
 )
 """Every tool there is, in the order in which models are shown them."""
 
@@ -246,12 +250,16 @@ def installed_packages(
     return InstalledPackages(folder.repo, file, tests.covers, everything=everything, watched=not sandboxed)
 
 
-def tools_for(config: Config, *, proposing: bool = False) -> tuple[Tool, ...]:
-    """The tools as a model is shown them.
+def tools_for(
+    config: Config, *, proposing: bool = False, recipes: Mapping[str, Recipe] | None = None
+) -> tuple[Tool, ...]:
+    """The tools as a model is shown them. `recipes`: what a planner of the flow may choose.
 
     In a monorepo, commands run in the package. A dry run has no tool that could write past the overlay.
     """
     tools = [tool for tool in TOOLS if not (proposing and tool.spec.category == "run")]
+    of_planner = {EXECUTE_TOOL: execute_tool(recipes or {}), ESCALATE_TOOL: escalate}
+    tools = [of_planner.get(tool.name, tool) for tool in tools if recipes or tool.name not in of_planner]
     real = any(tool.spec.category in ("read", "write", "run") for tool in tools)
     if config.task_status == "never" or (config.task_status == "auto" and not real):
         tools = [tool for tool in tools if tool is not task_status]

@@ -14,6 +14,7 @@ from headgate.core import (
     BUBBLEWRAP,
     Decision,
     Event,
+    Flow,
     PhaseChanged,
     Report,
     State,
@@ -46,6 +47,7 @@ from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
 from headgate.protect import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
 from headgate.run import Job, restore, restore_overlay, run_flow
 from headgate.store import Bus, Folder, Store, TaskLog, load_state
+from headgate.tools import Tool
 from headgate.workspace import OverlayWorkspace, Snapshots
 
 ENDINGS: dict[str, TaskState] = {
@@ -224,7 +226,7 @@ class Execution:
         self._keep_conversation = config.keep_conversations
         self._hides = hides_secrets(config.secret_files)
         parts = resolved.parts
-        tools = {tool.name: tool for tool in tools_for(config, proposing=self._proposing)} | dict(parts.tools)
+        tools = {tool.name: tool for tool in self._tools(config, resolved.flow)} | dict(parts.tools)
         specs = [tool.spec for tool in tools.values()]
         flow = parts.expand(resolved.flow, specs)
         async with AsyncExitStack() as stack:
@@ -297,6 +299,9 @@ class Execution:
                 if isinstance(model, ScriptedModel) and decision.action == "advance":
                     model.check_finished()
             return decision
+
+    def _tools(self, config: Config, flow: Flow) -> tuple[Tool, ...]:
+        return tools_for(config, proposing=self._proposing, recipes=flow.recipes)
 
     def _log_phase(self, event: Event) -> None:
         """Writes each change of phase to a file."""

@@ -14,6 +14,7 @@ from headgate.tools.control import (
 from headgate.tools.editing import edit_file
 from headgate.tools.files import find_files, listing, ls, read_file, read_files, write_file
 from headgate.tools.patching import apply_patch
+from headgate.tools.planning import escalate, execute_tool
 from headgate.tools.schemas import parameters_of
 from headgate.tools.searching import search
 from headgate.tools.task_list import task_list_tools

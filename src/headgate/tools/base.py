@@ -86,6 +86,18 @@ class TaskListPort(Protocol):
         ...
 
 
+class RecipePort(Protocol):
+    """What a planner and its steps can do. ToolError says why something cannot be done now."""
+
+    async def execute(self, task_type: str, goals: Sequence[str]) -> str:
+        """Has a recipe carried out; returns its results."""
+        ...
+
+    async def escalate(self, reason: str) -> None:
+        """Hands the work of a step back to the planner."""
+        ...
+
+
 class NoStage:
     """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
 
@@ -111,6 +123,12 @@ class NoStage:
         raise _refusal()
 
     async def fail(self, task: str, reason: str) -> str:
+        raise _refusal()
+
+    async def execute(self, task_type: str, goals: Sequence[str]) -> str:
+        raise _refusal()
+
+    async def escalate(self, reason: str) -> None:
         raise _refusal()
 
 
@@ -174,6 +192,7 @@ class ToolContext:
     exit: ExitPort = NO_STAGE
     tests: ProjectTestsPort = NO_STAGE
     tasks: TaskListPort = NO_STAGE
+    recipes: RecipePort = NO_STAGE
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {
