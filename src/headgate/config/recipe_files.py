@@ -98,10 +98,8 @@ def _fragments(recipe: Recipe, document: Document, folder: Path | Traversable) -
             text = cut_text(text, int(int(tokens) * CHARS_PER_CODE_TOKEN), path)
         left -= int(len(text) / CHARS_PER_CODE_TOKEN)
         if left < 0:
-            budget = recipe.token_budget.prompt
-            message = (
-                f"with {path}, the instructions are longer than the {budget} tokens of token_budget.prompt"
-            )
+            most = recipe.token_budget.prompt
+            message = f"with {path}, the instructions have more than the {most} tokens of token_budget.prompt"
             raise document.error(where, message)
         yield text.strip()
 

@@ -109,7 +109,7 @@ def _level_problems(
             if doc.path_type == "turn" and doc.path != "context.md":
                 place = (*here, "input_docs", position, "path")
                 yield Problem(
-                    place, "a document about the task is `context.md`; for a file: `path_type: repo`"
+                    place, "the document about the task is `context.md`; a file needs `path_type: repo`"
                 )
         if stage.execution:
             yield Problem((*here, "execution"), "execution is set by Headgate: leave it out")

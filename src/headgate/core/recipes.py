@@ -1,4 +1,4 @@
-"""Recipes: how a type of task is carried out, step by step, as data. A planner chooses the type and the goals.
+"""Recipes: how a type of task is carried out, step by step, as data. A planner chooses type and goals.
 
 A recipe is a flow file with a budget of tokens, and the documents that each step is given. When the planner
 has it executed, its stages become a group in the planner's stage. Ids are made unique, so that two executions

@@ -1,8 +1,8 @@
 """The kind `planner`: the model decides what is done next; recipes say how.
 
 Each decision to execute runs the stages of a recipe as a group in the planner's stage, and is answered with
-their results. The planner's conversation does not contain what was said in them. A decision with the same type
-and the same goals goes on with the same execution: steps that have completed do not run again.
+their results. The planner's conversation does not contain what was said in them. A decision with the same
+type and the same goals goes on with the same execution: steps that have completed do not run again.
 """
 
 from collections.abc import Sequence
@@ -84,8 +84,8 @@ class Planning:
         most = PlannerSettings.model_validate(self.run.stage.settings).max_iterations
         if job.state.tool_calls["execute"] >= most:
             raise ToolFailed(
-                f"execute was refused: it was called {most} times, which is the limit. Call stage_done, and say"
-                " what was achieved and what is missing."
+                f"execute was refused: it was called {most} times, which is the limit. Call stage_done, and"
+                " say what was achieved and what is missing."
             )
         number = known.number if known else len(job.state.executions) + 1
         rounds = job.state.tree.rounds.get(join_path(self.place, known.id), 0) if known else 0
