@@ -16,7 +16,10 @@ from headgate.core import (
     Event,
     Flow,
     PhaseChanged,
+    RecipeStarted,
     Report,
+    StageEnded,
+    StageStarted,
     State,
     Task,
     TaskResumed,
@@ -45,7 +48,7 @@ from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
 from headgate.protect import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
-from headgate.run import Job, restore, restore_overlay, run_flow
+from headgate.run import Job, context_document, restore, restore_overlay, run_flow
 from headgate.store import Bus, Folder, Store, TaskLog, load_state
 from headgate.tools import Tool
 from headgate.workspace import OverlayWorkspace, Snapshots
@@ -291,6 +294,9 @@ class Execution:
                 stage_tools=parts.stage_tools,
                 code=parts.code,
             )
+            if flow.recipes:
+                stack.enter_context(self.bus.listening(lambda event: self._write_context(job, event)))
+                stack.callback(self.folder.forget_context)
             refused = await self._resume(job) if self._past else None
             if not self._past:
                 await self._record_start(job, config, bounds, sandbox)
@@ -299,6 +305,11 @@ class Execution:
                 if isinstance(model, ScriptedModel) and decision.action == "advance":
                     model.check_finished()
             return decision
+
+    def _write_context(self, job: Job, event: Event) -> None:
+        """Keeps the document about the task up to date, for people and for the steps of recipes."""
+        if isinstance(event.body, TaskStarted | RecipeStarted | StageStarted | StageEnded):
+            self.folder.write_context(context_document(job))
 
     def _tools(self, config: Config, flow: Flow) -> tuple[Tool, ...]:
         return tools_for(config, proposing=self._proposing, recipes=flow.recipes)

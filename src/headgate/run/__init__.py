@@ -1,6 +1,7 @@
 """The loop: flow, group, stage, turn. A room above registers more kinds of stages."""
 
 from headgate.run.calls import hashes_of, write_changes
+from headgate.run.first_messages import context_document
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.kinds import KINDS
