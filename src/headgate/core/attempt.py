@@ -28,11 +28,11 @@ UNUSABLE = frozenset(
 WRITERS = frozenset({"write_file", "edit_file", "apply_patch"})
 CHANGERS = WRITERS | {"shell", "run_tests"}
 """Tools through which files may change."""
-SIGNALS = frozenset({"stage_done", "agent__task_status"})
+SIGNALS = frozenset({"stage_done", "agent__task_status", ESCALATE_TOOL})
 REAL = frozenset({"read", "write", "run"})
 """The categories of tools that get something done."""
 PLAN_TOOL = "plan_tasks"
-LIST_TOOLS = frozenset({START_TOOL, COMPLETE_TOOL, FAIL_TOOL, EXECUTE_TOOL, ESCALATE_TOOL})
+LIST_TOOLS = frozenset({START_TOOL, COMPLETE_TOOL, FAIL_TOOL, EXECUTE_TOOL})
 """Tools that get a model further in a list of tasks, or in its plan."""
 TALK = SIGNALS | LIST_TOOLS | {PLAN_TOOL, "think"}
 """Tools that neither read, nor write, nor run anything."""

@@ -57,10 +57,17 @@ class RoundRecord:
         state = self.job.state
         ended = {**state.tree.endings.get(self.path, {}), **self.ended_groups}
         for stage in self.stages if self.number > 1 else ():
-            done = (stage.item or stage.execution) and state.tree.attempts.get(stage.id)
-            if done and done[-1].ending == "completed":
+            done = stage.item and state.tree.attempts.get(stage.id)
+            if (done and done[-1].ending == "completed") or self._is_done_step(stage):
                 ended[stage.id] = "completed"
         return ended
+
+    def _is_done_step(self, stage: Stage) -> bool:
+        """Whether a step of a recipe that is carried out again has completed before, or all that is in it."""
+        if not self.group.execution or "." in self.group.id:
+            return False
+        attempts = [self.job.state.tree.attempts.get(leaf.id) for leaf in stage.leaves()]
+        return all(tried and tried[-1].ending in _MET for tried in attempts)
 
     def sent_back(self) -> Stage | None:
         """The stage that failed and sends the work back, so that another round is due."""
