@@ -91,7 +91,13 @@ def _make(
                 raise
             raise ToolFailed(f"{own} did not end within {timeout:g} s.") from None
 
+    call.__wrapped__ = function  # type: ignore[attr-defined]
     return Tool(spec, args, call, is_async=True)
+
+
+def function_of(tool: Tool) -> Callable[..., Any] | None:
+    """The function that a tool was made of; None for a tool that Headgate has itself."""
+    return getattr(tool.function, "__wrapped__", None)
 
 
 def _plain_call(function: Callable[..., Any], values: dict[str, Any]) -> Any:
