@@ -8,6 +8,7 @@ from headgate.checks.stage_checks import (
     NAMED_FILES,
     NAMED_TESTS,
     PLAN_WRITTEN,
+    TASKS_ENDED_CHECK,
     TOOL_CALLS,
 )
 from headgate.checks.verify import (
@@ -30,6 +31,7 @@ CHECKS = registry_of(
     NAMED_TESTS,
     TOOL_CALLS,
     PLAN_WRITTEN,
+    TASKS_ENDED_CHECK,
     CODE_CHANGED,
     DIFF_SCOPE,
     TESTS_TOUCHED,

@@ -45,6 +45,11 @@ class Facts(Protocol):
         ...
 
     @property
+    def open_tasks(self) -> Sequence[str]:
+        """The tasks of the list that the stage leads which have not ended."""
+        ...
+
+    @property
     def was_told(self) -> bool:
         """Whether the model was told what this check found in the diff, and this is the second look."""
         ...

@@ -1,7 +1,7 @@
 """The checks at the exit of a stage: it has read, called, planned or changed what it was to."""
 
 from headgate.checks.registry import Check, Facts
-from headgate.core import PLAN_TOOL, CheckSpec, Fail, Pass, StageState, Verdict
+from headgate.core import PLAN_TOOL, TASKS_ENDED, CheckSpec, Fail, Pass, StageState, Verdict, list_names
 
 READERS = ("read_file", "read_files")
 A_READER = "a tool that reads"
@@ -133,6 +133,22 @@ async def _judge_change(facts: Facts, argument: int) -> Verdict:
     return Fail("code_changed", "no file has been changed yet: read the task again, and do what it asks for")
 
 
+async def _judge_tasks(facts: Facts, argument: int) -> Verdict:
+    tasks = facts.open_tasks
+    if not tasks:
+        return Pass()
+    return Fail(TASKS_ENDED, f"these tasks have not ended: {list_names(tasks, 20, 500)}; call start_task")
+
+
+TASKS_ENDED_CHECK = Check(
+    CheckSpec(
+        TASKS_ENDED,
+        "Every task of the list has ended. Each stage of the kind `drive` has this check.",
+        clause="tasks of the list have not ended",
+        said_done="before all tasks had ended",
+    ),
+    _judge_tasks,
+)
 CODE_CHANGED = Check(
     CheckSpec(
         "code_changed",

@@ -83,7 +83,10 @@ from headgate.core.events import (
     spent,
 )
 from headgate.core.flow import (
+    DRIVE,
+    DRIVEN,
     REST,
+    TASKS_ENDED,
     Candidates,
     Ending,
     Flow,
@@ -94,7 +97,19 @@ from headgate.core.flow import (
 from headgate.core.flow_check import all_stages, awaited_by, flow_problems, tool_problems
 from headgate.core.history import Comparison, compare, condense_failures, line_marks
 from headgate.core.instructions import SystemPart, render_parts, render_variables
-from headgate.core.knobs import DONE_TOOL, TOOL_ALIASES, Budget, ToolScope, ViewPolicy
+from headgate.core.knobs import (
+    COMPLETE_TOOL,
+    DONE_TOOL,
+    FAIL_TOOL,
+    START_TOOL,
+    TOOL_ALIASES,
+    Agent,
+    AgentOptions,
+    Budget,
+    ToolScope,
+    ViewPolicy,
+    full_tool_name,
+)
 from headgate.core.messages import (
     Category,
     Cut,
@@ -164,6 +179,7 @@ from headgate.core.rules import (
     Verdict,
     WorkTally,
     decide,
+    decide_given_up,
     decide_round,
     due_nudge,
     is_lost,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from headgate.core import events as ev
 from headgate.core.flow import Ending
-from headgate.core.knobs import DONE_TOOL
+from headgate.core.knobs import COMPLETE_TOOL, DONE_TOOL, FAIL_TOOL, START_TOOL
 from headgate.core.rules import COMPACTIONS, Broken, CallMemory, Fail, Pass, Tally, Verdict
 from headgate.core.text import times
 
@@ -23,7 +23,9 @@ SIGNALS = frozenset({"stage_done", "agent__task_status"})
 REAL = frozenset({"read", "write", "run"})
 """The categories of tools that get something done."""
 PLAN_TOOL = "plan_tasks"
-TALK = SIGNALS | {PLAN_TOOL, "think"}
+LIST_TOOLS = frozenset({START_TOOL, COMPLETE_TOOL, FAIL_TOOL})
+"""Tools that get a model further in a list of tasks."""
+TALK = SIGNALS | LIST_TOOLS | {PLAN_TOOL, "think"}
 """Tools that neither read, nor write, nor run anything."""
 
 
@@ -289,9 +291,9 @@ class StageState:
             self.calls[body.name] += 1
         self.files_read.update(dict.fromkeys(body.read))
         self.files_changed.update(dict.fromkeys(body.changed))
-        if body.name == DONE_TOOL and not body.ok:
+        if body.name in (DONE_TOOL, COMPLETE_TOOL) and not body.ok:
             turn.refused = True
-        if body.category in REAL:
+        if body.category in REAL or body.name in LIST_TOOLS:
             turn.is_real = True
             if body.ok:
                 self.standalone = 0

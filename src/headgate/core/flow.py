@@ -4,18 +4,23 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from headgate.core.compaction import Compaction
 from headgate.core.conditions import CODE, check_condition
 from headgate.core.instructions import SystemPart, system_parts
-from headgate.core.knobs import ID, Budget, ToolScope, ViewPolicy
+from headgate.core.knobs import ID, Agent, Budget, ToolScope, ViewPolicy, spread_agent
 from headgate.core.settings import Data
 from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES, checks_from_list, nest_flat_names
 from headgate.core.short_names import spell_out_on_error as _spell_out
 
+DRIVE, DRIVEN = "drive", "driven"
+"""The kind of a stage whose model works through the stages in it, and that of a stage which such a model
+carries out itself, in the same conversation."""
 WITHOUT_BUDGET = ("verify", "review", "suspects")
 """Kinds of stages that the runtime itself carries out."""
+TASKS_ENDED = "tasks_ended"
+"""The check that every stage of the kind `drive` has."""
 REST = "*"
 """In `needs`: every other stage of the group has ended, or cannot run."""
 Priority = Literal["low", "normal", "high", "critical"]
@@ -73,7 +78,8 @@ class Stage(Data):
     groups share their conversation."""
     kind: str = Field("talk", pattern=r"^[a-z][a-z_]{0,39}$")
     """What the stage does: `talk` is a conversation with tools, `verify` runs the verification steps,
-    `review` looks at the diff, `answer` and `suspects` belong to the flow `repair`."""
+    `review` looks at the diff, `drive` lets the model start and complete the stages in it, `answer` and
+    `suspects` belong to the flow `repair`."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """The settings of its kind. In a flow file, they stand under the name of the kind."""
     label: str = ""
@@ -95,11 +101,13 @@ class Stage(Data):
     """A Python function that judges the output, as `module:name`; only in a flow that a program runs."""
     model: str | None = None
     """Knob 5: a name from `models` in agent.yaml, or a model such as `openai/qwen3-4b`."""
+    agent: Agent | None = None
+    """Another agent carries the stage out: its model, what it is told, what it inherits; see below."""
     tools: ToolScope = ToolScope()
     """The tools of the stage; see below."""
     view: ViewPolicy = ViewPolicy()
     """What the model sees of the conversation; see below."""
-    checks: dict[str, Any] = Field(default_factory=dict)
+    checks: dict[str, Any] = Field(default_factory=dict, validate_default=True)
     """Knob 3: what must hold before the stage can end; see below."""
     budget: Budget = Budget()
     """How many turns and retries, how long, and what happens after that; see below."""
@@ -135,7 +143,8 @@ class Stage(Data):
     a flow with `begin: verify`, `suspects` means that the first check fails and shows where to look, and
     `no_suspects` the opposite."""
     stages: tuple["Stage", ...] = ()
-    """The stages of a group. A group has no prompt, tools or conversation of its own."""
+    """The stages of a group. A group has no prompt, tools or conversation of its own. In a stage of the kind
+    `drive`: the tasks that its model works through."""
     repeat: Repeat | None = None
     """Run the group's stages again until one of them passes; see below."""
     join: Literal["all", "any"] = "all"
@@ -151,17 +160,27 @@ class Stage(Data):
     @model_validator(mode="before")
     @classmethod
     def _nest_flat_names(cls, value: Any) -> Any:
-        return settings_of_kind(nest_flat_names(value))
+        return settings_of_kind(spread_agent(nest_flat_names(value)))
 
     @field_validator("checks", mode="before")
     @classmethod
-    def _checks_from_list(cls, value: Any) -> Any:
-        return checks_from_list(value)
+    def _checks_from_list(cls, value: Any, info: ValidationInfo) -> Any:
+        checks = checks_from_list(value)
+        if info.data.get("kind") == DRIVE and isinstance(checks, Mapping):
+            return {TASKS_ENDED: True, **checks}
+        return checks
 
     @field_validator("system", mode="before")
     @classmethod
     def _system_parts(cls, value: Any) -> Any:
         return system_parts(value)
+
+    @field_validator("stages")
+    @classmethod
+    def _put_in_drive(cls, stages: tuple["Stage", ...], info: ValidationInfo) -> tuple["Stage", ...]:
+        if info.data.get("kind") != DRIVE or "id" not in info.data:
+            return stages
+        return tuple(stage.driven_by(info.data["id"]) for stage in stages)
 
     @field_validator("when")
     @classmethod
@@ -177,15 +196,31 @@ class Stage(Data):
         return tuple(filter(None, (self.accept, self.output_type, condition)))
 
     @property
+    def is_group(self) -> bool:
+        """Whether the runtime runs the stages in it. A model may do that instead; see `DRIVE`."""
+        return bool(self.stages) and self.kind != DRIVE
+
+    def driven_by(self, driver: str) -> "Stage":
+        """The stage as one that the model of another stage starts.
+
+        A plain conversation continues that of the driver. Whatever else it is runs apart from it.
+        """
+        apart = self.stages or self.agent or self.model or self.candidates or self.kind != "talk"
+        if apart or self.view.transcript not in ("own", "parent"):
+            return self
+        view = self.view.model_copy(update={"transcript": driver})
+        return self.model_copy(update={"kind": DRIVEN, "view": view})
+
+    @property
     def title(self) -> str:
         return self.label or self.id.upper()
 
     def leaves(self) -> Iterator["Stage"]:
         """The stage itself, or the stages in a group, also in its inner groups."""
-        if not self.stages:
-            yield self
         for stage in self.stages:
             yield from stage.leaves()
+        if not self.is_group:
+            yield self
 
 
 def settings_of_kind(value: Any) -> Any:
@@ -235,9 +270,8 @@ def _with_budget(stage: Any, fields: Mapping[str, Any]) -> Any:
         if stage.kind in WITHOUT_BUDGET:
             return stage
         if stage.stages:
-            return stage.model_copy(
-                update={"stages": tuple(_with_budget(child, fields) for child in stage.stages)}
-            )
+            inside = tuple(_with_budget(child, fields) for child in stage.stages)
+            return stage.model_copy(update={"stages": inside})
         said = stage.budget.model_fields_set
         lacking = {name: item for name, item in fields.items() if name not in said}
         return stage.model_copy(update={"budget": stage.budget.model_copy(update=lacking)})

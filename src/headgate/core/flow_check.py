@@ -8,15 +8,26 @@ from typing import Any
 
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
 from headgate.core.conditions import CODE, find_name, is_expression, named_stages, references
-from headgate.core.flow import REPLAN, REST, Flow, Stage
+from headgate.core.flow import DRIVE, DRIVEN, REPLAN, REST, Flow, Stage
 from headgate.core.knobs import CATEGORIES, DONE_TOOL, TOOL_ALIASES
 from headgate.core.messages import ToolSpec
 from headgate.core.text import unknown_name
 
-_NOT_FOR_ANSWERS = ("tools", "view", "checks", "advance", "allow_missing_done", "retry_hints", "foreach")
+_NOT_FOR_ANSWERS = (
+    "agent",
+    "tools",
+    "view",
+    "checks",
+    "advance",
+    "allow_missing_done",
+    "retry_hints",
+    "foreach",
+)
 """What a stage with `candidates` has no use for: it calls no tools, and has no conversation."""
 _NOT_FOR_RUNTIME = (*_NOT_FOR_ANSWERS, "prompt", "system", "model", "budget", "delivers")
 """What a stage that the runtime itself carries out has no use for."""
+MOST_DEPTH = 8
+"""How deep stages may stand in each other."""
 _RUNTIME_KINDS = ("verify", "review", "suspects")
 _NOT_FOR_GROUPS = (*_NOT_FOR_RUNTIME, "candidates", "kind", "settings")
 _PLACEHOLDER = re.compile(r"(?<![$\"'{])\{([a-z_.]+)\}")
@@ -68,6 +79,7 @@ def _level_problems(
     checks: Sequence[CheckSpec],
     where: Where,
     repeats: bool = False,
+    driver: Stage | None = None,
 ) -> Iterator[Problem]:
     """The problems of stages that stand side by side, and of those in their groups."""
     ids = [stage.id for stage in stages]
@@ -80,12 +92,21 @@ def _level_problems(
                 yield Problem((*here, "needs", position), unknown_name("stage", need, ids))
         if any(stage.id.startswith(f"{other.id}-") for other in stages if other.foreach):
             yield Problem((*here, "id"), f'"{stage.id}" could be the id of a plan step')
-        yield from (
-            _group_problems(stage, here) if stage.stages else _leaf_problems(flow, stage, specs, checks, here)
-        )
+        if stage.is_group:
+            yield from _group_problems(stage, here)
+        else:
+            yield from _leaf_problems(flow, stage, specs, checks, here)
+        if stage.kind == DRIVEN and driver is None:
+            yield Problem((*here, "kind"), "driven stages stand in a stage of the kind drive")
+        if driver is not None and stage.foreach:
+            message = f'foreach has no effect in "{driver.id}", whose model starts the stages: leave it out'
+            yield Problem((*here, "foreach"), message)
+        if len(here) > 2 * MOST_DEPTH:
+            yield Problem(here, f"stages stand in each other more than {MOST_DEPTH} deep")
         yield from _condition_problems(flow, stage, ids, here, repeats)
         inner = stage.repeat is not None
-        yield from _level_problems(flow, stage.stages, specs, checks, (*here, "stages"), inner)
+        leads = stage if stage.kind == DRIVE else None
+        yield from _level_problems(flow, stage.stages, specs, checks, (*here, "stages"), inner, leads)
     cycle = find_cycle({stage.id: stage.needs for stage in stages})
     key = "needs"
     if not cycle:
@@ -146,13 +167,25 @@ def _leaf_problems(
     if stage.view.transcript not in known_stages:
         message = unknown_name("stage", stage.view.transcript, known_stages)
         yield Problem((*where, "view", "transcript"), message)
+    if stage.agent and stage.view.transcript != "own":
+        message = "an agent has its own conversation: leave `transcript` out"
+        yield Problem((*where, "view", "transcript"), message)
+    if stage.agent and not isinstance(stage.agent.inherit_variables, bool):
+        for position, name in enumerate(stage.agent.inherit_variables):
+            if name not in flow.variables:
+                place = (*where, "agent", "inherit_variables", position)
+                yield Problem(place, unknown_name("variable", name, flow.variables))
     if stage.item:
         yield Problem((*where, "item"), "item is set by Headgate: leave it out")
-    if "stages" in stage.model_fields_set:
+    if ("stages" in stage.model_fields_set or stage.kind == DRIVE) and not stage.stages:
         yield Problem((*where, "stages"), "a group needs at least one stage")
-    for name in ("repeat", "join", "max_parallel"):
+    for name in ("repeat", "max_parallel") if stage.stages else ("repeat", "join", "max_parallel"):
         if name in stage.model_fields_set and getattr(stage, name) not in (None, "all", 1):
-            yield Problem((*where, name), f"{name} needs `stages`: only a group can have it")
+            if stage.stages:
+                message = f"{name} has no effect in a stage of the kind {stage.kind}: leave it out"
+            else:
+                message = f"{name} needs `stages`: only a group can have it"
+            yield Problem((*where, name), message)
 
 
 def _group_problems(group: Stage, where: Where) -> Iterator[Problem]:

@@ -1,5 +1,7 @@
-"""Three of a stage's knobs: the tools that are visible, the history that the model sees, and the budget."""
+"""Knobs of a stage: the tools that are visible, the history that the model sees, the budget, the agent."""
 
+import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
@@ -9,6 +11,8 @@ from headgate.core.settings import Data
 
 CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
 DONE_TOOL = "stage_done"
+START_TOOL, COMPLETE_TOOL, FAIL_TOOL = "start_task", "complete_task", "fail_task"
+"""Tools by which a model works through a list of tasks."""
 TOOL_ALIASES = {
     "file.list": "ls",
     "file.read": "read_file",
@@ -20,6 +24,11 @@ TOOL_ALIASES = {
     "flow_stage_done": DONE_TOOL,
 }
 """Dotted and longer names that flow files may use for tools."""
+
+
+def full_tool_name(stage: str, tool: str) -> str:
+    """The full name of a tool that only one stage has, as a model may call it."""
+    return f"task__{re.sub(r'[^A-Za-z0-9_-]', '_', stage)}__{tool}"
 
 
 ID = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$"
@@ -122,3 +131,72 @@ class Budget(Data):
     exhausted: Literal["final_turn", "advance", "skip", "fail", "stuck"] = "final_turn"
     """What happens when turns and retries are used up; `final_turn` and `advance` let the model conclude
     first."""
+
+
+class AgentOptions(Data):
+    """How the model of a stage answers, where that differs from its own settings."""
+
+    temperature: float | None = Field(None, ge=0)
+    """Sampling temperature."""
+    top_p: float | None = Field(None, gt=0, le=1)
+    """Nucleus sampling."""
+    max_tokens: int | None = Field(None, gt=0)
+    """The longest reply, in tokens."""
+    seed: int | None = None
+    """For servers that can sample repeatably; others ignore it."""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    """Extra fields in the request's body, for options that only some servers know."""
+
+
+class Agent(Data):
+    """A stage that another agent carries out: a run inside the flow, with its own model and conversation.
+
+    What it says stays in that conversation. Its result enters the conversation around it as one message.
+    """
+
+    model: str | None = None
+    """A name from `models` in agent.yaml, or a model such as `openai/qwen3-4b`; absent: the flow's model."""
+    options: AgentOptions = AgentOptions()
+    """Options for its requests: `temperature`, `top_p`, `max_tokens`, `seed`, `extra_body`."""
+    context_transfer: Literal["full", "summary", "minimal"] = "summary"
+    """What it is told of earlier stages: `full`, all that was said in them, as far as it fits its context
+    window; `summary`, their notes; `minimal`, nothing but the task and its constraints."""
+    inherit_tools: bool | tuple[str, ...] = True
+    """Which of the flow's tools it has besides the stage's own: all, none, or these names and categories."""
+    inherit_variables: bool | tuple[str, ...] = True
+    """Which of the flow's variables it is told: all, none, or these."""
+
+    def variables(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """Of the flow's variables, those that the agent is told."""
+        wanted = self.inherit_variables
+        if isinstance(wanted, bool):
+            return dict(known) if wanted else {}
+        return {name: value for name, value in known.items() if name in wanted}
+
+
+def spread_agent(value: Any) -> Any:
+    """A stage as written, with what its agent says about the model and the tools put where that belongs.
+
+    ValueError if the stage says something else there.
+    """
+    agent = value.get("agent") if isinstance(value, Mapping) else None
+    if isinstance(agent, Agent):
+        agent = agent.model_dump()
+    if not isinstance(agent, Mapping):
+        return value
+    spread = dict(value)
+    if agent.get("model") is not None:
+        if spread.get("model") not in (None, agent["model"]):
+            raise ValueError("`model` and `agent: {model}` are the same: keep one of them")
+        spread["model"] = agent["model"]
+    wanted = agent.get("inherit_tools", True)
+    scope = spread.get("tools", {})
+    scope = scope.model_dump(exclude_unset=True) if isinstance(scope, ToolScope) else scope
+    if wanted is True or not isinstance(scope, Mapping):
+        return spread
+    field, item = ("exclusive", True) if wanted is False else ("allow", wanted)
+    said = scope.get(field)
+    if said not in (None, False) and said is not True and list(said) != list(wanted):
+        raise ValueError("`tools: {allow}` and `agent: {inherit_tools}` are the same: keep one of them")
+    spread["tools"] = {**scope, field: item}
+    return spread

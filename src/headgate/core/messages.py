@@ -71,7 +71,9 @@ class Request:
     temperature: float | None = None
     """Overrides the model's own setting for this request."""
     max_tokens: int | None = None
-    """Overrides the model's own setting for this request."""
+    """Overrides the model's own setting for this request, like the two that follow."""
+    top_p: float | None = None
+    seed: int | None = None
     stop: tuple[str, ...] = ()
     """Texts at which the reply ends, where the server can."""
     form: Mapping[str, Any] | None = None

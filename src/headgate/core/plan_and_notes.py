@@ -206,8 +206,15 @@ def _bound_list(items: Sequence[str], room: int, what: str) -> tuple[str, ...]:
 def _parts(stage: str, note: Note) -> tuple[str, str]:
     said = stage if note.accepted else f"{stage} (the runtime did not accept this)"
     summary = f"- {said}: {note.summary}" if note.summary else ""
-    lists = (("decided", note.decisions), ("next", note.next_actions), ("risk", note.risks))
-    return summary, "\n".join(f"  {title}: {item}" for title, items in lists for item in items)
+    output = () if note.output is None else (json.dumps(note.output, ensure_ascii=False, default=str),)
+    lists = (
+        ("output", output),
+        ("decided", note.decisions),
+        ("next", note.next_actions),
+        ("risk", note.risks),
+    )
+    rest = "\n".join(f"  {title}: {item}" for title, items in lists for item in items)
+    return summary or (f"- {said}:" if rest else ""), rest
 
 
 def _fit(stage: str, summary: str, rest: str, limit: int) -> str:

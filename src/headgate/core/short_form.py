@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.core.checks_and_guards import CheckSpec
 from headgate.core.conditions import named_stages
-from headgate.core.flow import REST, Flow, Repeat, Stage
+from headgate.core.flow import DRIVE, REST, Flow, Repeat, Stage
 from headgate.core.messages import ToolSpec
 from headgate.core.needs import NeedEnding, next_stage
 
@@ -43,7 +43,9 @@ def fix_stage(flow: Flow, tools: Iterable[ToolSpec]) -> Stage | None:
     None if every stage asks for whole answers. Such a stage would only ask the same questions again.
     """
     specs = list(tools)
-    talking = [leaf for leaf in reversed(list(flow.leaves())) if leaf.kind == "talk" and not leaf.candidates]
+    talking = [
+        leaf for leaf in reversed(list(flow.leaves())) if leaf.kind in ("talk", DRIVE) and not leaf.candidates
+    ]
     writing = (
         stage
         for stage in talking
@@ -114,7 +116,7 @@ def _expand_stage(stage: Stage, first: str) -> Stage:
 
 def _deliver(stage: Stage, fix: str) -> Stage:
     """The stage, marked as the one that does the work if it is that one."""
-    if stage.stages:
+    if stage.is_group:
         return stage.model_copy(update={"stages": tuple(_deliver(child, fix) for child in stage.stages)})
     return stage.model_copy(update={"delivers": True}) if stage.id == fix else stage
 

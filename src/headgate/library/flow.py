@@ -66,6 +66,9 @@ class Stage:
     variables: Mapping[str, Any] = field(default_factory=dict)
     system: SystemText = ()
     model: str | None = None
+    agent: Mapping[str, Any] | core.Agent | None = None
+    """Another agent carries the stage out: `model`, `options`, `context_transfer`, `inherit_tools`,
+    `inherit_variables`."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     output_schema: Any = None
     """What the stage must return: a pydantic model, another type that pydantic knows, or a JSON Schema."""
@@ -83,7 +86,7 @@ class Stage:
 _ERROR_NAMES = ("on_error", "max_retries", "on_max_retries", "retry_backoff")
 _SAME_NAMES = (
     *("id", "prompt", "name", "needs", "when", "join", "priority", "required", "variables", "system"),
-    *("model", "metadata", "kind", "tools_allow", "tools_block", "on_skip", "max_parallel"),
+    *("model", "agent", "metadata", "kind", "tools_allow", "tools_block", "on_skip", "max_parallel"),
     *_ERROR_NAMES,
 )
 """What a stage of a flow file has as well."""

@@ -63,7 +63,7 @@ def collect(
 
 def stage_result(compiled: CompiledFlow, stage: Stage, state: State) -> StageResult:
     """How one stage, or group, has ended so far."""
-    if stage.stages:
+    if stage.is_group:
         return _of_group(compiled, stage, state)
     status: Status
     attempts = state.tree.attempts.get(stage.id, [])

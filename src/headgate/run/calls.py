@@ -14,7 +14,6 @@ from typing import Any
 import json_repair
 
 from headgate.core import (
-    TOOL_ALIASES,
     Category,
     FileHashes,
     Message,
@@ -128,7 +127,7 @@ class CallAnswer:
 
 async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     """Runs one call, or says why not, and adds the result to the transcript."""
-    name = TOOL_ALIASES.get(call.name, call.name)
+    name = run.tool_name(call.name)
     tool = run.tool(name)
     category = tool.spec.category if tool else None
     key = call_key(name, call.arguments) if category not in (None, "control") else ""
@@ -219,7 +218,7 @@ def _repetition(run: StageRun, name: str, key: str) -> CallRepeated | None:
 def explain_refusal(run: StageRun, name: str) -> str:
     """Why a tool cannot be called now; nothing if it can."""
     try:
-        _admitted(run, TOOL_ALIASES.get(name, name))
+        _admitted(run, run.tool_name(name))
     except ToolError as error:
         return str(error)
     return ""

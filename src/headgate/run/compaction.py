@@ -54,10 +54,15 @@ async def compact_ended(run: StageRun, end: StageEnd, ended: StageEnded) -> None
 
     Where the flow ends with the stage, its last question still needs what was said.
     """
-    job, transcript, action = run.job, run.transcript, end.decision.action
-    transcript.end_stage(place_of(run.path), ended)
-    if action not in _GOES_ON or (action == "fail" and run.stage.required):
-        return
+    action = end.decision.action
+    run.transcript.end_stage(place_of(run.path), ended)
+    if action in _GOES_ON and (action != "fail" or not run.stage.required):
+        await compact_due(run)
+
+
+async def compact_due(run: StageRun) -> None:
+    """Replaces what is due in a conversation that stages share."""
+    job, transcript = run.job, run.transcript
     await compact_asked(job)
     compaction = job.flow.compaction
     if compaction is None or not job.shares_conversation(run.stage):

@@ -70,6 +70,10 @@ class AttemptFacts:
         return self.run.job.state.plan
 
     @property
+    def open_tasks(self) -> Sequence[str]:
+        return self.run.task_list.open_tasks() if self.run.task_list else ()
+
+    @property
     def was_told(self) -> bool:
         return self.run.job.state.review.was_told_once(self.check)
 

@@ -1,6 +1,7 @@
 """What a conversation starts with: the system prompt, the task, its constraints, notes of earlier stages."""
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from headgate.config import fill, prompt
@@ -16,6 +17,7 @@ from headgate.core import (
     render_variables,
     show_path,
     stages_before,
+    whole_lines,
 )
 from headgate.errors import ToolError
 from headgate.models import find_window
@@ -66,6 +68,8 @@ LISTED_CHARS = 2_000
 """What is told of the repository's files: a few hundred tokens, read once."""
 SHARE = 0.1
 """Of the context window, for the notes of earlier stages together, and as much for the plan."""
+TRANSFERRED = 0.5
+"""Of the context window, for the conversation that an agent is given."""
 UNKNOWN_WINDOW = 16_384
 """In tokens, where neither the server nor the settings tell it."""
 MOST_CHARS = 24_000
@@ -80,9 +84,9 @@ def system_message(job: Job, stage: Stage) -> str:
         parts.append(render_parts(job.flow.system))
     if stage.view.transcript == "own" and stage.system:
         parts.append(render_parts(stage.system))
-    if known := job.flow.variables:
-        shadowed = stage.variables if stage.view.transcript == "own" else ()
-        shown = {name: value for name, value in known.items() if name not in shadowed}
+    known = stage.agent.variables(job.flow.variables) if stage.agent else job.flow.variables
+    shadowed = stage.variables if stage.view.transcript == "own" else ()
+    if shown := {name: value for name, value in known.items() if name not in shadowed}:
         parts.append(f"<variables>\n{render_variables(shown)}\n</variables>")
     if job.agents_md and (guide := read_guide(job.context.workspace, NAME)):
         parts.append(f"The repository's {NAME}:\n{guide}")
@@ -94,6 +98,8 @@ def opening_message(job: Job, stage: Stage) -> str:
     parts = [f"Task:\n{job.task.request}"]
     if constraints := job.task.constraints.render():
         parts.append(constraints)
+    if stage.agent and stage.agent.context_transfer == "minimal":
+        return "\n\n".join(parts)
     if files := list_files(job.context.workspace):
         parts.append(files)
     if job.earlier_report:
@@ -132,8 +138,12 @@ def context_block(stage: Stage) -> str:
 
 def plan_room(job: Job, stage: Stage) -> int:
     """The characters that the plan may take in one message, and the notes of earlier stages as well."""
-    window = find_window(job.models[stage.model], job.model_settings[stage.model])
-    return min(int((window or UNKNOWN_WINDOW) * CHARS_PER_CODE_TOKEN * SHARE), MOST_CHARS)
+    return min(int(window_of(job, stage) * CHARS_PER_CODE_TOKEN * SHARE), MOST_CHARS)
+
+
+def window_of(job: Job, stage: Stage) -> int:
+    """The context window of the stage's model, in tokens."""
+    return find_window(job.models[stage.model], job.model_settings[stage.model]) or UNKNOWN_WINDOW
 
 
 def plan_message(job: Job, stage: Stage) -> str:
@@ -151,6 +161,34 @@ def _notes_for(job: Job, stage: Stage) -> list[tuple[str, Note]]:
         for name, note in job.state.notes.items()
         if name in before or any(name.startswith(f"{step}-") for step in steps)
     ]
+
+
+def results_elsewhere(job: Job, stage: Stage, transcript: Transcript) -> Iterator[tuple[str, str]]:
+    """What a shared conversation has not been told yet: results of stages with conversations of their own.
+
+    Each is one message; what was said in such a stage stays in its own conversation.
+    """
+    own = {leaf.id for leaf in job.flow.leaves() if leaf.view.transcript == "own"}
+    for name, note in _notes_for(job, stage):
+        if name in own and name not in transcript.results_given:
+            transcript.results_given.add(name)
+            yield name, f"Result of an earlier stage:\n{render_notes([(name, note)], plan_room(job, stage))}"
+
+
+def said_before(job: Job, stage: Stage) -> str:
+    """What was said in the stages that this one builds on, as far as half of its context window holds it."""
+    before = stages_before(job.flow.stages, stage) or set()
+    leaves = [leaf for leaf in job.flow.leaves() if leaf.id in before]
+    transcripts = {id(one): one for one in (job.transcript_of(leaf) for leaf in leaves)}.values()
+    texts = [
+        line
+        for transcript in transcripts
+        for number, message in enumerate(transcript.view)
+        if message.role != "system" and number != transcript.task_number
+        for line in whole_lines(message)
+    ]
+    room = int(window_of(job, stage) * CHARS_PER_CODE_TOKEN * TRANSFERRED)
+    return cut_text("\n".join(texts), room, "the conversation")
 
 
 def _from_earlier_stages(job: Job, stage: Stage) -> list[str]:

@@ -96,7 +96,7 @@ class Round(SkippingRound):
                 continue
             if beside.stages and (not at_once or len(beside.stages) >= self.group.max_parallel):
                 return None
-            refused = await self._ask_code(stage)
+            refused = await self.ask_code(stage)
             if refused == SKIP_CONDITION:
                 async with beside.lock:
                     self.record_skip(stage, SKIP_CONDITION)
@@ -105,14 +105,14 @@ class Round(SkippingRound):
             if refused:
                 return Decision("stuck", "condition_failed", refused)
             if not at_once:
-                ended = await self._run_stage(self.job, stage)
+                ended = await self.run_stage(self.job, stage)
                 if ended:
                     await self._settle_told()
                 return ended
-            beside.start(stage, self._run_stage)
+            beside.start(stage, self.run_stage)
         return None
 
-    async def _ask_code(self, stage: Stage) -> str:
+    async def ask_code(self, stage: Stage) -> str:
         """Asks the function that decides whether a stage runs.
 
         Returns nothing if the stage runs, `condition` if not, and a sentence if the function failed.
@@ -130,8 +130,9 @@ class Round(SkippingRound):
             return f'The condition of the stage "{stage.id}" failed: {said}'
         return "" if answer else SKIP_CONDITION
 
-    async def _run_stage(self, job: Job, stage: Stage) -> Decision | None:
-        if stage.stages:
+    async def run_stage(self, job: Job, stage: Stage) -> Decision | None:
+        """Runs a stage, or a group, to its end; returns what ends the flow."""
+        if stage.is_group:
             place, told = join_path(self.path, stage.id), self._entrance(stage)
             ended = await run_group(job, stage, self.path, place, told)
             gives_way = not stage.required and ended is not None and ended.reason in _GIVES_WAY
@@ -181,7 +182,7 @@ class Round(SkippingRound):
         revises = any(before.get(stage.id) == "failed" and self.is_review(stage) for stage in self.stages)
         for stage in self.stages if revises else ():
             told = any(self.job.kinds[leaf.kind].is_told for leaf in stage.leaves())
-            if told and stage.id not in ended and not self.latest(stage.id) and not stage.stages:
+            if told and stage.id not in ended and not self.latest(stage.id) and not stage.is_group:
                 self._record_end(stage, "skipped")
         await self.job.log.commit()
 

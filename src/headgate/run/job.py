@@ -27,7 +27,7 @@ from headgate.core import (
 from headgate.errors import ConfigError
 from headgate.reading import TaskDiff
 from headgate.run.transcript import Transcript
-from headgate.tools import STATUS_TOOL, Tool, ToolContext, stage_done_tool, status_tool
+from headgate.tools import STATUS_TOOL, Tool, ToolContext, stage_done_tool, status_tool, task_list_tools
 from headgate.workspace import FileChange, IgnoredPaths
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class Job:
         """The stages that the flow has from the start and in which the model may call tools."""
         talking: dict[str, Stage] = {}
         for leaf in self.flow.leaves():
-            if leaf.kind == "talk":
+            if self.kinds[leaf.kind].is_told:
                 talking.setdefault(leaf.id, leaf)
         return tuple(talking.values())
 
@@ -245,6 +245,9 @@ class Job:
             for spec in specs
             if spec.name == STATUS_TOOL or any(stage.tools.admits(spec) for stage in self.conversations)
         ]
+        leading = next((leaf.stages for leaf in self.conversations if leaf.stages), ())
+        listed = task_list_tools([stage.id for stage in leading]) if leading else {}
+        admitted += [tool.spec for tool in listed.values()]
         return (*admitted, stage_done_tool("", [stage.id for stage in self.conversations]).spec)
 
     @cached_property

@@ -29,6 +29,7 @@ from headgate.core import (
     unknown_name,
 )
 from headgate.errors import ConfigError
+from headgate.run.drive import DRIVE_KIND, DRIVEN_KIND
 from headgate.run.exits import AttemptFacts
 from headgate.run.flow import judge_task
 from headgate.run.job import Job
@@ -189,4 +190,4 @@ REVIEW = Kind(
     "review", review, settings=ReviewSettings, is_announced=False, finds_once=True, send_back=_send_finding
 )
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (TALK, VERIFY, REVIEW)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (TALK, VERIFY, REVIEW, DRIVE_KIND, DRIVEN_KIND)}

@@ -40,7 +40,7 @@ class SkippingRound(RoundRecord):
             known = stage.id in ended or stage.id in absent or stage.id in told or self.has_begun(stage)
             if not known and any(_announced(self.job, stage, place)):
                 self.record_skip(stage, f"failed: {failed.id}" if failed else why.reason)
-            elif (open_attempt := self.latest(stage.id)) and stage.id not in ended and not stage.stages:
+            elif (open_attempt := self.latest(stage.id)) and stage.id not in ended and not stage.is_group:
                 self._record_cancelled(stage, open_attempt.path, "cancelled", _CANCELLED)
         await self.job.log.commit()
 
@@ -123,5 +123,5 @@ def _announced(job: Job, stage: Stage, place: str) -> Iterator[tuple[str, Stage]
     """A stage, or those of a group, that people are told of, each with its place."""
     for child in stage.stages:
         yield from _announced(job, child, join_path(place, child.id))
-    if not stage.stages and stage.when not in ("again", "replan") and job.kinds[stage.kind].is_announced:
+    if not stage.is_group and stage.when not in ("again", "replan") and job.kinds[stage.kind].is_announced:
         yield place, stage

@@ -20,7 +20,7 @@ from headgate.core import (
 from headgate.errors import ToolError
 from headgate.run.exits import clean_value, leave_stage
 from headgate.run.job import Job
-from headgate.run.stage import StageRun
+from headgate.run.stage import StageRun, TaskList
 from headgate.run.verification import run_verification
 from headgate.tools import Args, Outcome, Tool, ToolContext
 
@@ -64,6 +64,7 @@ class CallPorts:
             status=_Status(self),
             exit=_Exit(self),
             tests=_ProjectTests(self),
+            tasks=_Tasks(self, self.run.task_list) if self.run.task_list else context.tasks,
         )
 
     def start(self) -> None:
@@ -130,6 +131,24 @@ class _Exit:
     async def leave(self, note: Note) -> None:
         with self.ports.acting() as run:
             await leave_stage(run, note)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    ports: CallPorts
+    tasks: TaskList
+
+    async def start(self, task: str) -> str:
+        with self.ports.acting() as run:
+            return await self.tasks.start(clean_value(run, task))
+
+    async def complete(self, task: str, note: Note) -> str:
+        with self.ports.acting() as run:
+            return await self.tasks.complete(clean_value(run, task), note)
+
+    async def fail(self, task: str, reason: str) -> str:
+        with self.ports.acting() as run:
+            return await self.tasks.fail(clean_value(run, task), clean_value(run, reason))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class RoundRecord:
     def is_review(self, stage: Stage) -> bool:
         """Whether a stage sends the work back because of what it found, and not because it failed."""
         kind = self.job.kinds[stage.kind]
-        if stage.stages or self.group.repeat is None or kind.send_back is None:
+        if stage.is_group or self.group.repeat is None or kind.send_back is None:
             return False
         return kind.finds_once or not self._is_awaited(stage.id)
 
@@ -222,7 +222,7 @@ class RoundRecord:
                 return self.path in self.job.state.tree.replanned
             case condition if self._fails(stage, condition, ended):
                 return False
-        return bool(stage.stages) or self.job.kinds[stage.kind].adapt(self.job, stage) is not None
+        return stage.is_group or self.job.kinds[stage.kind].adapt(self.job, stage) is not None
 
     def _fails(self, stage: Stage, condition: str, ended: Mapping[str, Ending]) -> bool:
         """Whether it is known that a condition does not hold."""

@@ -3,12 +3,16 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from headgate.config import fill
 from headgate.core import (
+    COMPLETE_TOOL,
     DONE_TOOL,
+    FAIL_TOOL,
     REAL,
+    START_TOOL,
+    TOOL_ALIASES,
     Action,
     AnyBody,
     Data,
@@ -28,15 +32,17 @@ from headgate.core import (
     ToolFinished,
     ToolSpec,
     ToolStarted,
+    full_tool_name,
     is_lost,
     join_path,
+    place_of,
     retry_seconds,
     say_reason,
 )
 from headgate.run.first_messages import stage_message
 from headgate.run.job import Job, limited_status_tool
 from headgate.run.transcript import Transcript
-from headgate.tools import STATUS_TOOL, Tool, stage_done_tool
+from headgate.tools import STATUS_TOOL, TaskListPort, Tool, stage_done_tool
 from headgate.workspace import OverlayWorkspace, decode_changes
 
 IDLE_READS = 2
@@ -63,6 +69,27 @@ class Interrupted:
 
 
 NO_NOTE = Note()
+
+
+class TaskList(TaskListPort, Protocol):
+    """The stages in a stage of the kind `drive`, as the loop knows them."""
+
+    @property
+    def current(self) -> "StageRun":
+        """The attempt that the next call belongs to: at the task in progress, or at the stage around it."""
+        ...
+
+    def tools(self, stage: Stage) -> Mapping[str, Tool]:
+        """What the model works through the list with, in the stage around it or in one of its tasks."""
+        ...
+
+    def recap(self) -> str:
+        """The list as it stands, for a model that no longer sees all that was said."""
+        ...
+
+    def open_tasks(self) -> list[str]:
+        """The tasks that have not ended."""
+        ...
 
 
 async def _do_nothing(run: "StageRun", end: "StageEnd", ended: StageEnded) -> None:
@@ -109,13 +136,34 @@ class StageRun:
             self.state.tally(),
             lost=lost,
             over=self.job.over,
-            concludes=self.stage.kind == "talk",
+            turns=self.state.turns + self._turns_inside,
+            concludes=self.kind.is_told,
             idle_attempts=task.idle_attempts,
             fixing=bool(task.failures or task.review),
         )
 
+    @property
+    def kind(self) -> "Kind":
+        return self.job.kinds[self.stage.kind]
+
+    @cached_property
+    def task_list(self) -> TaskList | None:
+        """The list that the stage leads, or is a task of."""
+        return self.kind.task_list(self) if self.kind.task_list else None
+
+    @property
+    def _turns_inside(self) -> int:
+        """The turns taken in the stages in it: they count for it, too."""
+        if not self.stage.stages:
+            return 0
+        inside = f"{place_of(self.path)}/"
+        return sum(node.turns for path, node in self.job.state.nodes.items() if path.startswith(inside))
+
     @cached_property
     def done_tool(self) -> Tool:
+        """The closing signal. A task of a list has one of its own."""
+        if self.kind.done_tool != DONE_TOOL:
+            return self.own_tools[self.kind.done_tool]
         every = [stage.id for stage in self.job.conversations] if self.job.stable_tools else ()
         templates = [stage.id for stage in self.job.flow.leaves() if stage.foreach and self.stage.item]
         return stage_done_tool(
@@ -135,7 +183,7 @@ class StageRun:
         admitted = [
             spec for spec in specs if self.stage.tools.admits(spec) and spec.name not in self.own_tools
         ]
-        admitted += [tool.spec for tool in self.own_tools.values()]
+        admitted += [tool.spec for tool in self.own_tools.values() if tool.name != self.kind.done_tool]
         return (*admitted, *self._status_spec(admitted), self.done_tool.spec)
 
     def _status_spec(self, admitted: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
@@ -151,7 +199,9 @@ class StageRun:
     def final_specs(self) -> tuple[ToolSpec, ...]:
         """The closing signal, and what a check needs that does not hold yet."""
         needed = [tool for check in self.job.checks_of(self.stage) for tool in check.final_tools(self.state)]
-        return tuple(spec for spec in self.all_specs if spec.name in (*needed, DONE_TOOL))
+        if self.kind.done_tool != DONE_TOOL:
+            needed.append(FAIL_TOOL)
+        return tuple(spec for spec in self.all_specs if spec.name in (*needed, self.done_tool.name))
 
     @property
     def visible(self) -> tuple[ToolSpec, ...]:
@@ -175,16 +225,27 @@ class StageRun:
             withheld |= memory.circling & {spec.name for spec in self.visible if spec.category == "read"}
         # It has just said that it is done, and is not; in a final turn there is nothing else to say.
         if self.state.verdict is not None and not self.state.final_granted:
-            withheld.add(DONE_TOOL)
+            withheld.add(self.done_tool.name)
+        if self.task_list:
+            withheld |= {START_TOOL} if self.kind.done_tool == COMPLETE_TOOL else {COMPLETE_TOOL, FAIL_TOOL}
         return frozenset(withheld)
 
-    @property
+    @cached_property
     def own_tools(self) -> Mapping[str, Tool]:
         """The tools that only this stage has."""
-        return self.job.stage_tools.get(self.stage.id, {})
+        listed = self.task_list.tools(self.stage) if self.task_list else {}
+        return {**self.job.stage_tools.get(self.stage.id, {}), **listed}
+
+    def tool_name(self, called: str) -> str:
+        """The name of the tool that a call means: it may use a longer name, or the closing signal's."""
+        name = TOOL_ALIASES.get(called, called)
+        full = full_tool_name(self.stage.id, "")
+        if name.startswith(full) and name.removeprefix(full) in self.own_tools:
+            return name.removeprefix(full)
+        return self.done_tool.name if name == DONE_TOOL else name
 
     def tool(self, name: str) -> Tool | None:
-        own = {DONE_TOOL: self.done_tool, STATUS_TOOL: self.status_tool}
+        own = {self.done_tool.name: self.done_tool, STATUS_TOOL: self.status_tool}
         if name in own:
             return own[name]
         return self.own_tools.get(name) or self.job.tools.get(name)
@@ -215,6 +276,10 @@ class Kind:
     """People see that such a stage starts, and if it does not complete. Otherwise its events say enough."""
     is_told: bool = False
     """It can be told what failed in the round before: it is a conversation."""
+    task_list: Callable[[StageRun], TaskList] | None = None
+    """The list that such a stage leads, or is a task of."""
+    done_tool: str = DONE_TOOL
+    """The tool that gives its closing signal."""
     adapt: Callable[[Job, Stage], Stage | None] = lambda job, stage: stage
     """The stage as it is to run now; None if there is nothing to do for it."""
     send_back: Callable[[Job, Stage], Entrance] | None = None
@@ -249,12 +314,12 @@ async def complete_stage(job: Job, stage: Stage, parent: str, entrance: Entrance
     kind = job.kinds[stage.kind]
     stage = kind.adapt(job, stage) or stage
     while True:
-        if reason := job.state.tree.retries.get(place):
-            await _wait_to_retry(job, stage, place)
-            entrance = _retry(job, stage, reason)
-        run = _reopen(job, stage, place) or _open(job, stage, parent, kind, entrance)
+        entrance = await wait_for_retry(job, stage, place) or entrance
+        run = reopen_attempt(job, stage, place) or open_attempt(job, stage, parent, entrance)
         end = await kind.run(run)
-        await _close(run, kind, end)
+        if ended := record_end(run, end):
+            await kind.after_end(run, end, ended)
+        await job.log.commit()
         if end.decision.action != "retry":
             return end.decision
 
@@ -268,7 +333,7 @@ def stage_failure(job: Job, stage: Stage) -> Decision:
     return Decision("stuck", "stage_failed", f'Stage "{stage.id}" did not complete: {why}.')
 
 
-def _reopen(job: Job, stage: Stage, place: str) -> StageRun | None:
+def reopen_attempt(job: Job, stage: Stage, place: str) -> StageRun | None:
     """The attempt that a crash cut short, if there is one at this place."""
     latest = job.state.tree.latest_at(place)
     if latest is None or latest.ending is not None:
@@ -277,16 +342,16 @@ def _reopen(job: Job, stage: Stage, place: str) -> StageRun | None:
     return StageRun(job, stage, latest.path, interrupted.entrance, interrupted, turn=latest.turns)
 
 
-def _open(job: Job, stage: Stage, parent: str, kind: Kind, entrance: Entrance) -> StageRun:
+def open_attempt(job: Job, stage: Stage, parent: str, entrance: Entrance) -> StageRun:
     """A new attempt. It is recorded with what the kind records first."""
     attempts = len(job.state.tree.places.get(join_path(parent, stage.id), ()))
     run = StageRun(job, stage, join_path(parent, stage.id, attempts + 1), entrance)
     started = StageStarted(
         stage=stage.id,
-        title=stage.title if kind.is_announced else "",
+        title=stage.title if run.kind.is_announced else "",
         attempt=job.state.tree.attempts_at(stage.id) + 1,
         reason=entrance.reason,
-        tools=tuple(spec.name for spec in run.all_specs) if stage.kind == "talk" else (),
+        tools=tuple(spec.name for spec in run.all_specs) if run.kind.is_told else (),
         turns=stage.budget.turns,
         item=stage.item,
         stage_kind=stage.kind,
@@ -295,16 +360,15 @@ def _open(job: Job, stage: Stage, parent: str, kind: Kind, entrance: Entrance) -
     return run
 
 
-async def _close(run: StageRun, kind: Kind, end: StageEnd) -> None:
-    """Records how the attempt ended.
+def record_end(run: StageRun, end: StageEnd) -> StageEnded | None:
+    """Records how the attempt ended; None if it has not.
 
     An attempt that waits for a proposal to be applied has not ended. Neither has a run of the steps that the
     environment failed.
     """
-    decision = end.decision
+    decision, kind = end.decision, run.kind
     if decision.action == "propose" or (decision.action == "infra" and not kind.is_announced):
-        await run.job.log.commit()
-        return
+        return None
     ending = _ENDINGS.get(decision.action, "failed")
     if decision.action == "advance" and decision.reason != "done":
         ending = "exhausted"
@@ -312,12 +376,22 @@ async def _close(run: StageRun, kind: Kind, end: StageEnd) -> None:
         run.record(DecisionMade(action=decision.action, reason=decision.reason, detail=decision.detail))
     ended = StageEnded(stage=run.stage.id, ending=ending, reason=decision.reason, note=end.note)
     run.record(ended)
-    await kind.after_end(run, end, ended)
-    await run.job.log.commit()
+    return ended
+
+
+async def wait_for_retry(job: Job, stage: Stage, place: str) -> Entrance | None:
+    """Waits before another attempt, if one is due; returns what it is told."""
+    reason = job.state.tree.retries.get(place)
+    if not reason:
+        return None
+    await _wait_to_retry(job, stage, place)
+    attempt = job.state.tree.attempts_at(stage.id) + 1
+    message = fill("retry", stage=stage.id, attempt=attempt, reason=say_reason(reason))
+    return Entrance("retry", message if stage.retry_hints else stage_message(stage))
 
 
 async def _wait_to_retry(job: Job, stage: Stage, place: str) -> None:
-    """Waits before another attempt. The wait is in the log: after a crash, what is left of it follows."""
+    """Waits. The wait is in the log: after a crash, what is left of it follows."""
     latest, due = job.state.tree.places[place][-1], job.state.tree.retry_at.get(place)
     seconds = retry_seconds(latest.tries, stage.budget)
     if not seconds:
@@ -330,12 +404,6 @@ async def _wait_to_retry(job: Job, stage: Stage, place: str) -> None:
     left = seconds if due is None else min(due - job.now(), seconds)
     if left > 0:
         await job.sleep(left)
-
-
-def _retry(job: Job, stage: Stage, reason: str) -> Entrance:
-    attempt = job.state.tree.attempts_at(stage.id) + 1
-    message = fill("retry", stage=stage.id, attempt=attempt, reason=say_reason(reason))
-    return Entrance("retry", message if stage.retry_hints else stage_message(stage))
 
 
 # The attempts of a task that was interrupted, from its events and what was said in them.

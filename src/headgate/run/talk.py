@@ -37,6 +37,8 @@ from headgate.run.first_messages import (
     NAMES_CHARS,
     opening_message,
     plan_message,
+    results_elsewhere,
+    said_before,
     stage_message,
     system_message,
 )
@@ -46,6 +48,8 @@ from headgate.run.turn import finish_turn, take_turn, tell
 
 _GUIDE = re.compile(r"^\[(.+), which applies to this file\]$", re.MULTILINE)
 COMPACT_AT, COMPACT_TO = 0.8, 0.5
+_RESULT = "result "
+"""Begins the slug of a message with the result of another stage, whose id follows."""
 
 
 async def talk(run: StageRun) -> StageEnd:
@@ -53,35 +57,45 @@ async def talk(run: StageRun) -> StageEnd:
     if run.interrupted:
         await finish_turn(run, run.interrupted.cut_off)
     else:
-        await _open_conversation(run, run.entrance)
+        await open_conversation(run, run.entrance)
     return await take_turns(run, take_turn)
 
 
-async def take_turns(run: StageRun, take: Callable[[StageRun], Awaitable[None]]) -> StageEnd:
+Take = Callable[[StageRun], Awaitable[None]]
+
+
+async def take_turns(run: StageRun, take: Take) -> StageEnd:
     """Decides, takes a turn, and so on, until something other than going on is decided."""
     while True:
-        if run.job.stopping() and not run.state.stopped:
-            run.record(StopAsked())
-            await run.job.log.commit()
-        decision = await judge_exhausted(run, decide(run.tally(), run.stage.budget))
-        match decision.action:
-            case "continue":
-                await _make_room(run)
-                await take(run)
-            case "wait":
-                await _wait(run, decision)
-                await take(run)
-            case "compact":
-                await _compact(run, decision.reason, run.transcript.view_chars * COMPACT_TO)
-            case "final_turn":
-                await _grant_final_turn(run, decision)
-            case _ if await _completes_unsaid(run, decision):
-                continue
-            case _:
-                return StageEnd(decision, run.state.note or _own_note(run, decision))
+        if end := await take_step(run, take):
+            return end
 
 
-async def _open_conversation(run: StageRun, entry: Entrance) -> None:
+async def take_step(run: StageRun, take: Take) -> StageEnd | None:
+    """Decides, and takes a turn if that is decided; returns how the attempt ends, None if it goes on."""
+    if run.job.stopping() and not run.state.stopped:
+        run.record(StopAsked())
+        await run.job.log.commit()
+    decision = await judge_exhausted(run, decide(run.tally(), run.stage.budget))
+    match decision.action:
+        case "continue":
+            await _make_room(run)
+            await take(run)
+        case "wait":
+            await _wait(run, decision)
+            await take(run)
+        case "compact":
+            await _compact(run, decision.reason, run.transcript.view_chars * COMPACT_TO)
+        case "final_turn":
+            await _grant_final_turn(run, decision)
+        case _ if await _completes_unsaid(run, decision):
+            pass
+        case _:
+            return StageEnd(decision, run.state.note or _own_note(run, decision))
+    return None
+
+
+async def open_conversation(run: StageRun, entry: Entrance) -> None:
     """What the model is told when a stage is entered."""
     job, stage = run.job, run.stage
     run.transcript.begin_stage(place_of(run.path), run.path)
@@ -90,6 +104,11 @@ async def _open_conversation(run: StageRun, entry: Entrance) -> None:
         run.record(MessageAdded(role="system", slug="system"), system)
         run.transcript.add(Message("system", system))
         tell(run, "task", await asyncio.to_thread(opening_message, job, stage))
+        if stage.agent and stage.agent.context_transfer == "full" and (said := said_before(job, stage)):
+            tell(run, "transfer", f"What was said in earlier stages:\n{said}")
+    if stage.view.transcript == "parent":
+        for name, text in results_elsewhere(job, stage, run.transcript):
+            tell(run, f"{_RESULT}{name}", text)
     if entry.reason == "next":
         tell(run, "stage", stage_message(stage))
         run.transcript.rebuild(stage.view)
@@ -150,6 +169,8 @@ async def _remind(run: StageRun) -> None:
 def _notice(run: StageRun, name: str, assignment: str) -> str:
     """What the model is told when it no longer sees all that was said."""
     state, plan = run.job.state, plan_message(run.job, run.stage)
+    tasks = run.task_list.recap() if run.task_list else ""
+    plan = "\n".join(filter(None, (plan, tasks)))
     text = fill(
         name,
         task=_task_again(run),
@@ -239,8 +260,10 @@ def replay(run: StageRun, body: AnyBody, content: str) -> None:
             transcript.add_notice(Message("user", content))
         case MessageAdded(slug="stages_compacted"):
             transcript.add_reminder(Message("user", content))
-        case MessageAdded():
+        case MessageAdded(slug=slug):
             transcript.add(Message(body.role, content))
+            if slug.startswith(_RESULT):
+                transcript.results_given.add(slug.removeprefix(_RESULT))
             if body.slug == "stage":
                 transcript.rebuild(stage.view)
         case ReplyReceived():

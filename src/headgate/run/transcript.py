@@ -1,8 +1,9 @@
 """A conversation: what was said, and what the model is sent of it."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import orjson
 
@@ -105,8 +106,14 @@ class Transcript:
     """How many messages the view had when it was last built, the notice about that included."""
     guides_given: set[str] = field(default_factory=set, init=False)
     """The nested AGENTS.md files that this conversation has been given."""
+    results_given: set[str] = field(default_factory=set, init=False)
+    """The stages with conversations of their own whose results this conversation has been given."""
     _lasting: list[int] = field(default_factory=list, init=False, repr=False)
     """Where the messages are that every view may need: the system's, and the user's first."""
+    _unanswered: set[str] = field(default_factory=set, init=False, repr=False)
+    """The calls of the latest reply that have no answer yet."""
+    _bounds_due: list[Callable[[], None]] = field(default_factory=list, init=False, repr=False)
+    """Bounds between stages that are drawn when they have."""
     _has_user: bool = field(default=False, init=False, repr=False)
     _aging: _Aging = field(default_factory=_Aging, init=False, repr=False, compare=False)
 
@@ -119,6 +126,17 @@ class Transcript:
         self._numbers.append(self.length)
         self.length += 1
         self._show(message)
+        if message.role == "assistant":
+            self._unanswered = {call.id for call in message.calls}
+        elif message.role == "tool":
+            self._unanswered.discard(message.call_id)
+        while self._bounds_due and not self._unanswered:
+            self._bounds_due.pop(0)()
+
+    @property
+    def task_number(self) -> int | None:
+        """Where the task is in the view, which follows the system prompt; None if nothing was said yet."""
+        return next((number for number, message in enumerate(self.view) if message.role == "user"), None)
 
     def add_notice(self, message: Message) -> None:
         """Adds a message about a cut to the view alone: the next cut adds a new one."""
@@ -135,11 +153,27 @@ class Transcript:
 
     def begin_stage(self, place: str, path: str) -> None:
         """An attempt at a stage starts here. A further attempt goes on with the same span."""
-        known = self.spans.get(place)
-        self.spans[place] = StageSpan(path, known.start if known else self.length)
+        self._bound(partial(self._begin, place, path))
 
     def end_stage(self, place: str, ended: StageEnded) -> None:
         """An attempt at a stage has ended here."""
+        self._bound(partial(self._end, place, ended))
+
+    def _bound(self, draw: Callable[[], None]) -> None:
+        """Draws a bound between stages, behind the answers to all calls of the same reply.
+
+        Otherwise a summary could take the place of a call, and leave its answer.
+        """
+        if self._unanswered:
+            self._bounds_due.append(draw)
+        else:
+            draw()
+
+    def _begin(self, place: str, path: str) -> None:
+        known = self.spans.get(place)
+        self.spans[place] = StageSpan(path, known.start if known else self.length)
+
+    def _end(self, place: str, ended: StageEnded) -> None:
         if span := self.spans.get(place):
             span.end, span.ended = self.length, ended
 

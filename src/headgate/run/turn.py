@@ -7,6 +7,7 @@ from headgate.config import fill
 from headgate.core import (
     DONE_TOOL,
     TOOL_ALIASES,
+    AgentOptions,
     DecisionMade,
     Delta,
     DiagnosisGiven,
@@ -90,9 +91,10 @@ async def take_turn(run: StageRun) -> None:
             run.record(DiagnosisGiven(loop=run.job.state.verify_loops, text=_diagnosis(run, message)))
         await _carry_out(run, message, cut_off=reply.finish == "length")
     await run.job.log.commit()
-    if reply is not None:
-        await _nudge(run)
-    if reply is not None and run.job.phase_control.mode != "off":
+    if reply is None or run.state.ending is not None:
+        return
+    await _nudge(run)
+    if run.job.phase_control.mode != "off":
         await _follow_phase(run)
 
 
@@ -103,7 +105,7 @@ async def _nudge(run: StageRun) -> None:
         return
     kind, count = due
     name = run.state.memory.names.get(run.state.memory.latest, "The call")
-    text = fill(f"nudge_{kind}", count=count, tool=name)
+    text = fill(f"nudge_{kind}", count=count, tool=name, done=run.done_tool.name)
     run.record(DecisionMade(action="nudge", reason=kind, detail=text.split(". ", maxsplit=1)[0].rstrip(".")))
     tell(run, f"nudge_{kind}", text)
     await run.job.log.commit()
@@ -153,7 +155,8 @@ async def _carry_out(run: StageRun, message: Message, cut_off: bool) -> None:
     """Answers the calls of a reply, or its silence."""
     # The closing signal is judged last, when the other calls of the same reply have run.
     for call in sorted(message.calls, key=lambda call: TOOL_ALIASES.get(call.name, call.name) == DONE_TOOL):
-        await answer_call(run, call, cut_off)
+        # A call may start or end a task, so that the next one belongs to another attempt.
+        await answer_call(run.task_list.current if run.task_list else run, call, cut_off)
     if not message.calls:
         await _answer_text(run, message, cut_off)
     await _try_rules(run)
@@ -163,7 +166,7 @@ async def _try_rules(run: StageRun) -> None:
     """A stage that needs no signal ends as soon as its checks hold."""
     if run.stage.advance == "rules":
         await run.job.log.commit()
-        if run.state.done is None:
+        if run.state.done is None and run.state.ending is None:
             await try_exit(run, Note(), implied=True, quiet=True)
 
 
@@ -172,7 +175,9 @@ async def _ask(run: StageRun) -> Reply | None:
     job = run.job
     sent = messages_to_send(run, job.phase_control, job.state.phases, job.phase_prompt_place)
     job.pulse("reading", total=int(run.transcript.tokens()))
-    return await ask_model(run, Request(sent, run.shown, withheld=run.withheld))
+    options = run.stage.agent.options if run.stage.agent else AgentOptions()
+    request = Request(sent, run.shown, withheld=run.withheld, **dict(options))
+    return await ask_model(run, request)
 
 
 async def ask_model(run: StageRun, request: Request) -> Reply | None:
@@ -246,7 +251,7 @@ async def _answer_text(run: StageRun, message: Message, cut_off: bool) -> None:
         elif missing:
             tell(run, "correct_not_done", fill("not_done", stage=run.stage.id, reason=missing))
         return
-    tell(run, "correct_text_only", fill("text_only", stage=run.stage.id))
+    tell(run, "correct_text_only", fill("text_only", stage=run.stage.id, done=run.done_tool.name))
 
 
 def _note_of(run: StageRun, message: Message) -> Note:

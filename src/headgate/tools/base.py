@@ -69,8 +69,24 @@ class ProjectTestsPort(Protocol):
         ...
 
 
+class TaskListPort(Protocol):
+    """A list of tasks that the model works through. ToolError says why something cannot be done now."""
+
+    async def start(self, task: str) -> str:
+        """Starts a task; returns what the model is told about it."""
+        ...
+
+    async def complete(self, task: str, note: Note) -> str:
+        """Ends the task in progress, if its checks accept that."""
+        ...
+
+    async def fail(self, task: str, reason: str) -> str:
+        """Gives the task in progress up."""
+        ...
+
+
 class NoStage:
-    """All four ports of a context that belongs to no stage: there is no plan, and every act is refused."""
+    """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
 
     def items(self) -> tuple[PlanItem, ...]:
         return ()
@@ -85,6 +101,15 @@ class NoStage:
         raise _refusal()
 
     async def run(self) -> str:
+        raise _refusal()
+
+    async def start(self, task: str) -> str:
+        raise _refusal()
+
+    async def complete(self, task: str, note: Note) -> str:
+        raise _refusal()
+
+    async def fail(self, task: str, reason: str) -> str:
         raise _refusal()
 
 
@@ -147,6 +172,7 @@ class ToolContext:
     status: StatusPort = NO_STAGE
     exit: ExitPort = NO_STAGE
     tests: ProjectTestsPort = NO_STAGE
+    tasks: TaskListPort = NO_STAGE
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -164,6 +190,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "pattern": ("glob",),
     "cmd": ("command",),
     "steps": ("tasks",),
+    **dict.fromkeys(("task", "task_id", "stage"), ("id",)),
+    "output": ("result",),
     **dict.fromkeys(("offset", "line_start", "start", "from_line", "first_line", "line"), ("start_line",)),
     **dict.fromkeys(("line_end", "end", "to_line", "last_line"), ("end_line",)),
 }

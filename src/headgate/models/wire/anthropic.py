@@ -226,7 +226,7 @@ class AnthropicModel:
         }
         optional = {
             "temperature": temperature,
-            "top_p": settings.top_p,
+            "top_p": request.top_p or settings.top_p,
             "stop_sequences": list(request.stop) or None,
         }
         head |= {name: value for name, value in optional.items() if value is not None}

@@ -182,9 +182,9 @@ class OllamaModel:
         settings = self._settings
         optional = {
             "temperature": settings.temperature if request.temperature is None else request.temperature,
-            "top_p": settings.top_p,
+            "top_p": request.top_p or settings.top_p,
             "num_predict": request.max_tokens or settings.max_tokens,
-            "seed": settings.seed,
+            "seed": settings.seed if request.seed is None else request.seed,
             "stop": list(request.stop) or None,
         }
         window = settings.num_ctx or settings.context_window or DEFAULT_NUM_CTX

@@ -301,9 +301,9 @@ class OpenAIModel:
         optional = {
             "stream_options": {"include_usage": True} if dialect.counts_in_stream else None,
             "temperature": temperature,
-            "top_p": settings.top_p,
+            "top_p": request.top_p or settings.top_p,
             dialect.limit_field: limit,
-            "seed": settings.seed,
+            "seed": settings.seed if request.seed is None else request.seed,
             "stop": list(request.stop) or None,
             PROGRESS: True if watched and self._is_local else None,
             "response_format": _form(request) if dialect.takes_forms else None,
