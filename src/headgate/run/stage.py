@@ -92,6 +92,11 @@ class TaskList(TaskListPort, Protocol):
         ...
 
 
+def as_it_is(job: Job, stage: Stage) -> Stage:
+    """How most kinds run a stage."""
+    return stage
+
+
 async def _do_nothing(run: "StageRun", end: "StageEnd", ended: StageEnded) -> None:
     """What most kinds do after an attempt."""
 
@@ -165,7 +170,8 @@ class StageRun:
         if self.kind.done_tool != DONE_TOOL:
             return self.own_tools[self.kind.done_tool]
         every = [stage.id for stage in self.job.conversations] if self.job.stable_tools else ()
-        templates = [stage.id for stage in self.job.flow.leaves() if stage.foreach and self.stage.item]
+        leaves = self.job.flow.leaves() if self.stage.item else ()
+        templates = [stage.id for stage in leaves if stage.foreach]
         return stage_done_tool(
             self.stage.id, every, [*templates, self.stage.title], output=self.stage.output_schema
         )
@@ -280,7 +286,7 @@ class Kind:
     """The list that such a stage leads, or is a task of."""
     done_tool: str = DONE_TOOL
     """The tool that gives its closing signal."""
-    adapt: Callable[[Job, Stage], Stage | None] = lambda job, stage: stage
+    adapt: Callable[[Job, Stage], Stage | None] = as_it_is
     """The stage as it is to run now; None if there is nothing to do for it."""
     send_back: Callable[[Job, Stage], Entrance] | None = None
     """What the next round of the group is told, if a failed stage of this kind sends the work back."""
