@@ -29,7 +29,7 @@ TALK = SIGNALS | LIST_TOOLS | {PLAN_TOOL, "think"}
 """Tools that neither read, nor write, nor run anything."""
 
 
-@dataclass
+@dataclass(slots=True)
 class TurnRecord:
     """What one reply of the model led to."""
 
@@ -54,7 +54,7 @@ class TurnRecord:
         return self.talked and not self.faulty and not self.succeeded
 
 
-@dataclass
+@dataclass(slots=True)
 class StageState:
     """One attempt at a stage."""
 

@@ -12,7 +12,7 @@ from headgate.core.knobs import Budget
 LoopKind = Literal["identical", "reads", "thoughts"]
 
 
-@dataclass
+@dataclass(slots=True)
 class CallMemory:
     """Counts, and nothing else. When a file changes or the view is cut, it starts from zero."""
 
