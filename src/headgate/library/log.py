@@ -102,8 +102,8 @@ class FileLines:
         self.path = path
         self._closing = threading.Lock()
         try:
-            if known is None:
-                path.parent.mkdir(parents=True, exist_ok=True)
+            if known is None and not path.parent.exists():
+                path.parent.mkdir(parents=True)
             flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
             self._file = os.open(path, flags | (os.O_CREAT | os.O_EXCL if known is None else 0), 0o600)
         except FileExistsError:

@@ -107,10 +107,9 @@ def _import_path(tool: Tool) -> str:
     reference = f"{module}:{name}"
     try:
         found = import_reference(reference)
-        same = as_tool(found, reference).spec == tool.spec
     except ConfigError:
         return ""
-    return reference if same else ""
+    return reference if found is function and as_tool(found, reference).name == tool.name else ""
 
 
 def compiled_for(head: Head, flow: Flow | LoadedFlow | None) -> CompiledFlow:
