@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate import Callbacks, Checkpoint, Flow, FlowRun, Stage, restore_flow, start_flow
+from headgate import Callbacks, Checkpoint, Flow, FlowRun, Stage, restore_flow, start_flow, tool
 from headgate.core import Message, Reply, Request, ToolCall, Usage
 from headgate.errors import ConfigError, StoreError
 from library.test_checkpoints import FLOW, REPLIES, rest_of_script, script, told
@@ -109,6 +109,28 @@ async def test_a_log_belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
     assert "interrupted" in model.requests[0].messages[-1].content
     with pytest.raises(ConfigError, match="has changed since it was read: restore it again"):
         restored.start(model=script([]))
+
+
+@pytest.mark.parametrize("category", ["read", "write", "run", "reasoning"])
+async def test_after_a_crash_only_reading_is_repeated(tmp_path: Path, category: Any) -> None:
+    log = tmp_path / "log.jsonl"
+    called: list[bool] = []
+
+    @tool(category=category)
+    def act() -> str:
+        called.append(True)
+        return "acted"
+
+    flow = Flow(name="f", stages=[Stage(id="a", tools=[act])])
+    replies = [{"calls": [{"act": {}}]}, {"calls": [{"stage_done": {"stage": "a", "summary": "Done."}}]}]
+    await start_flow(flow, model=script(replies), log=log).result()
+    lines = log.read_bytes().splitlines(keepends=True)
+    answered = next(at for at, line in enumerate(lines) if b'"kind":"tool_finished"' in line)
+    log.write_bytes(b"".join(lines[:answered]))  # as if the process had died before the call was answered
+    restored = restore_flow(log, flow)
+    known = sum(event.kind == "reply_received" for event in restored.saved.events)
+    assert (await restored.run(model=script(replies[known:]))).status == "completed"
+    assert len(called) == (2 if category == "read" else 1)
 
 
 async def test_a_run_can_go_on_in_a_new_log(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def _make(
             raise ToolFailed(f"{own} did not end within {timeout:g} s.") from None
 
     call.__wrapped__ = function  # type: ignore[attr-defined]
-    return Tool(spec, args, call, is_async=True)
+    return Tool(spec, args, call, is_async=True, acts_itself=category != "read")
 
 
 def function_of(tool: Tool) -> Callable[..., Any] | None:

@@ -153,7 +153,7 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
     if tool.spec.category != "read" and (refusal := _repetition(run, tool.name, key)):
         raise refusal
     begun = run.job.state.open_calls.get(call.id)
-    if begun is not None and (done := _after_crash(run, begun)):
+    if begun is not None and (done := _after_crash(run, tool, begun)):
         return done
     outcome = await _run_tool(run, call, tool, args)
     text = outcome.text
@@ -244,9 +244,9 @@ def _admitted(run: StageRun, name: str) -> Tool:
     )
 
 
-def _after_crash(run: StageRun, begun: ToolStarted) -> CallAnswer | None:
+def _after_crash(run: StageRun, tool: Tool, begun: ToolStarted) -> CallAnswer | None:
     """The answer to a call that a crash interrupted; None if it left no mark and can simply be run."""
-    if begun.category == "run":
+    if begun.category == "run" or tool.acts_itself:
         raise CallInterrupted(
             f"{begun.name} was interrupted by a crash and not run again: it may have partly taken effect."
         )
@@ -268,7 +268,7 @@ async def _run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> Ou
     category = tool.spec.category
     started = ToolStarted(call=call.id, name=tool.name, category=category, target=_target(args))
     ports = CallPorts(run, started)
-    if category == "run":
+    if category == "run" or tool.acts_itself:
         ports.start()
         await run.job.log.commit()
     outcome = await ports.call(tool, args)

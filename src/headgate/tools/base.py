@@ -211,6 +211,8 @@ class Tool:
     args: type[Args]
     function: ToolFunction
     is_async: bool
+    acts_itself: bool = False
+    """It may change anything when it is called. Other tools say what to change, and the runtime does it."""
 
     @property
     def name(self) -> str:
