@@ -11,8 +11,8 @@ environment. Each node is a trivial coroutine that adds the same three messages 
 a checkpoint after each with MemorySaver. They call no model, check nothing and keep no log on disk: compare
 how their figures grow, not the figures.
 
-Every figure is from a process of its own. CPU is the least of five runs, without tracemalloc; memory is from a
-run with it: its peak above what was allocated when the chain began.
+Every figure is from a process of its own. CPU is the least of five runs, without tracemalloc; memory is from
+a run with it: its peak above what was allocated when the chain began.
 """
 
 import asyncio
