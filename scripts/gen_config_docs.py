@@ -23,7 +23,7 @@ from headgate.config.schema import Config, Monorepo, Verification
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
 from headgate.core.compaction import Compaction, CompactionAgent
 from headgate.core.flow import Candidates, Stage
-from headgate.core.knobs import Budget, ToolScope, ViewPolicy
+from headgate.core.knobs import Agent, AgentOptions, Budget, ToolScope, ViewPolicy
 from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
 from headgate.core.settings import Limits, ModelSettings, Price, Timeouts, VerifyStep
 from headgate.core.short_names import FLAT_NAMES
@@ -118,6 +118,8 @@ SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     ("tools", ToolScope, "Which tools a stage has."),
     ("view", ViewPolicy, "What the model sees of a stage's conversation."),
     ("budget", Budget, "How many turns and retries, how long, and what happens after that."),
+    ("agent", Agent, "In a stage: another agent carries it out; see [Flows](flows.md)."),
+    ("options", AgentOptions, "In `agent`: how its model answers."),
     (
         "compaction",
         Compaction,

@@ -48,6 +48,12 @@ def test_a_second_look_says_why() -> None:
     assert lines(STARTED, REVISED)[1:] == [(1.0, "WORK: looking at the diff again")]
 
 
+def test_what_a_server_could_not_do_is_a_warning() -> None:
+    reply = ev.ReplyReceived(prompt_tokens=1, completion_tokens=1, cached_tokens=0, finish="calls", calls=())
+    warned = reply.model_copy(update={"remark": "It takes no schema."})
+    assert lines(STARTED, reply, warned, reply)[1:] == [(2.0, "Warning: It takes no schema")]
+
+
 @pytest.mark.parametrize(
     ("runs", "line"),
     [

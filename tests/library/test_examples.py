@@ -9,6 +9,8 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
+    "agents": "['liability', 'notice'] Do not sign it.\n",
+    "model_driven": "['Ada Lovelace', 'Charles Babbage'] skipped Ada wrote to Charles.\n",
     "callbacks": "Starting: read\nDone: read: It was read.\n1 of 2\n"
     "Starting: write\nDone: write: It was written.\n2 of 2\n",
     "checkpoints": "['plan', 'apply']\n",
@@ -27,7 +29,9 @@ PRINTED = {
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
 def test_an_example_prints_what_it_should(name: str, tmp_path: Path) -> None:
-    model = {"HEADGATE_MODEL": f"script:{EXAMPLES / 'scripts' / name}.yaml"}
+    scripts = EXAMPLES / "scripts"
+    model = {"HEADGATE_MODEL": f"script:{scripts / name}.yaml"}
+    model |= {f"{each.upper()}_MODEL": f"script:{scripts / name}.{each}.yaml" for each in ("cheap", "strong")}
     words = [sys.executable, str(EXAMPLES / f"{name}.py")]
     done = subprocess.run(
         words, cwd=tmp_path, env={**os.environ, **model}, capture_output=True, text=True, check=False

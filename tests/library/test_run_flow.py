@@ -150,7 +150,7 @@ def test_variables_instructions_and_tool_modes() -> None:
         ([Stage(id="a", needs=["b"]), Stage(id="b", needs=["a"])], "`needs` goes in a circle: a -> b -> a"),
         ([Stage(id="a", needs=["x"])], "x"),
         ([Stage(id="a"), Stage(id="a")], 'there are two stages with the id "a"'),
-        ([Stage(id="a", tools=[search_papers] * 2)], "tools 1 and 2 are both called search_papers"),
+        ([Stage(id="a", tools=[search_papers] * 2)], "two tools are called search_papers"),
         ([Stage(id="a", output_schema={"type": "nothing"})], "output_schema is no JSON Schema"),
         ([Stage(id="a", output_schema=3)], "output_schema is neither a type nor a JSON Schema"),
         ([Stage(id="a b")], "stages.0.id"),
@@ -235,3 +235,28 @@ async def test_callbacks_are_told_in_order_and_may_fail() -> None:
         ("complete", "b", "completed"),
         (2, 2, "b"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("named", "stage", "said"),
+    [
+        ({}, {"when": "a.failed"}, 'can never run: the flow fails if "a" fails: make that `required: false`'),
+        (
+            {"required": False},
+            {"when": "a.failed", "needs": ["a"]},
+            'it needs "a" and runs only if that failed',
+        ),
+        ({}, {"when": "a.skipped", "needs": ["a"], "on_skip": "skip"}, 'it is skipped with "a"'),
+        ({"required": False}, {"when": "a.failed"}, ""),
+    ],
+)
+def test_a_stage_that_can_never_run_is_a_mistake(
+    named: dict[str, Any], stage: dict[str, Any], said: str
+) -> None:
+    stages = [Stage(id="a", **named), Stage(id="b", **stage)]
+    if not said:
+        assert Flow(name="f", stages=stages).name == "f"
+        return
+    with pytest.raises(ConfigError) as error:
+        Flow(name="f", stages=stages)
+    assert said in str(error.value)

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from headgate.core import (
+    DRIVE,
+    DRIVEN,
     VERIFY_CHECK,
     Budget,
     CheckSpec,
@@ -141,10 +143,13 @@ def _gates(stage: Stage, known: Sequence[CheckSpec]) -> Iterator[tuple[str, str]
         yield "each", "step of the plan"
     if stage.when:
         yield "when", _WHEN.get(stage.when, stage.when)
-    if stage.stages:
+    if stage.is_group:
         yield from _repeat(stage)
         return
-    if stage.kind != "talk":
+    if stage.kind == DRIVE:
+        yield "kind", "drive: the model starts and ends the stages in it"
+        yield from _repeat(stage)
+    elif stage.kind not in ("talk", DRIVEN):
         yield "kind", stage.kind
         for name, value in stage.settings.items():
             yield name, _line(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
@@ -167,8 +172,10 @@ def _stage_rows(flow: Flow, stage: Stage, known: Sequence[CheckSpec]) -> Iterato
         yield "needs", ", ".join(stage.needs)
     for name, text in _gates(stage, known):
         yield name, f"{text}; {_steps(flow)}" if name == "each" else text
-    if not stage.candidates and not stage.stages and stage.kind == "talk":
+    if not stage.candidates and not stage.is_group and stage.kind in ("talk", DRIVE):
         yield "view", _view(stage.view)
+    if stage.agent:
+        yield "agent", f"its own, told: {stage.agent.context_transfer}"
     if stage.model:
         yield "model", _line(stage.model)
     if stage.priority != "normal":
@@ -191,6 +198,8 @@ def _tools(scope: ToolScope) -> str:
 
 
 def _ending(stage: Stage) -> str:
+    if stage.kind in (DRIVE, DRIVEN):
+        return "when its stages have ended" if stage.kind == DRIVE else "by complete_task or fail_task"
     if stage.advance == "rules":
         return "as soon as its checks hold"
     return "by stage_done or a reply without calls" if stage.allow_missing_done else "by stage_done"

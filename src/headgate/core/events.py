@@ -164,13 +164,16 @@ class ReplyReceived(Body):
     """By the model's price."""
     aside_tokens: int = 0
     """Of the prompt's, those of other requests, or that no server counted."""
+    remark: str = ""
+    """What the server could not do with the request, and what was done instead."""
 
     @classmethod
     def of(cls, reply: Reply, price: Price | None = None) -> "ReplyReceived":
         """What the log keeps of a reply for good."""
         calls = tuple(clean_text(call.name)[:80] for call in reply.message.calls)
         fields = spent(reply.usage + reply.aside, price)
-        return cls(finish=reply.finish, calls=calls, aside_tokens=reply.aside.prompt, **fields)
+        aside, remark = reply.aside.prompt, clean_text(reply.remark)
+        return cls(finish=reply.finish, calls=calls, aside_tokens=aside, remark=remark, **fields)
 
 
 class ReplyFailed(Body):

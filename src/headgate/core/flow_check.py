@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
-from headgate.core.conditions import CODE, find_name, is_expression, named_stages, references
+from headgate.core.conditions import CODE, find_name, is_expression, named_stages, read_ending, references
 from headgate.core.flow import DRIVE, DRIVEN, REPLAN, REST, Flow, Stage
 from headgate.core.knobs import CATEGORIES, DONE_TOOL, TOOL_ALIASES
 from headgate.core.messages import ToolSpec
@@ -79,10 +79,12 @@ def _level_problems(
     checks: Sequence[CheckSpec],
     where: Where,
     repeats: bool = False,
-    driver: Stage | None = None,
+    within: Stage | None = None,
 ) -> Iterator[Problem]:
     """The problems of stages that stand side by side, and of those in their groups."""
     ids = [stage.id for stage in stages]
+    driver = within if within and within.kind == DRIVE else None
+    is_any = within is not None and within.join == "any"
     for index, stage in enumerate(stages):
         here = (*where, index)
         if stage.id in ids[:index]:
@@ -104,9 +106,10 @@ def _level_problems(
         if len(here) > 2 * MOST_DEPTH:
             yield Problem(here, f"stages stand in each other more than {MOST_DEPTH} deep")
         yield from _condition_problems(flow, stage, ids, here, repeats)
+        if why := _why_unreachable(stage, stages, is_any) if not repeats else "":
+            yield Problem((*here, "when"), f'"{stage.id}" can never run: {why}')
         inner = stage.repeat is not None
-        leads = stage if stage.kind == DRIVE else None
-        yield from _level_problems(flow, stage.stages, specs, checks, (*here, "stages"), inner, leads)
+        yield from _level_problems(flow, stage.stages, specs, checks, (*here, "stages"), inner, stage)
     cycle = find_cycle({stage.id: stage.needs for stage in stages})
     key = "needs"
     if not cycle:
@@ -115,6 +118,25 @@ def _level_problems(
     if cycle:
         place = (*where, ids.index(cycle[0]), key)
         yield Problem(place, f"`{key}` goes in a circle: {' -> '.join((*cycle, cycle[0]))}")
+
+
+def _why_unreachable(stage: Stage, stages: Sequence[Stage], is_any: bool) -> str:
+    """Why no run can ever reach a stage, because of how the stage that its condition names must have ended.
+
+    What only results and variables can tell is not looked at.
+    """
+    ending = read_ending(stage.when) if stage.when and not stage.when.startswith("not ") else None
+    named = next((other for other in stages if ending and other.id == ending[0]), None)
+    if named is None or ending is None:
+        return ""
+    how = ending[1]
+    if how == "failed" and named.id in stage.needs:
+        return f'it needs "{named.id}" and runs only if that failed'
+    if how == "failed" and named.required and not is_any:
+        return f'the flow fails if "{named.id}" fails: make that `required: false`'
+    if how == "skipped" and named.id in stage.needs and stage.on_skip == "skip":
+        return f'it is skipped with "{named.id}" and runs only if that was skipped'
+    return ""
 
 
 def awaited_by(stage: Stage, stages: Sequence[Stage]) -> tuple[str, ...]:

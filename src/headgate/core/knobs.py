@@ -60,6 +60,8 @@ class ToolScope(Data):
             return True
         if self.exclusive:
             return False
+        if spec.by_name and spec.name not in (self.allow or ()):
+            return False
         names = {spec.name, spec.category}
         return (self.allow is None or bool(names & set(self.allow))) and not names & set(self.block)
 

@@ -60,6 +60,8 @@ class ToolSpec:
     description: str
     parameters: Mapping[str, Any]
     category: Category
+    by_name: bool = False
+    """Only stages that name it have it: every tool that a model is shown costs it tokens in every turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,8 @@ class Reply:
     """Where the server tells."""
     cut: Cut | None = None
     """Where the server read less than it was sent."""
+    remark: str = ""
+    """What a server could not do with the request, and what was done instead: a sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)

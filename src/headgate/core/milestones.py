@@ -88,6 +88,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Refused: {_first_clause(body.detail)}"
         case ev.ReplyFailed() as body:
             return f"Model: {body.detail}"
+        case ev.ReplyReceived(remark=remark) if remark:
+            return f"Warning: {remark.rstrip('.')}"
         case ev.PromptCut() as body if state.cut == body:
             return f"Warning: {body.describe()}"
         case ev.TaskStatusGiven() as body:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic_core import SchemaError
 
 from headgate import core
 from headgate.checks import CHECKS
@@ -21,7 +22,7 @@ from headgate.config import FlowNames, load_flow
 from headgate.core import Priority, flow_problems
 from headgate.engine import SPECS
 from headgate.errors import ConfigError
-from headgate.library.functions import as_tool
+from headgate.library.functions import tools_by_name
 from headgate.run import KINDS, find_schema_fault
 from headgate.tools import Tool
 
@@ -158,7 +159,7 @@ def load_flow_file(path: "str | Path") -> LoadedFlow:
         where = f'{file.name}, stage "{stage.id}"'
         if stage.output_schema is not None and (fault := find_schema_fault(stage.output_schema)):
             raise ConfigError(f"{where}: {fault}.")
-        own = _by_name([import_reference(name) for name in stage.tools.add], where)
+        own = tools_by_name([import_reference(name) for name in stage.tools.add], where)
         if own:
             stage_tools[stage.id] = own
     flow = _with_tool_names(flow, stage_tools)
@@ -219,7 +220,7 @@ class _Compiler:
 
     def compile(self) -> CompiledFlow:
         given = self._flow
-        tools = _by_name(given.tools, f'flow "{given.name}"')
+        tools = tools_by_name(given.tools, f'flow "{given.name}"')
         data = {
             **given.options,
             "name": given.name,
@@ -249,7 +250,7 @@ class _Compiler:
 
     def _stage(self, stage: Stage) -> dict[str, Any]:
         where = f'stage "{stage.id}"'
-        own = _by_name(stage.tools, where)
+        own = tools_by_name(stage.tools, where)
         if own:
             self._stage_tools[stage.id] = own
         known = {one.name for one in fields(stage)} & set(stage.options)
@@ -258,7 +259,8 @@ class _Compiler:
         data: dict[str, Any] = dict(stage.options)
         for name in _SAME_NAMES:
             value = getattr(stage, name)
-            if value not in (None, "", ()) and value != {} and (name != "max_parallel" or value != 1):
+            is_said = value not in (None, "", ()) and (value != {} or name == "agent")
+            if is_said and (name != "max_parallel" or value != 1):
                 data["label" if name == "name" else name] = value
         if callable(stage.when):
             data["when"] = f"code:{self._refer(stage.when, f'{stage.id}/when')}"
@@ -282,7 +284,7 @@ class _Compiler:
             return {"output_schema": dict(given)}
         try:
             schema = TypeAdapter(given).json_schema()
-        except (PydanticSchemaGenerationError, PydanticUserError) as error:
+        except (PydanticSchemaGenerationError, PydanticUserError, SchemaError) as error:
             said = str(error).splitlines()[0].rstrip(".")
             raise ConfigError(
                 f"{where}: output_schema is neither a type nor a JSON Schema: {said}."
@@ -299,17 +301,3 @@ class _Compiler:
         reference = f"{module}:{name}" if importable else f"local:{place}"
         self._code[reference] = given
         return reference
-
-
-def _by_name(given: Sequence[Any], where: str) -> dict[str, Tool]:
-    """Tools by name. ConfigError if two of one level have the same."""
-    found: dict[str, Tool] = {}
-    for position, each in enumerate(given):
-        made = as_tool(each, where)
-        if made.name in found:
-            first = list(found).index(made.name)
-            raise ConfigError(
-                f"{where}: tools {first + 1} and {position + 1} are both called {made.name}: rename one."
-            )
-        found[made.name] = made
-    return found

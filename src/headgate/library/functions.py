@@ -1,23 +1,39 @@
 """Python functions as tools: the model sees their names, their docstrings and their parameters."""
 
-import asyncio
+import functools
 import inspect
-import re
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, get_type_hints, overload
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any, TypeVar, get_args, overload
 
-from pydantic import Field, create_model
-from pydantic.fields import FieldInfo
-
-from headgate.core import Category, ToolSpec
-from headgate.errors import ConfigError, ToolFailed
-from headgate.tools import Args, Tool, ToolContext, parameters_of
+from headgate.core import COMPLETE_TOOL, DONE_TOOL, FAIL_TOOL, START_TOOL, TOOL_ALIASES, Category, ToolSpec
+from headgate.engine import SPECS
+from headgate.errors import ConfigError
+from headgate.library.calling import call_function
+from headgate.library.docstrings import read_docstring
+from headgate.library.parameters import make_arguments, read_parameters
+from headgate.tools import Args, Tool, ToolContext
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__headgate_tool__"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_SECTION = re.compile(r"^\s*(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?):\s*$")
-_ARGUMENT = re.compile(r"^\s+(\w+)(?:\s*\([^)]*\))?:\s*(.+)$")
+_MOST_NAME = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What was said about a function when it was made a tool."""
+
+    name: str | None = None
+    description: str | None = None
+    category: Category = "run"
+    timeout: float | None = None
+    names: Mapping[str, Any] | None = None
+    """What the names in its annotations may mean, besides those of its module, until the tool is made."""
+    function: Any = None
+    made: Tool | None = None
+    """The tool, unless it is a method that has no object yet."""
 
 
 @overload
@@ -40,59 +56,136 @@ def tool(
 ) -> Any:
     """Makes a function a tool. The function itself stays as it is.
 
-    `category` says what it does: `read` may be repeated after a crash, `run` (the default) and `write` are
+    `category` says what it does: `read` may be repeated after a crash, `run` (the default) and the others are
     not. `timeout` is in seconds. The function may be a coroutine function; others run in a thread.
     """
+    known = get_args(Category)
+    if category not in known:
+        raise ConfigError(f'A tool cannot have the category "{category}": use {", ".join(known)}.')
+    if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout < math.inf):
+        raise ConfigError(f"The timeout of a tool is a number of seconds above 0, not {timeout!r}.")
+    wanted = _Wanted(name, description, category, timeout, _names_in(inspect.currentframe()))
 
-    def mark(marked: F) -> F:
-        setattr(marked, _MARK, _make(marked, name, description, category, timeout))
+    def mark(marked: Any) -> Any:
+        inner = marked.__func__ if isinstance(marked, staticmethod | classmethod) else marked
+        if not callable(inner):
+            raise ConfigError(f"{marked!r} is no tool: give a function.")
+        made = None if _is_method(inner) else _make(inner, wanted)
+        noted = wanted if made is None else replace(wanted, made=made, names=None)
+        try:
+            setattr(inner, _MARK, replace(noted, function=inner))
+        except (AttributeError, TypeError):
+            # Nothing can be noted on it, such as the method of an object: a stand-in is called instead.
+            marked = functools.partial(inner)
+            setattr(marked, _MARK, replace(noted, function=marked))
         return marked
 
     return mark if function is None else mark(function)
+
+
+def _names_in(frame: FrameType | None) -> Mapping[str, Any]:
+    """The names where `tool` is called: types that are defined inside a function are known there only."""
+    caller = frame.f_back if frame else None
+    return dict(caller.f_locals) if caller and caller.f_code.co_name != "<module>" else {}
+
+
+def _is_method(function: Any) -> bool:
+    """Whether it is defined in a class and waits for its object."""
+    if not inspect.isfunction(function):
+        return False
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    return first is not None and first.name in ("self", "cls") and first.annotation is first.empty
 
 
 def as_tool(given: Any, where: str) -> Tool:
     """The tool that was given as one, or as a function. ConfigError if it is neither."""
     if isinstance(given, Tool):
         return given
-    made = getattr(given, _MARK, None)
-    if isinstance(made, Tool):
-        return made
     if not callable(given):
         raise ConfigError(f"{where}: {given!r} is no tool: give a function.")
-    return _make(given, None, None, "run", None)
+    wanted = getattr(given, _MARK, None)
+    if not isinstance(wanted, _Wanted):
+        wanted = _Wanted()
+    # Around the function there may be another one now, or an object has come to the method.
+    if wanted.made is not None and wanted.function is given:
+        return wanted.made
+    try:
+        if _is_method(given):
+            raise ConfigError(f"{given.__qualname__} is a method: give it from an object.")
+        return _make(given, wanted)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
 
 
-def _make(
-    function: Callable[..., Any],
-    name: str | None,
-    description: str | None,
-    category: Category,
-    timeout: float | None,
-) -> Tool:
-    own = name or str(getattr(function, "__name__", ""))
-    if not _NAME.fullmatch(own):
+_RESERVED = {
+    DONE_TOOL,
+    START_TOOL,
+    COMPLETE_TOOL,
+    FAIL_TOOL,
+    *(alias for alias, name in TOOL_ALIASES.items() if name == DONE_TOOL),
+    *(spec.name for spec in SPECS if spec.category == "control"),
+}
+"""How a model talks to the runtime."""
+
+
+def tools_by_name(given: Sequence[Any], where: str) -> dict[str, Tool]:
+    """Tools by name. ConfigError if two of one level have the same, or one has a name of Headgate's own."""
+    found: dict[str, tuple[Tool, Any]] = {}
+    for each in given:
+        made = as_tool(each, where)
+        if made.name in _RESERVED:
+            raise ConfigError(
+                f"{where}: {_place_of(each)} cannot be called {made.name}: that is a tool of Headgate's own."
+            )
+        if made.name in found:
+            raise ConfigError(
+                f"{where}: two tools are called {made.name}: {_place_of(found[made.name][1])} and "
+                f"{_place_of(each)}. Rename one."
+            )
+        found[made.name] = made, each
+    return {name: made for name, (made, _) in found.items()}
+
+
+def _place_of(given: Any) -> str:
+    """Where a function is defined, for people."""
+    function = _plain(given)
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(given))}".lstrip(
+        "."
+    )
+    return f"{name} (line {code.co_firstlineno})" if code else name
+
+
+def _plain(function: Any) -> Any:
+    """The function behind a partial one or an object that can be called."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.isroutine(function) or inspect.isclass(function) or isinstance(function, Tool):
+        return function
+    return type(function).__call__
+
+
+def _make(function: Callable[..., Any], wanted: _Wanted) -> Tool:
+    plain = _plain(function)
+    own = wanted.name or str(getattr(plain, "__name__", ""))
+    if wanted.name is None and plain is not function and not isinstance(function, functools.partial):
+        own = type(function).__name__
+    if not (own.isascii() and own.isidentifier()) or len(own) > _MOST_NAME:
         raise ConfigError(
-            f'A tool cannot be called "{own}": give it a name of letters, digits and underscores.'
+            f'A tool cannot be called "{own}": give it a name of letters, digits and underscores, '
+            f"at most {_MOST_NAME} characters."
         )
-    text, about = _read_docstring(inspect.getdoc(function) or "")
-    args = create_model(f"{own}_arguments", __base__=Args, **dict(_fields(function, own, about)))
-    spec = ToolSpec(own, description or text, parameters_of(args), category)
+    text, about = read_docstring(_docstring_of(function, plain))
+    fields, keys = read_parameters(function, plain, own, about, wanted.names or {})
+    args, parameters = make_arguments(own, fields)
+    spec = ToolSpec(own, wanted.description or text, parameters, wanted.category)
 
     async def call(context: ToolContext, args: Args) -> Any:
-        values = {field: getattr(args, field) for field in type(args).model_fields}
-        try:
-            async with asyncio.timeout(timeout):
-                if inspect.iscoroutinefunction(function):
-                    return await function(**values)
-                return await asyncio.to_thread(_plain_call, function, values)
-        except TimeoutError:
-            if timeout is None:
-                raise
-            raise ToolFailed(f"{own} did not end within {timeout:g} s.") from None
+        values = {name: getattr(args, key) for name, key in keys.items()}
+        return await call_function(own, function, values, wanted.timeout)
 
     call.__wrapped__ = function  # type: ignore[attr-defined]
-    return Tool(spec, args, call, is_async=True, acts_itself=category != "read")
+    return Tool(spec, args, call, is_async=True, acts_itself=wanted.category != "read")
 
 
 def function_of(tool: Tool) -> Callable[..., Any] | None:
@@ -100,43 +193,9 @@ def function_of(tool: Tool) -> Callable[..., Any] | None:
     return getattr(tool.function, "__wrapped__", None)
 
 
-def _plain_call(function: Callable[..., Any], values: dict[str, Any]) -> Any:
-    try:
-        return function(**values)
-    except StopIteration as error:
-        # No future can hold this exception: whoever waits for the thread would wait forever.
-        raise RuntimeError("StopIteration") from error
-
-
-def _fields(function: Callable[..., Any], name: str, about: dict[str, str]) -> Iterator[tuple[str, Any]]:
-    """The parameters as fields of a model. ConfigError if one cannot be given by name, or has no type."""
-    hints = get_type_hints(function, include_extras=True)
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ConfigError(
-                f"The tool {name} has the parameter {parameter}, which cannot be given by name."
-            )
-        if parameter.name not in hints:
-            raise ConfigError(f"The tool {name} needs a type for its parameter {parameter.name}.")
-        default = ... if parameter.default is parameter.empty else parameter.default
-        given = (
-            default
-            if isinstance(default, FieldInfo)
-            else Field(default, description=about.get(parameter.name))
-        )
-        yield parameter.name, (hints[parameter.name], given)
-
-
-def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says before its sections, and what it says about each parameter."""
-    said: list[str] = []
-    about: dict[str, str] = {}
-    section = ""
-    for line in text.splitlines():
-        if heading := _SECTION.match(line):
-            section = heading[1]
-        elif not section:
-            said.append(line)
-        elif section in ("Args", "Arguments", "Parameters") and (found := _ARGUMENT.match(line)):
-            about[found[1]] = found[2].strip()
-    return "\n".join(said).strip(), about
+def _docstring_of(function: Any, plain: Any) -> str:
+    """That of the function, or of the class of an object that can be called."""
+    own = inspect.getdoc(plain) or ""
+    if plain is type(function).__call__ and not plain.__doc__:
+        own = inspect.getdoc(type(function)) or ""
+    return own

@@ -98,11 +98,13 @@ class AutoModel:
                 return await self._schema.reply(request, on_delta)
         except ToolsUnsupported as refusal:
             self.transport, self._refusal = "text", refusal
-        except RequestRejected:
+        except RequestRejected as rejected:
             # It may be about something else, which asking without the schema then shows.
             if self.transport == "native":
                 raise
             self._give_up_schema()
+            reply = await self._text.reply(request, on_delta)
+            return replace(reply, remark=f"Calls are read from text from now on. {rejected}")
         finally:
             self._learn()
         return await self._text.reply(request, on_delta)

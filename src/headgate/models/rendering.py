@@ -51,8 +51,13 @@ def _type(schema: Any, depth: int) -> str:
     if isinstance(options, list | tuple):
         return "|".join(dict.fromkeys(_type(option, depth + 1) for option in options))
     match schema.get("type"):
+        case "array" if isinstance(places := schema.get("prefixItems"), list | tuple):
+            return f"[{', '.join(_type(place, depth + 1) for place in places)}]"
         case "array":
             return f"[{_type(schema.get('items'), depth + 1)}]"
+        case "object" if isinstance(values := schema.get("additionalProperties"), Mapping):
+            named = _arguments(schema, depth)
+            return f"{{{named}{', ' if named else ''}...: {_type(values, depth + 1)}}}"
         case "object" if read_properties(schema):
             return f"{{{_arguments(schema, depth)}}}"
         case str() as name:

@@ -153,7 +153,7 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
     if tool.spec.category != "read" and (refusal := _repetition(run, tool.name, key)):
         raise refusal
     begun = run.job.state.open_calls.get(call.id)
-    if begun is not None and (done := _after_crash(run, tool, begun)):
+    if begun is not None and (done := _after_crash(run, begun, tool)):
         return done
     outcome = await _run_tool(run, call, tool, args)
     text = outcome.text
@@ -244,7 +244,7 @@ def _admitted(run: StageRun, name: str) -> Tool:
     )
 
 
-def _after_crash(run: StageRun, tool: Tool, begun: ToolStarted) -> CallAnswer | None:
+def _after_crash(run: StageRun, begun: ToolStarted, tool: Tool) -> CallAnswer | None:
     """The answer to a call that a crash interrupted; None if it left no mark and can simply be run."""
     if begun.category == "run" or tool.acts_itself:
         raise CallInterrupted(
@@ -299,7 +299,7 @@ def hashes_of(change: FileChange) -> FileHashes:
 
 def _target(args: Args) -> str:
     """What a call is about, in a few words, for people who watch."""
-    for name in ("command", "path", "pattern", "glob", "paths", "action", "stage"):
+    for name in ("command", "path", "pattern", "glob", "paths", "action", "stage", "id"):
         value = getattr(args, name, None)
         if value:
             text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -18,6 +18,7 @@ from headgate.core import (
     Note,
     Stage,
     StageEnded,
+    StageState,
     cut_text,
     decide_given_up,
     join_path,
@@ -76,8 +77,10 @@ class Tasks:
     """The task in progress, if it continues the driver's conversation."""
     ended: Decision | None = None
     """What ends the flow, or the driver."""
-    answered: str = ""
-    """The task that ended last before a crash: the call that ended it may have no answer yet."""
+    last: StageState | None = None
+    """The latest attempt at a task in the driver's conversation that has ended."""
+    is_cut_short: bool = False
+    """A crash came before the answer to the call that ended it."""
     is_fixing: bool = False
     """The tasks have ended in an earlier round. The driver fixes what was found then."""
 
@@ -140,6 +143,8 @@ class Tasks:
             name = self.active.stage.id
             raise ToolFailed(f'Task "{name}" is in progress: end it with complete_task or fail_task first.')
         await self.settle()
+        if self.is_cut_short and stage.kind != DRIVEN and stage.id in self.endings():
+            return f"{self._result(stage)}\n\n{self.say_available()}"
         if self.ended or stage.id not in [ready.id for ready in self.available()]:
             raise ToolFailed(f"{self._why_not(stage)} {self.say_available()}")
         stage = self._within_budget(stage)
@@ -150,30 +155,36 @@ class Tasks:
         entrance = await wait_for_retry(self.job, stage, join_path(self.place, stage.id))
         self.active = open_attempt(self.job, stage, self.place, entrance or Entrance())
         self.active.transcript.begin_stage(place_of(self.active.path), self.active.path)
-        await self.job.log.commit()
         assignment = f"{entrance.message}\n\n" if entrance else ""
         return f'Task "{stage.id}" is started.\n\n{assignment}{stage_message(stage)}'
 
     async def complete(self, task: str, note: Note) -> str:
         await self.job.log.commit()
-        child = self._in_progress(task, "completed")
+        child = self._in_progress(task)
         if child is None:
-            return f'Task "{self.answered}" is completed. {self.say_available()}'
+            return self._say_ended()
         said = note.summary or ("" if note.output is None else str(clean_value(child, note.output)))
-        await leave_stage(child, note.model_copy(update={"summary": cut_text(said, REASON_CHARS)}))
-        await self._end(child, StageEnd(DONE, await _note_of(child)))
-        return f'Task "{child.stage.id}" is completed. {self.say_available()}'
+        kept = await leave_stage(child, note.model_copy(update={"summary": cut_text(said, REASON_CHARS)}))
+        await self._end(child, StageEnd(DONE, kept))
+        return self._say_ended()
 
     async def fail(self, task: str, reason: str) -> str:
         await self.job.log.commit()
-        child = self._in_progress(task, "failed", "skipped")
+        child = self._in_progress(task)
         if child is None:
-            return f'Task "{self.answered}" has ended. {self.say_available()}'
+            return self._say_ended()
         why = cut_text(reason.strip(), REASON_CHARS) or "the model gave it up"
         decision = decide_given_up(child.state.tries, child.stage.budget, why)
         await self._end(child, StageEnd(decision, Note(summary=why, accepted=False)))
-        again = " It can be started again." if decision.action == "retry" else ""
-        return f'Task "{child.stage.id}" has failed.{again} {self.say_available()}'
+        return self._say_ended()
+
+    def _say_ended(self) -> str:
+        """The answer to the call that ended a task."""
+        assert self.last is not None
+        again = place_of(self.last.path) in self.job.state.tree.retries
+        how = "is completed" if self.last.ending == "completed" else "has failed"
+        again_said = " It can be started again." if again else ""
+        return f'Task "{self.last.stage}" {how}.{again_said} {self.say_available()}'
 
     def _find(self, task: str) -> Stage:
         stages = {stage.id: stage for stage in self.stage.stages}
@@ -184,7 +195,7 @@ class Tasks:
             raise ToolFailed(f"{said[0].upper()}{said[1:]}. {self.say_available()}")
         return found
 
-    def _in_progress(self, task: str, *endings: Ending) -> StageRun | None:
+    def _in_progress(self, task: str) -> StageRun | None:
         """The task that a call ends; None if it has ended already, so that a crash cut the answer short."""
         named = self._find(task).id if task else ""
         if self.active and named in ("", self.active.stage.id):
@@ -193,7 +204,7 @@ class Tasks:
             name = self.active.stage.id
             raise ToolFailed(f'Task "{named}" was not started: the task in progress is "{name}".')
         ended = self.endings()
-        if self.answered and named in ("", self.answered) and ended.get(self.answered) in endings:
+        if self.is_cut_short and self.last and named in ("", self.last.stage):
             return None
         if named in ended:
             raise ToolFailed(f'Task "{named}" has ended already. {self.say_available()}')
@@ -244,7 +255,7 @@ class Tasks:
         """Records the end of a task that continued the driver's conversation."""
         if ended := record_end(child, end):
             child.transcript.end_stage(place_of(child.path), ended)
-        self.active = None
+        self.active, self.last = None, child.state
         await self.settle()
 
     async def settle(self) -> None:
@@ -287,8 +298,8 @@ class Tasks:
             )
             await self.job.log.commit()
 
-    async def find_ended_groups(self) -> None:
-        """After a crash: groups that were started have ended, which the log does not tell."""
+    async def go_on_with_groups(self) -> None:
+        """After a crash: runs groups that were started to their end. The log does not tell if they ended."""
         for task in self.stage.stages:
             begun = join_path(self.place, task.id) in self.job.state.tree.rounds
             if task.is_group and begun and task.id not in self.round.ended_groups:
@@ -302,13 +313,7 @@ class Tasks:
             if task.kind == DRIVEN:
                 self.active = reopen_attempt(self.job, task, join_path(self.place, task.id)) or self.active
         inside = [node for path, node in self.job.state.nodes.items() if path.startswith(f"{self.place}/")]
-        ended = [node for node in inside if node.ending]
-        self.answered = ended[-1].stage if run.interrupted and ended else ""
-
-
-async def _note_of(child: StageRun) -> Note:
-    await child.job.log.commit()
-    return child.state.note or Note()
+        self.last = next((node for node in reversed(inside) if node.ending and node.kind == DRIVEN), None)
 
 
 def _about(task: Stage) -> str:
@@ -318,17 +323,29 @@ def _about(task: Stage) -> str:
     return f"{cut_text(what, 200)}{needs}"
 
 
+_GOES_ON_LATER = ("retry", "infra", "propose")
+"""Decisions after which tasks that have not ended may still be started."""
+
+
 async def drive(run: StageRun) -> StageEnd:
     """A conversation in which the model starts and ends the tasks, until all of them have ended."""
     tasks = _tasks_of(run)
+    end = await _work_through(run, tasks)
+    if end.decision.action not in _GOES_ON_LATER and not tasks.is_fixing:
+        await tasks.round.tell_not_reached(end.decision)
+    return end
+
+
+async def _work_through(run: StageRun, tasks: Tasks) -> StageEnd:
     tasks.take_up(run)
     if run.interrupted:
+        await tasks.go_on_with_groups()
+        tasks.is_cut_short = True
         await finish_turn(tasks.current, run.interrupted.cut_off)
-        await tasks.find_ended_groups()
+        tasks.is_cut_short = False
     else:
-        await open_conversation(run, run.entrance)
-        if not tasks.is_fixing:
-            tell(run, "tasks", f"{tasks.recap()}\n\nStart a task with start_task.")
+        listed = "" if tasks.is_fixing else f"{tasks.recap()}\n\nStart a task with start_task."
+        await open_conversation(run, run.entrance, listed)
     while True:
         current = tasks.current
         if current is run and not tasks.is_fixing:
@@ -393,11 +410,17 @@ DRIVE_KIND = Kind(
     "drive",
     drive,
     is_told=True,
+    is_conversation=True,
     adapt=_with_turns,
     task_list=_tasks_of,
     after_end=_end_driver,
     replay=replay,
 )
 DRIVEN_KIND = Kind(
-    "driven", _run_alone, is_told=True, task_list=_tasks_of, done_tool=COMPLETE_TOOL, replay=replay
+    "driven",
+    _run_alone,
+    is_conversation=True,
+    task_list=_tasks_of,
+    done_tool=COMPLETE_TOOL,
+    replay=replay,
 )

@@ -140,8 +140,8 @@ class NotDone(ToolError):
     slug = "not_done"
 
 
-async def leave_stage(run: StageRun, said: Note) -> None:
-    """The model's closing signal. NotDone says what is missing."""
+async def leave_stage(run: StageRun, said: Note) -> Note:
+    """The model's closing signal; returns the note that is kept. NotDone says what is missing."""
     clean = Note.model_validate(clean_value(run, said.model_dump()))
     note = bound_note(clean)
     missing = await try_exit(run, note, answer=clean.summary)
@@ -149,6 +149,7 @@ async def leave_stage(run: StageRun, said: Note) -> None:
         keep_conclusion(run, note)
     if missing:
         raise NotDone(fill("not_done", stage=run.stage.id, reason=missing))
+    return note
 
 
 async def try_exit(

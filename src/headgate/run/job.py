@@ -235,7 +235,7 @@ class Job:
         """The stages that the flow has from the start and in which the model may call tools."""
         talking: dict[str, Stage] = {}
         for leaf in self.flow.leaves():
-            if self.kinds[leaf.kind].is_told:
+            if self.kinds[leaf.kind].is_conversation:
                 talking.setdefault(leaf.id, leaf)
         return tuple(talking.values())
 

@@ -142,7 +142,7 @@ class StageRun:
             lost=lost,
             over=self.job.over,
             turns=self.state.turns + self._turns_inside,
-            concludes=self.kind.is_told,
+            concludes=self.kind.is_conversation,
             idle_attempts=task.idle_attempts,
             fixing=bool(task.failures or task.review),
         )
@@ -281,7 +281,9 @@ class Kind:
     is_announced: bool = True
     """People see that such a stage starts, and if it does not complete. Otherwise its events say enough."""
     is_told: bool = False
-    """It can be told what failed in the round before: it is a conversation."""
+    """It can be told what failed in the round before."""
+    is_conversation: bool = False
+    """It is a conversation with tools, in which the model can be made to conclude."""
     task_list: Callable[[StageRun], TaskList] | None = None
     """The list that such a stage leads, or is a task of."""
     done_tool: str = DONE_TOOL
@@ -357,7 +359,7 @@ def open_attempt(job: Job, stage: Stage, parent: str, entrance: Entrance) -> Sta
         title=stage.title if run.kind.is_announced else "",
         attempt=job.state.tree.attempts_at(stage.id) + 1,
         reason=entrance.reason,
-        tools=tuple(spec.name for spec in run.all_specs) if run.kind.is_told else (),
+        tools=tuple(spec.name for spec in run.all_specs) if run.kind.is_conversation else (),
         turns=stage.budget.turns,
         item=stage.item,
         stage_kind=stage.kind,

@@ -95,8 +95,8 @@ async def take_step(run: StageRun, take: Take) -> StageEnd | None:
     return None
 
 
-async def open_conversation(run: StageRun, entry: Entrance) -> None:
-    """What the model is told when a stage is entered."""
+async def open_conversation(run: StageRun, entry: Entrance, last: str = "") -> None:
+    """What the model is told when a stage is entered; `last` comes at the end."""
     job, stage = run.job, run.stage
     run.transcript.begin_stage(place_of(run.path), run.path)
     if not run.transcript.messages:
@@ -116,6 +116,8 @@ async def open_conversation(run: StageRun, entry: Entrance) -> None:
         await _compact(run, "replan", run.transcript.view_chars * COMPACT_TO)
     elif entry.message:
         tell(run, entry.reason, entry.message)
+    if last:
+        tell(run, "tasks", last)
     await job.log.commit()
 
 
@@ -279,4 +281,12 @@ def replay(run: StageRun, body: AnyBody, content: str) -> None:
             pass
 
 
-TALK = Kind("talk", talk, is_told=True, runs_beside=True, after_end=compact_ended, replay=replay)
+TALK = Kind(
+    "talk",
+    talk,
+    is_told=True,
+    is_conversation=True,
+    runs_beside=True,
+    after_end=compact_ended,
+    replay=replay,
+)

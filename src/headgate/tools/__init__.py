@@ -1,15 +1,6 @@
 """What a model may call. Tools plan changes; the runtime carries them out."""
 
-from headgate.tools.base import (
-    Args,
-    Outcome,
-    TaskListPort,
-    Tool,
-    ToolContext,
-    cap,
-    describe_invalid,
-    parameters_of,
-)
+from headgate.tools.base import Args, Outcome, TaskListPort, Tool, ToolContext, cap, describe_invalid
 from headgate.tools.commands import run_tests, shell, shell_in
 from headgate.tools.control import (
     STATUS_TOOL,
@@ -23,5 +14,6 @@ from headgate.tools.control import (
 from headgate.tools.editing import edit_file
 from headgate.tools.files import find_files, listing, ls, read_file, read_files, write_file
 from headgate.tools.patching import apply_patch
+from headgate.tools.schemas import parameters_of
 from headgate.tools.searching import search
 from headgate.tools.task_list import task_list_tools

@@ -30,6 +30,7 @@ from headgate.core import Category, Note, PlanItem, TaskStatusGiven, ToolSpec
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
 from headgate.process import Sandbox
 from headgate.protect import InstalledPackages, Protected, SecretScan
+from headgate.tools.schemas import parameters_of
 from headgate.workspace import FileChange, Workspace
 
 
@@ -212,7 +213,7 @@ class Tool:
     function: ToolFunction
     is_async: bool
     acts_itself: bool = False
-    """It may change anything when it is called. Other tools say what to change, and the runtime does it."""
+    """What it changes is not in its Outcome, so that nobody can tell whether it did: never run twice."""
 
     @property
     def name(self) -> str:
@@ -281,65 +282,26 @@ def _as_outcome(result: Any) -> Outcome:
     return Outcome(json.dumps(_DATA.dump_python(result, mode="json"), ensure_ascii=False))
 
 
-def tool(category: Category, args: type[Args] | None = None) -> Callable[[ToolFunction], Tool]:
-    """Makes a Tool of a function: its name and docstring are what the model is shown."""
+def tool(
+    category: Category, args: type[Args] | None = None, *, by_name: bool = False
+) -> Callable[[ToolFunction], Tool]:
+    """Makes a Tool of a function: its name and docstring are what the model is shown.
+
+    `by_name`: only stages have it that name it in `tools: {allow}`.
+    """
 
     def wrap(function: ToolFunction) -> Tool:
         model: type[Args] = args or get_type_hints(function)["args"]
         spec = ToolSpec(
-            function.__name__, inspect.cleandoc(function.__doc__ or ""), parameters_of(model), category
+            function.__name__,
+            inspect.cleandoc(function.__doc__ or ""),
+            parameters_of(model),
+            category,
+            by_name,
         )
         return Tool(spec, model, function, inspect.iscoroutinefunction(function))
 
     return wrap
-
-
-def parameters_of(args: type[BaseModel]) -> dict[str, Any]:
-    """A JSON schema as small as models need it: every word of it is read before each reply."""
-    schema = args.model_json_schema()
-    definitions = schema.pop("$defs", {})
-    return {"properties": {}, **_slim(schema, definitions)}
-
-
-def slim_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON Schema without references and noise. One that refers to itself is cut where it would repeat."""
-    definitions = {**schema.get("definitions", {}), **schema.get("$defs", {})}
-    return _slim({key: schema[key] for key in schema if key not in ("$defs", "definitions")}, definitions)
-
-
-_NOISE = ("title", "description", "default", "additionalProperties")
-
-
-def _slim(
-    schema: Mapping[str, Any], definitions: Mapping[str, Any], within: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """Without references, titles, defaults, null alternatives and the docstrings of nested classes.
-
-    `within`: the definitions around it. One that refers to itself is cut where it would repeat.
-    """
-    if "$ref" in schema:
-        name = schema["$ref"].rsplit("/", 1)[-1]
-        return {} if name in within else _slim(definitions[name], definitions, (*within, name))
-    slim = {key: value for key, value in schema.items() if key not in (*_NOISE, "anyOf")}
-    alternatives = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
-    options = [_slim(option, definitions, within) for option in alternatives]
-    if len(options) == 1:
-        slim |= options[0]
-    elif options:
-        slim["anyOf"] = options
-    if isinstance(slim.get("items"), Mapping):
-        slim["items"] = _slim(slim["items"], definitions, within)
-    if "properties" in slim:
-        fields = slim["properties"].items()
-        slim["properties"] = {name: _field(value, definitions, within) for name, value in fields}
-    return slim
-
-
-def _field(
-    schema: Mapping[str, Any], definitions: Mapping[str, Any], within: tuple[str, ...]
-) -> dict[str, Any]:
-    described = {"description": schema["description"]} if "description" in schema else {}
-    return {**_slim(schema, definitions, within), **described}
 
 
 def describe_invalid(error: ValidationError) -> str:

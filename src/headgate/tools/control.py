@@ -9,7 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from headgate.core import Note, PlanItem, TaskStatusGiven, cut_text, share_out, times
 from headgate.errors import ToolFailed
-from headgate.tools.base import Args, Outcome, Tool, ToolContext, slim_schema, tool
+from headgate.tools.base import Args, Outcome, Tool, ToolContext, tool
+from headgate.tools.schemas import slim_schema
 
 Priority = Literal["low", "normal", "high", "critical"]
 
@@ -174,9 +175,16 @@ def stage_done_tool(
 
 
 def _with_output(parameters: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a tool with one more, `output`. Servers do not follow references in a schema."""
+    """The parameters of a tool with one more, `output`, after the summary: it matters more than the rest.
+
+    Servers do not follow references in a schema.
+    """
     schema = {"description": "The result of the stage", **slim_schema(output)}
-    properties = {**parameters["properties"], "output": schema}
+    properties: dict[str, Any] = {}
+    for name, given in parameters["properties"].items():
+        properties[name] = given
+        if name == "summary":
+            properties["output"] = schema
     return {**parameters, "properties": properties, "required": [*parameters.get("required", ()), "output"]}
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from pydantic import Field, create_model
 
 from headgate.core import COMPLETE_TOOL, Note
-from headgate.tools.base import Args, Tool, ToolContext, slim_schema, tool
+from headgate.tools.base import Args, Tool, ToolContext, tool
 from headgate.tools.control import Sentences
+from headgate.tools.schemas import slim_schema
 
 
 class StartTask(Args):

@@ -45,13 +45,14 @@ class Habits:
     """What it answers."""
 
     say: Callable[[Body], Body]
-    """A request's body -> the message of the reply."""
+    """A request's body -> the message of the reply, and its `finish_reason` if it is not `stop`."""
     pages: dict[str, Any] = field(default_factory=dict)
     """What is at other paths."""
     count_tools: bool = True
     """Whether tools take part in the prompt."""
     refuse: Callable[[Body], str | None] = lambda body: None
     """The complaint about a request, if there is one."""
+    refusal_status: int = 400
     asked: list[Body] = field(default_factory=list)
 
     async def respond(self, seen: Seen, wire: Wire) -> None:
@@ -62,12 +63,13 @@ class Habits:
         body = seen.json
         self.asked.append(body)
         if complaint := self.refuse(body):
-            await answer({"error": {"message": complaint}}, 400)(seen, wire)
+            await answer({"error": {"message": complaint}}, self.refusal_status)(seen, wire)
             return
         message = {"role": "assistant", "content": None, **self.say(body)}
+        finish = message.pop("finish_reason", "stop")
         counted = [body["messages"], body.get("tools", []) if self.count_tools else []]
         usage = {"prompt_tokens": len(json.dumps(counted)) // 4, "completion_tokens": 5}
-        reply = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+        reply = {"choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage}
         await answer(reply)(seen, wire)
 
     @asynccontextmanager

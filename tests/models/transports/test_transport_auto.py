@@ -287,7 +287,15 @@ async def test_a_schema_that_is_ignored_is_given_up() -> None:
 
 async def test_a_schema_that_is_refused_is_given_up_at_once() -> None:
     habits = Habits(text(CALL), refuse=lambda body: "response_format?" if "response_format" in body else None)
-    assert await opened(habits, ServerFacts(native="none", constrains=True), 2) == (["ls", "ls"], "text")
+    found = ServerFacts(native="none", constrains=True)
+    assert await opened(habits, found, 2) == (["ls", "ls"], "text")
+    async with habits.running() as server:
+        settings = ModelSettings(model="openai/m", base_url=server.url, tool_transport="auto")
+        async with open_model(settings, ServerInquiry(settings, findings=found)) as model:
+            remarks = [(await model.reply(Request([ASK], (LS,)))).remark for _ in range(2)]
+    assert remarks[0].startswith("Calls are read from text from now on. The model server at ")
+    assert remarks[0].endswith("rejected the request (HTTP 400): response_format?")
+    assert remarks[1] == ""
 
 
 async def test_a_schema_that_holds_is_kept() -> None:

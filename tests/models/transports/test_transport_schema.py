@@ -276,7 +276,7 @@ async def test_a_server_that_cannot_make_a_grammar_of_long_strings() -> None:
     longest = [
         max(schema["maxLength"] for schema in strings_in(body["response_format"])) for body in habits.asked
     ]
-    assert longest == [8000, 2000, 2000]
+    assert longest == [8000, 1900, 1900]
 
 
 async def test_the_messages_api_takes_no_schema() -> None:

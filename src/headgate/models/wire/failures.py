@@ -46,6 +46,10 @@ _NO_TOOLS = re.compile(
     r"|(tools|tool use|tool calling|function calling) (is|are) not supported"
     r"|no endpoints found that support tool use"
 )
+_NO_GRAMMAR = re.compile(
+    r"failed to (parse|initiali[sz]e|create|compile) .{0,20}(grammar|sampler)"  # llama.cpp
+    r"|error parsing grammar|json schema (conversion|error)|invalid json schema in format"  # the same, Ollama
+)
 _QUOTA = re.compile(r"insufficient_quota|insufficient credits|exceeded your current quota|billing_error")
 _LOADING = re.compile(
     r"(?<!error )(?<!while )(?<!failed )(?<!no )\bloading (the )?model\b"  # llama.cpp, Ollama
@@ -179,7 +183,7 @@ def _explain(endpoint: Endpoint, status: int, complaint: Complaint, wait: float 
         )
     if status in (501, 505):
         return ModelRefused(f"{address} cannot answer this request (HTTP {status}){said} Check base_url.")
-    if status >= 500 or status in _WAIT:
+    if (status >= 500 and not _NO_GRAMMAR.search(text)) or status in _WAIT:
         if _LOADING.search(complaint.message.lower()):
             wait = _LOADING_SECONDS if wait is None else wait
             return ServerTrouble(
