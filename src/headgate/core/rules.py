@@ -376,9 +376,8 @@ def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_sp
 
 def decide_given_up(attempts: int, budget: Budget, why: str) -> Decision:
     """What follows if the model gives up a stage that was attempted so often."""
-    if attempts <= budget.retries:
-        return Decision("retry", "given_up", why)
-    return Decision("skip" if budget.exhausted == "skip" else "fail", "given_up", why)
+    action: Action = "skip" if budget.exhausted == "skip" else "fail"
+    return Decision("retry" if attempts <= budget.retries else action, "given_up", why)
 
 
 MOST_RETRY_SECONDS = 60.0
