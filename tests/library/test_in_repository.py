@@ -81,12 +81,21 @@ async def test_a_repository_cannot_name_functions_of_python(repo: Path) -> None:
 
 
 CRASHING = """
-import os, sys
+import os, sys, time
 from pathlib import Path
 from headgate import Checkpoint, run_flow_sync
 from library.test_in_repository import PLACES, TWO, script
 
-PLACES["crash"] = lambda: os._exit(7)
+
+def crash():
+    # The flow does not wait until it is saved.
+    saved = Path(sys.argv[2])
+    while not saved.exists() or b"stage_ended" not in saved.read_bytes():
+        time.sleep(0.01)
+    os._exit(7)
+
+
+PLACES["crash"] = crash
 model = script(
     {"stage_done": {"stage": "first", "summary": "Done.", "output": {"line": 2}}},
     {"strike": {"place": "crash"}},

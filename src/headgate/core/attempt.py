@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from headgate.core import events as ev
 from headgate.core.flow import Ending
 from headgate.core.knobs import COMPLETE_TOOL, DONE_TOOL, FAIL_TOOL, START_TOOL
-from headgate.core.rules import COMPACTIONS, Broken, CallMemory, Fail, Pass, Tally, Verdict
+from headgate.core.loops import CallMemory
+from headgate.core.rules import COMPACTIONS, Broken, Fail, Pass, Tally, Verdict
 from headgate.core.text import times
 
 CONCLUDED = "concluded"
