@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, get_type_hints
 
@@ -264,6 +265,7 @@ def tool(category: Category, args: type[Args] | None = None) -> Callable[[ToolFu
     return wrap
 
 
+@lru_cache(maxsize=256)
 def parameters_of(args: type[BaseModel]) -> dict[str, Any]:
     """A JSON schema as small as models need it: every word of it is read before each reply."""
     schema = args.model_json_schema()
