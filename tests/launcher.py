@@ -1,13 +1,14 @@
-"""The `headgate` command as a process that does not have to import Headgate first.
+"""Python processes that do not have to import Headgate first: the `headgate` command, and other programs.
 
-Run as a program, it imports Headgate, and forks a child for each command that it is sent. The child gets the
-folder, the environment and the streams of the command, and is then a process like any other. Whoever sends
-signals to a command, closes its streams or looks at how it starts should start a real one.
+Run as a program, this imports Headgate, and forks a child for each command line that it is sent. The child
+gets its own folder, environment and streams, and is then a process like any other. Whoever sends signals to a
+process, closes its streams or looks at how it starts should start a real one.
 """
 
 import json
 import os
 import re
+import runpy
 import selectors
 import socket
 import subprocess
@@ -27,7 +28,7 @@ _running: list[subprocess.Popen[bytes]] = []
 
 @dataclass
 class Launched:
-    """A command that was started."""
+    """A process that was started."""
 
     returncode: int | None = None
     """Known once it has ended."""
@@ -36,16 +37,26 @@ class Launched:
 def run_headgate(
     args: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: str = "", *, joined: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end, as `subprocess.run` does. `joined`: all goes to standard output."""
+    """Runs a command to its end."""
+    return run_python(["-m", "headgate", *args], cwd, env, stdin, joined=joined)
+
+
+def run_python(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: str = "", *, joined: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Does what `subprocess.run` does with Python and its words: `-m headgate`, `-c CODE` or a file first.
+
+    `joined`: all goes to standard output.
+    """
     given, writing = os.pipe()
     out, out_end = os.pipe()
     err, err_end = os.pipe()
-    with launched(args, cwd, env, (given, out_end, out_end if joined else err_end)) as process:
+    with launched(words, cwd, env, (given, out_end, out_end if joined else err_end)) as process:
         for descriptor in (given, out_end, err_end):
             os.close(descriptor)
         said = _exchange(writing, stdin.encode(), (out, err))
     return subprocess.CompletedProcess(
-        list(args), process.returncode or 0, said[out].decode(), said[err].decode()
+        list(words), process.returncode or 0, said[out].decode(), said[err].decode()
     )
 
 
@@ -56,15 +67,15 @@ def is_plain(line: str) -> bool:
 
 @contextmanager
 def launched(
-    args: Sequence[str], cwd: Path, env: Mapping[str, str], streams: tuple[int, int, int]
+    words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: tuple[int, int, int]
 ) -> Iterator[Launched]:
-    """Starts a command with these descriptors as its streams, and waits for it at the end of the block."""
+    """Starts Python with these descriptors as its streams, and waits for it at the end of the block."""
     try:
         launcher = _idle.get_nowait()
     except Empty:
         launcher = _start_launcher()  # each runs one command at a time
     process = Launched()
-    job = {"args": args, "cwd": str(cwd), "env": dict(env)}
+    job = {"words": words, "cwd": str(cwd), "env": dict(env)}
     socket.send_fds(launcher, [json.dumps(job).encode()], streams)
     yield process
     process.returncode = int(launcher.recv(_MOST))
@@ -116,7 +127,7 @@ def _exchange(writing: int, text: bytes, reading: Sequence[int]) -> dict[int, by
 
 
 def serve(commands: socket.socket) -> None:
-    """Forks a child for each command, and answers with how it ended."""
+    """Forks a child for each command line, and answers with how it ended."""
     while True:
         message, streams, _, _ = socket.recv_fds(commands, _MOST, 3)
         if not message:
@@ -132,9 +143,7 @@ def serve(commands: socket.socket) -> None:
 
 
 def become(job: dict[str, Any], streams: Sequence[int]) -> None:
-    """Makes this process the command, and runs it."""
-    from headgate.cli.main import main
-
+    """Makes this process the one that was asked for."""
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
     for descriptor in set(streams):
@@ -147,8 +156,26 @@ def become(job: dict[str, Any], streams: Sequence[int]) -> None:
     os.chdir(job["cwd"])
     os.environ.clear()
     os.environ.update(job["env"])
-    sys.argv = ["headgate", *job["args"]]
-    main()
+    places = os.environ.get("PYTHONPATH", "")
+    own = sys.path.pop(0)  # this file's folder: what is run may import a test, and that this file
+    sys.path[:] = ["", *filter(None, places.split(os.pathsep)), *sys.path, own]
+    run_words(*job["words"])
+
+
+def run_words(first: str, *words: str) -> None:
+    """What Python does with the words after its name."""
+    if (first, words[0:1]) == ("-m", ("headgate",)):
+        from headgate.cli.main import main
+
+        sys.argv = ["headgate", *words[1:]]
+        main()
+    elif first == "-c":
+        sys.argv = ["-c", *words[1:]]
+        exec(compile(words[0], "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        sys.argv = [first, *words]
+        sys.path[0] = str(Path(first).parent)
+        runpy.run_path(first, run_name="__main__")
 
 
 def prepare() -> None:
@@ -156,7 +183,9 @@ def prepare() -> None:
     import gc
 
     from headgate.cli.main import COMMANDS
+    from headgate.protect import SecretNames
 
+    SecretNames()  # its patterns take as long to read as a short run
     for entry in COMMANDS.values():
         import_module(f"headgate.cli.commands.{entry.module}")
     gc.freeze()  # what is shared with the children is not to be touched by each of them

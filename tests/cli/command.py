@@ -21,7 +21,7 @@ def on_terminal(repo: Path, *args: str, typed: str | None = None, **env: str) ->
     ours, theirs = pty.openpty()
     nowhere = os.open(os.devnull, os.O_RDONLY)
     streams = (nowhere if typed is None else theirs, theirs, theirs)
-    with launched(args, repo, environment(repo, **env), streams) as process:
+    with launched(["-m", "headgate", *args], repo, environment(repo, **env), streams) as process:
         os.close(theirs)
         os.close(nowhere)
         os.write(ours, (typed or "").encode())
