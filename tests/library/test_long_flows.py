@@ -32,8 +32,8 @@ class Observer(Worker):
             self.seen.append({"bytes": size, "events": events, "calls": self.calls_made})
         return await super().reply(request, on_delta)
 
-    def of_stage(self, number: int) -> dict[str, int]:
-        before, after = self.seen[number], self.seen[number + 1]
+    def of_stages(self, first: int, last: int) -> dict[str, int]:
+        before, after = self.seen[first], self.seen[last]
         return {name: after[name] - before[name] for name in before}
 
     @contextmanager
@@ -56,9 +56,10 @@ async def test_a_stage_takes_as_much_work_wherever_it_is(tmp_path: Path) -> None
     run, _ = start_chain(STAGES, log, model)
     with model.counting():
         assert (await run.result()).status == "completed"
-    early, late = model.of_stage(20), model.of_stage(80)
-    assert abs(late["bytes"] - early["bytes"]) < 20  # numbers have more digits
-    assert late["calls"] < 1.02 * early["calls"]
+    # Followers are told in tasks of their own, which may run during one stage or the next.
+    early, late = model.of_stages(10, 30), model.of_stages(70, 90)
+    assert abs(late["bytes"] - early["bytes"]) < 400  # numbers have more digits
+    assert late["calls"] < 1.05 * early["calls"]
     kept = [seen["events"] - model.seen[0]["events"] for seen in model.seen]
     assert max(kept) < RECENT + 50
     assert kept[80] <= kept[40]
