@@ -18,7 +18,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/python scripts/gen_cli_docs.py --check
 	@# Tests start hundreds of processes; where PYTHONDONTWRITEBYTECODE is set, each would compile everything.
 	@$(BIN)/python -m compileall -q src
-	$(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto -rs
+	PYTHONDONTWRITEBYTECODE= $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto --dist worksteal -rs
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from launcher import end_launchers
+
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
 
@@ -21,6 +23,8 @@ def _own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     config = tmp_path_factory.mktemp("config")
     (config / "headgate").mkdir()
     (config / "headgate" / "config.yaml").write_text("sandbox: off\napprovals: never\n")
+    (config / "git").mkdir()  # a commit would start another process to see whether to tidy up
+    (config / "git" / "config").write_text("[maintenance]\n\tauto = false\n")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith(("HEADGATE_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "LOCALCODE_")):
@@ -29,6 +33,7 @@ def _own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_CONFIG_HOME", str(config))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+    end_launchers()
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -1,6 +1,7 @@
 """Where a behaviour is met: a small repository, a real engine, and a look at what is true afterwards."""
 
 import asyncio
+import os
 import shlex
 import shutil
 import subprocess
@@ -163,13 +164,16 @@ def make_repo(row: Row, cage: Cage, place: Path) -> Path:
 
 def read_tree(repo: Path) -> dict[str, bytes]:
     """Every file but git's and Headgate's own."""
-    files = (path for path in repo.rglob("*") if path.is_file() or path.is_symlink())
-    named = ((path.relative_to(repo), path) for path in files)
-    return {
-        name.as_posix(): path.readlink().as_posix().encode() if path.is_symlink() else path.read_bytes()
-        for name, path in named
-        if name.parts[0] not in (".git", ".headgate")
-    }
+    found: dict[str, bytes] = {}
+    for folder, folders, names in os.walk(repo):
+        links = [name for name in folders if Path(folder, name).is_symlink()]
+        folders[:] = [name for name in folders if folder != str(repo) or name not in (".git", ".headgate")]
+        for path in (Path(folder, name) for name in (*names, *links)):
+            if path.is_symlink():
+                found[path.relative_to(repo).as_posix()] = path.readlink().as_posix().encode()
+            elif path.is_file():
+                found[path.relative_to(repo).as_posix()] = path.read_bytes()
+    return found
 
 
 def passes(repo: Path, row: Row) -> bool:

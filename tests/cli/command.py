@@ -1,21 +1,36 @@
-"""The `headgate` command as a real process, away from the user's own configuration."""
+"""The `headgate` command as a process, away from the user's own configuration."""
 
 import os
+import pty
 import subprocess
-import sys
+from contextlib import suppress
 from pathlib import Path
+
+from launcher import launched, run_headgate
 
 
 def headgate(repo: Path, *args: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "headgate", *args],
-        cwd=repo,
-        env=environment(repo, **env),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_headgate(args, repo, environment(repo, **env), stdin)
+
+
+def on_terminal(repo: Path, *args: str, typed: str | None = None, **env: str) -> tuple[int | None, str]:
+    """The exit code of a command whose output is a terminal, and what it showed.
+
+    Its input is that terminal, too, if something was typed there.
+    """
+    ours, theirs = pty.openpty()
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    streams = (nowhere if typed is None else theirs, theirs, theirs)
+    with launched(["-m", "headgate", *args], repo, environment(repo, **env), streams) as process:
+        os.close(theirs)
+        os.close(nowhere)
+        os.write(ours, (typed or "").encode())
+        shown = b""
+        with suppress(OSError):  # the terminal's other side is closed when the command has ended
+            while piece := os.read(ours, 65536):
+                shown += piece
+        os.close(ours)
+    return process.returncode, shown.decode().replace("\r\n", "\n")  # the terminal itself adds the \r
 
 
 def environment(repo: Path, **env: str) -> dict[str, str]:

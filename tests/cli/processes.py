@@ -17,6 +17,7 @@ from command import environment
 from headgate.process.lock import FileLock
 from headgate.store.folder import Folder
 from headgate.store.store import Store
+from launcher import run_headgate
 
 HEADGATE = [sys.executable, "-m", "headgate"]
 PATIENCE = 180.0
@@ -51,9 +52,9 @@ async def start(repo: Path, *args: str, **env: str) -> asyncio.subprocess.Proces
 
 async def call(repo: Path, *args: str, **env: str) -> tuple[int | None, str, str]:
     """Exit code, standard output and standard error of a command."""
-    process = await start(repo, *args, **env)
-    out, err = await ended(process)
-    return process.returncode, out.decode(), err.decode()
+    async with asyncio.timeout(PATIENCE):
+        done = await asyncio.to_thread(run_headgate, args, repo, environment(repo, **env))
+    return done.returncode, done.stdout, done.stderr
 
 
 async def ended(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:

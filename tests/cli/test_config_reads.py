@@ -1,11 +1,11 @@
 """How often a command reads `agent.yaml`: once; a process that is given a stored task does not read it."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from command import environment
+
+from launcher import run_python
 
 HEADGATE = """
 import sys
@@ -27,11 +27,9 @@ main(args)
 def count_reads(repo: Path, *args: str) -> int:
     counted = repo.parent / "reads"
     counted.write_text("")
-    command = [sys.executable, "-c", HEADGATE, str(repo / "agent.yaml"), str(counted), *args]
-    done = subprocess.run(
-        command, cwd=repo, env=environment(repo), stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
-    assert done.returncode == 0, done.stderr.decode()
+    words = ["-c", HEADGATE, str(repo / "agent.yaml"), str(counted), *args]
+    done = run_python(words, repo, environment(repo))
+    assert done.returncode == 0, done.stderr
     return len(counted.read_text().splitlines())
 
 

@@ -1,14 +1,10 @@
 """`headgate flows`: the list, the files, the check and the pictures."""
 
-import os
-import pty
-import subprocess
-import sys
 from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from command import environment, headgate
+from command import headgate, on_terminal
 
 from headgate.cli.main import main
 from headgate.config.drawing import draw_mermaid, draw_text
@@ -326,8 +322,10 @@ def test_drawing(repo: Path, person: Person) -> None:
         "",
     )
     assert person.types(repo, "draw", "staged", "--text") == (0, draw_text(flow, SPECS, CHECK_SPECS), "")
-    assert on_terminal(repo, "draw", "staged") == draw_text(flow, SPECS, CHECK_SPECS)
-    assert on_terminal(repo, "draw", "staged", "--mermaid") == draw_mermaid(flow, SPECS, CHECK_SPECS)
+    seen = on_terminal(repo, "flows", "draw", "staged", COLUMNS="300")
+    assert seen == (0, draw_text(flow, SPECS, CHECK_SPECS))
+    seen = on_terminal(repo, "flows", "draw", "staged", "--mermaid", COLUMNS="300")
+    assert seen == (0, draw_mermaid(flow, SPECS, CHECK_SPECS))
 
 
 def test_drawing_the_flow_in_use(repo: Path) -> None:
@@ -335,29 +333,3 @@ def test_drawing_the_flow_in_use(repo: Path) -> None:
     out = outcome(repo, "draw", "--text")[1]
     assert out.startswith("custom\n\n1. do-it\n")
     assert "25 turns, 7 retries," in out
-
-
-def on_terminal(repo: Path, *args: str) -> str:
-    """What a person sees."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "headgate", "flows", *args],
-        cwd=repo,
-        env=environment(repo, COLUMNS="300"),
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-    ) as process:
-        os.close(theirs)
-        printed = b""
-        while chunk := read_terminal(ours):
-            printed += chunk
-    os.close(ours)
-    assert process.returncode == 0
-    return printed.decode().replace("\r\n", "\n")
-
-
-def read_terminal(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except OSError:
-        return b""  # nobody has the other end open any more

@@ -1,15 +1,12 @@
 """`headgate init`."""
 
-import os
-import pty
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from command import environment
+from command import on_terminal
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import listing
@@ -63,23 +60,6 @@ def init(repo: Path, *argv: str, **env: str) -> Result:
     ):
         own[name] = ""
     return CliRunner().invoke(command, ["--repo", str(repo), *argv], env={**own, **env})
-
-
-def on_terminal(repo: Path, typed: str, *args: str, **env: str) -> tuple[int, str]:
-    """The exit code of a command on a terminal where something was typed, and what it showed."""
-    ours, theirs = pty.openpty()
-    command_line = [sys.executable, "-m", "headgate", *args]
-    with subprocess.Popen(
-        command_line, cwd=repo, env=environment(repo, **env), stdin=theirs, stdout=theirs, stderr=theirs
-    ) as process:
-        os.close(theirs)
-        os.write(ours, typed.encode())
-        shown = b""
-        with suppress(OSError):  # the terminal's other side is closed when the command has ended
-            while piece := os.read(ours, 4096):
-                shown += piece
-        os.close(ours)
-    return process.returncode, shown.decode()
 
 
 def load(repo: Path) -> Config:
@@ -252,7 +232,7 @@ def test_what_listens_but_is_no_model_server(repo: Path) -> None:
 
 def test_a_person_is_asked_on_a_terminal(repo: Path) -> None:
     with listing(OLLAMA) as url:
-        code, shown = on_terminal(repo, "2\n", "init", HEADGATE_SERVERS=url)
+        code, shown = on_terminal(repo, "init", typed="2\n", HEADGATE_SERVERS=url)
     assert (code, "Which one should tasks use? A number or a name [1]:" in shown) == (0, True)
     assert "1  ollama/qwen3-coder:30b" in shown
     assert load(repo).model == "ollama/llama3.2:latest"
@@ -260,7 +240,7 @@ def test_a_person_is_asked_on_a_terminal(repo: Path) -> None:
 
 def test_a_person_can_answer_with_a_name(repo: Path) -> None:
     with listing(OLLAMA) as url:
-        code, shown = on_terminal(repo, "e\nmistral\n7\nLLama\n", "init", HEADGATE_SERVERS=url)
+        code, shown = on_terminal(repo, "init", typed="e\nmistral\n7\nLLama\n", HEADGATE_SERVERS=url)
     how = "Type a number from 1 to 2, or a part of a name that only one model has."
     said = " ".join(shown.split())
     assert code == 0

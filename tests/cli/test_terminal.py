@@ -1,12 +1,8 @@
 """Lines on a terminal: no wider than it is, broken at words; in a pipe, as they are."""
 
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
-from command import environment
+from command import headgate, on_terminal
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,48 +30,20 @@ def test_what_follows_is_indented() -> None:
     )
 
 
-def on_terminal(repo: Path, columns: int, *args: str) -> list[str]:
+def lines_on_terminal(repo: Path, columns: int, *args: str) -> list[str]:
     """The lines that a command prints on a terminal of that width."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "headgate", *args]
-    env = environment(repo, COLUMNS=str(columns), TERM="dumb")
-    with subprocess.Popen(command, cwd=repo, env=env, stdout=theirs, stderr=theirs):
-        os.close(theirs)
-        printed = b""
-        while chunk := read_terminal(ours):
-            printed += chunk
-    os.close(ours)
-    return printed.decode().replace("\r\n", "\n").splitlines()
-
-
-def read_terminal(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except OSError:
-        return b""  # nobody has the other end open any more
+    return on_terminal(repo, *args, COLUMNS=str(columns), TERM="dumb")[1].splitlines()
 
 
 def test_nothing_is_wider_than_the_terminal(repo: Path) -> None:
     text = "Make it so that every price has its tax and that nothing else changes anywhere at all, please"
-    subprocess.run(
-        [sys.executable, "-m", "headgate", "submit", "--no-start", text],
-        cwd=repo,
-        env=environment(repo),
-        check=True,
-        capture_output=True,
-    )
-    tasks = on_terminal(repo, 60, "tasks")
+    assert headgate(repo, "submit", "--no-start", text).returncode == 0
+    tasks = lines_on_terminal(repo, 60, "tasks")
     assert (len(tasks), tasks[0].endswith("...")) == (1, True)
     for args in (("--help",), ("flows", "draw", "staged"), ("doctor",), ("watch", "--detail")):
-        printed = on_terminal(repo, 80, *args)
+        printed = lines_on_terminal(repo, 80, *args)
         assert printed
         assert [line for line in printed if len(line) > 80 and str(repo.parent) not in line] == []
-    piped = subprocess.run(
-        [sys.executable, "-m", "headgate", "tasks"],
-        cwd=repo,
-        env=environment(repo),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    piped = headgate(repo, "tasks")
+    assert piped.returncode == 0
     assert piped.stdout.rstrip("\n").endswith(text)

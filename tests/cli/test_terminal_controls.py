@@ -1,7 +1,5 @@
 """No control character that a model or a file contains reaches a terminal; a pipe gets every byte."""
 
-import os
-import pty
 import re
 import subprocess
 import sys
@@ -9,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from command import environment, headgate
+from command import environment, headgate, on_terminal
 
 from headgate.cli.terminal import escape_controls
 
@@ -18,24 +16,8 @@ STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 NAME = "odd\u202e\x9b.txt"
 
 
-def on_terminal(repo: Path, *args: str) -> str:
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "headgate", *args]
-    env = environment(repo, TERM="dumb", LC_ALL="C.UTF-8")
-    with subprocess.Popen(command, cwd=repo, env=env, stdin=theirs, stdout=theirs, stderr=theirs):
-        os.close(theirs)
-        printed = b""
-        while chunk := _read(ours):
-            printed += chunk
-    os.close(ours)
-    return printed.decode().replace("\r\n", "\n")  # the terminal itself adds the carriage returns
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except OSError:
-        return b""
+def shown_on_terminal(repo: Path, *args: str) -> str:
+    return on_terminal(repo, *args, typed="", TERM="dumb", LC_ALL="C.UTF-8")[1]
 
 
 @pytest.fixture
@@ -56,7 +38,7 @@ def evil_repo(repo: Path) -> Path:
 
 
 def test_no_command_lets_a_control_character_through(evil_repo: Path) -> None:
-    shown = {"run": on_terminal(evil_repo, "run", f"Do it {EVIL}")}
+    shown = {"run": shown_on_terminal(evil_repo, "run", f"Do it {EVIL}")}
     for args in (
         ["tasks"],
         ["tasks", "--json"],
@@ -73,7 +55,7 @@ def test_no_command_lets_a_control_character_through(evil_repo: Path) -> None:
         [f"nonsense{EVIL}"],
         ["flows", "show", f"no{EVIL}"],
     ):
-        shown[" ".join(args)] = on_terminal(evil_repo, *args)
+        shown[" ".join(args)] = shown_on_terminal(evil_repo, *args)
     assert all(shown.values())
     assert {name: found for name, text in shown.items() if (found := STEERING.findall(text))} == {}
     assert "\\x1b[2A\\x1b[2KVerified by" in shown["diff"]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.knobs import Budget
-from headgate.core.rules import CallMemory, due_nudge, is_lost
+from headgate.core.loops import CallMemory, due_nudge, is_lost
 
 BUDGET = Budget(identical_calls=3, idle_reads=4, idle_thoughts=2, loop_patience=2)
 Call = tuple[str, Literal["read", "write", "run", "reasoning"], str, bool]

@@ -21,6 +21,7 @@ from crash_scenarios import SCENARIOS, Worker
 from headgate.core.events import ApplyFinished, ApplyStarted, Event, ToolFinished, ToolStarted
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
+from headgate.protect import SecretNames
 from headgate.store.log import Bus
 
 FILE_OPERATIONS = frozenset({"open", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir"})
@@ -114,7 +115,7 @@ async def work(job: dict[str, Any]) -> None:
     if not engine.store.tasks():
         engine.submit("Make n 3.", Constraints(), Options(dry_run=scenario.dry_run))
     await engine.drain()
-    if engine.store.tasks()[0].state == "PROPOSED":
+    if engine.store.tasks()[0].state == "PROPOSED" and not job.get("propose"):
         await engine.apply("t1")
         await engine.drain()
     engine.store.close()
@@ -142,6 +143,7 @@ def run_child(job: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    SecretNames()  # its patterns take as long to read as a short run
     gc.freeze()  # what is shared with the children is not to be touched by each of them
     for line in sys.stdin:
         # A fork copies only the thread that forks, so there must not be another one.

@@ -47,17 +47,27 @@ class Ground:
     def prepare(self, scenario: Scenario) -> None:
         """Runs a scenario once without a crash, to know how it ends and where it can be killed."""
         scenario.make_repository(self.path / scenario.name)
-        with self.place(scenario.name) as place:
-            self.counted[scenario.name] = place.finish(count=True)
-            self.undisturbed[scenario.name] = end_of(place)
+        self._look_at(scenario.name)
+
+    def prepare_proposal(self) -> None:
+        """Keeps the repository in which `dry` has proposed something, for runs that only apply it."""
+        with self.place("dry") as place:
+            place.finish(propose=True)
+            shutil.copytree(place.repo, self.path / "proposed")
+        self._look_at("proposed")
+
+    def _look_at(self, name: str) -> None:
+        with self.place(name) as place:
+            self.counted[name] = place.finish(count=True)
+            self.undisturbed[name] = end_of(place)
 
     @contextmanager
     def place(self, name: str) -> Iterator[Place]:
-        """A repository of its own in which a scenario has not begun yet."""
+        """A repository of its own in which a scenario has not begun yet, or has only proposed something."""
         driver = self.drivers.get()
         path = Path(tempfile.mkdtemp(dir=self.path))
         try:
-            place = Place(path, name, driver)
+            place = Place(path, "dry" if name == "proposed" else name, driver)
             shutil.copytree(self.path / name, place.repo)
             place.gate.mkdir()
             yield place
@@ -117,6 +127,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     ground = Ground(path, drivers)
     for scenario in SCENARIOS.values():
         ground.prepare(scenario)
+    ground.prepare_proposal()
     yield ground
     for driver in started:
         driver.close()
@@ -190,17 +201,22 @@ def test_killed_in_the_middle_of_a_write(ground: Ground) -> None:
 
 
 def test_killed_in_the_middle_of_an_apply(ground: Ground) -> None:
-    number, count = list(enumerate(ground.counted["dry"]["writes"], 1))[-1]
-    points = [[{"write": (number, n)}] for n in range(1, count + 1)]
-    ground.check("while a proposal is applied", "dry", points, dies_writing)
+    [count] = ground.counted["proposed"]["writes"]
+    points = [[{"write": (1, n)}] for n in range(1, count + 1)]
+    ground.check("while a proposal is applied", "proposed", points, dies_writing)
+
+
+def test_another_process_applies_as_the_one_that_proposed(ground: Ground) -> None:
+    assert ground.undisturbed["proposed"] == ground.undisturbed["dry"]
+    assert ground.counted["proposed"]["writes"] == ground.counted["dry"]["writes"][-1:]
 
 
 def test_killed_in_the_middle_of_an_apply_and_then_cancelled(ground: Ground) -> None:
-    number, count = list(enumerate(ground.counted["dry"]["writes"], 1))[-1]
+    [count] = ground.counted["proposed"]["writes"]
     before = {name: text.encode() for name, text in FILES.items()}
     for point in range(1, count + 1, 4):
-        with ground.place("dry") as place:
-            dies_writing(place, {"write": (number, point)})
+        with ground.place("proposed") as place:
+            dies_writing(place, {"write": (1, point)})
             place.finish(cancel=True)
             files = {name: data for name, data in place.files().items() if not name.endswith(".yaml")}
             after = {**before, **{name: text.encode() for name, text in WRITES.tree.items()}}

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from headgate.engine.assembly import TOOLS
 from headgate.engine.resolved import CHECK_SPECS, SPECS
 from headgate.models.scripted import ScriptedModel
 from headgate.tools.control import stage_done_tool
+from launcher import is_plain, run_headgate
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -93,6 +95,8 @@ def sh(command: str, repo: Path) -> "subprocess.CompletedProcess[str]":
     }
     if command.startswith("headgate run"):
         command = command.replace("headgate run", "headgate run --flow flat.yaml", 1)
+    if is_plain(command):
+        return run_headgate(shlex.split(command)[1:], repo, environment)
     return subprocess.run(
         ["sh", "-c", command], cwd=repo, env=environment, capture_output=True, text=True, check=False
     )

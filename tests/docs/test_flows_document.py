@@ -8,6 +8,7 @@ after `$ ` and their output, in which a line `...` stands for any lines.
 import asyncio
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
 from headgate.engine.resolved import CHECK_SPECS, SPECS
 from headgate.models.scripted import ScriptedModel
+from launcher import is_plain, run_headgate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")
 SCRIPTS = Path(__file__).parent / "flows"
@@ -97,6 +99,8 @@ def sh(command: str, repo: Path) -> str:
         "HOME": str(repo.parent),
         "XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"],
     }
+    if is_plain(command):
+        return run_headgate(shlex.split(command)[1:], repo, environment, joined=True).stdout
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=repo,

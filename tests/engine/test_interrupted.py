@@ -4,7 +4,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
 from headgate.errors import ConfigError, ModelError
 from headgate.process.lock import FileLock
+from launcher import run_headgate
 
 CRASH = "mkdir -p out; echo bad > migrations/1.sql; echo $$ > out/pid; kill -9 $PPID; sleep 300"
 SCRIPT = f"""
@@ -27,8 +27,7 @@ SCRIPT = f"""
 def headgate(repo: Path, *args: str, **environment: str) -> subprocess.CompletedProcess[str]:
     kept = {name: os.environ[name] for name in ("PATH", "XDG_CONFIG_HOME")}
     kept |= {"HOME": str(repo.parent), **environment}
-    command = [sys.executable, "-m", "headgate", *args]
-    return subprocess.run(command, cwd=repo, env=kept, capture_output=True, text=True, check=False)
+    return run_headgate(args, repo, kept)
 
 
 def make_repository(path: Path, script: str = SCRIPT) -> Path:

@@ -1,6 +1,7 @@
 """What an evaluation keeps: whose answers, of which commit, and what `--fresh` forgets."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+
+from launcher import run_python
 
 EVAL = Path(__file__).parents[2] / "eval"
 TASK = "25_duration_text"
@@ -45,8 +48,7 @@ def answering(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def evaluate(*arguments: str) -> str:
-    command = [sys.executable, str(EVAL / "run.py"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_python([str(EVAL / "run.py"), *arguments], Path.cwd(), os.environ)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

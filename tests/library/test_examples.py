@@ -1,11 +1,11 @@
 """Every program in `examples/`, run as it stands with a scripted model."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from launcher import run_python
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PRINTED = {
@@ -32,8 +32,5 @@ def test_an_example_prints_what_it_should(name: str, tmp_path: Path) -> None:
     scripts = EXAMPLES / "scripts"
     model = {"HEADGATE_MODEL": f"script:{scripts / name}.yaml"}
     model |= {f"{each.upper()}_MODEL": f"script:{scripts / name}.{each}.yaml" for each in ("cheap", "strong")}
-    words = [sys.executable, str(EXAMPLES / f"{name}.py")]
-    done = subprocess.run(
-        words, cwd=tmp_path, env={**os.environ, **model}, capture_output=True, text=True, check=False
-    )
+    done = run_python([str(EXAMPLES / f"{name}.py")], tmp_path, {**os.environ, **model})
     assert (done.stdout, done.stderr, done.returncode) == (PRINTED[name], "", 0)

@@ -1,13 +1,17 @@
 """Flows of a Python program in a repository: tasks with a lock, a log, a baseline and verification."""
 
+import os
+import shutil
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from headgate import Flow, Stage, run_flow
+from headgate import Callbacks, Flow, Stage, restore_flow, run_flow, start_flow
 from headgate.engine.engine import Engine
 from headgate.errors import ConfigError
 from headgate.models.scripted import ScriptedModel, ScriptEntry
@@ -74,3 +78,106 @@ async def test_a_repository_cannot_name_functions_of_python(repo: Path) -> None:
     with pytest.raises(ConfigError, match="needs os:system, which only a Python program can hand in"):
         engine.submit("Do it.", Constraints())
     engine.store.close()
+
+
+CRASHING = """
+import os, sys, time
+from pathlib import Path
+from headgate import Checkpoint, run_flow_sync
+from library.test_in_repository import PLACES, TWO, script
+
+
+def crash():
+    # The flow does not wait until it is saved.
+    saved = Path(sys.argv[2])
+    while not saved.exists() or b"stage_ended" not in saved.read_bytes():
+        time.sleep(0.01)
+    os._exit(7)
+
+
+PLACES["crash"] = crash
+model = script(
+    {"stage_done": {"stage": "first", "summary": "Done.", "output": {"line": 2}}},
+    {"strike": {"place": "crash"}},
+)
+checkpoint = Checkpoint(path=sys.argv[2], interval="on_turn")
+run_flow_sync(TWO, repo=sys.argv[1], model=model, input="Fix it.", checkpoint=checkpoint)
+"""
+PLACES: dict[str, Callable[[], Any]] = {}
+
+
+def strike(place: str) -> str:
+    """Strike somewhere."""
+    PLACES[place]()
+    return f"struck {place}"
+
+
+TWO = Flow(
+    name="two",
+    stages=[Stage(id="first", output_schema=Cause), Stage(id="second", needs=["first"], tools=[strike])],
+)
+
+
+def crash(repo: Path, saved: Path) -> None:
+    """A flow whose process dies in the middle of a call of its second stage."""
+    tests = str(Path(__file__).parents[1])
+    words = [sys.executable, "-c", CRASHING, str(repo), str(saved)]
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": tests}, capture_output=True, check=False)
+    assert done.returncode == 7, done.stderr.decode()
+
+
+async def test_a_task_whose_process_died_goes_on_from_its_checkpoint(repo: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "saved.jsonl"
+    crash(repo, saved)
+    restored = restore_flow(saved)
+    assert (restored.source.head.repo, restored.source.head.task) == (str(repo), "t1")
+    kinds = [event.kind for event in restored.saved.events]
+    assert (kinds[0], "stage_ended" in kinds) == ("task_started", True)
+    model = script({"strike": {"place": "there"}}, {"stage_done": {"stage": "second", "summary": "Done."}})
+    PLACES["there"] = lambda: None
+    heard: list[Any] = []
+    run = restored.start(model=model, callbacks=Callbacks(on_progress=lambda *told: heard.append(told)))
+    result = await run.result()
+    assert (result.status, result["first"].output) == ("completed", Cause(line=2))
+    assert "was interrupted by a crash and not run again" in model.requests[0].messages[-1].content
+    assert heard == [(2, 2, "second")]
+    kinds = [event.kind async for event in run.events()]
+    assert (kinds[0], kinds[-1]) == ("task_resumed", "task_ended")
+    # The task has ended: its report is returned.
+    again = await restore_flow(saved).run(model=script())
+    assert again.report is not None
+    assert (again.status, again.report.task_id) == ("completed", "t1")
+    engine = Engine.open(repo)
+    assert [row.state for row in engine.store.tasks()] == ["SUCCESS"]
+    engine.store.close()
+
+
+async def test_a_checkpoint_of_a_task_needs_its_repository(repo: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "saved.jsonl"
+    crash(repo, saved)
+    restored = restore_flow(saved)
+    other = tmp_path / "other"
+    with pytest.raises(ConfigError, match=f"is a task in the repository {repo}: it cannot go on in {other}"):
+        restored.start(model=script(), repo=other)
+    with pytest.raises(ConfigError, match="leave `log` out"):
+        restored.start(model=script(), log=tmp_path / "log.jsonl")
+    with pytest.raises(ConfigError, match="leave `workspace` out"):
+        restored.start(model=script(), workspace=other)
+    shutil.rmtree(repo / ".headgate")
+    shutil.rmtree(repo / ".git" / "headgate")
+    with pytest.raises(ConfigError, match="does not know the task of this checkpoint, t1"):
+        await restored.run(model=script())
+    repo.rename(other)
+    with pytest.raises(ConfigError, match="which is gone: put it back, or start the flow anew"):
+        restored.start(model=script())
+
+
+async def test_events_of_a_task_can_be_followed_late(repo: Path) -> None:
+    model = script(
+        {"stage_done": {"stage": "first", "summary": "Done.", "output": {"line": 2}}},
+        {"stage_done": {"stage": "second", "summary": "Done."}},
+    )
+    run = start_flow(TWO, repo=repo, model=model)
+    await run.result()
+    kinds = [event.kind async for event in run.events()]
+    assert (kinds[0], kinds[-1]) == ("task_started", "task_ended")

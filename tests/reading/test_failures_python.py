@@ -70,6 +70,7 @@ EXPECTED = [
 
 def run(directory: Path, *words: str) -> str:
     environment = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "80"}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # those of this project take longer than the tests
     done = subprocess.run(
         [sys.executable, *words],
         cwd=directory,
@@ -82,7 +83,8 @@ def run(directory: Path, *words: str) -> str:
 
 
 def run_pytest(directory: Path, *options: str) -> str:
-    return run(directory, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:asyncio", *options)
+    plugins = ["-p", "xdist"] if any(option.startswith("-n") for option in options) else []
+    return run(directory, "-m", "pytest", "-p", "no:cacheprovider", *plugins, *options)
 
 
 @pytest.fixture(scope="module")

@@ -25,9 +25,9 @@ from headgate.core.state import fold
 from headgate.core.task import Task
 from headgate.engine.resolved import CHECK_SPECS
 from headgate.engine.tree import TaskTree
+from headgate.run.attempts import restore
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
-from headgate.run.stage import restore
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.base import ToolContext

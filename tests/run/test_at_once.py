@@ -16,9 +16,10 @@ from headgate.core.messages import ToolSpec
 from headgate.core.rules import Decision
 from headgate.core.state import fold
 from headgate.run.at_once import may_run_beside
+from headgate.run.attempts import restore
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
-from headgate.run.stage import Kind, StageEnd, StageRun, restore
+from headgate.run.stage import Kind, StageEnd, StageRun
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 

@@ -18,9 +18,9 @@ from headgate.core.flow import Flow
 from headgate.core.flow_check import flow_problems
 from headgate.core.messages import Message, OnDelta, Reply, Request, ToolCall, Usage
 from headgate.core.state import State, fold
+from headgate.run.attempts import restore
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
-from headgate.run.stage import restore
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.control import think

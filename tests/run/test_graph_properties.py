@@ -18,9 +18,10 @@ from headgate.core.flow_check import flow_problems
 from headgate.core.rules import Action, Decision
 from headgate.core.state import State, fold
 from headgate.core.tree import join_path, place_of, split_path
+from headgate.run.attempts import restore
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
-from headgate.run.stage import Kind, StageEnd, StageRun, restore
+from headgate.run.stage import Kind, StageEnd, StageRun
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 

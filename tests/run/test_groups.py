@@ -34,10 +34,11 @@ from headgate.engine.engine import Engine
 from headgate.engine.resolved import FlowParts
 from headgate.errors import ConfigError
 from headgate.models.scripted import ScriptedModel
+from headgate.run.attempts import restore
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.kinds import KINDS
-from headgate.run.stage import Entrance, Kind, StageEnd, StageRun, restore
+from headgate.run.stage import Entrance, Kind, StageEnd, StageRun
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.base import ToolContext

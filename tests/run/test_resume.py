@@ -24,10 +24,10 @@ from headgate.core.state import State, fold
 from headgate.core.task import Task
 from headgate.engine.resolved import CHECK_SPECS
 from headgate.engine.tree import TaskTree
+from headgate.run.attempts import restore
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.kinds import KINDS
-from headgate.run.stage import restore
 from headgate.store import Store
 from headgate.store.log import Bus, TaskLog
 from headgate.tools.base import ToolContext

@@ -19,6 +19,7 @@ from headgate.core.task import Task
 from headgate.engine.resolved import CHECK_SPECS
 from headgate.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable, ReplyInvalid
 from headgate.models.scripted import ScriptedModel
+from headgate.run.attempts import complete_stage
 from headgate.run.job import Job
 from headgate.run.kinds import KINDS
 from headgate.run.phases import (
@@ -32,7 +33,7 @@ from headgate.run.phases import (
     probe_request,
     with_hint,
 )
-from headgate.run.stage import Entrance, StageRun, complete_stage
+from headgate.run.stage import Entrance, StageRun
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
 from headgate.tools.base import ToolContext

@@ -14,8 +14,9 @@ from headgate.core.events import DecisionMade, Note, StageSkipped
 from headgate.core.milestones import milestone
 from headgate.core.rules import Decision
 from headgate.core.state import fold
+from headgate.run.attempts import restore
 from headgate.run.flow import run_flow
-from headgate.run.stage import Kind, StageEnd, StageRun, restore
+from headgate.run.stage import Kind, StageEnd, StageRun
 from headgate.store import Folder
 from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store

@@ -38,6 +38,8 @@ from headgate.engine.engine import Engine
 from headgate.errors import ConfigError
 from headgate.models.scripted import ScriptedModel
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where there is one
+
 
 class Flags(BaseModel):
     """What a person gives besides the text: options, and the environment."""
@@ -269,7 +271,7 @@ def count_told(text: str, run: Run) -> int:
 
 
 def _read_yaml(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return yaml.load(path.read_text(encoding="utf-8"), _LOADER) if path.exists() else {}
 
 
 def _sh(repo: Path, *command: str) -> None:

@@ -1,8 +1,6 @@
 """A log of SQLite that was cut or zeroed after a crash: nothing runs twice and no task vanishes silently."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from headgate.core.task import Task
 from headgate.errors import StoreError
 from headgate.regular_files import PlantedFile
 from headgate.store import Draft, Store
+from launcher import run_python
 
 COMMAND = Draft("work", 1, 2.0, ToolStarted(call="c", name="shell", category="run", target="make"))
 OTHER = Draft("work", 1, 2.0, MessageAdded(role="user", slug="task"))
@@ -40,7 +39,8 @@ def crashed(tmp_path: Path) -> Path:
     """The folder of a store whose process died while a command ran, its log not yet in the database."""
     for name in ("own", "safe"):
         (tmp_path / name).mkdir()
-    subprocess.run([sys.executable, "-c", CRASHED, str(tmp_path), str(Path(__file__).parent)], check=True)
+    done = run_python(["-c", CRASHED, str(tmp_path), str(Path(__file__).parent)], tmp_path, os.environ)
+    assert (done.returncode, done.stderr) == (0, "")
     return tmp_path
 
 

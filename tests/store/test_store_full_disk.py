@@ -5,7 +5,6 @@ import json
 import os
 import resource
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from headgate.core.events import MessageAdded
 from headgate.core.task import Task
 from headgate.errors import StoreError
 from headgate.store import Draft, Store
+from launcher import run_headgate, run_python
 
 SCRIPT = """
 - calls: [{read_file: {path: big.txt}}]
@@ -28,6 +28,15 @@ from pathlib import Path
 from test_store_full_disk import fill
 asyncio.run(fill(Path(sys.argv[1])))
 """
+
+LIMITED = """
+import resource, sys
+from headgate.cli.main import main
+most, *args = sys.argv[1:]
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(most), int(most)))
+main(args)
+"""
+"""Runs a command that can make no file larger than that."""
 
 
 async def fill(path: Path) -> None:
@@ -51,8 +60,7 @@ async def fill(path: Path) -> None:
 def test_what_was_acknowledged_is_there_and_the_rest_is_not(tmp_path: Path) -> None:
     path = tmp_path / "headgate.db"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    command = [sys.executable, "-c", FILL, str(path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = run_python(["-c", FILL, str(path)], tmp_path, environment)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("refused")] == [
@@ -80,12 +88,10 @@ def test_a_task_on_a_full_disk_exits_3_and_goes_on_when_there_is_space(tmp_path:
         "XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"],
     }
 
-    def headgate(*args: str, most: str = "unlimited") -> subprocess.CompletedProcess[str]:
-        limited = ("bash", "-c", 'ulimit -f "$1"; shift; exec "$@"', "-", most)
-        command = [*limited, sys.executable, "-m", "headgate", *args]
-        return subprocess.run(command, cwd=repo, env=environment, capture_output=True, text=True, check=False)
+    def headgate(*args: str) -> subprocess.CompletedProcess[str]:
+        return run_headgate(args, repo, environment)
 
-    full = headgate("run", "Read big.txt.", most=str(limit // 1024))
+    full = run_python(["-c", LIMITED, str(limit), "run", "Read big.txt."], repo, environment)
     last = full.stderr.splitlines()[-1]
     assert (full.returncode, last) == (
         3,
@@ -121,7 +127,5 @@ async def queue_two(path: Path) -> None:
 def test_a_cancelled_task_is_gone_even_if_there_is_no_room_to_clear_up(tmp_path: Path) -> None:
     path = tmp_path / "headgate.db"
     asyncio.run(queue_two(path))
-    done = subprocess.run(
-        [sys.executable, "-c", CANCEL, str(path)], capture_output=True, text=True, check=False
-    )
+    done = run_python(["-c", CANCEL, str(path)], tmp_path, os.environ)
     assert (done.stdout, done.stderr) == ("removed ['t1']\n", "")

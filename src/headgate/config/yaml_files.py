@@ -9,6 +9,7 @@ import re
 import stat
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -214,6 +215,7 @@ for _kind, _pattern, _first in (
     _Loader.add_implicit_resolver(_TAG + _kind, re.compile(_pattern), list(_first))
 
 
+@lru_cache(maxsize=64)  # the files of flows are read for every task; nodes are never changed
 def _compose(text: str, name: str) -> yaml.Node | None:
     loader: _Loader | None = None
     try:

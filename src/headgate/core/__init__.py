@@ -116,6 +116,7 @@ from headgate.core.knobs import (
     ViewPolicy,
     full_tool_name,
 )
+from headgate.core.loops import due_nudge, is_lost
 from headgate.core.messages import (
     Category,
     Cut,
@@ -194,8 +195,6 @@ from headgate.core.rules import (
     decide,
     decide_given_up,
     decide_round,
-    due_nudge,
-    is_lost,
     judge_work,
     retry_seconds,
     wait_seconds,

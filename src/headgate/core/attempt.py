@@ -14,7 +14,8 @@ from headgate.core.knobs import (
     FAIL_TOOL,
     START_TOOL,
 )
-from headgate.core.rules import COMPACTIONS, Broken, CallMemory, Fail, Pass, Tally, Verdict
+from headgate.core.loops import CallMemory
+from headgate.core.rules import COMPACTIONS, Broken, Fail, Pass, Tally, Verdict
 from headgate.core.text import times
 
 CONCLUDED = "concluded"
@@ -38,7 +39,7 @@ TALK = SIGNALS | LIST_TOOLS | {PLAN_TOOL, "think"}
 """Tools that neither read, nor write, nor run anything."""
 
 
-@dataclass
+@dataclass(slots=True)
 class TurnRecord:
     """What one reply of the model led to."""
 
@@ -63,7 +64,7 @@ class TurnRecord:
         return self.talked and not self.faulty and not self.succeeded
 
 
-@dataclass
+@dataclass(slots=True)
 class StageState:
     """One attempt at a stage."""
 

@@ -1,11 +1,13 @@
 """What a program wants to be told while its flow runs."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.library.results import StageResult
+from headgate.core import DecisionMade, Event, StageCompacted, StageEnded, StageSkipped, StageStarted, State
+from headgate.library.flow import CompiledFlow
+from headgate.library.results import StageResult, stage_result
 from headgate.run import ProgramFailed, call_program
 
 _logger = logging.getLogger("headgate")
@@ -36,3 +38,42 @@ async def call_back(function: Callable[..., Any] | None, *arguments: Any) -> Non
         await call_program(function, *arguments)
     except ProgramFailed:
         _logger.exception("A callback or a checkpoint of a flow failed.")
+
+
+async def tell_callbacks(
+    calls: Callbacks,
+    compiled: CompiledFlow,
+    events: AsyncIterator[Event],
+    state: Callable[[], State],
+    ended: set[str],
+) -> AsyncIterator[Event]:
+    """Tells the callbacks what happened, in order, and passes each event on.
+
+    `ended` are the stages that have ended so far.
+    """
+    leaves = {leaf.id: leaf for leaf in compiled.flow.leaves()}
+    retried: set[str] = set()
+    """Attempts that are followed by another. By now, the state may know that one already."""
+    async for event in events:
+        yield event
+        body = event.body
+        if isinstance(body, StageStarted):
+            await call_back(calls.on_start, body.stage)
+        if isinstance(body, StageCompacted):
+            await call_back(calls.on_compact, body.stage, body.chars_before, body.chars_after)
+        if isinstance(body, StageSkipped):
+            await call_back(calls.on_skip, body.stage, body.reason)
+        if isinstance(body, DecisionMade) and body.action == "retry":
+            retried.add(event.path)
+        if not isinstance(body, StageEnded) or event.path in retried:
+            continue
+        ended.add(body.stage)
+        match body.ending:
+            case "completed" | "exhausted" if calls.on_complete and body.stage in leaves:
+                result = stage_result(compiled, leaves[body.stage], state())
+                await call_back(calls.on_complete, body.stage, result)
+            case "skipped" if (attempt := state().nodes.get(event.path)) and attempt.turns:
+                await call_back(calls.on_skip, body.stage, body.reason)
+            case "failed":
+                await call_back(calls.on_error, body.stage, body.reason)
+        await call_back(calls.on_progress, len(ended), len(leaves), body.stage)

@@ -1,132 +1,132 @@
-"""Checkpoints: the log of a flow as checked lines, from which another process can go on.
+"""Checkpoints: the log of a flow, exported so that another process can go on from it.
 
-The first line says which flow it is. Each further line is an event, with what was said in it. Every line ends
-with a checksum. A file is replaced whole, and the one before it stays as a backup.
+A file is appended to, and what a save costs depends on what is new alone. The backup is such a file as well,
+one save behind: it gets what the file already has, and only then does the file get more. So at any moment one
+of the two is whole, and an end that was cut off is known by its checksum.
 """
 
+import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from hashlib import sha256
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Literal
+from typing import Literal
 
-import orjson
+from headgate.core import Event, ReplyReceived, StageEnded, ToolFinished
+from headgate.errors import ConfigError, StoreError
+from headgate.library.lines import Head, encode_head
+from headgate.library.log import History
+from headgate.run import call_program
 
-from headgate import core
-from headgate.core import BODY, Event
-from headgate.errors import ConfigError
-from headgate.library.flow import CompiledFlow, Flow, LoadedFlow, import_reference
-
-FORMAT = 1
-_LOCAL = "local:"
-_SUM_CHARS = 16
+Interval = Literal["on_stage", "on_turn", "onTaskComplete", "onStep"]
+_OTHER_NAMES: dict[str, Literal["on_stage", "on_turn"]] = {"onTaskComplete": "on_stage", "onStep": "on_turn"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """Where a flow is saved, and when."""
 
+    enabled: bool = True
+    """False: the same as no checkpoint."""
     storage: Literal["memory", "file", "custom"] = "file"
     path: str = "checkpoints/{session_id}.jsonl"
     """With `file`: where. `{session_id}` is replaced by the id of the run."""
     auto_save: bool = True
     """Save without being asked. Otherwise only `FlowRun.save()` saves."""
-    interval: Literal["on_stage", "on_turn"] | float = "on_stage"
-    """When: after each stage, after each turn, or at most once in so many seconds."""
+    interval: Interval | float = "on_stage"
+    """When: after each stage, after each turn, or at most once in so many seconds; and at the end."""
     on_save: Callable[[bytes], Awaitable[None] | None] | None = None
     """With `custom`: takes what is to be kept."""
-    on_load: Callable[[], bytes] | None = None
+    on_load: Callable[[], bytes | Awaitable[bytes]] | None = None
     """With `custom`: returns what was kept."""
 
     def __post_init__(self) -> None:
         if self.storage == "custom" and self.on_save is None:
             raise ConfigError("A custom checkpoint needs `on_save`.")
-        if not isinstance(self.interval, str) and self.interval <= 0:
+        if isinstance(self.interval, str):
+            known = _OTHER_NAMES.get(self.interval, self.interval)
+            if known not in _OTHER_NAMES.values():
+                raise ConfigError("The interval of a checkpoint is on_stage, on_turn or a number of seconds.")
+            object.__setattr__(self, "interval", known)
+        elif self.interval <= 0:
             raise ConfigError("The interval of a checkpoint must be more than 0 seconds.")
 
     def file(self, session_id: str) -> Path:
         """The file of a run."""
-        return Path(self.path.replace("{session_id}", session_id))
+        return named_after(self.path, session_id)
 
 
-@dataclass(frozen=True, slots=True)
-class SavedFlow:
-    """What a checkpoint holds."""
-
-    session_id: str
-    input: str
-    flow: core.Flow
-    fingerprint: str
-    repo: str = ""
-    """The repository that the flow ran in; empty if it ran without one."""
-    events: tuple[Event, ...] = ()
-    contents: Mapping[int, str] = field(default_factory=dict)
+def named_after(path: str | Path, session_id: str) -> Path:
+    """A path with the id of a run in it. ConfigError if the id would lead elsewhere."""
+    text = str(path)
+    if "{session_id}" in text and ("/" in session_id or "\0" in session_id or session_id in (".", "..")):
+        raise ConfigError(f"The session id {session_id!r} cannot be part of a file's name.")
+    return Path(text.replace("{session_id}", session_id))
 
 
-def fingerprint(flow: core.Flow) -> str:
-    """What two flows have in common if one can go on with the events of the other."""
-    return sha256(flow.model_dump_json(exclude={"description"}).encode()).hexdigest()[:32]
+class Saver:
+    """Saves one run where its checkpoint says."""
 
+    def __init__(
+        self,
+        wanted: Checkpoint,
+        session_id: str,
+        history: History,
+        head: Callable[[], Head],
+        now: Callable[[], float],
+    ) -> None:
+        self._wanted, self._history, self._head, self._now = wanted, history, head, now
+        self._file = CheckpointFile(wanted.file(session_id)) if wanted.storage == "file" else None
+        self._saved_at, self._saved = now(), -1
+        self._saving = asyncio.Lock()
+        self.latest = b""
+        """The latest checkpoint, with `storage="memory"`."""
 
-def encode(saved: SavedFlow) -> bytes:
-    """A checkpoint as text."""
-    head = {
-        "headgate_checkpoint": FORMAT,
-        "session_id": saved.session_id,
-        "input": saved.input,
-        "repo": saved.repo,
-        "fingerprint": saved.fingerprint,
-        "flow": saved.flow.model_dump(mode="json", exclude_defaults=True),
-    }
-    lines = [head, *(_event_line(event, saved.contents.get(event.seq)) for event in saved.events)]
-    return b"".join(map(_with_sum, lines))
+    def is_due(self, event: Event) -> bool:
+        """Whether the run is to be saved after an event."""
+        wanted = self._wanted
+        if not wanted.auto_save:
+            return False
+        if wanted.interval == "on_stage":
+            return isinstance(event.body, StageEnded)
+        if wanted.interval == "on_turn":
+            return isinstance(event.body, ReplyReceived | ToolFinished | StageEnded)
+        assert not isinstance(wanted.interval, str)
+        return self._now() - self._saved_at >= wanted.interval
 
+    @property
+    def saves_end(self) -> bool:
+        """Whether the run is to be saved once more when it has ended."""
+        return self._wanted.auto_save
 
-def decode(data: bytes, name: str) -> SavedFlow:
-    """What a checkpoint holds. ConfigError if it is damaged, or of a newer version."""
-    lines = _checked_lines(data, name)
-    head = next(lines, None)
-    if head is None or "headgate_checkpoint" not in head:
-        raise CheckpointDamaged(f"{name} is no checkpoint.")
-    if head["headgate_checkpoint"] > FORMAT:
-        raise ConfigError(f"{name} was written by a newer version of Headgate: install that version.")
-    events: list[Event] = []
-    contents: dict[int, str] = {}
-    for line in lines:
-        body = BODY.validate_python({**line["body"], "kind": line["kind"]})
-        events.append(Event(line["seq"], line["task"], line["path"], line["turn"], line["at"], body))
-        if "content" in line:
-            contents[line["seq"]] = line["content"]
-    flow = core.Flow.model_validate(head["flow"])
-    return SavedFlow(
-        head["session_id"], head["input"], flow, head["fingerprint"], head["repo"], tuple(events), contents
-    )
+    async def save(self) -> None:
+        """Saves the run as it is now, unless nothing has happened since it was last saved."""
+        async with self._saving:
+            end = self._history.end
+            if end == self._saved:
+                return
+            if self._file is not None:
+                await self._write(self._file, end)
+            elif self._wanted.on_save is not None and self._wanted.storage == "custom":
+                await call_program(self._wanted.on_save, self._whole(end))
+            else:
+                self.latest = self._whole(end)
+            self._saved, self._saved_at = end, self._now()
 
+    async def _write(self, file: "CheckpointFile", end: int) -> None:
+        try:
+            if self._saved >= 0:
+                new = self._history.lines(self._saved, end)
+                if await asyncio.to_thread(file.append, new):
+                    return
+            # It is the first save, or somebody has changed the file.
+            await asyncio.to_thread(file.replace, self._whole(end))
+        except OSError as error:
+            raise StoreError(f"The checkpoint {file.path} cannot be written: {error.strerror}.") from None
 
-class CheckpointDamaged(ConfigError):
-    """A checkpoint of which a line is not what was written."""
-
-
-def _event_line(event: Event, content: str | None) -> dict[str, Any]:
-    line = event.as_json()
-    return line if content is None else {**line, "content": content}
-
-
-def _with_sum(line: dict[str, Any]) -> bytes:
-    text = orjson.dumps(line)
-    return text + b" " + sha256(text).hexdigest()[:_SUM_CHARS].encode() + b"\n"
-
-
-def _checked_lines(data: bytes, name: str) -> Iterator[dict[str, Any]]:
-    if not data.endswith(b"\n"):
-        raise CheckpointDamaged(f"{name} is cut off.")
-    for number, row in enumerate(data.split(b"\n")[:-1], 1):
-        text, _, found = row.rpartition(b" ")
-        if sha256(text).hexdigest()[:_SUM_CHARS].encode() != found:
-            raise CheckpointDamaged(f"{name}, line {number}, is damaged.")
-        yield orjson.loads(text)
+    def _whole(self, end: int) -> bytes:
+        return encode_head(self._head()) + self._history.lines(self._history.first, end)
 
 
 # Files.
@@ -137,45 +137,64 @@ def backup_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.backup")
 
 
-def write_checkpoint(path: Path, data: bytes) -> None:
-    """Replaces a checkpoint. At any moment there is a whole one: the new one, the old one or the backup."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+class CheckpointFile:
+    """A checkpoint that one run writes, and its backup, which is one save behind."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._is: tuple[int, int] | None = None
+        """Which file it is, and its size, after the latest save."""
+        self._backup_is: tuple[int, int] | None = None
+        self._last = b""
+        """What the latest save appended, which the backup does not have."""
+
+    def replace(self, data: bytes) -> None:
+        """Writes it whole. What was there becomes the backup."""
+        path = self.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = _write_beside(path, data)
+        if path.exists():
+            path.replace(backup_of(path))
+        new.replace(path)
+        self._is, self._backup_is, self._last = _identity(path), None, b""
+
+    def append(self, data: bytes) -> bool:
+        """Adds to it. False, and nothing is done, if it is not as the latest save has left it."""
+        path, backup = self.path, backup_of(self.path)
+        if self._is is None or _identity(path) != self._is:
+            return False
+        if self._backup_is is None or _identity(backup) != self._backup_is:
+            with path.open("rb") as file:
+                new = _write_beside(backup, file.read())
+            new.replace(backup)
+        else:
+            with backup.open("ab") as file:
+                file.write(self._last)
+        self._backup_is = _identity(backup)
+        with path.open("ab") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        self._is, self._last = _identity(path), data
+        return True
+
+
+def _write_beside(path: Path, data: bytes) -> Path:
+    """Writes a temporary file in the same folder, to the disk itself."""
     with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", delete=False) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    if path.exists():
-        path.replace(backup_of(path))
-    Path(file.name).replace(path)
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            Path(file.name).unlink()
+            raise
+    return Path(file.name)
 
 
-def read_checkpoint(path: Path) -> tuple[SavedFlow, str]:
-    """A checkpoint, or its backup if it is damaged or gone; and a sentence if it is the backup."""
+def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        return decode(path.read_bytes(), str(path)), ""
-    except (FileNotFoundError, CheckpointDamaged) as error:
-        backup = backup_of(path)
-        if not backup.exists():
-            if isinstance(error, CheckpointDamaged):
-                raise
-            raise ConfigError(f"There is no checkpoint {path}.") from None
-        said = str(error) if isinstance(error, CheckpointDamaged) else f"{path} is gone."
-        return decode(backup.read_bytes(), str(backup)), f"{said} The run goes on from {backup}."
-
-
-# The flow of a checkpoint.
-
-
-def compiled_for(saved: SavedFlow, flow: Flow | LoadedFlow | None) -> CompiledFlow:
-    """The flow that goes on. ConfigError if it is another one, or if it is needed and was not given."""
-    if flow is not None:
-        if fingerprint(flow.compiled.flow) != saved.fingerprint:
-            raise ConfigError(f'The flow "{flow.name}" is not the one that the checkpoint was made with.')
-        return flow.compiled
-    stages = list(core.all_stages(saved.flow.stages))
-    needed = [name for stage in stages for name in stage.references]
-    local = [name for name in needed if name.startswith(_LOCAL)]
-    if local or any(stage.tools.add for stage in stages):
-        what = "tools" if not local else f"a function without an import path ({local[0]})"
-        raise ConfigError(f"The checkpoint's flow has {what}: give the flow as `flow`.")
-    return CompiledFlow(saved.flow, {}, {}, {name: import_reference(name) for name in needed})
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size

@@ -184,7 +184,13 @@ def _make(function: Callable[..., Any], wanted: _Wanted) -> Tool:
         values = {name: getattr(args, key) for name, key in keys.items()}
         return await call_function(own, function, values, wanted.timeout)
 
+    call.__wrapped__ = function  # type: ignore[attr-defined]
     return Tool(spec, args, call, is_async=True, acts_itself=wanted.category != "read")
+
+
+def function_of(tool: Tool) -> Callable[..., Any] | None:
+    """The function that a tool was made of; None for a tool that Headgate has itself."""
+    return getattr(tool.function, "__wrapped__", None)
 
 
 def _docstring_of(function: Any, plain: Any) -> str:

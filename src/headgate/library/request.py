@@ -28,12 +28,18 @@ class RunRequest:
     models: "Mapping[str, str | Model | ModelSettings]" = field(default_factory=dict)
     workspace: str | Path | None = None
     repo: str | Path | None = None
+    log: str | Path | None = None
     limits: Limits = field(default_factory=Limits)
     checkpoint: Checkpoint | None = None
     session_id: str = ""
     callbacks: Callbacks = field(default_factory=Callbacks)
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    @property
+    def saves(self) -> bool:
+        """Whether there is a checkpoint."""
+        return self.checkpoint is not None and self.checkpoint.enabled
 
 
 async def open_models(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from headgate.errors import ToolFailed
 from headgate.reading import TaskDiff
-from headgate.workspace import DirectoryEntry, File, FileChange
+from headgate.workspace import ConfinedTree, DirectoryEntry, File, FileChange, hash_at
 
 _NONE = "This flow has no files."
 
@@ -68,3 +68,13 @@ class NoTree:
 
     async def left_behind(self, mark: str) -> tuple[str, ...]:
         return ()
+
+
+class FolderTree(NoTree):
+    """See Tree. A folder of the program's: only single files are looked at, after a crash."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = ConfinedTree(folder)
+
+    def hash_of(self, path: str) -> str | None:
+        return hash_at(self._files, path)

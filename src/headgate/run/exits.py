@@ -212,10 +212,11 @@ def keep_conclusion(run: StageRun, note: Note) -> None:
 def _is_answer(run: StageRun) -> bool:
     """Whether what the model says at the end of this stage answers the task: the flow's last stage does."""
     stages, specs = run.job.conversations, [tool.spec for tool in run.job.tools.values()]
-    writes = any(spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs)
     last = stages[-1]
-    is_last = run.stage.id == last.id or bool(last.foreach and run.stage.item)
-    return is_last and (run.job.task.is_question or not writes)
+    if run.stage.id != last.id and not (last.foreach and run.stage.item):
+        return False
+    writes = any(spec.category == "write" and stage.tools.admits(spec) for stage in stages for spec in specs)
+    return run.job.task.is_question or not writes
 
 
 async def judge_exhausted(run: StageRun, decision: Decision) -> Decision:

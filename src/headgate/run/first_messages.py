@@ -210,9 +210,9 @@ def results_elsewhere(job: Job, stage: Stage, transcript: Transcript) -> Iterato
 
     Each is one message; what was said in such a stage stays in its own conversation.
     """
-    own = {leaf.id for leaf in job.flow.leaves() if leaf.view.transcript == "own"}
-    for name, note in _notes_for(job, stage):
-        if name in own and name not in transcript.results_given:
+    own = job.apart - transcript.results_given
+    for name, note in _notes_for(job, stage) if own else ():
+        if name in own:
             transcript.results_given.add(name)
             yield name, f"Result of an earlier stage:\n{render_notes([(name, note)], plan_room(job, stage))}"
 

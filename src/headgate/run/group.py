@@ -23,10 +23,11 @@ from headgate.core import (
     times,
 )
 from headgate.run.at_once import StagesAtOnce, may_run_beside
+from headgate.run.attempts import complete_stage, stage_failure
 from headgate.run.job import Job
 from headgate.run.not_run import SkippingRound
 from headgate.run.program_code import ProgramFailed, call_program
-from headgate.run.stage import Entrance, FailedRounds, complete_stage, stage_failure
+from headgate.run.stage import Entrance, FailedRounds
 
 REASON_CHARS = 1_000
 MOST_REVIEWS = 10

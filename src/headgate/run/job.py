@@ -229,6 +229,11 @@ class Job:
         return IgnoredPaths(self.context.workspace.root)
 
     @cached_property
+    def apart(self) -> frozenset[str]:
+        """The stages that the flow has from the start and that have conversations of their own."""
+        return frozenset(leaf.id for leaf in self.flow.leaves() if leaf.view.transcript == "own")
+
+    @cached_property
     def conversations(self) -> tuple[Stage, ...]:
         """The stages that the flow has from the start and in which the model may call tools."""
         talking: dict[str, Stage] = {}

@@ -24,7 +24,7 @@ class SkippingRound(RoundRecord):
     async def tell_absent(self) -> None:
         """Records the stages of which it is known now that they do not run in this round."""
         told, absent = self.job.state.tree.skipped.get(self.path, {}), self.absent(self.endings())
-        for stage in self.stages:
+        for stage in self.stages if absent else ():
             reason = absent.get(stage.id, "")
             if reason and stage.id not in told:
                 self.record_skip(stage, reason)

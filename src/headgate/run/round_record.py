@@ -29,7 +29,7 @@ from headgate.core import (
     stage_ids,
 )
 from headgate.run.job import Job
-from headgate.run.stage import Entrance
+from headgate.run.stage import Entrance, as_it_is
 
 _MET = ("completed", "exhausted")
 
@@ -46,11 +46,26 @@ class RoundRecord:
     """What the group was entered with."""
     ended_groups: dict[str, Ending] = field(default_factory=dict)
     """The inner groups that have ended. The log does not tell: it follows from their stages."""
+    _looked_at: tuple[Stage, ...] = field(default=(), init=False, repr=False)
+    _found_optional: tuple[Stage, ...] = field(default=(), init=False, repr=False)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         key = "/".join(stage_ids(self.path)) if self.path else ""
         return self.job.children(key, self.group.stages)
+
+    @property
+    def _optional(self) -> tuple[Stage, ...]:
+        """The stages that might not run in a round: those with a condition, and those that may be skipped."""
+        stages = self.stages
+        if self._looked_at is not stages:
+            self._looked_at = stages
+            self._found_optional = tuple(stage for stage in stages if self._is_optional(stage))
+        return self._found_optional
+
+    def _is_optional(self, stage: Stage) -> bool:
+        adapts = not stage.is_group and self.job.kinds[stage.kind].adapt is not as_it_is
+        return stage.when is not None or stage.on_skip == "skip" or adapts
 
     def endings(self) -> Mapping[str, Ending]:
         """How stages have ended. A step of the plan that was completed in an earlier round stays so."""
@@ -155,27 +170,33 @@ class RoundRecord:
         ended = self.endings()
         if self.sent_back() or self.is_won(ended):
             return []
-        absent = self.absent(ended)
+        absent, entered = self.absent(ended), self.job.state.tree.attempts
         waiting = [stage for stage in self.stages if stage.id not in ended and stage.id not in absent]
-        begun = [stage for stage in waiting if self.latest(stage.id)]  # interrupted, or to be attempted again
-        known = self.need_endings(ended, absent)
+        # Interrupted, or to be attempted again.
+        begun = [stage for stage in waiting if stage.id in entered and self.latest(stage.id)]
+        known: Mapping[str, NeedEnding] = self.need_endings(ended, absent)
+        rest: Mapping[str, NeedEnding] = {**known, REST: "completed"}
         free = [
             stage
             for stage in waiting
-            if stage not in begun and not stage.foreach and self._is_decided(stage, known)
+            # The first look is cheap: where many stages wait, most of them wait for one that has not ended.
+            if (not stage.needs or stage.needs[0] in rest)
+            and stage not in begun
+            and not stage.foreach
+            and self._is_decided(stage, known)
         ]
         ready = ready_stages(free, known)
         if not begun and not ready:
-            ready = ready_stages(free, {**known, REST: "completed"})[:1]
+            ready = ready_stages(free, rest)[:1]
         return [*begun, *ready]
 
     def need_endings(self, ended: Mapping[str, Ending], absent: Mapping[str, str]) -> dict[str, NeedEnding]:
         """How the stages that have ended, or do not run, look to the stages that need them."""
         reasons = self.job.state.tree.skipped.get(self.path, {})
-        known: dict[str, NeedEnding] = dict.fromkeys(absent, "absent")
-        for name, how in ended.items():
-            unmet = how == "skipped" and not self.latest(name) and reasons.get(name, "").startswith("needs:")
-            known[name] = "unmet" if unmet else how
+        known: dict[str, NeedEnding] = {**dict.fromkeys(absent, "absent"), **ended}
+        for name in [name for name, how in ended.items() if how == "skipped"]:
+            if not self.latest(name) and reasons.get(name, "").startswith("needs:"):
+                known[name] = "unmet"
         return known
 
     def is_won(self, ended: Mapping[str, Ending]) -> bool:
@@ -186,7 +207,7 @@ class RoundRecord:
 
         A stage that depends on such a stage may be one, too.
         """
-        waiting = [stage for stage in self.stages if stage.id not in ended]
+        waiting = [stage for stage in self._optional if stage.id not in ended]
         absent: dict[str, str] = {}
         while True:
             known: dict[str, Ending] = {**dict.fromkeys(absent, "skipped"), **ended}

@@ -166,7 +166,7 @@ async def _compact(run: StageRun, reason: str, chars: float) -> None:
 async def _remind(run: StageRun) -> None:
     """Says again what was in messages that summaries stand for: the plan, and what the stage is about."""
     asked = stage_message(run.stage)
-    in_view = any(message.content == asked for message in run.transcript.view)
+    in_view = any(message.content == asked for message in reversed(run.transcript.view))
     text = _notice(run, "stages_compacted", "" if in_view else asked)
     run.record(MessageAdded(role="user", slug="stages_compacted"), text)
     run.transcript.add_reminder(Message("user", text))

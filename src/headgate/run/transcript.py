@@ -62,6 +62,31 @@ class _Aging:
 
 
 @dataclass
+class _Settled:
+    """The beginning of a view that holds the same messages as the transcript does, in their last form.
+
+    It is not built again, so that a compaction point costs what is new, and not the whole conversation.
+    """
+
+    count: int = 0
+    chars: int = 0
+    results: int = 0
+    is_stripped: bool = True
+    """Whether old reasoning was dropped."""
+
+    def grow(self, messages: Sequence[Message]) -> None:
+        self._add(messages, 1)
+
+    def shrink(self, messages: Sequence[Message]) -> None:
+        self._add(messages, -1)
+
+    def _add(self, messages: Sequence[Message], sign: int) -> None:
+        self.count += sign * len(messages)
+        self.chars += sign * size_of(messages)
+        self.results += sign * sum(message.role == "tool" for message in messages)
+
+
+@dataclass
 class StageSpan:
     """The messages of one stage in a transcript, until a summary takes their place."""
 
@@ -116,6 +141,7 @@ class Transcript:
     """Bounds between stages that are drawn when they have."""
     _has_user: bool = field(default=False, init=False, repr=False)
     _aging: _Aging = field(default_factory=_Aging, init=False, repr=False, compare=False)
+    _settled: _Settled = field(default_factory=_Settled, init=False, repr=False, compare=False)
 
     def add(self, message: Message) -> None:
         """Appends to both; what came before is not looked at."""
@@ -197,6 +223,7 @@ class Transcript:
     def replace(self, place: str, start: int, end: int, summary: str) -> None:
         """Puts a summary in the place of a stage's messages; `rebuild` makes the view follow."""
         first, last = bisect_left(self._numbers, start), bisect_left(self._numbers, end)
+        self._settled.shrink(self.view[first : self._settled.count])
         self.messages[first:last], self._numbers[first:last] = [Message("user", summary)], [start]
         self._lasting = [index if index < last else index - (last - first - 1) for index in self._lasting]
         self.spans.pop(place, None)
@@ -236,15 +263,31 @@ class Transcript:
             most = policy.max_messages - (max_chars is not None)
             kept = max(int(policy.max_messages * TAIL_KEPT), min(LEAST_TAIL, most))
             policy = policy.model_copy(update={"max_messages": kept})
-        self.view = build_view(self._relevant(policy), policy, max_chars)
-        self.view_chars = self.known_chars = self.built_chars = size_of(self.view)
+        grows = policy.history == "full" and not policy.truncate_chars and max_chars is None
+        if not grows or self._settled.is_stripped != policy.strip_thinking:
+            self._settled = _Settled(is_stripped=policy.strip_thinking)
+        kept, results = self._settled.count, self._settled.results
+        new = self.messages[kept:] if kept else self._relevant(policy)
+        built = build_view(new, policy, max_chars)
+        self.view = [*self.view[:kept], *built]  # who was sent the one before may keep it
+        self.view_chars = self.known_chars = self.built_chars = self._settled.chars + size_of(built)
         self.known_tokens = tokens * self.view_chars / chars if chars else 0.0
         self.built = len(self.view)
         self.has_notice = False
         if max_chars is not None or self.built < count:
             # What a guide said may be among what is gone.
             self.guides_given.clear()
-        self._aging = _Aging([len(message.content) for message in self.view if message.role == "tool"])
+        sizes = [len(message.content) for message in built if message.role == "tool"]
+        self._aging = _Aging([*self._aging.sizes[:results], *sizes])
+        if grows:
+            self._settle(new, built)
+
+    def _settle(self, new: Sequence[Message], built: Sequence[Message]) -> None:
+        """Takes note of what will stay as it is: all before the latest exchange, if nothing was left out."""
+        if [_key(message) for message in new] != [_key(message) for message in built]:
+            return
+        begins = (at for at in range(len(new) - 1, -1, -1) if new[at].role == "user" or new[at].calls)
+        self._settled.grow(built[: next(begins, 0)])
 
     def _show(self, message: Message) -> None:
         self.view.append(message)
@@ -262,6 +305,10 @@ class Transcript:
             left -= self.messages[start].role != "tool"
         lasting = [self.messages[index] for index in self._lasting if index < start]
         return [*lasting, *self.messages[start:]]
+
+
+def _key(message: Message) -> tuple[str, str, int]:
+    return message.role, message.call_id, len(message.calls)
 
 
 def reply_content(message: Message) -> str:

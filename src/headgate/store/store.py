@@ -279,12 +279,13 @@ class Store:
             check_objects(db, self.path)
             yield db
 
-    def events(self, task: str | None = None, after: int = 0) -> list[Event]:
-        """Events in order, of one task or of all, after a sequence number."""
-        where, values = ("task = ? AND ", (task, after)) if task else ("", (after,))
+    def events(self, task: str | None = None, after: int = 0, most: int = -1) -> list[Event]:
+        """Events in order, of one task or of all, after a sequence number; the first `most` of them."""
+        where, values = ("task = ? AND ", (task, after, most)) if task else ("", (after, most))
         with store_errors(self.path):
             rows = self._db.execute(
-                f"SELECT seq, task, path, turn, at, kind, body FROM events WHERE {where}seq > ? ORDER BY seq",
+                f"SELECT seq, task, path, turn, at, kind, body FROM events WHERE {where}seq > ?"
+                " ORDER BY seq LIMIT ?",
                 values,
             ).fetchall()
             return [decode_event(row) for row in rows]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
@@ -145,6 +146,14 @@ def _plain_name(name: str) -> str:
     return " ".join(re.split(r"[\s_-]+", name.strip().casefold()))
 
 
+@lru_cache(maxsize=256)  # a class takes a while to make, and every attempt at a stage asks for it
+def _stage_done_args(stage: str, stages: tuple[str, ...], has_output: bool) -> type[StageDone]:
+    field = Field(default=stage, json_schema_extra={"enum": list(stages or (stage,))})
+    if has_output:
+        return create_model("StageDone", __base__=StageDone, stage=(str, field), output=(Any, Field()))
+    return create_model("StageDone", __base__=StageDone, stage=(str, field))
+
+
 def stage_done_tool(
     stage: str,
     stages: Sequence[str] = (),
@@ -164,12 +173,11 @@ def stage_done_tool(
         await ctx.exit.leave(Note.model_validate(args.model_dump(exclude={"stage"})))
         return "ok"
 
-    field = Field(default=stage, json_schema_extra={"enum": list(stages) or [stage]})
-    named = create_model("StageDone", __base__=StageDone, stage=(str, field))
+    named = _stage_done_args(stage, tuple(stages), False)
     made = tool("control", named)(stage_done)
     if output is None:
         return made
-    with_output = create_model("StageDone", __base__=named, output=(Any, Field()))
+    with_output = _stage_done_args(stage, tuple(stages), True)
     parameters = _with_output(made.spec.parameters, output)
     return replace(made, args=with_output, spec=replace(made.spec, parameters=parameters))
 

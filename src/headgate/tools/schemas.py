@@ -1,6 +1,7 @@
 """JSON Schemas as models are shown them: without references, and as small as they need them."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,6 +15,7 @@ _NESTINGS = (3, 2, 1)
 _MOST_PARTS = 400
 
 
+@lru_cache(maxsize=256)
 def parameters_of(args: type[BaseModel]) -> dict[str, Any]:
     """A JSON schema as small as models need it: every word of it is read before each reply."""
     return {"properties": {}, **slim_schema(args.model_json_schema())}

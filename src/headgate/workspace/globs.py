@@ -91,6 +91,7 @@ def fold_case(path: str) -> str:
     return path.lower() if path.isascii() else unicodedata.normalize("NFC", path).casefold()
 
 
+@lru_cache(maxsize=4096)  # the same lists are read for every task, several times
 def parse_rule(line: str) -> Rule | None:
     """A line of an ignore file as a rule; None for blank lines and comments."""
     line = line.removesuffix("\n").removesuffix("\r")

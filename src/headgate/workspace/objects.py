@@ -106,7 +106,8 @@ class ObjectFolder:
         self.length = SHA256_LENGTH if sha256 else 40
         self._drafts: list[tuple[str, Path]] = []
         self._stored: set[str] = set()
-        lines = b"".join(os.fsencode(os.path.realpath(other)) + b"\n" for other in others)
+        self._others = [Path(os.path.realpath(other)) for other in others]
+        lines = b"".join(os.fsencode(other) + b"\n" for other in self._others)
         with _writing(folder):
             make_own_folder(folder / "info", folders=own + 1)
             if read_regular(folder / "info" / "alternates", len(lines) + 1) != lines:
@@ -127,7 +128,7 @@ class ObjectFolder:
     def write(self, kind: Literal["blob", "tree"], data: bytes) -> str:
         """Stores a content, safely only after the next `flush`; returns its name."""
         name = object_name(kind, data, self.length)
-        if name not in self._stored and self._read(name) is None:
+        if name not in self._stored and self._read(name, self.folder) is None:
             whole = b"%s %d\0" % (kind.encode(), len(data)) + data
             with _writing(self.folder):
                 self._drafts.append((name, self._write_draft(zlib.compress(whole, 1))))
@@ -147,15 +148,16 @@ class ObjectFolder:
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
         """Contents by their names; what is not to be found is left out. GitFailed if one was written over."""
-        wanted = list(dict.fromkeys(names))
-        found = {name: data for name in wanted if (data := self._read(name)) is not None}
-        if others := [name for name in wanted if name not in found]:
-            found |= self._read_others(others)
-        return found
+        left = list(dict.fromkeys(names))
+        found: dict[str, bytes] = {}
+        for folder in (self.folder, *self._others):  # git is asked only for what is in packs
+            found |= {name: data for name in left if (data := self._read(name, folder)) is not None}
+            left = [name for name in left if name not in found]
+        return found | self._read_packed(left) if left else found
 
-    def _read(self, name: str) -> bytes | None:
-        """The content of an object of our own; None if there is none, or another one in its place."""
-        packed = read_regular(self._place(name), _MOST_COMPRESSED)
+    def _read(self, name: str, folder: Path) -> bytes | None:
+        """The content of an object in a file of its own; None if there is none, or another in its place."""
+        packed = read_regular(folder / name[:2] / name[2:], _MOST_COMPRESSED)
         try:
             whole = zlib.decompress(packed) if packed else b""
         except zlib.error:
@@ -165,7 +167,7 @@ class ObjectFolder:
             return None
         return whole[whole.index(b"\0") + 1 :]
 
-    def _read_others(self, names: list[str]) -> dict[str, bytes]:
+    def _read_packed(self, names: list[str]) -> dict[str, bytes]:
         with self.detached() as place:
             out = place.git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
         found: dict[str, bytes] = {}

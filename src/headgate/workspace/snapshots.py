@@ -6,7 +6,7 @@ that a command makes later hides nothing. The user's index, refs and objects are
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +30,7 @@ from headgate.workspace.tree_walk import Known, SnapshotRules, TreeWalk
 from headgate.workspace.workspace import ancestors
 
 _MOST_REMEMBERED = 8
+_MOST_COMPARED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class Snapshots:
         self._existing: set[str] = set()
         self._known: Known = {}
         self._trees: dict[str, dict[str, Entry]] = {}
+        self._compared: dict[tuple[str, ...], bytes] = {}
 
     @classmethod
     @contextmanager
@@ -226,8 +228,20 @@ class Snapshots:
         )
 
     def compare(self, before: str, after: str, *flags: str) -> bytes:
-        """What `git diff-tree` prints of two trees. git gets only what differs, with contents checked."""
-        found = self.differences(before, after)
+        """What `git diff-tree` prints of two trees. git gets only what differs, with contents checked.
+
+        What was asked last is remembered: checks, models and people ask for the same diff.
+        """
+        asked = (before, after, *flags)
+        if asked not in self._compared:
+            self._compared[asked] = self._compare(self.differences(before, after), flags)
+            while len(self._compared) > _MOST_COMPARED:
+                del self._compared[next(iter(self._compared))]
+        return self._compared[asked]
+
+    def _compare(self, found: Sequence[Difference], flags: Sequence[str]) -> bytes:
+        if not found:
+            return b""
         sides = [side for one in found for side in (one.before, one.after) if side and side[0] != NESTED]
         contents = self.contents(name for _, name in sides)
         for _, name in sides:

@@ -1,0 +1,176 @@
+"""Attempts at stages: each is opened, carried out by its kind, closed, and resumed after a crash."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from headgate.config import fill
+from headgate.core import (
+    Action,
+    AnyBody,
+    Decision,
+    DecisionMade,
+    Ending,
+    Event,
+    MessageAdded,
+    ReplyReceived,
+    Stage,
+    StageEnded,
+    StageStarted,
+    ToolFinished,
+    ToolStarted,
+    join_path,
+    retry_seconds,
+    say_reason,
+)
+from headgate.run.first_messages import stage_message
+from headgate.run.job import Job
+from headgate.run.stage import Entrance, Interrupted, StageEnd, StageRun
+from headgate.workspace import OverlayWorkspace, decode_changes
+
+_ENDINGS: dict[Action, Ending] = {"advance": "completed", "skip": "skipped"}
+
+
+async def complete_stage(job: Job, stage: Stage, parent: str, entrance: Entrance) -> Decision:
+    """Attempts a stage until it ends or its retries are spent; returns the decision that ended it."""
+    place = join_path(parent, stage.id)
+    kind = job.kinds[stage.kind]
+    stage = kind.adapt(job, stage) or stage
+    while True:
+        entrance = await wait_for_retry(job, stage, place) or entrance
+        run = reopen_attempt(job, stage, place) or open_attempt(job, stage, parent, entrance)
+        end = await kind.run(run)
+        if ended := record_end(run, end):
+            await kind.after_end(run, end, ended)
+        await job.log.commit()
+        if end.decision.action != "retry":
+            return end.decision
+
+
+def stage_failure(job: Job, stage: Stage) -> Decision:
+    """How a flow ends whose required stage did not complete."""
+    if why := job.kinds[stage.kind].explain_failure(job, stage):
+        return Decision("stuck", "stage_failed", why)
+    latest = job.state.tree.attempts[stage.id][-1]
+    why = say_reason(latest.why) if latest.why.isidentifier() else latest.why or "it was not finished"
+    return Decision("stuck", "stage_failed", f'Stage "{stage.id}" did not complete: {why}.')
+
+
+def reopen_attempt(job: Job, stage: Stage, place: str) -> StageRun | None:
+    """The attempt that a crash cut short, if there is one at this place."""
+    latest = job.state.tree.latest_at(place)
+    if latest is None or latest.ending is not None:
+        return None
+    interrupted = job.interrupted.pop(latest.path, Interrupted())
+    return StageRun(job, stage, latest.path, interrupted.entrance, interrupted, turn=latest.turns)
+
+
+def open_attempt(job: Job, stage: Stage, parent: str, entrance: Entrance) -> StageRun:
+    """A new attempt. It is recorded with what the kind records first."""
+    attempts = len(job.state.tree.places.get(join_path(parent, stage.id), ()))
+    run = StageRun(job, stage, join_path(parent, stage.id, attempts + 1), entrance)
+    started = StageStarted(
+        stage=stage.id,
+        title=stage.title if run.kind.is_announced else "",
+        attempt=job.state.tree.attempts_at(stage.id) + 1,
+        reason=entrance.reason,
+        tools=tuple(spec.name for spec in run.all_specs) if run.kind.is_conversation else (),
+        turns=stage.budget.turns,
+        item=stage.item,
+        stage_kind=stage.kind,
+    )
+    run.record(started)
+    return run
+
+
+def record_end(run: StageRun, end: StageEnd) -> StageEnded | None:
+    """Records how the attempt ended; None if it has not.
+
+    An attempt that waits for a proposal to be applied has not ended. Neither has a run of the steps that the
+    environment failed.
+    """
+    decision, kind = end.decision, run.kind
+    if decision.action == "propose" or (decision.action == "infra" and not kind.is_announced):
+        return None
+    ending = _ENDINGS.get(decision.action, "failed")
+    if decision.action == "advance" and decision.reason != "done":
+        ending = "exhausted"
+    if decision.action not in ("advance", "infra") and kind.is_announced:
+        run.record(DecisionMade(action=decision.action, reason=decision.reason, detail=decision.detail))
+    ended = StageEnded(stage=run.stage.id, ending=ending, reason=decision.reason, note=end.note)
+    run.record(ended)
+    return ended
+
+
+async def wait_for_retry(job: Job, stage: Stage, place: str) -> Entrance | None:
+    """Waits before another attempt, if one is due; returns what it is told."""
+    reason = job.state.tree.retries.get(place)
+    if not reason:
+        return None
+    await _wait_to_retry(job, stage, place)
+    attempt = job.state.tree.attempts_at(stage.id) + 1
+    message = fill("retry", stage=stage.id, attempt=attempt, reason=say_reason(reason))
+    return Entrance("retry", message if stage.retry_hints else stage_message(stage))
+
+
+async def _wait_to_retry(job: Job, stage: Stage, place: str) -> None:
+    """Waits. The wait is in the log: after a crash, what is left of it follows."""
+    latest, due = job.state.tree.places[place][-1], job.state.tree.retry_at.get(place)
+    seconds = retry_seconds(latest.tries, stage.budget)
+    if not seconds:
+        return
+    if due is None:
+        detail = f"attempted again in {seconds:g} s ({latest.tries} of {stage.budget.retries})"
+        body = DecisionMade(action="wait", reason="retry_backoff", detail=detail, seconds=seconds)
+        job.log.record(latest.path, 0, body)
+        await job.log.commit()
+    left = seconds if due is None else min(due - job.now(), seconds)
+    if left > 0:
+        await job.sleep(left)
+
+
+# The attempts of a task that was interrupted, from its events and what was said in them.
+
+
+def restore(job: Job, events: Iterable[Event], contents: Mapping[int, str]) -> None:
+    """Gives the job the transcripts, views and messages that the process that crashed had in memory."""
+    runs: dict[str, StageRun] = {}
+    left: dict[str, Interrupted] = {}
+    for event in events:
+        content = contents.get(event.seq, "")
+        if isinstance(event.body, StageStarted) and (stage := job.stage_at(event.path)):
+            runs[event.path] = StageRun(job, stage, event.path, Entrance(event.body.reason))
+            left[event.path] = Interrupted(Entrance(event.body.reason))
+        run = runs.get(event.path)
+        if run is None:
+            continue
+        left[event.path] = _left_after(left[event.path], event.body, content)
+        job.kinds[run.stage.kind].replay(run, event.body, content)
+    still_open = [entered.path for entered in job.state.tree.open_attempts() if entered.path in left]
+    job.interrupted = {path: left[path] for path in still_open}
+
+
+def _left_after(left: Interrupted, body: AnyBody, content: str) -> Interrupted:
+    """What is known about an attempt after one more event."""
+    match body:
+        case MessageAdded(slug=slug) if slug == left.entrance.reason:
+            return replace(left, entrance=replace(left.entrance, message=content))
+        case ReplyReceived(finish=finish):
+            return replace(left, cut_off=finish == "length")
+        case _:
+            return left
+
+
+def restore_overlay(overlay: OverlayWorkspace, events: Iterable[Event], contents: Mapping[int, str]) -> None:
+    """Gives a dry run what it had written: every change that was made, or was about to be made."""
+    begun: dict[str, str] = {}
+    for event in events:
+        match event.body:
+            case ToolStarted(changes=changes) as body if changes and event.seq in contents:
+                begun[body.call] = contents[event.seq]
+            case ToolFinished() as body if kept := begun.pop(body.call, ""):
+                if body.ok:
+                    overlay.remember(decode_changes(kept))
+            case _:
+                pass
+    for kept in begun.values():
+        overlay.remember(decode_changes(kept))
