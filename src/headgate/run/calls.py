@@ -162,7 +162,7 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
         raise refusal
     if run.stage.budget.calls and (earlier := _earlier_result(run, call, tool.name)):
         return earlier
-    begun = run.job.state.open_calls.get(call.id)
+    begun = run.job.state.open_calls.get((run.path, call.id))
     if begun is not None and (done := _after_crash(run, begun, tool)):
         return done
     outcome = await _run_tool(run, call, tool, args)

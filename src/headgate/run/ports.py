@@ -160,7 +160,8 @@ class _Recipes:
     ports: CallPorts
 
     async def execute(self, task_type: str, goals: Sequence[str]) -> str:
-        cut_short = self.ports.started.call in self.ports.run.job.state.open_calls
+        run, call = self.ports.run, self.ports.started.call
+        cut_short = (run.path, call) in run.job.state.open_calls
         with self.ports.acting() as run:
             if run.kind.execute is None:
                 raise ToolFailed("execute: only a planner can have something executed")
