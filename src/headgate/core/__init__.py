@@ -110,6 +110,16 @@ from headgate.core.knobs import (
     ViewPolicy,
     full_tool_name,
 )
+from headgate.core.memories import (
+    MEMORY_CHARS,
+    MEMORY_TAGS,
+    TAG_CHARS,
+    Memory,
+    SavedMemory,
+    clean_tags,
+    normal_form,
+    words_of,
+)
 from headgate.core.messages import (
     Category,
     Cut,

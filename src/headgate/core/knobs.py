@@ -11,9 +11,13 @@ from headgate.core.settings import Data
 
 CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
 DONE_TOOL = "stage_done"
+MEMORY_TOOL = "memory_save"
 START_TOOL, COMPLETE_TOOL, FAIL_TOOL = "start_task", "complete_task", "fail_task"
 """Tools by which a model works through a list of tasks."""
 TOOL_ALIASES = {
+    "memory.save": MEMORY_TOOL,
+    "memory.search": "memory_search",
+    "skill.generator": "make_skill",
     "file.list": "ls",
     "file.read": "read_file",
     "file.write": "write_file",

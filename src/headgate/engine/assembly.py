@@ -62,6 +62,8 @@ from headgate.tools import (
     edit_file,
     find_files,
     ls,
+    memory_save,
+    memory_search,
     plan_tasks,
     read_file,
     read_files,
@@ -103,6 +105,8 @@ TOOLS: tuple[Tool, ...] = (
     think,
     plan_tasks,
     task_status,
+    memory_search,
+    memory_save,
 )
 """Every tool there is, in the order in which models are shown them."""
 
@@ -251,7 +255,9 @@ def tools_for(config: Config, *, proposing: bool = False) -> tuple[Tool, ...]:
 
     In a monorepo, commands run in the package. A dry run has no tool that could write past the overlay.
     """
-    tools = [tool for tool in TOOLS if not (proposing and tool.spec.category == "run")]
+    tools = [
+        tool for tool in TOOLS if not (proposing and (tool.spec.category == "run" or tool is memory_save))
+    ]
     real = any(tool.spec.category in ("read", "write", "run") for tool in tools)
     if config.task_status == "never" or (config.task_status == "auto" and not real):
         tools = [tool for tool in tools if tool is not task_status]

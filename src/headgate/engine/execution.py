@@ -45,7 +45,7 @@ from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
 from headgate.protect import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
 from headgate.run import Job, restore, restore_overlay, run_flow
-from headgate.store import Bus, Folder, Store, TaskLog, load_state
+from headgate.store import Bus, Folder, Store, TaskLog, TaskMemory, load_state
 from headgate.workspace import OverlayWorkspace, Snapshots
 
 ENDINGS: dict[str, TaskState] = {
@@ -254,6 +254,7 @@ class Execution:
                 bubblewrap=bubblewrap,
                 person=self.person,
             )
+            context = replace(context, memory=TaskMemory(self.store.memories, task.id, self.now))
             if isinstance(context.workspace, OverlayWorkspace):
                 self.tree.overlay = context.workspace
             if context.protected:

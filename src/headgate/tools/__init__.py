@@ -22,6 +22,7 @@ from headgate.tools.control import (
 )
 from headgate.tools.editing import edit_file
 from headgate.tools.files import find_files, listing, ls, read_file, read_files, write_file
+from headgate.tools.memory import memory_save, memory_search
 from headgate.tools.patching import apply_patch
 from headgate.tools.searching import search
 from headgate.tools.task_list import task_list_tools

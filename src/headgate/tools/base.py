@@ -26,7 +26,7 @@ from typing import Any, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from headgate.core import Category, Note, PlanItem, TaskStatusGiven, ToolSpec
+from headgate.core import Category, Memory, Note, PlanItem, SavedMemory, TaskStatusGiven, ToolSpec
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
 from headgate.process import Sandbox
 from headgate.protect import InstalledPackages, Protected, SecretScan
@@ -85,6 +85,18 @@ class TaskListPort(Protocol):
         ...
 
 
+class MemoryPort(Protocol):
+    """What is kept for later tasks in this repository."""
+
+    async def save(self, text: str, tags: Sequence[str]) -> SavedMemory:
+        """Keeps a text, unless it is there already. ToolError if there is no room."""
+        ...
+
+    async def search(self, query: str) -> Sequence[Memory]:
+        """The memories that a query finds, the best first."""
+        ...
+
+
 class NoStage:
     """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
 
@@ -98,6 +110,12 @@ class NoStage:
         raise _refusal()
 
     async def leave(self, note: Note) -> None:
+        raise _refusal()
+
+    async def save(self, text: str, tags: Sequence[str]) -> SavedMemory:
+        raise _refusal()
+
+    async def search(self, query: str) -> Sequence[Memory]:
         raise _refusal()
 
     async def run(self) -> str:
@@ -169,6 +187,7 @@ class ToolContext:
     secrets: SecretScan | None = None
     """Finds the files that tools, and commands in a sandbox, must not read."""
     plan: PlanPort = NO_STAGE
+    memory: MemoryPort = NO_STAGE
     status: StatusPort = NO_STAGE
     exit: ExitPort = NO_STAGE
     tests: ProjectTestsPort = NO_STAGE
