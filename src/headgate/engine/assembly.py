@@ -61,7 +61,9 @@ from headgate.tools import (
     apply_patch,
     edit_file,
     find_files,
+    load_skill,
     ls,
+    make_skill,
     memory_save,
     memory_search,
     plan_tasks,
@@ -107,6 +109,8 @@ TOOLS: tuple[Tool, ...] = (
     task_status,
     memory_search,
     memory_save,
+    load_skill,
+    make_skill,
 )
 """Every tool there is, in the order in which models are shown them."""
 
@@ -169,6 +173,13 @@ def known_tests(
     commands = [step.command for step in config.verification.steps]
     search = command_environment(config, os.environ).get("PATH", "")
     return ProtectedTests(mode, begun, commands, config.package or "", repo, search, config.test_paths)
+
+
+def skill_folders(config: Config) -> tuple[str, ...]:
+    """Where skills are, the folder for new ones first. In a monorepo, the package's come first."""
+    names = (config.skills.folder, *config.skills.folders)
+    inside = [f"{config.package}/{name}" for name in names] if config.package else []
+    return tuple(dict.fromkeys([*inside, *names]))
 
 
 def guards_for(
@@ -366,6 +377,7 @@ def build_context(
         directory=folder.repo / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
         secrets=redact.scan,
+        skill_folders=skill_folders(config),
     )
 
 

@@ -25,4 +25,5 @@ from headgate.tools.files import find_files, listing, ls, read_file, read_files,
 from headgate.tools.memory import memory_save, memory_search
 from headgate.tools.patching import apply_patch
 from headgate.tools.searching import search
+from headgate.tools.skills import find_skills, load_skill, make_skill
 from headgate.tools.task_list import task_list_tools

@@ -186,6 +186,10 @@ class ToolContext:
     """What commands run in."""
     secrets: SecretScan | None = None
     """Finds the files that tools, and commands in a sandbox, must not read."""
+    skill_folders: Sequence[str] = ("skills",)
+    """Where skills are found; they are written into the first."""
+    made: Callable[[str], bool] = lambda path: False
+    """Whether this task has created a file, by its canonical path."""
     plan: PlanPort = NO_STAGE
     memory: MemoryPort = NO_STAGE
     status: StatusPort = NO_STAGE
@@ -201,7 +205,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("old_string", "old_str", "old_text", "find"), ("old",)),
     **dict.fromkeys(("new_string", "new_str", "new_text", "replacement", "replace"), ("new",)),
     **dict.fromkeys(("contents", "file_content", "file_text", "text"), ("content",)),
-    **dict.fromkeys(("thought", "thinking", "content"), ("text",)),
+    **dict.fromkeys(("thought", "thinking"), ("text",)),
+    **dict.fromkeys(("content", "body", "instructions"), ("text", "source")),
     **dict.fromkeys(("regex", "query"), ("pattern",)),
     **dict.fromkeys(("files", "file_paths"), ("paths",)),
     **dict.fromkeys(("diff", "input"), ("patch",)),
