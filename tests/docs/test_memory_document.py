@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from headgate.config.schema import Skills
 from headgate.core.knobs import TOOL_ALIASES
 from headgate.core.memories import MEMORY_CHARS, MEMORY_TAGS
+from headgate.core.settings import SkillSettings
 from headgate.engine.assembly import TOOLS
 from headgate.reading.skill_files import DESCRIPTION_CHARS, NAME_CHARS, read_skill
 from headgate.store import MOST_MEMORIES
@@ -81,8 +81,8 @@ def test_the_figures_are_true() -> None:
         f"larger than {SKILL_BYTES:,} bytes",
     ):
         assert said in text, said
-    assert f"folder: {Skills().folder} " in text
-    assert f"folders: [{', '.join(Skills().folders)}]" in text
+    assert f"folder: {SkillSettings().folder} " in text
+    assert f"folders: [{', '.join(SkillSettings().folders)}]" in text
 
 
 def test_the_table_names_the_tools() -> None:

@@ -20,7 +20,6 @@ from headgate.engine import (
     find_sandbox,
     guards_for,
     resolve_package,
-    skill_folders,
 )
 from headgate.errors import ConfigError, HeadgateError
 from headgate.models import profile_for
@@ -148,7 +147,7 @@ def check_skills(config: Config, repo: Path) -> Iterator[DoctorFinding]:
     with contextlib.suppress(ConfigError):  # what is wrong with the package is another check's
         config = resolve_package(repo, config)
     workspace = DiskWorkspace(repo, guards_for(repo, config, ResolvedBoundaries(())))
-    found = find_skills(workspace, skill_folders(config))
+    found = find_skills(workspace, config.skills.places(config.package))
     names = [skill.text.name for skill in found.skills]
     if names:
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""

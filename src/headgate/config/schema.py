@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Discriminator,
@@ -24,6 +23,7 @@ from headgate.core import (
     PhaseLog,
     PromptPlace,
     Settings,
+    SkillSettings,
     Stage,
     ToolTransport,
     VerifyStep,
@@ -257,24 +257,6 @@ class CommandSettings(Settings):
     """Megabytes that a file may grow to."""
 
 
-def _inside(folder: str) -> str:
-    if folder.startswith(("/", "~")) or not folder.strip("/.") or ".." in folder.split("/"):
-        raise ValueError("must be a folder in the repository, such as `skills`")
-    return folder.strip("/").removeprefix("./")
-
-
-RepositoryFolder = Annotated[str, AfterValidator(_inside)]
-
-
-class Skills(Settings):
-    """Where the skills of a repository are: folders with a SKILL.md each."""
-
-    folder: RepositoryFolder = "skills"
-    """Where `make_skill` writes; in a monorepo, in the package."""
-    folders: tuple[RepositoryFolder, ...] = (".agents/skills", ".claude/skills")
-    """Where else `load_skill` finds skills."""
-
-
 class Monorepo(Settings):
     """One package of a repository that has several."""
 
@@ -326,7 +308,7 @@ class Config(FlowKnobs):
     """Paths (globs) that are written without a question."""
     commands: CommandSettings = CommandSettings()
     """What commands get in the sandbox."""
-    skills: Skills = Skills()
+    skills: SkillSettings = SkillSettings()
     """Where skills are found and written; see [Memory and skills](memory-and-skills.md)."""
     keep_conversations: bool = False
     """Keep the conversation with the model after a task has ended."""

@@ -204,6 +204,7 @@ from headgate.core.settings import (
     ModelSettings,
     Price,
     Settings,
+    SkillSettings,
     Timeouts,
     ToolTransport,
     VerifyStep,

@@ -175,13 +175,6 @@ def known_tests(
     return ProtectedTests(mode, begun, commands, config.package or "", repo, search, config.test_paths)
 
 
-def skill_folders(config: Config) -> tuple[str, ...]:
-    """Where skills are, the folder for new ones first. In a monorepo, the package's come first."""
-    names = (config.skills.folder, *config.skills.folders)
-    inside = [f"{config.package}/{name}" for name in names] if config.package else []
-    return tuple(dict.fromkeys([*inside, *names]))
-
-
 def guards_for(
     root: Path,
     config: Config,
@@ -377,7 +370,7 @@ def build_context(
         directory=folder.repo / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
         secrets=redact.scan,
-        skill_folders=skill_folders(config),
+        skill_folders=config.skills.places(package),
     )
 
 
