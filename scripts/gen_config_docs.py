@@ -25,7 +25,7 @@ from headgate.core.compaction import Compaction, CompactionAgent
 from headgate.core.flow import Candidates, Stage
 from headgate.core.knobs import Agent, AgentOptions, Budget, ToolScope, ViewPolicy
 from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
-from headgate.core.settings import Limits, ModelSettings, Price, Timeouts, VerifyStep
+from headgate.core.settings import Limits, ModelSettings, Price, SkillSettings, Timeouts, VerifyStep
 from headgate.core.short_names import FLAT_NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -106,6 +106,7 @@ SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     ),
     ("price", Price, "The price of a million tokens, in any currency; part of a model."),
     ("limits", Limits, "What a task may use; `null`: no limit."),
+    ("skills", SkillSettings, "Where skills are; see [Memory and skills](memory-and-skills.md)."),
     ("monorepo", Monorepo, "One package of a repository that has several."),
     (
         "phase_control",

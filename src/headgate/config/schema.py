@@ -23,6 +23,7 @@ from headgate.core import (
     PhaseLog,
     PromptPlace,
     Settings,
+    SkillSettings,
     Stage,
     ToolTransport,
     VerifyStep,
@@ -309,6 +310,8 @@ class Config(FlowKnobs):
     """Paths (globs) that are written without a question."""
     commands: CommandSettings = CommandSettings()
     """What commands get in the sandbox."""
+    skills: SkillSettings = SkillSettings()
+    """Where skills are found and written; see [Memory and skills](memory-and-skills.md)."""
     keep_conversations: bool = False
     """Keep the conversation with the model after a task has ended."""
     agents_md: bool = True

@@ -117,6 +117,16 @@ from headgate.core.knobs import (
     full_tool_name,
 )
 from headgate.core.loops import due_nudge, is_lost
+from headgate.core.memories import (
+    MEMORY_CHARS,
+    MEMORY_TAGS,
+    TAG_CHARS,
+    Memory,
+    SavedMemory,
+    clean_tags,
+    normal_form,
+    words_of,
+)
 from headgate.core.messages import (
     Category,
     Cut,
@@ -206,6 +216,7 @@ from headgate.core.settings import (
     ModelSettings,
     Price,
     Settings,
+    SkillSettings,
     Timeouts,
     ToolTransport,
     VerifyStep,

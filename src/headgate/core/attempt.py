@@ -12,6 +12,7 @@ from headgate.core.knobs import (
     ESCALATE_TOOL,
     EXECUTE_TOOL,
     FAIL_TOOL,
+    MEMORY_TOOL,
     START_TOOL,
 )
 from headgate.core.loops import CallMemory
@@ -26,7 +27,7 @@ UNUSABLE = frozenset(
 """Errors of calls that could not even be tried: a turn with nothing else achieved nothing."""
 
 
-WRITERS = frozenset({"write_file", "edit_file", "apply_patch"})
+WRITERS = frozenset({"write_file", "edit_file", "apply_patch", "make_skill"})
 CHANGERS = WRITERS | {"shell", "run_tests"}
 """Tools through which files may change."""
 SIGNALS = frozenset({"stage_done", "agent__task_status", ESCALATE_TOOL})
@@ -35,6 +36,8 @@ REAL = frozenset({"read", "write", "run"})
 PLAN_TOOL = "plan_tasks"
 LIST_TOOLS = frozenset({START_TOOL, COMPLETE_TOOL, FAIL_TOOL, EXECUTE_TOOL})
 """Tools that get a model further in a list of tasks, or in its plan."""
+DEEDS = LIST_TOOLS | {MEMORY_TOOL}
+"""Tools of the category `control` that get something done."""
 TALK = SIGNALS | LIST_TOOLS | {PLAN_TOOL, "think"}
 """Tools that neither read, nor write, nor run anything."""
 
@@ -311,7 +314,7 @@ class StageState:
         self.files_changed.update(dict.fromkeys(body.changed))
         if body.name in (DONE_TOOL, COMPLETE_TOOL) and not body.ok:
             turn.refused = True
-        if body.category in REAL or body.name in LIST_TOOLS:
+        if body.category in REAL or body.name in DEEDS:
             turn.is_real = True
             if body.ok:
                 self.standalone = 0

@@ -11,11 +11,15 @@ from headgate.core.settings import Data
 
 CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
 DONE_TOOL = "stage_done"
+MEMORY_TOOL = "memory_save"
 START_TOOL, COMPLETE_TOOL, FAIL_TOOL = "start_task", "complete_task", "fail_task"
 """Tools by which a model works through a list of tasks."""
 EXECUTE_TOOL, ESCALATE_TOOL = "execute", "escalate"
 """Tools by which a planner has a recipe carried out, and a step hands its work back to the planner."""
 TOOL_ALIASES = {
+    "memory.save": MEMORY_TOOL,
+    "memory.search": "memory_search",
+    "skill.generator": "make_skill",
     "file.list": "ls",
     "file.read": "read_file",
     "file.write": "write_file",

@@ -63,7 +63,11 @@ from headgate.tools import (
     escalate,
     execute_tool,
     find_files,
+    load_skill,
     ls,
+    make_skill,
+    memory_save,
+    memory_search,
     plan_tasks,
     read_file,
     read_files,
@@ -107,6 +111,10 @@ TOOLS: tuple[Tool, ...] = (
     task_status,
     execute_tool({}),
     escalate,
+    memory_search,
+    memory_save,
+    load_skill,
+    make_skill,
 )
 """Every tool there is, in the order in which models are shown them."""
 
@@ -257,7 +265,9 @@ def tools_for(
 
     In a monorepo, commands run in the package. A dry run has no tool that could write past the overlay.
     """
-    tools = [tool for tool in TOOLS if not (proposing and tool.spec.category == "run")]
+    tools = [
+        tool for tool in TOOLS if not (proposing and (tool.spec.category == "run" or tool is memory_save))
+    ]
     of_planner = {EXECUTE_TOOL: execute_tool(recipes or {}), ESCALATE_TOOL: escalate}
     tools = [of_planner.get(tool.name, tool) for tool in tools if recipes or tool.name not in of_planner]
     real = any(tool.spec.category in ("read", "write", "run") for tool in tools)
@@ -368,6 +378,7 @@ def build_context(
         directory=folder.repo / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
         secrets=redact.scan,
+        skill_folders=config.skills.places(package),
     )
 
 

@@ -49,7 +49,7 @@ from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
 from headgate.protect import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
 from headgate.run import Job, context_document, restore, restore_overlay, run_flow
-from headgate.store import Bus, Folder, Store, TaskLog, load_state
+from headgate.store import Bus, Folder, Store, TaskLog, TaskMemory, load_state
 from headgate.tools import Tool
 from headgate.workspace import OverlayWorkspace, Snapshots
 
@@ -259,6 +259,7 @@ class Execution:
                 bubblewrap=bubblewrap,
                 person=self.person,
             )
+            context = replace(context, memory=TaskMemory(self.store.memories, task.id, self.now))
             if isinstance(context.workspace, OverlayWorkspace):
                 self.tree.overlay = context.workspace
             if context.protected:

@@ -17,6 +17,7 @@ from headgate.core import (
     ToolStarted,
     cut_text,
     merge_plan,
+    show_path,
     skip_reading,
 )
 from headgate.errors import ToolError, ToolFailed
@@ -63,6 +64,7 @@ class CallPorts:
             sandbox=context.sandbox
             if may_write or not context.sandbox
             else context.sandbox.without_writing(),
+            made=self._made,
             plan=_Plan(self),
             status=_Status(self),
             exit=_Exit(self),
@@ -70,6 +72,10 @@ class CallPorts:
             recipes=_Recipes(self),
             tasks=_Tasks(self, self.run.task_list) if self.run.task_list else context.tasks,
         )
+
+    def _made(self, path: str) -> bool:
+        state, shown = self.run.job.state, show_path(path)
+        return shown in state.files_changed and state.first_hashes.get(shown, "") is None
 
     def start(self) -> None:
         """Records the start of the call, unless that has been done."""

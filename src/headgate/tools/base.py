@@ -26,7 +26,7 @@ from typing import Any, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from headgate.core import Category, Note, PlanItem, TaskStatusGiven, ToolSpec
+from headgate.core import Category, Memory, Note, PlanItem, SavedMemory, TaskStatusGiven, ToolSpec
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
 from headgate.process import Sandbox
 from headgate.protect import InstalledPackages, Protected, SecretScan
@@ -98,6 +98,18 @@ class RecipePort(Protocol):
         ...
 
 
+class MemoryPort(Protocol):
+    """What is kept for later tasks in this repository."""
+
+    async def save(self, text: str, tags: Sequence[str]) -> SavedMemory:
+        """Keeps a text, unless it is there already. ToolError if there is no room."""
+        ...
+
+    async def search(self, query: str) -> Sequence[Memory]:
+        """The memories that a query finds, the best first."""
+        ...
+
+
 class NoStage:
     """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
 
@@ -111,6 +123,12 @@ class NoStage:
         raise _refusal()
 
     async def leave(self, note: Note) -> None:
+        raise _refusal()
+
+    async def save(self, text: str, tags: Sequence[str]) -> SavedMemory:
+        raise _refusal()
+
+    async def search(self, query: str) -> Sequence[Memory]:
         raise _refusal()
 
     async def run(self) -> str:
@@ -187,7 +205,12 @@ class ToolContext:
     """What commands run in."""
     secrets: SecretScan | None = None
     """Finds the files that tools, and commands in a sandbox, must not read."""
+    skill_folders: Sequence[str] = ("skills",)
+    """Where skills are found; they are written into the first."""
+    made: Callable[[str], bool] = lambda path: False
+    """Whether this task has created a file, by its canonical path."""
     plan: PlanPort = NO_STAGE
+    memory: MemoryPort = NO_STAGE
     status: StatusPort = NO_STAGE
     exit: ExitPort = NO_STAGE
     tests: ProjectTestsPort = NO_STAGE
@@ -202,7 +225,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("old_string", "old_str", "old_text", "find"), ("old",)),
     **dict.fromkeys(("new_string", "new_str", "new_text", "replacement", "replace"), ("new",)),
     **dict.fromkeys(("contents", "file_content", "file_text", "text"), ("content",)),
-    **dict.fromkeys(("thought", "thinking", "content"), ("text",)),
+    **dict.fromkeys(("thought", "thinking"), ("text",)),
+    **dict.fromkeys(("content", "body", "instructions"), ("text", "source")),
     **dict.fromkeys(("regex", "query"), ("pattern",)),
     **dict.fromkeys(("files", "file_paths"), ("paths",)),
     **dict.fromkeys(("diff", "input"), ("patch",)),

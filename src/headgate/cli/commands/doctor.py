@@ -22,6 +22,7 @@ from headgate.cli.setup_checks import (
     check_repository,
     check_ripgrep,
     check_sandbox,
+    check_skills,
     check_store,
     check_verification,
     configuration_fault,
@@ -208,6 +209,8 @@ async def examine(
         yield finding
     yield check_sandbox(loaded.config, environ)
     yield check_flow(loaded, root)
+    for finding in check_skills(loaded.config, root):
+        yield finding
     for finding in check_verification(loaded.config, root, environ):
         yield finding
     yield check_protected_tests(loaded.config, root)
