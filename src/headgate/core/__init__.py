@@ -167,6 +167,7 @@ from headgate.core.plan_and_notes import (
     skip_reading,
 )
 from headgate.core.report import Report, build_report, render_markdown, report_events
+from headgate.core.research import ResearchSettings, WebSource, show_sources
 from headgate.core.rules import (
     RAN_OUT,
     Action,
