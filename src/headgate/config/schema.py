@@ -22,6 +22,7 @@ from headgate.core import (
     PhaseControl,
     PhaseLog,
     PromptPlace,
+    ResearchSettings,
     Settings,
     Stage,
     ToolTransport,
@@ -307,6 +308,8 @@ class Config(FlowKnobs):
     """Paths (globs) that are written without a question."""
     commands: CommandSettings = CommandSettings()
     """What commands get in the sandbox."""
+    research: ResearchSettings = ResearchSettings()
+    """How the tool `research` searches the web; see [Research](research.md)."""
     keep_conversations: bool = False
     """Keep the conversation with the model after a task has ended."""
     agents_md: bool = True

@@ -65,6 +65,7 @@ from headgate.tools import (
     plan_tasks,
     read_file,
     read_files,
+    research,
     run_tests,
     search,
     shell,
@@ -73,6 +74,7 @@ from headgate.tools import (
     think,
     write_file,
 )
+from headgate.web import Research
 from headgate.workspace import (
     ConfinedTree,
     DiskWorkspace,
@@ -95,6 +97,7 @@ TOOLS: tuple[Tool, ...] = (
     read_files,
     find_files,
     search,
+    research,
     write_file,
     edit_file,
     apply_patch,
@@ -360,6 +363,7 @@ def build_context(
         directory=folder.repo / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
         secrets=redact.scan,
+        research=Research(config.research),
     )
 
 

@@ -23,5 +23,6 @@ from headgate.tools.control import (
 from headgate.tools.editing import edit_file
 from headgate.tools.files import find_files, listing, ls, read_file, read_files, write_file
 from headgate.tools.patching import apply_patch
+from headgate.tools.researching import research
 from headgate.tools.searching import search
 from headgate.tools.task_list import task_list_tools
