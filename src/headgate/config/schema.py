@@ -22,6 +22,7 @@ from headgate.core import (
     PhaseControl,
     PhaseLog,
     PromptPlace,
+    ResearchSettings,
     Settings,
     SkillSettings,
     Stage,
@@ -312,6 +313,8 @@ class Config(FlowKnobs):
     """What commands get in the sandbox."""
     skills: SkillSettings = SkillSettings()
     """Where skills are found and written; see [Memory and skills](memory-and-skills.md)."""
+    research: ResearchSettings = ResearchSettings()
+    """How the tool `research` searches the web; see [Research](research.md)."""
     keep_conversations: bool = False
     """Keep the conversation with the model after a task has ended."""
     agents_md: bool = True

@@ -27,6 +27,7 @@ TOOL_ALIASES = {
     "file.search": "search",
     "file.find": "find_files",
     "test.run": "run_tests",
+    "internet.research": "research",
     "flow_stage_done": DONE_TOOL,
 }
 """Dotted and longer names that flow files may use for tools."""

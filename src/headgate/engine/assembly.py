@@ -71,6 +71,7 @@ from headgate.tools import (
     plan_tasks,
     read_file,
     read_files,
+    research,
     run_tests,
     search,
     shell,
@@ -79,6 +80,7 @@ from headgate.tools import (
     think,
     write_file,
 )
+from headgate.web import Research
 from headgate.workspace import (
     ConfinedTree,
     DiskWorkspace,
@@ -101,6 +103,7 @@ TOOLS: tuple[Tool, ...] = (
     read_files,
     find_files,
     search,
+    research,
     write_file,
     edit_file,
     apply_patch,
@@ -379,6 +382,7 @@ def build_context(
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
         secrets=redact.scan,
         skill_folders=config.skills.places(package),
+        research=Research(config.research),
     )
 
 

@@ -334,7 +334,7 @@ def hashes_of(change: FileChange) -> FileHashes:
 
 def _target(args: Args) -> str:
     """What a call is about, in a few words, for people who watch."""
-    for name in ("command", "path", "pattern", "glob", "paths", "action", "stage", "id"):
+    for name in ("command", "path", "pattern", "glob", "query", "paths", "action", "stage", "id"):
         value = getattr(args, name, None)
         if value:
             text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -16,6 +16,7 @@ from headgate.tools.files import find_files, listing, ls, read_file, read_files,
 from headgate.tools.memory import memory_save, memory_search
 from headgate.tools.patching import apply_patch
 from headgate.tools.planning import escalate, execute_tool
+from headgate.tools.researching import research
 from headgate.tools.schemas import parameters_of
 from headgate.tools.searching import search
 from headgate.tools.skills import find_skills, load_skill, make_skill

@@ -26,7 +26,7 @@ from typing import Any, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from headgate.core import Category, Memory, Note, PlanItem, SavedMemory, TaskStatusGiven, ToolSpec
+from headgate.core import Category, Memory, Note, PlanItem, SavedMemory, TaskStatusGiven, ToolSpec, WebSource
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
 from headgate.process import Sandbox
 from headgate.protect import InstalledPackages, Protected, SecretScan
@@ -110,6 +110,14 @@ class MemoryPort(Protocol):
         ...
 
 
+class ResearchPort(Protocol):
+    """The web, to be searched."""
+
+    async def find(self, query: str) -> tuple[WebSource, ...]:
+        """The pages that a search finds, the first ones read. ToolError says why none can be had."""
+        ...
+
+
 class NoStage:
     """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
 
@@ -147,6 +155,9 @@ class NoStage:
         raise _refusal()
 
     async def escalate(self, reason: str) -> None:
+        raise _refusal()
+
+    async def find(self, query: str) -> tuple[WebSource, ...]:
         raise _refusal()
 
 
@@ -216,6 +227,7 @@ class ToolContext:
     tests: ProjectTestsPort = NO_STAGE
     tasks: TaskListPort = NO_STAGE
     recipes: RecipePort = NO_STAGE
+    research: ResearchPort = NO_STAGE
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -233,6 +245,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "search": ("pattern", "old"),
     "pattern": ("glob",),
     "cmd": ("command",),
+    **dict.fromkeys(("q", "question", "search_query"), ("query",)),
     "steps": ("tasks",),
     **dict.fromkeys(("task", "task_id", "stage"), ("id",)),
     "output": ("result",),

@@ -13,6 +13,7 @@ import click
 
 from headgate.cli.commands.verify import run_steps, say_result
 from headgate.cli.model_checks import PATIENCE, Patience, Say, examine_model
+from headgate.cli.research_check import check_research
 from headgate.cli.setup_checks import (
     DoctorFinding,
     check_config,
@@ -217,6 +218,8 @@ async def examine(
     if checks and loaded.config.verification.steps:
         for finding in await check_steps(loaded.config, root, say):
             yield finding
+    if searching := await check_research(loaded.config.research):
+        yield searching
     async for finding in examine_model(loaded.config, root, say, patience, fresh, environ):
         yield finding
 
