@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from headgate.core.needs import SKIP_CONDITION, SKIP_JOIN, SKIP_ON_SKIP
 from headgate.core.plan_and_notes import list_names, render_notes
 from headgate.core.recipes import Execution, Recipe
 from headgate.core.state import State
 from headgate.core.text import cut_text, share_out
 from headgate.core.view import CHARS_PER_CODE_TOKEN
 
+_NOT_NEEDED = (SKIP_CONDITION, SKIP_ON_SKIP, SKIP_JOIN)
+"""Why a step does not run that is not missing."""
 StepStatus = Literal["pending", "running", "completed", "exhausted", "skipped", "failed"]
 
 
@@ -70,8 +73,8 @@ def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskPro
 def _status(state: State, name: str) -> StepStatus:
     if attempts := state.tree.attempts.get(name):
         return attempts[-1].ending or "running"
-    is_skipped = any(name in skipped for skipped in state.tree.skipped.values())
-    return "skipped" if is_skipped else "pending"
+    reasons = [skipped[name] for skipped in state.tree.skipped.values() if name in skipped]
+    return "skipped" if any(reason in _NOT_NEEDED for reason in reasons) else "pending"
 
 
 def _result(note: object) -> str:

@@ -160,8 +160,10 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
     args = tool.parse(parse_arguments(call.arguments, cut_off))
     if tool.spec.category != "read" and (refusal := _repetition(run, tool.name, key)):
         raise refusal
-    if run.stage.budget.calls and (earlier := _earlier_result(run, call, tool.name)):
-        return earlier
+    if run.stage.budget.calls:
+        await run.job.log.commit()  # other calls of the same reply count
+        if earlier := _earlier_result(run, call, tool.name):
+            return earlier
     begun = run.job.state.open_calls.get((run.path, call.id))
     if begun is not None and (done := _after_crash(run, begun, tool)):
         return done

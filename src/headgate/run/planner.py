@@ -84,8 +84,8 @@ class Planning:
         most = PlannerSettings.model_validate(self.run.stage.settings).max_iterations
         if job.state.tool_calls["execute"] >= most:
             raise ToolFailed(
-                f"execute was refused: it was called {most} times, which is the limit. Call stage_done, and"
-                " say what was achieved and what is missing."
+                f"execute was refused: it was called {most} times, which is the limit. Call stage_done, or"
+                " escalate and say what is missing."
             )
         number = known.number if known else len(job.state.executions) + 1
         rounds = job.state.tree.rounds.get(join_path(self.place, known.id), 0) if known else 0

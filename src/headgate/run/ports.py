@@ -175,7 +175,7 @@ class _Recipes:
 
     async def escalate(self, reason: str) -> None:
         with self.ports.acting() as run:
-            if not run.stage.execution:
+            if not run.stage.execution and run.kind.execute is None:
                 raise ToolFailed("escalate: there is no planner here to hand the work back to")
             run.record(EscalationRaised(reason=cut_text(clean_value(run, reason), ESCALATION_CHARS)))
 

@@ -38,6 +38,6 @@ def execute_tool(recipes: Mapping[str, Recipe]) -> Tool:
 
 @tool("control", by_name=True)
 async def escalate(ctx: ToolContext, args: Escalate) -> str:
-    """Hand the work back to the planner, because it cannot be done like this."""
+    """Hand the work back, because it cannot be done like this."""
     await ctx.recipes.escalate(args.reason)
     return "ok"
