@@ -57,7 +57,9 @@ def test_an_example_is_valid(block: str, tmp_path: Path) -> None:
         assert load_flow(str(file), tmp_path, FlowNames(SPECS, CHECK_SPECS)).stages
     else:
         # What a repository's file may not say is an example of the user's own.
-        users_own = re.search(r"^(commands|approvals|sandbox|allow_\w+|shell_env):", block, re.MULTILINE)
+        users_own = re.search(
+            r"^(commands|approvals|sandbox|allow_\w+|shell_env|research):", block, re.MULTILINE
+        )
         if users_own:
             file = file.rename(tmp_path / "user.yaml")
             (tmp_path / "agent.yaml").write_text("model: openai/gpt-4o\n")

@@ -191,5 +191,21 @@ async def test_charsets(site: Site) -> None:
     assert "наверх" in (await fetch(site.url("/bom"))).text
 
 
+@pytest.mark.parametrize(
+    "host", ["a" * 70, "a..b", ".", "a b", "\u2025", "%00", "a:99999", "[::1", "-\u00ad-"]
+)
+async def test_hosts_that_are_none(host: str) -> None:
+    async with PageFetcher(is_public, 1_000, PATIENT) as fetcher:
+        with pytest.raises(
+            Unreadable, match=r"its address is malformed|its host has no address|not on the web"
+        ):
+            await fetcher.fetch(f"http://{host}/")
+
+
+async def test_a_server_without_encryption(site: Site) -> None:
+    url = site.url("/article").replace("http:", "https:")
+    assert await problem(url) == "no secure connection can be made to its server"
+
+
 async def test_nobody_listens(site: Site) -> None:
     assert await problem(f"http://{HERE}:1/") == "its server cannot be reached"

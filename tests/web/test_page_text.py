@@ -1,5 +1,8 @@
 """The text of pages, with trafilatura and without it."""
 
+import subprocess
+import sys
+
 import pytest
 
 from headgate.web.page_text import decode_text, extract_text, find_trafilatura, plain_text
@@ -68,3 +71,26 @@ def test_charsets_of_markup() -> None:
     assert decode_text(head + body, "", is_markup=True).endswith("река")
     assert decode_text(head + body, "charset=utf-8", is_markup=True).endswith("\ufffd\ufffd")
     assert decode_text(body, ' charset="KOI8-R" ', is_markup=False) == "река"
+
+
+def test_without_the_optional_packages() -> None:
+    """In a process in which they cannot be imported, as in a plain installation."""
+    code = """
+import asyncio, sys
+sys.modules["trafilatura"] = sys.modules["ddgs"] = None
+from headgate.core import ResearchSettings
+from headgate.errors import ToolFailed
+from headgate.web import Research, find_trafilatura
+from headgate.web.page_text import extract_text
+assert find_trafilatura() is None
+assert extract_text("<p>plain<script>x</script>") == "plain"
+try:
+    asyncio.run(Research(ResearchSettings(backend="ddgs")).find("gates"))
+except ToolFailed as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "The search failed: the package ddgs is not installed."
+        " A person can install it: pip install 'headgate[research]'.\n"
+    )

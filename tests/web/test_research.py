@@ -149,7 +149,7 @@ def test_an_answer_fits_and_says_what_was_cut(room: int, count: int) -> None:
 async def test_long_and_partial_pages_say_so(site: Site) -> None:
     site.finds("/endless")
     text = await ask(researching(site, page_chars=200, page_kb=1))
-    assert "[... 824 more characters of this page were cut]" in text
+    assert "[... over 824 more characters of this page were cut]" in text
     source = WebSource("T", "http://a.test", text="all that was read", partial=True)
     assert show_sources("q", [source], 1_000).endswith(
         "> all that was read\n[... the rest of this page is too large]"

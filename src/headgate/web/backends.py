@@ -92,7 +92,8 @@ def _search_ddgs(query: str, count: int, seconds: float) -> Iterable[Any]:
             " pip install 'headgate[research]'."
         ) from error
     try:
-        return DDGS(timeout=max(int(seconds), 1)).text(query, max_results=count)
+        found: Iterable[Any] = DDGS(timeout=max(int(seconds), 1)).text(query, max_results=count)
+        return found
     except DDGSException as error:
         if "no results" in str(error).lower():
             return []

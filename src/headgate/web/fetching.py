@@ -96,7 +96,7 @@ class PageFetcher:
             raise Unreadable(f"it took longer than {self._seconds:g} s") from None
         except aiohttp.ClientConnectorDNSError:
             raise Unreadable("its host has no address") from None
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:
             raise Unreadable(_explain(error)) from error
 
     async def _follow(self, url: URL) -> Page:
@@ -183,15 +183,15 @@ def _parse(address: str, base: URL | None = None) -> URL:
     return url
 
 
-def _explain(error: aiohttp.ClientError | OSError) -> str:
+def _explain(error: aiohttp.ClientError | OSError | UnicodeError) -> str:
     if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, AddressRefused):
         return "its address is private"
     match error:
         case aiohttp.ClientSSLError():
-            return "its certificate is not valid"
+            return "no secure connection can be made to its server"
         case aiohttp.ClientConnectorError():
             return "its server cannot be reached"
-        case aiohttp.InvalidURL():
+        case aiohttp.InvalidURL() | UnicodeError():
             return "its address is malformed"
         case _:
             return "its server broke the connection off"
