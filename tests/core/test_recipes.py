@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from headgate.core.conditions import rename_stages
 from headgate.core.events import Event, Note, RecipeStarted, StageEnded, StageSkipped, StageStarted
 from headgate.core.flow import InputDoc
+from headgate.core.progress import render_context, task_progress, trim_document
 from headgate.core.recipes import Execution, Recipe, TokenBudget, expand_recipe, share_docs
 from headgate.core.state import fold
-from headgate.core.task_progress import render_context, task_progress, trim_document
 
 STEPS: list[dict[str, Any]] = [
     {"id": "look", "tools": {"allow": ["read"]}, "when": "'ls' not in variables.gathered"},

@@ -11,8 +11,8 @@ import pytest
 
 from headgate.config.flows import FlowNames, load_flow
 from headgate.config.load import load_config
-from headgate.engine.assembly import TOOLS
 from headgate.engine.resolved import CHECK_SPECS, SPECS
+from headgate.engine.tool_list import TOOLS
 from headgate.models.scripted import ScriptedModel
 from headgate.tools.control import stage_done_tool
 from launcher import is_plain, run_headgate

@@ -11,7 +11,7 @@ import pytest
 from headgate.core.knobs import TOOL_ALIASES
 from headgate.core.memories import MEMORY_CHARS, MEMORY_TAGS
 from headgate.core.settings import SkillSettings
-from headgate.engine.assembly import TOOLS
+from headgate.engine.tool_list import TOOLS
 from headgate.reading.skill_files import DESCRIPTION_CHARS, NAME_CHARS, read_skill
 from headgate.store import MOST_MEMORIES
 from headgate.tools.memory import FOUND_CHARS, MOST_FOUND

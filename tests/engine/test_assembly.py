@@ -16,9 +16,9 @@ from headgate.engine.assembly import (
     build_context,
     build_verifier,
     task_boundaries,
-    tools_for,
 )
 from headgate.engine.resolved import resolve_package
+from headgate.engine.tool_list import tools_for
 from headgate.errors import ConfigError, ToolDenied
 from headgate.protect.boundaries import ResolvedBoundaries
 from headgate.protect.redaction import redactor

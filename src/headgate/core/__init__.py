@@ -183,6 +183,7 @@ from headgate.core.plan_and_notes import (
     render_notes,
     skip_reading,
 )
+from headgate.core.progress import TaskProgress, render_context, task_progress, trim_document
 from headgate.core.recipes import (
     Execution,
     Recipe,
@@ -252,7 +253,6 @@ from headgate.core.task import (
     holds_up,
     parse_task_text,
 )
-from headgate.core.task_progress import TaskProgress, render_context, task_progress, trim_document
 from headgate.core.text import (
     cut_text,
     is_openai_name,

@@ -50,7 +50,7 @@ from headgate.core import (
     show_path,
     stage_ids,
 )
-from headgate.engine.assembly import TOOLS
+from headgate.engine.tool_list import TOOLS
 from headgate.errors import ConfigError
 from headgate.models import (
     ScriptedModel,
