@@ -38,8 +38,11 @@ def run(what: Any = None, **more: Any) -> FlowResult:
     ("build", "said"),
     [
         (lambda: stage(options={"budgett": 1}), ', stage "b": unknown key "budgett": did you mean "budget"?'),
-        (lambda: stage(options={"budget": {"turn": 1}}), 'unknown key "turn": did you mean "turns"?'),
-        (lambda: stage(needs=["aa"]), ', stage "b": unknown stage "aa": did you mean "a"?'),
+        (
+            lambda: stage(options={"budget": {"turn": 1}}),
+            'stage "b", budget: unknown key "turn": did you mean "turns"?',
+        ),
+        (lambda: stage(needs=["aa"]), ', stage "b", needs: unknown stage "aa": did you mean "a"?'),
         (lambda: stage(needs="a"), ', stage "b": "needs" must be a list.'),
         (lambda: stage(agent="cheap"), ', stage "b": "agent" must be a dict.'),
         (lambda: stage(max_retries="two"), ', stage "b": "max_retries" must be a whole number.'),

@@ -60,6 +60,9 @@ class InProgram(Document):
             around = around["stages"][place[1]]
             prefix += f"stages[{place[1]}]."
             name, place = f'{self.name}, stage "{around.get("id", "")}"', place[2:]
+        inside = ".".join(part for part in place[:-1] if isinstance(part, str))
+        if inside and message.startswith("unknown "):
+            name += f", {inside}"
         message = message.removeprefix(f'"{prefix.rstrip(".")}" ')
         said = message.replace(f'"{prefix}', '"', 1).replace('a mapping of "key: value" lines', "a dict")
         return Document(name, {}).error((), said)
