@@ -153,8 +153,8 @@ def test_variables_instructions_and_tool_modes() -> None:
         ([Stage(id="a", tools=[search_papers] * 2)], "two tools are called search_papers"),
         ([Stage(id="a", output_schema={"type": "nothing"})], "output_schema is no JSON Schema"),
         ([Stage(id="a", output_schema=3)], "output_schema is neither a type nor a JSON Schema"),
-        ([Stage(id="a b")], "stages.0.id"),
-        ([Stage(id="a", kind="nothing")], 'there is no kind "nothing"'),
+        ([Stage(id="a b")], 'stage "a b": "id" must match'),
+        ([Stage(id="a", kind="nothing")], 'unknown kind "nothing": known are drive, review, talk, verify.'),
     ],
 )
 def test_mistakes_are_told_when_the_flow_is_built(stages: list[Stage], said: str) -> None:

@@ -17,4 +17,4 @@ from headgate.config.pinning import config_files, pin, repository_source, unpin
 from headgate.config.prompts import fill, fill_text, prompt
 from headgate.config.schema import FLOW_SUFFIXES, Config, provider_of, unknown_model
 from headgate.config.trust import TrustedFiles, widening
-from headgate.config.yaml_files import parse_yaml, read_yaml
+from headgate.config.yaml_files import Document, explain, parse_yaml, read_yaml

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.core import DecisionMade, Event, StageCompacted, StageEnded, StageSkipped, StageStarted, State
+from headgate.errors import HeadgateError
 from headgate.library.flow import CompiledFlow
 from headgate.library.results import StageResult, stage_result
 from headgate.run import ProgramFailed, call_program
@@ -36,8 +37,12 @@ async def call_back(function: Callable[..., Any] | None, *arguments: Any) -> Non
         return
     try:
         await call_program(function, *arguments)
-    except ProgramFailed:
-        _logger.exception("A callback or a checkpoint of a flow failed.")
+    except ProgramFailed as error:
+        cause = error.__cause__
+        if isinstance(cause, HeadgateError):
+            _logger.error("The flow goes on, but: %s", cause)
+        else:
+            _logger.error("A callback of a flow failed: %s", error, exc_info=cause)
 
 
 async def tell_callbacks(

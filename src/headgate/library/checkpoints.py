@@ -42,6 +42,8 @@ class Checkpoint:
     """With `custom`: returns what was kept."""
 
     def __post_init__(self) -> None:
+        if self.storage not in ("memory", "file", "custom"):
+            raise ConfigError(f"The storage of a checkpoint is memory, file or custom, not {self.storage!r}.")
         if self.storage == "custom" and self.on_save is None:
             raise ConfigError("A custom checkpoint needs `on_save`.")
         if isinstance(self.interval, str):

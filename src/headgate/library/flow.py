@@ -8,21 +8,19 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
-from pydantic_core import SchemaError
 
 from headgate import core
 from headgate.checks import CHECKS
-from headgate.config import FlowNames, load_flow
-from headgate.core import Priority, flow_problems
+from headgate.config import Document, FlowNames, explain, load_flow
+from headgate.core import Priority, flow_problems, unknown_name
 from headgate.engine import SPECS
 from headgate.errors import ConfigError
 from headgate.library.functions import tools_by_name
+from headgate.library.naming import InProgram, check_function, import_reference, schema_of
 from headgate.run import KINDS, find_schema_fault
 from headgate.tools import Tool
 
@@ -155,30 +153,22 @@ def load_flow_file(path: "str | Path") -> LoadedFlow:
     code: dict[str, Any] = {}
     stage_tools: dict[str, dict[str, Tool]] = {}
     for stage in core.all_stages(flow.stages):
-        code |= {name: import_reference(name) for name in stage.references}
         where = f'{file.name}, stage "{stage.id}"'
+        code |= {name: import_reference(name, where) for name in stage.references}
+        if stage.accept:
+            check_function(code[stage.accept], f"{where}: accept")
+        if stage.output_type:
+            schema_of(code[stage.output_type], f"{where}: output_type {stage.output_type}")
         if stage.output_schema is not None and (fault := find_schema_fault(stage.output_schema)):
             raise ConfigError(f"{where}: {fault}.")
-        own = tools_by_name([import_reference(name) for name in stage.tools.add], where)
+        own = tools_by_name([import_reference(name, where) for name in stage.tools.add], where)
         if own:
             stage_tools[stage.id] = own
     flow = _with_tool_names(flow, stage_tools)
     for problem in flow_problems(flow, SPECS, names.checks or ()):
         place = ".".join(map(str, problem.where))
-        raise ConfigError(f"{file.name}, {place}: {problem.message}.")
+        raise Document(f"{file.name}, {place}", {}).error((), problem.message)
     return LoadedFlow(flow.name, CompiledFlow(flow, {}, stage_tools, code))
-
-
-def import_reference(reference: str) -> Any:
-    """What an import path such as `package.module:name` leads to. ConfigError if it leads nowhere."""
-    module, _, name = reference.partition(":")
-    try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{reference} cannot be imported: {error}.") from None
-    return found
 
 
 def _kind_settings() -> dict[str, type[BaseModel]]:
@@ -220,6 +210,8 @@ class _Compiler:
 
     def compile(self) -> CompiledFlow:
         given = self._flow
+        if isinstance(given.stages, Stage | str | Mapping):
+            raise ConfigError(f'Flow "{given.name}": stages must be a list of Stage(...).')
         tools = tools_by_name(given.tools, f'flow "{given.name}"')
         data = {
             **given.options,
@@ -232,24 +224,29 @@ class _Compiler:
             "compaction": given.compaction,
             **{name: value for name in _ERROR_NAMES if (value := getattr(given, name)) is not None},
         }
+        written = InProgram(f'Flow "{given.name}"', data)
         try:
             flow = core.Flow.model_validate(data)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise ConfigError(f'Flow "{given.name}", {where}: {first["msg"]}.') from None
+            raise explain(error, written, core.Flow) from None
         specs = [*SPECS, *(tool.spec for tool in tools.values())]
         checks = [check.spec for check in CHECKS.values()]
         for problem in flow_problems(flow, specs, checks):
-            where = ".".join(map(str, problem.where))
-            raise ConfigError(f'Flow "{given.name}", {where}: {problem.message}.')
+            raise written.error(problem.where, problem.message)
         for leaf in flow.leaves():
             if leaf.kind not in KINDS:
-                raise ConfigError(f'Flow "{given.name}", stage "{leaf.id}": there is no kind "{leaf.kind}".')
+                said = unknown_name("kind", leaf.kind, set(KINDS) - {core.DRIVEN})
+                raise Document(f'Flow "{given.name}", stage "{leaf.id}"', {}).error((), said)
         return CompiledFlow(flow, tools, self._stage_tools, self._code)
 
     def _stage(self, stage: Stage) -> dict[str, Any]:
+        if not isinstance(stage, Stage):
+            raise ConfigError(f'Flow "{self._flow.name}": a stage must be a Stage(...), not {stage!r}.')
         where = f'stage "{stage.id}"'
+        if stage.tool_mode not in ("extend", "exclusive"):
+            raise ConfigError(f"{where}: tool_mode must be extend or exclusive, not {stage.tool_mode!r}.")
+        if stage.accept is not None:
+            check_function(stage.accept, f"{where}: accept")
         own = tools_by_name(stage.tools, where)
         if own:
             self._stage_tools[stage.id] = own
@@ -282,13 +279,7 @@ class _Compiler:
             if fault := find_schema_fault(given):
                 raise ConfigError(f"{where}: {fault}.")
             return {"output_schema": dict(given)}
-        try:
-            schema = TypeAdapter(given).json_schema()
-        except (PydanticSchemaGenerationError, PydanticUserError, SchemaError) as error:
-            said = str(error).splitlines()[0].rstrip(".")
-            raise ConfigError(
-                f"{where}: output_schema is neither a type nor a JSON Schema: {said}."
-            ) from None
+        schema = schema_of(given, f"{where}: output_schema")
         if not inspect.isclass(given) or not issubclass(given, BaseModel):
             self._code[f"local:{stage.id}/output"] = given
             return {"output_schema": schema, "output_type": f"local:{stage.id}/output"}

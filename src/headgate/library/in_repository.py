@@ -156,6 +156,8 @@ def _repository_of(request: RunRequest, source: Source | None) -> Path:
     given = Path(request.repo).resolve() if request.repo is not None else None
     if source is None:
         assert given is not None
+        if not any((folder / ".git").exists() for folder in (given, *given.parents)):
+            raise ConfigError(f'{given} is not in a git repository: run "git init" there, or correct `repo`.')
         return given
     kept = Path(source.head.repo)
     if given is not None and given != kept:

@@ -50,11 +50,18 @@ async def open_models(
     for name in flow.models:
         default = request.model or os.environ.get("HEADGATE_MODEL")
         given = default if name is None else request.models.get(name, name)
+        if name is not None and name not in request.models and "/" not in name and ":" not in name:
+            raise ConfigError(
+                f'A stage names the model "{name}", which `models` does not have: give'
+                f' models={{"{name}": ...}}, or write it as openai/NAME, ollama/NAME or anthropic/NAME.'
+            )
         if given is None:
             raise ConfigError(
                 "A flow needs a model: give `model`, such as openai/qwen3-coder, or set HEADGATE_MODEL."
             )
         if not isinstance(given, str | ModelSettings):
+            if not hasattr(given, "name"):
+                raise ConfigError(f"A model is a name such as openai/qwen3-coder, not {given!r}.")
             price = given.price if isinstance(given, ScriptedModel) else Price()
             models[name], settings[name] = given, ModelSettings(model=given.name, price=price)
             continue

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from headgate.core import Decision, Event, Limits, Model, ModelSettings
@@ -28,7 +29,13 @@ class FlowRun:
     """A flow that runs. Await `result()`, or follow `events()`."""
 
     def __init__(self, compiled: CompiledFlow, request: RunRequest, source: Source | None = None) -> None:
+        _check_types(request)
         _check(request, source)
+        if not _is_in_loop():
+            raise ConfigError(
+                "A flow is started in a running event loop: call start_flow in a coroutine,"
+                " or use run_flow_sync."
+            )
         self._compiled, self._request = compiled, request
         known = source.head.session_id if source else request.session_id
         self.session_id = known or f"flow_{secrets.token_hex(4)}"
@@ -102,6 +109,22 @@ class FlowRun:
             await call_back(saver.save)
 
 
+def _check_types(request: RunRequest) -> None:
+    """ConfigError if an option is something else than it should be."""
+    wanted: dict[str, tuple[type, ...]] = {
+        "input": (str,),
+        "session_id": (str,),
+        "models": (Mapping,),
+        "limits": (Limits,),
+        "callbacks": (Callbacks,),
+        "checkpoint": (Checkpoint, NoneType),
+    }
+    for name, types in wanted.items():
+        given = getattr(request, name)
+        if not isinstance(given, types):
+            raise ConfigError(f"`{name}` must be a {types[0].__name__}, not {given!r}.")
+
+
 def _check(request: RunRequest, source: Source | None) -> None:
     """ConfigError if what a flow is to run with does not go together."""
     if request.repo is not None and request.workspace is not None:
@@ -163,6 +186,8 @@ def start_flow(
         now=now,
         sleep=sleep,
     )
+    if not isinstance(flow, Flow | LoadedFlow):
+        raise ConfigError(f"A flow must be a Flow(...), or come from Flow.load, not {flow!r}.")
     return FlowRun(flow.compiled, request)
 
 
