@@ -78,7 +78,9 @@ def test_an_output_that_is_refused_goes_back_with_the_reason() -> None:
     )
     result = run(Flow(name="report", stages=[GATHER]), model)
     assert result["gather"].output.items == ["a", "b", "c"]
-    assert "`items`: input should be a valid list" in model.requests[1].messages[-1].content
+    assert model.requests[1].messages[-1].content == (
+        'Stage "gather" is not done: `output` does not fit its schema: `items`: input should be a valid array.'
+    )
     assert "`output` was not accepted." in model.requests[2].messages[-1].content
 
 
