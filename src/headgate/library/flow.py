@@ -4,17 +4,19 @@ What runs is the same tree of stages as that of a flow file. Functions and types
 path where they have one, and handed to the run beside it.
 """
 
-import inspect
+import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
-from pydantic_core import SchemaError
+from pydantic.errors import PydanticUserError
+from pydantic_core import PydanticSerializationError, SchemaError
 
 from headgate import core
 from headgate.checks import CHECKS
@@ -127,7 +129,7 @@ class Flow:
         return load_flow_file(path)
 
     @staticmethod
-    def restore(path: "str | Path", flow: "Flow | None" = None) -> "RestoredFlow":
+    def restore(path: "str | Path", flow: "Flow | LoadedFlow | None" = None) -> "RestoredFlow":
         """A flow that goes on where a checkpoint was made; see `restore_flow`."""
         from headgate.library.run import restore_flow  # which runs flows, and so needs this module
 
@@ -157,11 +159,14 @@ def load_flow_file(path: "str | Path") -> LoadedFlow:
     for stage in core.all_stages(flow.stages):
         code |= {name: import_reference(name) for name in stage.references}
         where = f'{file.name}, stage "{stage.id}"'
+        for name in set(stage.references) - {stage.output_type}:
+            _require_function(code[name], name, where)
         if stage.output_schema is not None and (fault := find_schema_fault(stage.output_schema)):
             raise ConfigError(f"{where}: {fault}.")
         own = tools_by_name([import_reference(name) for name in stage.tools.add], where)
         if own:
             stage_tools[stage.id] = own
+    _require_ids_of_their_own(flow, file.name)
     flow = _with_tool_names(flow, stage_tools)
     for problem in flow_problems(flow, SPECS, names.checks or ()):
         place = ".".join(map(str, problem.where))
@@ -181,6 +186,35 @@ def import_reference(reference: str) -> Any:
     return found
 
 
+def schema_of(given: Any, what: str) -> dict[str, Any]:
+    """The JSON Schema of a type. ConfigError if there is none."""
+    try:
+        return TypeAdapter(given).json_schema()
+    except (PydanticUserError, SchemaError, SyntaxError, NameError, TypeError) as error:
+        said = str(error).splitlines()[0].rstrip(".")
+        raise ConfigError(f"{what} is neither a type nor a JSON Schema: {said}.") from None
+
+
+def _require_function(given: Any, what: str, where: str) -> None:
+    if not callable(given):
+        raise ConfigError(f"{where}: {what} is no function.")
+
+
+def _require_ids_of_their_own(flow: core.Flow, where: str) -> None:
+    """ConfigError if stages of different groups have the same id, by which their tools and results go."""
+    known = Counter(stage.id for stage in core.all_stages(flow.stages))
+    if doubled := next((name for name, count in known.items() if count > 1), ""):
+        raise ConfigError(f'{where}: two stages have the id "{doubled}".')
+
+
+def _require_json(flow: core.Flow, where: str) -> None:
+    """ConfigError if the flow holds what no log can: it names the flow, with its variables and metadata."""
+    try:
+        flow.model_dump_json()
+    except PydanticSerializationError as error:
+        raise ConfigError(f"{where} has variables or metadata that are no JSON: {error}.") from None
+
+
 def _kind_settings() -> dict[str, type[BaseModel]]:
     return {name: kind.settings for name, kind in KINDS.items()}
 
@@ -195,7 +229,8 @@ def _with_tool_names(flow: core.Flow, stage_tools: Mapping[str, Mapping[str, Too
         if stage.stages:
             changed["stages"] = tuple(map(renamed, stage.stages))
         if stage.output_type and stage.output_schema is None:
-            changed["output_schema"] = TypeAdapter(import_reference(stage.output_type)).json_schema()
+            given = import_reference(stage.output_type)
+            changed["output_schema"] = schema_of(given, f'stage "{stage.id}": {stage.output_type}')
         return stage.model_copy(update=changed) if changed else stage
 
     return flow.model_copy(update={"stages": tuple(map(renamed, flow.stages))})
@@ -246,6 +281,11 @@ class _Compiler:
         for leaf in flow.leaves():
             if leaf.kind not in KINDS:
                 raise ConfigError(f'Flow "{given.name}", stage "{leaf.id}": there is no kind "{leaf.kind}".')
+        _require_ids_of_their_own(flow, f'Flow "{given.name}"')
+        _require_json(flow, f'Flow "{given.name}"')
+        for stage in core.all_stages(flow.stages):
+            if unknown := next((name for name in stage.references if name not in self._code), ""):
+                raise ConfigError(f'stage "{stage.id}": {unknown} is a name: give the function or the type.')
         return CompiledFlow(flow, tools, self._stage_tools, self._code)
 
     def _stage(self, stage: Stage) -> dict[str, Any]:
@@ -272,6 +312,7 @@ class _Compiler:
         if stage.output_schema is not None:
             data |= self._output(stage, where)
         if stage.accept is not None:
+            _require_function(stage.accept, "accept", where)
             data["accept"] = self._refer(stage.accept, f"{stage.id}/accept")
         return data
 
@@ -282,22 +323,22 @@ class _Compiler:
             if fault := find_schema_fault(given):
                 raise ConfigError(f"{where}: {fault}.")
             return {"output_schema": dict(given)}
-        try:
-            schema = TypeAdapter(given).json_schema()
-        except (PydanticSchemaGenerationError, PydanticUserError, SchemaError) as error:
-            said = str(error).splitlines()[0].rstrip(".")
-            raise ConfigError(
-                f"{where}: output_schema is neither a type nor a JSON Schema: {said}."
-            ) from None
-        if not inspect.isclass(given) or not issubclass(given, BaseModel):
-            self._code[f"local:{stage.id}/output"] = given
-            return {"output_schema": schema, "output_type": f"local:{stage.id}/output"}
+        schema = schema_of(given, f"{where}: output_schema")
         return {"output_schema": schema, "output_type": self._refer(given, f"{stage.id}/output")}
 
     def _refer(self, given: Any, place: str) -> str:
         """The name of a function or type: its import path, if others can import it by that."""
         module, name = getattr(given, "__module__", ""), getattr(given, "__qualname__", "")
-        importable = module and module != "__main__" and name and "<" not in name
-        reference = f"{module}:{name}" if importable else f"local:{place}"
+        reference = f"{module}:{name}" if _is_found(given, module, name) else f"local:{place}"
         self._code[reference] = given
         return reference
+
+
+def _is_found(given: Any, module: str, name: str) -> bool:
+    """Whether the import path of a function or type leads to it, and not to another one of the same name."""
+    if module == "__main__" or not name or module not in sys.modules:
+        return False
+    try:
+        return attrgetter(name)(sys.modules[module]) is given
+    except AttributeError:
+        return False
