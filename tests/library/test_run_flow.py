@@ -78,8 +78,31 @@ def test_an_output_that_is_refused_goes_back_with_the_reason() -> None:
     )
     result = run(Flow(name="report", stages=[GATHER]), model)
     assert result["gather"].output.items == ["a", "b", "c"]
-    assert "`items`: input should be a valid list" in model.requests[1].messages[-1].content
+    said = "`output` does not fit its schema: `items`: input should be a valid array."
+    assert model.requests[1].messages[-1].content == f'Stage "gather" is not done: {said}'
     assert "`output` was not accepted." in model.requests[2].messages[-1].content
+
+
+class Least:
+    """Judges outputs, each object in its own way."""
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def accept(self, sources: Sources) -> bool:
+        return len(sources.items) >= self.least
+
+
+def test_methods_of_two_objects_judge_each_for_itself() -> None:
+    model = script(
+        done("a", output={"items": ["1"]}),
+        done("b", output={"items": ["1"]}),
+        done("b", output={"items": ["1", "2"]}),
+    )
+    first = Stage(id="a", output_schema=Sources, accept=Least(1).accept)
+    second = Stage(id="b", needs=["a"], output_schema=Sources, accept=Least(2).accept)
+    result = run(Flow(name="two", stages=[first, second]), model)
+    assert (len(result["a"].output.items), len(result["b"].output.items)) == (1, 2)
 
 
 def test_a_json_schema_gives_plain_data() -> None:
@@ -153,6 +176,15 @@ def test_variables_instructions_and_tool_modes() -> None:
         ([Stage(id="a", tools=[search_papers] * 2)], "two tools are called search_papers"),
         ([Stage(id="a", output_schema={"type": "nothing"})], "output_schema is no JSON Schema"),
         ([Stage(id="a", output_schema=3)], "output_schema is neither a type nor a JSON Schema"),
+        (
+            [Stage(id="a", output_schema="papers:Sources")],
+            "output_schema is neither a type nor a JSON Schema",
+        ),
+        ([Stage(id="a", accept="papers:enough")], "accept must be a function"),  # type: ignore[arg-type]
+        ([Stage(id="a", when="code:papers:wanted")], "papers:wanted is a name: give the function"),
+        ([Stage(id="a", options={"output_type": "papers:Sources"})], "papers:Sources is a name"),
+        ([Stage(id="a", metadata={"call": print})], "variables and metadata must be plain data"),
+        ([Stage(id="g", stages=[Stage(id="a")]), Stage(id="a")], 'two stages have the id "a"'),
         ([Stage(id="a b")], 'stage "a b": "id" must match'),
         ([Stage(id="a", kind="nothing")], 'unknown kind "nothing": known are drive, review, talk, verify.'),
     ],

@@ -122,7 +122,12 @@ class ProcessWork:
 
     async def _go_on(self, job: Job, past: SavedFlow) -> None:
         """Takes up what an earlier run did. After this, nothing but the log has its events."""
-        restore(job, past.events, past.contents)
+        try:
+            restore(job, past.events, past.contents)
+        except ValueError:
+            raise ConfigError(
+                "The checkpoint does not have what was said in the flow: start the flow anew."
+            ) from None
         self._past = None
         job.log.record("", 0, TaskResumed())
         await job.log.commit()

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from pydantic import TypeAdapter
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic.errors import PydanticUserError
 from pydantic_core import SchemaError
 
 from headgate.config import Document
@@ -43,7 +43,7 @@ def schema_of(given: Any, what: str) -> dict[str, Any]:
     """The JSON Schema of a type. ConfigError if it is none."""
     try:
         return TypeAdapter(given).json_schema()
-    except (PydanticSchemaGenerationError, PydanticUserError, SchemaError) as error:
+    except (PydanticUserError, SchemaError, SyntaxError, NameError, TypeError) as error:
         said = str(error).splitlines()[0].split(". Set `")[0].rstrip(".")
         raise ConfigError(f"{what} is neither a type nor a JSON Schema: {said}.") from None
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypedDict
 
 from pydantic import SecretStr
 
@@ -15,6 +16,25 @@ from headgate.errors import ConfigError
 from headgate.library.callbacks import Callbacks
 from headgate.library.checkpoints import Checkpoint
 from headgate.models import ScriptedModel, open_configured_model
+
+
+class RunOptions(TypedDict, total=False):
+    """The options of a run; see `start_flow`."""
+
+    model: "str | Model | None"
+    input: str
+    base_url: str | None
+    api_key: str | None
+    models: "Mapping[str, str | Model | ModelSettings] | None"
+    workspace: str | Path | None
+    repo: str | Path | None
+    log: str | Path | None
+    limits: Limits | None
+    callbacks: Callbacks | None
+    checkpoint: Checkpoint | None
+    session_id: str
+    now: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Unpack
 
 from headgate.core import Decision, Event, Limits, Model, ModelSettings
 from headgate.errors import ConfigError
@@ -19,7 +19,7 @@ from headgate.library.following import EventFeed
 from headgate.library.in_process import ProcessWork
 from headgate.library.in_repository import RepositoryWork
 from headgate.library.lines import SavedFlow
-from headgate.library.request import RunRequest
+from headgate.library.request import RunOptions, RunRequest
 from headgate.library.restoring import Source, compiled_for, from_bytes, from_file
 from headgate.library.results import FlowResult, collect
 from headgate.store import Bus
@@ -56,21 +56,25 @@ class FlowRun:
         self._running.add_done_callback(lambda _: self._feed.end())
 
     async def result(self) -> FlowResult:
-        """Waits for the end. Cancelling the call cancels the flow."""
+        """Waits for the end. Cancelling the call cancels the flow, which is saved as it is then."""
         try:
-            await asyncio.wait({self._running})
+            await asyncio.wait({self._running, self._calling})
         except asyncio.CancelledError:
-            self._running.cancel()
-            await asyncio.wait({self._running})
+            for task in (self._running, self._calling):
+                task.cancel()
+                await asyncio.wait({task})
+            await self._save_end()
             raise
         ended = None if self._running.cancelled() else self._running.result()
-        await self._calling
+        self._calling.result()
         return collect(self._compiled, self._bus.state, ended, self._work.report)
 
     def compact(self, stage: str | None = None) -> None:
         """Replaces the messages of a stage that has ended, or of all that have, before the next turn."""
-        if self._work.job is None:
+        if isinstance(self._work, RepositoryWork):
             raise ConfigError("Only a flow that runs without `repo` can be compacted on request.")
+        if self._work.job is None:
+            raise ConfigError("There is nothing to compact yet: the flow has not started.")
         self._work.job.compact(stage)
 
     def cancel(self) -> None:
@@ -105,8 +109,11 @@ class FlowRun:
         async for event in told:
             if saver and saver.is_due(event):
                 await call_back(saver.save)
-        if saver and saver.saves_end and self._bus.state.last_seq:
-            await call_back(saver.save)
+        await self._save_end()
+
+    async def _save_end(self) -> None:
+        if self._saver and self._saver.saves_end and self._bus.state.last_seq:
+            await call_back(self._saver.save)
 
 
 def _check_types(request: RunRequest) -> None:
@@ -170,17 +177,17 @@ def start_flow(
     this git repository. Otherwise, `workspace` is a folder that the file tools work in; without it there are
     no files. `log` is a new file that the log is written to; without it, the log is in memory.
     """
-    request = RunRequest(
+    request = _request(
         input=input,
         model=model,
         base_url=base_url,
         api_key=api_key,
-        models=models or {},
+        models=models,
         workspace=workspace,
         repo=repo,
         log=log,
-        limits=limits or Limits(),
-        callbacks=callbacks or Callbacks(),
+        limits=limits,
+        callbacks=callbacks,
         checkpoint=checkpoint,
         session_id=session_id,
         now=now,
@@ -191,7 +198,12 @@ def start_flow(
     return FlowRun(flow.compiled, request)
 
 
-async def run_flow(flow: Flow | LoadedFlow, **options: Any) -> FlowResult:
+def _request(**options: Unpack[RunOptions]) -> RunRequest:
+    """What was asked for. None is the same as nothing."""
+    return RunRequest(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
+
+
+async def run_flow(flow: Flow | LoadedFlow, **options: Unpack[RunOptions]) -> FlowResult:
     """Runs a flow to its end. The options are those of `start_flow`."""
     return await start_flow(flow, **options).result()
 
@@ -213,15 +225,15 @@ class RestoredFlow:
         """What the checkpoint holds. It is read again each time."""
         return self.source.load()
 
-    def start(self, **options: Any) -> FlowRun:
+    def start(self, **options: Unpack[RunOptions]) -> FlowRun:
         """Goes on. The options are those of `start_flow`, without `input`.
 
         Files are those that the checkpoint was made with: its `workspace` or its `repo`. From a log, the run
         goes on in that log, unless `log` names a new one.
         """
-        return FlowRun(self.compiled, RunRequest(**options), self.source)
+        return FlowRun(self.compiled, _request(**options), self.source)
 
-    async def run(self, **options: Any) -> FlowResult:
+    async def run(self, **options: Unpack[RunOptions]) -> FlowResult:
         """Goes on to the end."""
         return await self.start(**options).result()
 
@@ -255,7 +267,7 @@ def _load(checkpoint: Checkpoint) -> bytes:
     return kept
 
 
-def run_flow_sync(flow: Flow | LoadedFlow, **options: Any) -> FlowResult:
+def run_flow_sync(flow: Flow | LoadedFlow, **options: Unpack[RunOptions]) -> FlowResult:
     """The same for scripts. ConfigError inside a running event loop: await `run_flow` there."""
     if _is_in_loop():
         raise ConfigError("run_flow_sync cannot be called in a running event loop: await run_flow instead.")
