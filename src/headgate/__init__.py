@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from headgate.core import Limits, ModelSettings
+    from headgate.errors import ConfigError
     from headgate.library import (
         Callbacks,
         Checkpoint,
@@ -25,9 +27,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Callbacks",
     "Checkpoint",
+    "ConfigError",
     "Flow",
     "FlowResult",
     "FlowRun",
+    "Limits",
+    "ModelSettings",
     "RestoredFlow",
     "RunOptions",
     "Stage",
@@ -45,6 +50,10 @@ def __getattr__(name: str) -> Any:
     """The library is loaded when it is first used: the command line starts without it."""
     if name not in __all__:
         raise AttributeError(f"module 'headgate' has no attribute {name!r}")
-    from headgate import library
+    from headgate import core, errors, library
 
-    return getattr(library, name)
+    return next(getattr(room, name) for room in (library, core, errors) if hasattr(room, name))
+
+
+def __dir__() -> list[str]:
+    return __all__

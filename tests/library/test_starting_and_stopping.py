@@ -2,12 +2,13 @@
 
 import asyncio
 import inspect
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headgate import RunOptions
+from headgate import ModelSettings, RunOptions, run_flow_sync
 from headgate.core import StageEnded
 from headgate.errors import ConfigError
 from headgate.library import Callbacks, Checkpoint, Flow, Stage, restore_flow, run_flow, start_flow
@@ -30,7 +31,7 @@ def test_every_way_to_run_a_flow_takes_the_same_options() -> None:
 
 
 def test_outside_of_an_event_loop_nothing_is_started(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="elsewhere, use run_flow_sync"):
+    with pytest.raises(ConfigError, match="or use run_flow_sync"):
         start_flow(FLOW, model=script("a", "b"), log=tmp_path / "log.jsonl")
     assert not list(tmp_path.iterdir())
 
@@ -98,3 +99,25 @@ async def test_a_save_that_is_cancelled_is_not_made_twice(tmp_path: Path) -> Non
     await run.save()
     numbers = [event.seq for event in restore_flow(file, FLOW).saved.events]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_a_model_may_be_given_with_its_settings_in_a_repository_as_well(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "script.yaml").write_text("- calls: [{stage_done: {stage: a, summary: Done.}}]\n")
+    flow = Flow(name="f", stages=[Stage(id="a")])
+    settings = ModelSettings(model="script:script.yaml")
+    assert run_flow_sync(flow, model=settings, repo=tmp_path).status == "completed"
+    with pytest.raises(ConfigError, match="leave `api_key` out"):
+        run_flow_sync(flow, model=settings, repo=tmp_path, api_key="k")
+
+
+def test_retries_that_are_asked_for_are_made_also_if_no_call_succeeds() -> None:
+    def look() -> str:
+        """Look."""
+        return "nothing"
+
+    replies = [ScriptEntry(text="I do not know.")] * 40
+    flow = Flow(name="f", tools=[look], stages=[Stage(id="a", max_retries=3, required=False)])
+    model = ScriptedModel(replies)
+    result = run_flow_sync(flow, model=model)
+    assert result["a"].attempts == 4

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
-from pydantic import SecretStr
-
+from headgate.config import assemble
 from headgate.core import Flow, Limits, Model, ModelSettings, Price
 from headgate.errors import ConfigError
 from headgate.library.callbacks import Callbacks
@@ -21,7 +20,7 @@ from headgate.models import ScriptedModel, open_configured_model
 class RunOptions(TypedDict, total=False):
     """The options of a run; see `start_flow`."""
 
-    model: "str | Model | None"
+    model: "str | Model | ModelSettings | None"
     input: str
     base_url: str | None
     api_key: str | None
@@ -42,7 +41,7 @@ class RunRequest:
     """What a flow is run with."""
 
     input: str = ""
-    model: "str | Model | None" = None
+    model: "str | Model | ModelSettings | None" = None
     base_url: str | None = None
     api_key: str | None = None
     models: "Mapping[str, str | Model | ModelSettings]" = field(default_factory=dict)
@@ -85,13 +84,13 @@ async def open_models(
             price = given.price if isinstance(given, ScriptedModel) else Price()
             models[name], settings[name] = given, ModelSettings(model=given.name, price=price)
             continue
-        known = request.api_key or os.environ.get("HEADGATE_API_KEY")
-        key = SecretStr(known) if known else None
-        address = request.base_url or os.environ.get("HEADGATE_BASE_URL")
-        asked = (
-            given
-            if isinstance(given, ModelSettings)
-            else ModelSettings(model=given, base_url=address, api_key=key)
-        )
+        asked = given if isinstance(given, ModelSettings) else _settings_of(given, request)
         models[name], settings[name] = await stack.enter_async_context(open_configured_model(asked))
     return models, settings
+
+
+def _settings_of(model: str, request: RunRequest) -> ModelSettings:
+    """A model by its name, with the address and the key that the request or the environment has for it."""
+    environ = {**os.environ, **({"HEADGATE_API_KEY": request.api_key} if request.api_key else {})}
+    flags = {"model": model, "base_url": request.base_url}
+    return assemble((), environ, flags).config.model_settings(None)
