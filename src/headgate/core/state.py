@@ -93,7 +93,7 @@ class State:
     """A verification was started and has not ended."""
     phases: PhaseState = field(default_factory=PhaseState)
     """How far the work has come, as phase control sees it."""
-    open_calls: dict[str, ev.ToolStarted] = field(default_factory=dict)
+    open_calls: dict[tuple[str, str], ev.ToolStarted] = field(default_factory=dict)
     """Calls that were begun and not answered: after a crash, nobody knows whether they took effect."""
     left_behind: dict[str, None] = field(default_factory=dict)
     """New files that verification runs made."""
@@ -227,11 +227,11 @@ class State:
                 self.resumes += 1
                 self.traceback = body.traceback or self.traceback
             case ev.ToolStarted() as body:
-                self.open_calls[body.call] = body
+                self.open_calls[event.path, body.call] = body
                 for change in body.changes:
                     self.first_hashes.setdefault(change.path, change.before)
             case ev.ToolFinished() as body:
-                if begun := self.open_calls.pop(body.call, None):
+                if begun := self.open_calls.pop((event.path, body.call), None):
                     self.round.take(begun, ok=body.ok)
                 self._count_call(body)
             case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):

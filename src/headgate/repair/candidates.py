@@ -320,7 +320,7 @@ async def _settle(run: StageRun, cut_off: bool) -> None:
         question = pose(job, run.stage, memory.evidence, run.state.turns - 1)
         await _try(run, question, Reply(answer, finish="length" if cut_off else "stop"))
         await job.log.commit()
-        if begun and begun.call in job.state.open_calls:  # it does not pass any more
+        if begun and begun in job.state.open_calls.values():  # it does not pass any more
             run.record(ToolFinished(call=begun.call, name=begun.name, ok=False, error="interrupted"))
     await job.log.commit()
 

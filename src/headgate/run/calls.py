@@ -152,7 +152,7 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
     args = tool.parse(parse_arguments(call.arguments, cut_off))
     if tool.spec.category != "read" and (refusal := _repetition(run, tool.name, key)):
         raise refusal
-    begun = run.job.state.open_calls.get(call.id)
+    begun = run.job.state.open_calls.get((run.path, call.id))
     if begun is not None and (done := _after_crash(run, begun, tool)):
         return done
     outcome = await _run_tool(run, call, tool, args)
