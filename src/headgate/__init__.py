@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from headgate.core import Limits, ModelSettings
+    from headgate.errors import ConfigError
     from headgate.library import (
         Callbacks,
         Checkpoint,
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
         FlowResult,
         FlowRun,
         RestoredFlow,
+        RunOptions,
         Stage,
         StageResult,
         restore_flow,
@@ -24,10 +27,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Callbacks",
     "Checkpoint",
+    "ConfigError",
     "Flow",
     "FlowResult",
     "FlowRun",
+    "Limits",
+    "ModelSettings",
     "RestoredFlow",
+    "RunOptions",
     "Stage",
     "StageResult",
     "__version__",
@@ -43,6 +50,10 @@ def __getattr__(name: str) -> Any:
     """The library is loaded when it is first used: the command line starts without it."""
     if name not in __all__:
         raise AttributeError(f"module 'headgate' has no attribute {name!r}")
-    from headgate import library
+    from headgate import core, errors, library
 
-    return getattr(library, name)
+    return next(getattr(room, name) for room in (library, core, errors) if hasattr(room, name))
+
+
+def __dir__() -> list[str]:
+    return __all__

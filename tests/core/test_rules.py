@@ -23,7 +23,7 @@ from headgate.core.rules import (
     wait_seconds,
 )
 
-BUDGET = Budget(turns=5, retries=1, bad_replies=3, waits=2, verify_loops=4)
+BUDGET = Budget(turns=5, bad_replies=3, waits=2, verify_loops=4)
 NOT_YET = Fail("files_read", "read at least 1 file first", "no file was read")
 RED = Fail("verify_failed", "step tests failed")
 
@@ -66,6 +66,12 @@ NOWHERE = [
 @pytest.mark.parametrize(("tally", "decision"), NOWHERE)
 def test_a_model_that_gets_nowhere(tally: Tally, decision: Decision) -> None:
     assert decide(tally, BUDGET) == decision
+
+
+@pytest.mark.parametrize(("attempts", "action"), [(3, "retry"), (4, "stuck")])
+def test_retries_that_are_asked_for_are_made_nevertheless(attempts: int, action: str) -> None:
+    tally = Tally(turns=5, final=True, idle=True, idle_attempts=attempts - 1, attempts=attempts)
+    assert decide(tally, Budget(turns=5, retries=3)).action == action
 
 
 @pytest.mark.parametrize("exhausted", ["skip", "fail", "stuck", "advance", "final_turn"])

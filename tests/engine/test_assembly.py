@@ -12,13 +12,12 @@ from headgate.config.schema import Config, Monorepo, Verification
 from headgate.core.settings import VerifyStep
 from headgate.core.task import Constraints, Task
 from headgate.engine.assembly import (
-    TOOLS,
     build_context,
     build_verifier,
     task_boundaries,
 )
 from headgate.engine.resolved import resolve_package
-from headgate.engine.tool_list import tools_for
+from headgate.engine.tool_list import TOOLS, tools_for
 from headgate.errors import ConfigError, ToolDenied
 from headgate.protect.boundaries import ResolvedBoundaries
 from headgate.protect.redaction import redactor

@@ -165,7 +165,7 @@ def test_a_tool_of_a_stage_is_known_by_its_full_name_as_well() -> None:
 @pytest.mark.parametrize(
     ("stage", "said"),
     [
-        ({"agent": {"modle": "x"}}, "agent.modle"),
+        ({"agent": {"modle": "x"}}, 'agent: unknown key "modle": did you mean "model"?'),
         ({"agent": {"model": "x"}, "model": "y"}, "`model` and `agent: {model}` are the same"),
         ({"agent": {"inherit_tools": ["ask"]}, "tools_allow": ["look"]}, "are the same: keep one"),
         ({"agent": {"inherit_tools": ["aks"]}}, 'unknown tool or category "aks": did you mean "ask"?'),

@@ -1,9 +1,11 @@
 """Checkpoints: a flow that is cut short goes on from one, and ends as it would have."""
 
 import asyncio
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -242,3 +244,40 @@ async def test_a_flow_with_files_goes_on_with_the_same_files(tmp_path: Path) -> 
     folder.rmdir()
     with pytest.raises(ConfigError, match="and there is no such folder: put it back, or start the flow anew"):
         restored.start(model=script([]))
+
+
+def sealed(line: Any) -> bytes:
+    """A line as somebody writes it who knows how the checksum is made."""
+    text = line if isinstance(line, bytes) else orjson.dumps(line)
+    return text + b" " + sha256(text).hexdigest()[:16].encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "changes"),
+    [
+        (0, b"no JSON"),
+        (0, ["no object"]),
+        (0, {"headgate_checkpoint": "one"}),
+        (0, {"session_id": 5}),
+        (0, {"workspace": 5}),
+        (0, {"input": None}),
+        (0, {"tools": {"": {"think": 5}}}),
+        (2, ["no object"]),
+        (2, {"seq": "two"}),
+        (2, {"path": 3}),
+        (2, {"body": []}),
+        (2, {"content": 5}),
+        (5, {"content": "no JSON"}),
+    ],
+)
+async def test_what_somebody_else_has_written_is_refused_in_a_sentence(number: int, changes: Any) -> None:
+    saved, _ = await saves_of(FLOW)
+    lines = [orjson.loads(line.rpartition(b" ")[0]) for line in saved[0].splitlines()]
+    lines[number] = {**lines[number], **changes} if isinstance(changes, dict) else changes
+    with pytest.raises(ConfigError):
+        await restore_flow(b"".join(map(sealed, lines)), FLOW).run(model=script([]))
+
+
+async def test_a_workspace_is_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nowhere is no folder"):
+        start_flow(FLOW, model=script([]), workspace=tmp_path / "nowhere")

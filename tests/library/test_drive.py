@@ -153,7 +153,7 @@ def test_a_task_that_is_given_up_is_attempted_again_as_its_budget_says() -> None
         "c": "completed",
     }
     assert slept == [1.0]
-    assert heard == [("list",), ("a",), ("a",), ("b",), ("c",)]
+    assert heard == [("list",), ("a",), ("a",), ("b",), ("b", "given_up"), ("c",)]
     assert answers(model)[1] == 'Task "a" has failed. It can be started again. Available tasks: a, b.'
     assert "no network" in answers(model)[2]
 

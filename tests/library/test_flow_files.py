@@ -55,6 +55,10 @@ def test_a_flow_file_names_functions_types_and_tools(tmp_path: Path) -> None:
         ("stages: [{id: a, when: 'variables.x == 1'}]", "x"),
         ("stages: [{id: a, kind: nothing}]", "nothing"),
         ("stages: [{id: a, output_schema: 3}]", "output_schema"),
+        ("stages: [{id: a, output_type: 'os:getcwd'}]", "os:getcwd is neither a type nor a JSON Schema"),
+        ("stages: [{id: a, accept: 'os:sep'}]", "must be a function, not '/'"),
+        ("stages: [{id: a, when: 'code:os:sep'}]", "must be a function, not '/'"),
+        ("stages: [{id: g, stages: [{id: a}]}, {id: a}]", 'two stages have the id "a"'),
         ("stages: [{id: a, output_schema: {type: nothing}}]", "output_schema is no JSON Schema"),
     ],
 )

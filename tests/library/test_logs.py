@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headgate import Callbacks, Checkpoint, Flow, FlowRun, Stage, restore_flow, start_flow, tool
 from headgate.core import Message, Reply, Request, ToolCall, Usage
 from headgate.errors import ConfigError, StoreError
+from headgate.library.log import FileLines
 from library.test_checkpoints import FLOW, REPLIES, rest_of_script, script, told
 
 
@@ -161,6 +162,21 @@ async def test_what_cannot_be_written_ends_the_flow_with_one_sentence(tmp_path: 
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"log.jsonl cannot be opened: Not a directory\."):
         start_flow(FLOW, model=script(REPLIES), log=tmp_path / "file" / "log.jsonl")
+
+
+def test_nothing_is_written_behind_what_was_not_written_whole(tmp_path: Path) -> None:
+    """A stage that runs beside the one whose commit failed may commit before it is cancelled."""
+    lines, most = FileLines(tmp_path / "log.jsonl"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, most[1]))
+    try:
+        with pytest.raises(StoreError, match="File too large"):
+            lines.append(b"first\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+    with pytest.raises(StoreError, match="File too large"):
+        lines.append(b"2\n")
+    lines.close()
+    assert lines.path.read_bytes() == b"firs"
 
 
 async def test_a_slow_follower_hears_everything_and_holds_up_nothing(tmp_path: Path) -> None:

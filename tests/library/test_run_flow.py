@@ -78,8 +78,31 @@ def test_an_output_that_is_refused_goes_back_with_the_reason() -> None:
     )
     result = run(Flow(name="report", stages=[GATHER]), model)
     assert result["gather"].output.items == ["a", "b", "c"]
-    assert "`items`: input should be a valid list" in model.requests[1].messages[-1].content
+    said = "`output` does not fit its schema: `items`: input should be a valid array."
+    assert model.requests[1].messages[-1].content == f'Stage "gather" is not done: {said}'
     assert "`output` was not accepted." in model.requests[2].messages[-1].content
+
+
+class Least:
+    """Judges outputs, each object in its own way."""
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def accept(self, sources: Sources) -> bool:
+        return len(sources.items) >= self.least
+
+
+def test_methods_of_two_objects_judge_each_for_itself() -> None:
+    model = script(
+        done("a", output={"items": ["1"]}),
+        done("b", output={"items": ["1"]}),
+        done("b", output={"items": ["1", "2"]}),
+    )
+    first = Stage(id="a", output_schema=Sources, accept=Least(1).accept)
+    second = Stage(id="b", needs=["a"], output_schema=Sources, accept=Least(2).accept)
+    result = run(Flow(name="two", stages=[first, second]), model)
+    assert (len(result["a"].output.items), len(result["b"].output.items)) == (1, 2)
 
 
 def test_a_json_schema_gives_plain_data() -> None:
@@ -153,8 +176,17 @@ def test_variables_instructions_and_tool_modes() -> None:
         ([Stage(id="a", tools=[search_papers] * 2)], "two tools are called search_papers"),
         ([Stage(id="a", output_schema={"type": "nothing"})], "output_schema is no JSON Schema"),
         ([Stage(id="a", output_schema=3)], "output_schema is neither a type nor a JSON Schema"),
-        ([Stage(id="a b")], "stages.0.id"),
-        ([Stage(id="a", kind="nothing")], 'there is no kind "nothing"'),
+        (
+            [Stage(id="a", output_schema="papers:Sources")],
+            "output_schema is neither a type nor a JSON Schema",
+        ),
+        ([Stage(id="a", accept="papers:enough")], "accept must be a function"),  # type: ignore[arg-type]
+        ([Stage(id="a", when="code:papers:wanted")], "papers:wanted is a name: give the function"),
+        ([Stage(id="a", options={"output_type": "papers:Sources"})], "papers:Sources is a name"),
+        ([Stage(id="a", metadata={"call": print})], "variables and metadata must be plain data"),
+        ([Stage(id="g", stages=[Stage(id="a")]), Stage(id="a")], 'two stages have the id "a"'),
+        ([Stage(id="a b")], 'stage "a b": "id" must match'),
+        ([Stage(id="a", kind="nothing")], 'unknown kind "nothing": known are drive, review, talk, verify.'),
     ],
 )
 def test_mistakes_are_told_when_the_flow_is_built(stages: list[Stage], said: str) -> None:
@@ -260,3 +292,77 @@ def test_a_stage_that_can_never_run_is_a_mistake(
     with pytest.raises(ConfigError) as error:
         Flow(name="f", stages=stages)
     assert said in str(error.value)
+
+
+async def test_stages_at_once_may_have_calls_of_one_name() -> None:
+    """Each server counts its own calls, and the calls of two models are open at the same time."""
+    begun: list[str] = []
+    both = asyncio.Event()
+
+    @tool(category="reasoning")
+    async def ponder(question: str) -> str:
+        begun.append(question)
+        if len(begun) == 2:
+            both.set()
+        await both.wait()
+        return f"Pondered {question}."
+
+    flow = Flow(
+        name="two",
+        max_parallel=2,
+        tools=[ponder],
+        stages=[Stage(id="a", model="first"), Stage(id="b", model="second")],
+    )
+    models = {
+        name: script({"ponder": {"question": stage}}, done(stage))
+        for name, stage in (("first", "a"), ("second", "b"))
+    }
+    result = await run_flow(flow, model=script(), models=models)
+    answers = [model.requests[1].messages[-1].content for model in models.values()]
+    assert (result.status, answers) == ("completed", ["Pondered a.", "Pondered b."])
+
+
+async def test_who_is_not_needed_any_more_is_told_so() -> None:
+    heard: list[tuple[Any, ...]] = []
+    waits = asyncio.Event()
+
+    @tool(category="read")
+    async def wait() -> str:
+        """Wait for ever."""
+        waits.set()
+        await asyncio.Event().wait()
+        return ""
+
+    @tool(category="read")
+    async def after() -> str:
+        """Wait until the other one does."""
+        await waits.wait()
+        return ""
+
+    slow, quick = Stage(id="slow", model="slow", tools=[wait]), Stage(id="quick", tools=[after])
+    flow = Flow(name="f", stages=[Stage(id="g", join="any", max_parallel=2, stages=[slow, quick])])
+    calls = Callbacks(on_skip=lambda *said: heard.append(said), on_progress=lambda *said: heard.append(said))
+    models = {"slow": script({"wait": {}})}
+    result = await run_flow(flow, model=script({"after": {}}, done("quick")), models=models, callbacks=calls)
+    assert (result["slow"].status, result["slow"].error) == ("skipped", "join_any")
+    assert heard == [(1, 2, "quick"), ("slow", "join_any"), (2, 2, "slow")]
+
+
+def test_how_groups_have_ended() -> None:
+    hopeless = {"budget": {"turns": 1, "retries": 0, "exhausted": "fail"}}
+    ended: list[int] = []
+    flow = Flow(
+        name="f",
+        stages=[
+            Stage(id="a"),
+            Stage(id="g", needs=["a"], when="a.skipped", join="any", stages=[Stage(id="x"), Stage(id="y")]),
+            Stage(
+                id="h", needs=["a"], stages=[Stage(id="u", required=False, options=hopeless), Stage(id="v")]
+            ),
+        ],
+    )
+    model = script(done("a"), {"stage_done": {"stage": "u"}}, done("v"))
+    calls = Callbacks(on_progress=lambda count, total, stage: ended.append(count))
+    result = run(flow, model, callbacks=calls)
+    assert {name: result[name].status for name in "guh"} == {"g": "skipped", "u": "failed", "h": "completed"}
+    assert ended == [1, 2, 3, 4, 5]

@@ -12,10 +12,10 @@ from headgate.config.endpoint import (
 )
 from headgate.config.flow_choice import depends_on_goal, flow_from_config
 from headgate.config.flows import FlowNames, builtin_flows, load_flow, require_checks, write_flow
-from headgate.config.load import CONFIG_NAME, Loaded, find_configs, load_config, user_config_path
+from headgate.config.load import CONFIG_NAME, Loaded, assemble, find_configs, load_config, user_config_path
 from headgate.config.pinning import config_files, pin, repository_source, unpin
 from headgate.config.prompts import fill, fill_text, prompt
 from headgate.config.recipe_files import load_recipes, recipe_files
 from headgate.config.schema import FLOW_SUFFIXES, Config, provider_of, unknown_model
 from headgate.config.trust import TrustedFiles, widening
-from headgate.config.yaml_files import parse_yaml, read_yaml
+from headgate.config.yaml_files import Document, explain, parse_yaml, read_yaml

@@ -142,6 +142,8 @@ class StageState:
     ending: Ending | None = None
     why: str = ""
     """What was missing when it ended without completing."""
+    end_reason: str = ""
+    """Why it ended, as a slug."""
 
     @property
     def final_taken(self) -> bool:
@@ -280,7 +282,7 @@ class StageState:
                 self.overflow = False
                 self.memory.forget()  # what was cut from view may be asked for again
             case ev.StageEnded():
-                self.ending = body.ending
+                self.ending, self.end_reason = body.ending, body.reason
             case _:
                 pass
 

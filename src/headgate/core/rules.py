@@ -257,9 +257,11 @@ def _after_exhaustion(tally: Tally, budget: Budget, reason: str = "final_turn_sp
     if tally.over or tally.stopped:
         return Decision("stuck", tally.over or "user_stop", missing)
     idle = tally.idle_attempts + 1 if tally.idle and budget.idle_attempts else 0
-    if idle > budget.idle_attempts and not tally.fixing:
+    # Retries that somebody asked for are made, also if the model gets nowhere.
+    asked_for = "retries" in budget.model_fields_set and tally.attempts <= budget.retries
+    if idle > budget.idle_attempts and not tally.fixing and not asked_for:
         return Decision("stuck", "no_progress", f"Stuck: {NO_CALLS.format(idle)}.")
-    if tally.attempts <= budget.retries and idle < max(budget.idle_attempts, 1):
+    if asked_for or (tally.attempts <= budget.retries and idle < max(budget.idle_attempts, 1)):
         return Decision("retry", reason, told)  # the next attempt begins with these words
     action: Action = "fail" if budget.exhausted == "final_turn" else budget.exhausted
     return Decision(action, reason, missing)

@@ -4,6 +4,7 @@ from headgate.library.callbacks import Callbacks
 from headgate.library.checkpoints import Checkpoint
 from headgate.library.flow import Flow, Stage
 from headgate.library.functions import tool
+from headgate.library.request import RunOptions
 from headgate.library.results import FlowResult, StageResult
 from headgate.library.run import (
     FlowRun,

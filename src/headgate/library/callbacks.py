@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.core import DecisionMade, Event, StageCompacted, StageEnded, StageSkipped, StageStarted, State
+from headgate.errors import HeadgateError
 from headgate.library.flow import CompiledFlow
 from headgate.library.results import StageResult, stage_result
 from headgate.run import ProgramFailed, call_program
@@ -36,8 +37,12 @@ async def call_back(function: Callable[..., Any] | None, *arguments: Any) -> Non
         return
     try:
         await call_program(function, *arguments)
-    except ProgramFailed:
-        _logger.exception("A callback or a checkpoint of a flow failed.")
+    except ProgramFailed as error:
+        cause = error.__cause__
+        if isinstance(cause, HeadgateError):
+            _logger.error("The flow goes on, but: %s", cause)
+        else:
+            _logger.error("A callback of a flow failed: %s", error, exc_info=cause)
 
 
 async def tell_callbacks(
@@ -63,6 +68,9 @@ async def tell_callbacks(
             await call_back(calls.on_compact, body.stage, body.chars_before, body.chars_after)
         if isinstance(body, StageSkipped):
             await call_back(calls.on_skip, body.stage, body.reason)
+            if body.stage in leaves and body.stage not in ended:
+                ended.add(body.stage)
+                await call_back(calls.on_progress, len(ended), len(leaves), body.stage)
         if isinstance(body, DecisionMade) and body.action == "retry":
             retried.add(event.path)
         if not isinstance(body, StageEnded) or event.path in retried:
@@ -72,7 +80,7 @@ async def tell_callbacks(
             case "completed" | "exhausted" if calls.on_complete and body.stage in leaves:
                 result = stage_result(compiled, leaves[body.stage], state())
                 await call_back(calls.on_complete, body.stage, result)
-            case "skipped" if (attempt := state().nodes.get(event.path)) and attempt.turns:
+            case "skipped" if body.stage in state().tree.attempts:
                 await call_back(calls.on_skip, body.stage, body.reason)
             case "failed":
                 await call_back(calls.on_error, body.stage, body.reason)

@@ -17,6 +17,7 @@ from headgate.core import Event, ReplyReceived, StageEnded, ToolFinished
 from headgate.errors import ConfigError, StoreError
 from headgate.library.lines import Head, encode_head
 from headgate.library.log import History
+from headgate.process import uninterrupted
 from headgate.run import call_program
 
 Interval = Literal["on_stage", "on_turn", "onTaskComplete", "onStep"]
@@ -42,6 +43,8 @@ class Checkpoint:
     """With `custom`: returns what was kept."""
 
     def __post_init__(self) -> None:
+        if self.storage not in ("memory", "file", "custom"):
+            raise ConfigError(f"The storage of a checkpoint is memory, file or custom, not {self.storage!r}.")
         if self.storage == "custom" and self.on_save is None:
             raise ConfigError("A custom checkpoint needs `on_save`.")
         if isinstance(self.interval, str):
@@ -107,7 +110,8 @@ class Saver:
             if end == self._saved:
                 return
             if self._file is not None:
-                await self._write(self._file, end)
+                # A write that has begun is finished, so that the next one knows what is there.
+                await uninterrupted(self._write(self._file, end))
             elif self._wanted.on_save is not None and self._wanted.storage == "custom":
                 await call_program(self._wanted.on_save, self._whole(end))
             else:
@@ -116,14 +120,13 @@ class Saver:
 
     async def _write(self, file: "CheckpointFile", end: int) -> None:
         try:
-            if self._saved >= 0:
-                new = self._history.lines(self._saved, end)
-                if await asyncio.to_thread(file.append, new):
-                    return
-            # It is the first save, or somebody has changed the file.
-            await asyncio.to_thread(file.replace, self._whole(end))
+            new = self._history.lines(self._saved, end) if self._saved >= 0 else b""
+            if self._saved < 0 or not await asyncio.to_thread(file.append, new):
+                # It is the first save, or somebody has changed the file.
+                await asyncio.to_thread(file.replace, self._whole(end))
         except OSError as error:
             raise StoreError(f"The checkpoint {file.path} cannot be written: {error.strerror}.") from None
+        self._saved = end
 
     def _whole(self, end: int) -> bytes:
         return encode_head(self._head()) + self._history.lines(self._history.first, end)
@@ -170,7 +173,7 @@ class CheckpointFile:
         else:
             with backup.open("ab") as file:
                 file.write(self._last)
-        self._backup_is = _identity(backup)
+        self._backup_is, self._last = _identity(backup), b""
         with path.open("ab") as file:
             file.write(data)
             file.flush()

@@ -4,25 +4,26 @@ What runs is the same tree of stages as that of a flow file. Functions and types
 path where they have one, and handed to the run beside it.
 """
 
-import inspect
+import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
-from pydantic_core import SchemaError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from headgate import core
 from headgate.checks import CHECKS
-from headgate.config import FlowNames, load_flow
-from headgate.core import Priority, flow_problems
+from headgate.config import Document, FlowNames, explain, load_flow
+from headgate.core import Priority, flow_problems, unknown_name
 from headgate.engine import SPECS
 from headgate.errors import ConfigError
 from headgate.library.functions import tools_by_name
+from headgate.library.naming import InProgram, check_function, import_reference, schema_of
 from headgate.run import KINDS, find_schema_fault
 from headgate.tools import Tool
 
@@ -127,7 +128,7 @@ class Flow:
         return load_flow_file(path)
 
     @staticmethod
-    def restore(path: "str | Path", flow: "Flow | None" = None) -> "RestoredFlow":
+    def restore(path: "str | Path", flow: "Flow | LoadedFlow | None" = None) -> "RestoredFlow":
         """A flow that goes on where a checkpoint was made; see `restore_flow`."""
         from headgate.library.run import restore_flow  # which runs flows, and so needs this module
 
@@ -155,30 +156,41 @@ def load_flow_file(path: "str | Path") -> LoadedFlow:
     code: dict[str, Any] = {}
     stage_tools: dict[str, dict[str, Tool]] = {}
     for stage in core.all_stages(flow.stages):
-        code |= {name: import_reference(name) for name in stage.references}
         where = f'{file.name}, stage "{stage.id}"'
+        code |= {name: import_reference(name, where) for name in stage.references}
+        if stage.accept:
+            check_function(code[stage.accept], f"{where}: accept")
+        if stage.output_type:
+            schema_of(code[stage.output_type], f"{where}: output_type {stage.output_type}")
+        condition = set(stage.references) - {stage.output_type, stage.accept}
+        for name in condition:
+            check_function(code[name], f"{where}: {name}")
         if stage.output_schema is not None and (fault := find_schema_fault(stage.output_schema)):
             raise ConfigError(f"{where}: {fault}.")
-        own = tools_by_name([import_reference(name) for name in stage.tools.add], where)
+        own = tools_by_name([import_reference(name, where) for name in stage.tools.add], where)
         if own:
             stage_tools[stage.id] = own
+    _require_ids_of_their_own(flow, file.name)
     flow = _with_tool_names(flow, stage_tools)
     for problem in flow_problems(flow, SPECS, names.checks or ()):
         place = ".".join(map(str, problem.where))
-        raise ConfigError(f"{file.name}, {place}: {problem.message}.")
+        raise Document(f"{file.name}, {place}", {}).error((), problem.message)
     return LoadedFlow(flow.name, CompiledFlow(flow, {}, stage_tools, code))
 
 
-def import_reference(reference: str) -> Any:
-    """What an import path such as `package.module:name` leads to. ConfigError if it leads nowhere."""
-    module, _, name = reference.partition(":")
+def _require_ids_of_their_own(flow: core.Flow, where: str) -> None:
+    """ConfigError if stages of different groups have the same id, by which their tools and results go."""
+    known = Counter(stage.id for stage in core.all_stages(flow.stages))
+    if doubled := next((name for name, count in known.items() if count > 1), ""):
+        raise ConfigError(f'{where}: two stages have the id "{doubled}".')
+
+
+def _require_json(flow: core.Flow, where: str) -> None:
+    """ConfigError if the flow holds what no log can: it names the flow, with its variables and metadata."""
     try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{reference} cannot be imported: {error}.") from None
-    return found
+        flow.model_dump_json()
+    except PydanticSerializationError as error:
+        raise ConfigError(f"{where}: variables and metadata must be plain data: {error}.") from None
 
 
 def _kind_settings() -> dict[str, type[BaseModel]]:
@@ -195,7 +207,8 @@ def _with_tool_names(flow: core.Flow, stage_tools: Mapping[str, Mapping[str, Too
         if stage.stages:
             changed["stages"] = tuple(map(renamed, stage.stages))
         if stage.output_type and stage.output_schema is None:
-            changed["output_schema"] = TypeAdapter(import_reference(stage.output_type)).json_schema()
+            given = import_reference(stage.output_type)
+            changed["output_schema"] = schema_of(given, f'stage "{stage.id}": {stage.output_type}')
         return stage.model_copy(update=changed) if changed else stage
 
     return flow.model_copy(update={"stages": tuple(map(renamed, flow.stages))})
@@ -220,6 +233,8 @@ class _Compiler:
 
     def compile(self) -> CompiledFlow:
         given = self._flow
+        if isinstance(given.stages, Stage | str | Mapping):
+            raise ConfigError(f'Flow "{given.name}": stages must be a list of Stage(...).')
         tools = tools_by_name(given.tools, f'flow "{given.name}"')
         data = {
             **given.options,
@@ -232,24 +247,34 @@ class _Compiler:
             "compaction": given.compaction,
             **{name: value for name in _ERROR_NAMES if (value := getattr(given, name)) is not None},
         }
+        written = InProgram(f'Flow "{given.name}"', data)
         try:
             flow = core.Flow.model_validate(data)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise ConfigError(f'Flow "{given.name}", {where}: {first["msg"]}.') from None
+            raise explain(error, written, core.Flow) from None
         specs = [*SPECS, *(tool.spec for tool in tools.values())]
         checks = [check.spec for check in CHECKS.values()]
         for problem in flow_problems(flow, specs, checks):
-            where = ".".join(map(str, problem.where))
-            raise ConfigError(f'Flow "{given.name}", {where}: {problem.message}.')
+            raise written.error(problem.where, problem.message)
         for leaf in flow.leaves():
             if leaf.kind not in KINDS:
-                raise ConfigError(f'Flow "{given.name}", stage "{leaf.id}": there is no kind "{leaf.kind}".')
+                said = unknown_name("kind", leaf.kind, set(KINDS) - {core.DRIVEN})
+                raise Document(f'Flow "{given.name}", stage "{leaf.id}"', {}).error((), said)
+        _require_ids_of_their_own(flow, f'Flow "{given.name}"')
+        _require_json(flow, f'Flow "{given.name}"')
+        for stage in core.all_stages(flow.stages):
+            if unknown := next((name for name in stage.references if name not in self._code), ""):
+                raise ConfigError(f'stage "{stage.id}": {unknown} is a name: give the function or the type.')
         return CompiledFlow(flow, tools, self._stage_tools, self._code)
 
     def _stage(self, stage: Stage) -> dict[str, Any]:
+        if not isinstance(stage, Stage):
+            raise ConfigError(f'Flow "{self._flow.name}": a stage must be a Stage(...), not {stage!r}.')
         where = f'stage "{stage.id}"'
+        if stage.tool_mode not in ("extend", "exclusive"):
+            raise ConfigError(f"{where}: tool_mode must be extend or exclusive, not {stage.tool_mode!r}.")
+        if stage.accept is not None:
+            check_function(stage.accept, f"{where}: accept")
         own = tools_by_name(stage.tools, where)
         if own:
             self._stage_tools[stage.id] = own
@@ -282,22 +307,22 @@ class _Compiler:
             if fault := find_schema_fault(given):
                 raise ConfigError(f"{where}: {fault}.")
             return {"output_schema": dict(given)}
-        try:
-            schema = TypeAdapter(given).json_schema()
-        except (PydanticSchemaGenerationError, PydanticUserError, SchemaError) as error:
-            said = str(error).splitlines()[0].rstrip(".")
-            raise ConfigError(
-                f"{where}: output_schema is neither a type nor a JSON Schema: {said}."
-            ) from None
-        if not inspect.isclass(given) or not issubclass(given, BaseModel):
-            self._code[f"local:{stage.id}/output"] = given
-            return {"output_schema": schema, "output_type": f"local:{stage.id}/output"}
+        schema = schema_of(given, f"{where}: output_schema")
         return {"output_schema": schema, "output_type": self._refer(given, f"{stage.id}/output")}
 
     def _refer(self, given: Any, place: str) -> str:
         """The name of a function or type: its import path, if others can import it by that."""
         module, name = getattr(given, "__module__", ""), getattr(given, "__qualname__", "")
-        importable = module and module != "__main__" and name and "<" not in name
-        reference = f"{module}:{name}" if importable else f"local:{place}"
+        reference = f"{module}:{name}" if _is_found(given, module, name) else f"local:{place}"
         self._code[reference] = given
         return reference
+
+
+def _is_found(given: Any, module: str, name: str) -> bool:
+    """Whether the import path of a function or type leads to it, and not to another one of the same name."""
+    if module == "__main__" or not name or module not in sys.modules:
+        return False
+    try:
+        return attrgetter(name)(sys.modules[module]) is given
+    except AttributeError:
+        return False

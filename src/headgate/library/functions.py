@@ -3,7 +3,7 @@
 import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, TypeVar, get_args, overload
@@ -130,6 +130,8 @@ _RESERVED = {
 
 def tools_by_name(given: Sequence[Any], where: str) -> dict[str, Tool]:
     """Tools by name. ConfigError if two of one level have the same, or one has a name of Headgate's own."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ConfigError(f"{where}: tools must be a list of functions, not {given!r}.")
     found: dict[str, tuple[Tool, Any]] = {}
     for each in given:
         made = as_tool(each, where)

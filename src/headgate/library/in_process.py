@@ -122,7 +122,12 @@ class ProcessWork:
 
     async def _go_on(self, job: Job, past: SavedFlow) -> None:
         """Takes up what an earlier run did. After this, nothing but the log has its events."""
-        restore(job, past.events, past.contents)
+        try:
+            restore(job, past.events, past.contents)
+        except ValueError:
+            raise ConfigError(
+                "The checkpoint does not have what was said in the flow: start the flow anew."
+            ) from None
         self._past = None
         job.log.record("", 0, TaskResumed())
         await job.log.commit()
@@ -132,6 +137,8 @@ def _folder_of(request: RunRequest, source: Source | None) -> Path | None:
     """The folder that the file tools work in. ConfigError if it is not the one of the checkpoint."""
     given = Path(request.workspace).resolve() if request.workspace is not None else None
     if source is None:
+        if given is not None and not given.is_dir():
+            raise ConfigError(f"The workspace {given} is no folder: create it first.")
         return given
     kept = Path(source.head.workspace) if source.head.workspace else None
     if given is not None and given != kept:

@@ -18,6 +18,9 @@ from headgate.library.restoring import Source, describe_flow
 from headgate.run import Job
 from headgate.store import Bus, Folder, Store, load_state
 
+_OF_PROGRAM = "program"
+"""The name, in the configuration, of the model that a program gave."""
+
 
 class RepositoryWork:
     """The work of a run with a repository. Its history is the store; positions are numbers of events."""
@@ -76,10 +79,14 @@ class RepositoryWork:
         flags = {"base_url": request.base_url}
         if isinstance(request.model, str):
             flags["model"] = request.model
+        elif isinstance(request.model, ModelSettings):
+            named[_OF_PROGRAM] = request.model
         elif request.model is not None:
             objects[None] = request.model
         loaded = load_config(repo, environ=os.environ, flags=flags)
         config = loaded.config.model_copy(update={"models": {**loaded.config.models, **named}})
+        if _OF_PROGRAM in named:
+            config = config.model_copy(update={"model": _OF_PROGRAM})
         if request.limits != Limits():
             config = config.model_copy(update={"limits": request.limits})
         parts = FlowParts(
@@ -156,6 +163,8 @@ def _repository_of(request: RunRequest, source: Source | None) -> Path:
     given = Path(request.repo).resolve() if request.repo is not None else None
     if source is None:
         assert given is not None
+        if not any((folder / ".git").exists() for folder in (given, *given.parents)):
+            raise ConfigError(f'{given} is not in a git repository: run "git init" there, or correct `repo`.')
         return given
     kept = Path(source.head.repo)
     if given is not None and given != kept:

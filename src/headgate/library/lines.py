@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 import orjson
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from headgate import core
 from headgate.core import BODY, Event
@@ -139,21 +139,44 @@ def decode(data: bytes, name: str, *, appended: bool = False) -> SavedFlow:
         raise CheckpointDamaged(f"{name} is cut off.")
     head = _head(lines[0], name)
     try:
-        events = tuple(map(_event, lines[1:whole]))
-    except (ValidationError, KeyError):
+        events = tuple(map(_checked_event, lines[1:whole]))
+    except (ValidationError, KeyError, TypeError):
         raise ConfigError(f"{name} has events that this version of Headgate does not know.") from None
     contents = {line["seq"]: line["content"] for line in lines[1:whole] if "content" in line}
     return SavedFlow(head, events, contents, length)
 
 
 def _head(line: dict[str, Any], name: str) -> Head:
-    if line["headgate_checkpoint"] > FORMAT:
+    version = line["headgate_checkpoint"]
+    if not isinstance(version, int) or version > FORMAT:
         raise ConfigError(f"{name} was written by a newer version of Headgate: install that version.")
-    fields = {key: value for key, value in line.items() if key in Head.__slots__}
     try:
-        return Head(**{**fields, "flow": core.Flow.model_validate(fields["flow"])})
+        return _HEAD.validate_python({key: value for key, value in line.items() if key in Head.__slots__})
     except (ValidationError, TypeError, KeyError):
         raise ConfigError(f"{name} has a flow that this version of Headgate does not know.") from None
+
+
+_HEAD = TypeAdapter(Head)
+
+
+class _EventLine(BaseModel):
+    """What every event has, besides what belongs to its kind."""
+
+    model_config = ConfigDict(strict=True)
+    seq: int
+    task: str
+    path: str
+    turn: int
+    at: float
+    kind: str
+    body: dict[str, Any]
+    content: str = ""
+
+
+def _checked_event(line: dict[str, Any]) -> Event:
+    """An event that somebody else may have written."""
+    _EventLine.model_validate(line)
+    return _event(line)
 
 
 def _event(line: dict[str, Any]) -> Event:
@@ -179,5 +202,8 @@ def _checked(row: bytes) -> dict[str, Any] | None:
     text, _, found = row.rpartition(b" ")
     if found != sha256(text).hexdigest()[:_SUM_CHARS].encode() + b"\n":
         return None
-    line: dict[str, Any] = orjson.loads(text)
-    return line
+    try:
+        line = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return line if isinstance(line, dict) else None

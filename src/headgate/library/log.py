@@ -101,6 +101,8 @@ class FileLines:
         """
         self.path = path
         self._closing = threading.Lock()
+        self._fault = ""
+        """Why it cannot be written: what may be cut off there has to stay the end of it."""
         try:
             if known is None and not path.parent.exists():
                 path.parent.mkdir(parents=True)
@@ -132,12 +134,15 @@ class FileLines:
         os.ftruncate(self._file, length)
 
     def append(self, data: bytes) -> None:
+        if self._fault:
+            raise StoreError(self._fault)
         try:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(self._file, rest) :]
         except OSError as error:
-            raise StoreError(f"The log {self.path} cannot be written: {error.strerror}.") from None
+            self._fault = f"The log {self.path} cannot be written: {error.strerror}."
+            raise StoreError(self._fault) from None
         self.end += len(data)
 
     def read(self, start: int, stop: int) -> bytes:

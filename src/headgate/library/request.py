@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypedDict
 
-from pydantic import SecretStr
-
+from headgate.config import assemble
 from headgate.core import Flow, Limits, Model, ModelSettings, Price
 from headgate.errors import ConfigError
 from headgate.library.callbacks import Callbacks
@@ -17,12 +17,31 @@ from headgate.library.checkpoints import Checkpoint
 from headgate.models import ScriptedModel, open_configured_model
 
 
+class RunOptions(TypedDict, total=False):
+    """The options of a run; see `start_flow`."""
+
+    model: "str | Model | ModelSettings | None"
+    input: str
+    base_url: str | None
+    api_key: str | None
+    models: "Mapping[str, str | Model | ModelSettings] | None"
+    workspace: str | Path | None
+    repo: str | Path | None
+    log: str | Path | None
+    limits: Limits | None
+    callbacks: Callbacks | None
+    checkpoint: Checkpoint | None
+    session_id: str
+    now: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
     """What a flow is run with."""
 
     input: str = ""
-    model: "str | Model | None" = None
+    model: "str | Model | ModelSettings | None" = None
     base_url: str | None = None
     api_key: str | None = None
     models: "Mapping[str, str | Model | ModelSettings]" = field(default_factory=dict)
@@ -50,21 +69,28 @@ async def open_models(
     for name in flow.models:
         default = request.model or os.environ.get("HEADGATE_MODEL")
         given = default if name is None else request.models.get(name, name)
+        if name is not None and name not in request.models and "/" not in name and ":" not in name:
+            raise ConfigError(
+                f'A stage names the model "{name}", which `models` does not have: give'
+                f' models={{"{name}": ...}}, or write it as openai/NAME, ollama/NAME or anthropic/NAME.'
+            )
         if given is None:
             raise ConfigError(
                 "A flow needs a model: give `model`, such as openai/qwen3-coder, or set HEADGATE_MODEL."
             )
         if not isinstance(given, str | ModelSettings):
+            if not hasattr(given, "name"):
+                raise ConfigError(f"A model is a name such as openai/qwen3-coder, not {given!r}.")
             price = given.price if isinstance(given, ScriptedModel) else Price()
             models[name], settings[name] = given, ModelSettings(model=given.name, price=price)
             continue
-        known = request.api_key or os.environ.get("HEADGATE_API_KEY")
-        key = SecretStr(known) if known else None
-        address = request.base_url or os.environ.get("HEADGATE_BASE_URL")
-        asked = (
-            given
-            if isinstance(given, ModelSettings)
-            else ModelSettings(model=given, base_url=address, api_key=key)
-        )
+        asked = given if isinstance(given, ModelSettings) else _settings_of(given, request)
         models[name], settings[name] = await stack.enter_async_context(open_configured_model(asked))
     return models, settings
+
+
+def _settings_of(model: str, request: RunRequest) -> ModelSettings:
+    """A model by its name, with the address and the key that the request or the environment has for it."""
+    environ = {**os.environ, **({"HEADGATE_API_KEY": request.api_key} if request.api_key else {})}
+    flags = {"model": model, "base_url": request.base_url}
+    return assemble((), environ, flags).config.model_settings(None)

@@ -6,12 +6,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import PydanticSerializationError
+
 from headgate import core
 from headgate.errors import ConfigError
 from headgate.library.checkpoints import backup_of
-from headgate.library.flow import CompiledFlow, Flow, LoadedFlow, import_reference
+from headgate.library.flow import CompiledFlow, Flow, LoadedFlow
 from headgate.library.functions import as_tool, function_of
 from headgate.library.lines import CheckpointDamaged, Head, SavedFlow, decode, encode_head, fingerprint
+from headgate.library.naming import import_reference
 from headgate.tools import Tool
 
 _LOCAL = "local:"
@@ -95,7 +98,13 @@ def describe_flow(compiled: CompiledFlow, session_id: str, text: str, **where: A
     tools = {
         stage: {name: _import_path(tool) for name, tool in own.items()} for stage, own in named.items() if own
     }
-    return Head(session_id, text, compiled.flow, fingerprint(compiled.flow), tools, **where)
+    try:
+        known = fingerprint(compiled.flow)
+    except PydanticSerializationError as error:
+        raise ConfigError(
+            f'Flow "{compiled.flow.name}": variables and metadata must be plain data: {error}.'
+        ) from None
+    return Head(session_id, text, compiled.flow, known, tools, **where)
 
 
 def _import_path(tool: Tool) -> str:
@@ -116,7 +125,10 @@ def compiled_for(head: Head, flow: Flow | LoadedFlow | None) -> CompiledFlow:
     """The flow that goes on. ConfigError if it is another one, or if it is needed and was not given."""
     if flow is not None:
         if fingerprint(flow.compiled.flow) != head.fingerprint:
-            raise ConfigError(f'The flow "{flow.name}" is not the one that the checkpoint was made with.')
+            raise ConfigError(
+                f'The flow "{flow.name}" is not the one that the checkpoint was made with'
+                f"{_difference(flow.compiled.flow, head.flow)}."
+            )
         return flow.compiled
     needed = [name for stage in core.all_stages(head.flow.stages) for name in stage.references]
     local = [name for name in needed if name.startswith(_LOCAL)]
@@ -129,6 +141,27 @@ def compiled_for(head: Head, flow: Flow | LoadedFlow | None) -> CompiledFlow:
     stage_tools = {stage: _import_tools(own) for stage, own in head.tools.items()}
     code = {name: import_reference(name) for name in needed}
     return CompiledFlow(head.flow, stage_tools.pop("", {}), stage_tools, code)
+
+
+def _difference(given: core.Flow, saved: core.Flow) -> str:
+    """Where two flows first differ, as the end of a sentence."""
+    if given.name != saved.name:
+        return f', which is called "{saved.name}"'
+    old = {stage.id: stage for stage in core.all_stages(saved.stages)}
+    for stage in core.all_stages(given.stages):
+        if stage.id not in old:
+            return f': that one has no stage "{stage.id}"'
+        here, there = stage.model_dump(exclude={"stages"}), old.pop(stage.id).model_dump(exclude={"stages"})
+        names = [name for name in here if here[name] != there[name]]
+        if not names:
+            continue
+        hint = ""
+        if any(_LOCAL in f"{here[name]}{there[name]}" for name in names):
+            hint = (
+                "; a function or type that is defined in a program is another one if it is imported from it"
+            )
+        return f': the stage "{stage.id}" differs in {", ".join(names)}{hint}'
+    return f': that one has the stage "{next(iter(old))}", too' if old else ""
 
 
 def _import_tools(own: Mapping[str, str]) -> dict[str, Tool]:

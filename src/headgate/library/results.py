@@ -75,7 +75,7 @@ def stage_result(compiled: CompiledFlow, stage: Stage, state: State) -> StageRes
     note = state.notes.get(stage.id, Note())
     has_output = status in ("completed", "exhausted") and note.accepted and note.output is not None
     output = read_output(stage, note.output, compiled.code) if has_output else None
-    error = "" if status in ("completed", "exhausted") else attempts[-1].why
+    error = "" if status in ("completed", "exhausted") else attempts[-1].why or attempts[-1].end_reason
     return StageResult(stage.id, status, output, note, error, len(attempts), stage.metadata)
 
 
@@ -88,12 +88,13 @@ def _skip_reason(stage: Stage, state: State) -> str:
 def _of_group(compiled: CompiledFlow, group: Stage, state: State) -> StageResult:
     """A group has no ending of its own in the log: it follows from those of its stages."""
     inner = [stage_result(compiled, stage, state) for stage in group.stages]
-    statuses = {each.status for each in inner}
+    # What is not required may fail without its group.
+    given_up = {stage.id for stage in group.stages if not stage.required and group.join == "all"}
+    statuses = {each.status for each in inner if each.status != "failed" or each.id not in given_up}
+    order: tuple[Status, ...] = ("cancelled", "failed", "exhausted", "completed")
     if group.join == "any":
-        status: Status = "completed" if "completed" in statuses else "failed"
-    else:
-        order: tuple[Status, ...] = ("cancelled", "failed", "exhausted", "completed")
-        status = next((each for each in order if each in statuses), "skipped")
+        order = ("completed", "cancelled", "failed", "exhausted")
+    status = next((each for each in order if each in statuses), "completed" if not statuses else "skipped")
     return StageResult(
         group.id, status, metadata=group.metadata, attempts=max(each.attempts for each in inner)
     )

@@ -7,7 +7,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Unpack
 
 from headgate.core import Decision, Event, Limits, Model, ModelSettings
 from headgate.errors import ConfigError
@@ -18,7 +19,7 @@ from headgate.library.following import EventFeed
 from headgate.library.in_process import ProcessWork
 from headgate.library.in_repository import RepositoryWork
 from headgate.library.lines import SavedFlow
-from headgate.library.request import RunRequest
+from headgate.library.request import RunOptions, RunRequest
 from headgate.library.restoring import Source, compiled_for, from_bytes, from_file
 from headgate.library.results import FlowResult, collect
 from headgate.store import Bus
@@ -28,7 +29,13 @@ class FlowRun:
     """A flow that runs. Await `result()`, or follow `events()`."""
 
     def __init__(self, compiled: CompiledFlow, request: RunRequest, source: Source | None = None) -> None:
+        _check_types(request)
         _check(request, source)
+        if not _is_in_loop():
+            raise ConfigError(
+                "A flow is started in a running event loop: call start_flow in a coroutine,"
+                " or use run_flow_sync."
+            )
         self._compiled, self._request = compiled, request
         known = source.head.session_id if source else request.session_id
         self.session_id = known or f"flow_{secrets.token_hex(4)}"
@@ -49,21 +56,25 @@ class FlowRun:
         self._running.add_done_callback(lambda _: self._feed.end())
 
     async def result(self) -> FlowResult:
-        """Waits for the end. Cancelling the call cancels the flow."""
+        """Waits for the end. Cancelling the call cancels the flow, which is saved as it is then."""
         try:
-            await asyncio.wait({self._running})
+            await asyncio.wait({self._running, self._calling})
         except asyncio.CancelledError:
-            self._running.cancel()
-            await asyncio.wait({self._running})
+            for task in (self._running, self._calling):
+                task.cancel()
+                await asyncio.wait({task})
+            await self._save_end()
             raise
         ended = None if self._running.cancelled() else self._running.result()
-        await self._calling
+        self._calling.result()
         return collect(self._compiled, self._bus.state, ended, self._work.report)
 
     def compact(self, stage: str | None = None) -> None:
         """Replaces the messages of a stage that has ended, or of all that have, before the next turn."""
-        if self._work.job is None:
+        if isinstance(self._work, RepositoryWork):
             raise ConfigError("Only a flow that runs without `repo` can be compacted on request.")
+        if self._work.job is None:
+            raise ConfigError("There is nothing to compact yet: the flow has not started.")
         self._work.job.compact(stage)
 
     def cancel(self) -> None:
@@ -98,14 +109,35 @@ class FlowRun:
         async for event in told:
             if saver and saver.is_due(event):
                 await call_back(saver.save)
-        if saver and saver.saves_end and self._bus.state.last_seq:
-            await call_back(saver.save)
+        await self._save_end()
+
+    async def _save_end(self) -> None:
+        if self._saver and self._saver.saves_end and self._bus.state.last_seq:
+            await call_back(self._saver.save)
+
+
+def _check_types(request: RunRequest) -> None:
+    """ConfigError if an option is something else than it should be."""
+    wanted: dict[str, tuple[type, ...]] = {
+        "input": (str,),
+        "session_id": (str,),
+        "models": (Mapping,),
+        "limits": (Limits,),
+        "callbacks": (Callbacks,),
+        "checkpoint": (Checkpoint, NoneType),
+    }
+    for name, types in wanted.items():
+        given = getattr(request, name)
+        if not isinstance(given, types):
+            raise ConfigError(f"`{name}` must be a {types[0].__name__}, not {given!r}.")
 
 
 def _check(request: RunRequest, source: Source | None) -> None:
     """ConfigError if what a flow is to run with does not go together."""
     if request.repo is not None and request.workspace is not None:
         raise ConfigError("Give `repo` or `workspace`, not both: a repository has its own files.")
+    if request.repo is not None and request.api_key:
+        raise ConfigError("With `repo`, leave `api_key` out: set HEADGATE_API_KEY, or configure the key.")
     in_repository = request.repo is not None or (source is not None and bool(source.head.repo))
     if in_repository and request.log is not None:
         raise ConfigError("A flow in a repository has its log there: leave `log` out.")
@@ -125,7 +157,7 @@ def _check(request: RunRequest, source: Source | None) -> None:
 def start_flow(
     flow: Flow | LoadedFlow,
     *,
-    model: "str | Model | None" = None,
+    model: "str | Model | ModelSettings | None" = None,
     input: str = "",
     base_url: str | None = None,
     api_key: str | None = None,
@@ -147,26 +179,33 @@ def start_flow(
     this git repository. Otherwise, `workspace` is a folder that the file tools work in; without it there are
     no files. `log` is a new file that the log is written to; without it, the log is in memory.
     """
-    request = RunRequest(
+    request = _request(
         input=input,
         model=model,
         base_url=base_url,
         api_key=api_key,
-        models=models or {},
+        models=models,
         workspace=workspace,
         repo=repo,
         log=log,
-        limits=limits or Limits(),
-        callbacks=callbacks or Callbacks(),
+        limits=limits,
+        callbacks=callbacks,
         checkpoint=checkpoint,
         session_id=session_id,
         now=now,
         sleep=sleep,
     )
+    if not isinstance(flow, Flow | LoadedFlow):
+        raise ConfigError(f"A flow must be a Flow(...), or come from Flow.load, not {flow!r}.")
     return FlowRun(flow.compiled, request)
 
 
-async def run_flow(flow: Flow | LoadedFlow, **options: Any) -> FlowResult:
+def _request(**options: Unpack[RunOptions]) -> RunRequest:
+    """What was asked for. None is the same as nothing."""
+    return RunRequest(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
+
+
+async def run_flow(flow: Flow | LoadedFlow, **options: Unpack[RunOptions]) -> FlowResult:
     """Runs a flow to its end. The options are those of `start_flow`."""
     return await start_flow(flow, **options).result()
 
@@ -188,15 +227,15 @@ class RestoredFlow:
         """What the checkpoint holds. It is read again each time."""
         return self.source.load()
 
-    def start(self, **options: Any) -> FlowRun:
+    def start(self, **options: Unpack[RunOptions]) -> FlowRun:
         """Goes on. The options are those of `start_flow`, without `input`.
 
         Files are those that the checkpoint was made with: its `workspace` or its `repo`. From a log, the run
         goes on in that log, unless `log` names a new one.
         """
-        return FlowRun(self.compiled, RunRequest(**options), self.source)
+        return FlowRun(self.compiled, _request(**options), self.source)
 
-    async def run(self, **options: Any) -> FlowResult:
+    async def run(self, **options: Unpack[RunOptions]) -> FlowResult:
         """Goes on to the end."""
         return await self.start(**options).result()
 
@@ -230,7 +269,7 @@ def _load(checkpoint: Checkpoint) -> bytes:
     return kept
 
 
-def run_flow_sync(flow: Flow | LoadedFlow, **options: Any) -> FlowResult:
+def run_flow_sync(flow: Flow | LoadedFlow, **options: Unpack[RunOptions]) -> FlowResult:
     """The same for scripts. ConfigError inside a running event loop: await `run_flow` there."""
     if _is_in_loop():
         raise ConfigError("run_flow_sync cannot be called in a running event loop: await run_flow instead.")

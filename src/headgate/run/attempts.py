@@ -52,7 +52,7 @@ def stage_failure(job: Job, stage: Stage) -> Decision:
         return Decision("stuck", "stage_failed", why)
     latest = job.state.tree.attempts[stage.id][-1]
     why = say_reason(latest.why) if latest.why.isidentifier() else latest.why or "it was not finished"
-    return Decision("stuck", "stage_failed", f'Stage "{stage.id}" did not complete: {why}.')
+    return Decision("stuck", "stage_failed", f'Stage "{stage.id}" did not complete: {why.rstrip(".")}.')
 
 
 def reopen_attempt(job: Job, stage: Stage, place: str) -> StageRun | None:

@@ -1,7 +1,9 @@
 """The output of a stage: whether its schema, its type and the program's own function accept it."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 
 import fastjsonschema
@@ -21,25 +23,32 @@ async def find_output_fault(job: Job, stage: Stage, note: Note) -> str:
     if stage.output_schema is None and not stage.accept:
         return ""
     signal, name = (COMPLETE_TOOL, "result") if stage.kind == DRIVEN else (DONE_TOOL, "output")
-    if stage.output_schema is not None and note.output is None:
-        return f"{signal} needs `{name}`, the result of the stage."
     if len(json.dumps(note.output, ensure_ascii=False, default=str)) > MOST_CHARS:
-        return f"`{name}` is longer than {MOST_CHARS:,} characters."
+        return f"`{name}` is longer than {MOST_CHARS:,} characters"
     try:
         value = read_output(stage, note.output, job.code)
-    except ValidationError as error:
-        return f"`{name}` does not fit its schema: {describe_invalid(error)}."
-    except fastjsonschema.JsonSchemaValueException as error:
-        return f"`{name}` does not fit its schema: {error.message.replace('data', name, 1)}."
+    except (ValidationError, fastjsonschema.JsonSchemaValueException) as error:
+        if note.output is None:
+            return f"{signal} needs `{name}`, the result of the stage"
+        return f"`{name}` does not fit its schema: {_describe(error, name)}"
     return await _ask(job.code[stage.accept], value, name) if stage.accept else ""
+
+
+def _describe(error: ValidationError | fastjsonschema.JsonSchemaValueException, name: str) -> str:
+    """What is wrong with an output."""
+    if isinstance(error, ValidationError):
+        return describe_invalid(error)
+    said: str = error.message
+    return said.replace("data", name, 1)
 
 
 def read_output(stage: Stage, output: Any, code: Mapping[str, Any]) -> Any:
     """The output as the program gets it: an object of its own type, or plain data that fits the schema."""
     if stage.output_type:
-        return TypeAdapter(code[stage.output_type]).validate_python(output)
+        # As JSON, in which a strict type takes a list for a tuple, and a text for a date.
+        return TypeAdapter(code[stage.output_type]).validate_json(json.dumps(output, ensure_ascii=False))
     if stage.output_schema is not None:
-        fastjsonschema.compile(stage.output_schema, use_default=False)(output)
+        _compile(stage.output_schema)(output)
     return output
 
 
@@ -48,10 +57,40 @@ def find_schema_fault(schema: Mapping[str, Any]) -> str:
     if not schema:
         return "output_schema is empty, so that every output would fit it"
     try:
-        fastjsonschema.compile(dict(schema), use_default=False)
-    except (fastjsonschema.JsonSchemaException, TypeError, KeyError, ValueError, AttributeError) as error:
+        _compile(schema)
+    except (*_FAULTS, fastjsonschema.JsonSchemaException) as error:
         return f"output_schema is no JSON Schema: {error}"
     return ""
+
+
+_FAULTS = (
+    TypeError,
+    KeyError,
+    IndexError,
+    ValueError,
+    AttributeError,
+    SyntaxError,
+    RecursionError,
+    OSError,
+    re.error,
+)
+"""What the library raises besides its own errors, such as for a pattern that cannot be read."""
+
+
+def _compile(schema: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """What checks an output. The library changes the schema that it is given, so it gets one of its own."""
+    check: Callable[[Any], Any] = fastjsonschema.compile(
+        deepcopy(dict(schema)), handlers=dict.fromkeys(_SCHEMES, _refuse), use_default=False
+    )
+    return check
+
+
+_SCHEMES = ("", "http", "https", "ftp", "file", "data")
+"""Where the library would otherwise fetch what a schema refers to. A flow file may come with a repository."""
+
+
+def _refuse(address: str) -> Any:
+    raise ValueError(f"it refers to {address}, and nothing is fetched: put that under `$defs`")
 
 
 async def _ask(accept: Callable[..., Any], value: Any, name: str) -> str:
@@ -59,7 +98,7 @@ async def _ask(accept: Callable[..., Any], value: Any, name: str) -> str:
     try:
         answer = await call_program(accept, value)
     except ProgramFailed as error:
-        return f"`{name}` was not accepted: {error}."
+        return f"`{name}` was not accepted: {error}"
     if isinstance(answer, str):
-        return answer
-    return "" if answer is None or answer else f"`{name}` was not accepted."
+        return answer.removesuffix(".")
+    return "" if answer is None or answer else f"`{name}` was not accepted"

@@ -173,8 +173,9 @@ class Tasks:
         by_name = {name.casefold(): stage for stage in stages.values() for name in (stage.id, stage.title)}
         found = stages.get(task) or by_name.get(task.strip().casefold())
         if found is None:
-            said = unknown_name("task", task[:80], stages)
-            raise ToolFailed(f"{said[0].upper()}{said[1:]}. {self.say_available()}")
+            said = unknown_name("task", task[:80], stages).removesuffix("?")
+            mark = "?" if "did you mean" in said else "."
+            raise ToolFailed(f"{said[0].upper()}{said[1:]}{mark} {self.say_available()}")
         return found
 
     def _in_progress(self, task: str) -> StageRun | None:
