@@ -11,6 +11,7 @@ import pytest
 
 from headgate.config.flows import FlowNames, load_flow
 from headgate.config.load import load_config
+from headgate.config.recipe_files import load_recipes
 from headgate.engine.resolved import CHECK_SPECS, SPECS
 from headgate.engine.tool_list import TOOLS
 from headgate.models.scripted import ScriptedModel
@@ -53,6 +54,9 @@ def test_an_example_is_valid(block: str, tmp_path: Path) -> None:
     file.write_text(block)
     if block.startswith("replies:"):
         assert ScriptedModel.load(file).leftover()
+    elif "token_budget:" in block:
+        (tmp_path / "house-rules.md").write_text("Be brief.\n")
+        assert load_recipes(tmp_path, ["."], FlowNames(SPECS, CHECK_SPECS))["agent"].stages
     elif "\nstages:" in block:
         assert load_flow(str(file), tmp_path, FlowNames(SPECS, CHECK_SPECS)).stages
     else:
