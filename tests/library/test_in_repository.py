@@ -1,5 +1,6 @@
 """Flows of a Python program in a repository: tasks with a lock, a log, a baseline and verification."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -181,3 +182,21 @@ async def test_events_of_a_task_can_be_followed_late(repo: Path) -> None:
     await run.result()
     kinds = [event.kind async for event in run.events()]
     assert (kinds[0], kinds[-1]) == ("task_started", "task_ended")
+
+
+async def test_the_key_that_a_program_gives_is_sent(repo: Path) -> None:
+    heard: list[bytes] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        flow = Flow(name="one", stages=[Stage(id="a")])
+        result = await run_flow(flow, repo=repo, model="openai/any", base_url=address, api_key="key-of-mine")
+    assert result.status == "failed"
+    assert all(b"bearer key-of-mine" in head.lower() for head in heard), heard
+    assert heard

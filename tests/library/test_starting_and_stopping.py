@@ -107,8 +107,6 @@ def test_a_model_may_be_given_with_its_settings_in_a_repository_as_well(tmp_path
     flow = Flow(name="f", stages=[Stage(id="a")])
     settings = ModelSettings(model="script:script.yaml")
     assert run_flow_sync(flow, model=settings, repo=tmp_path).status == "completed"
-    with pytest.raises(ConfigError, match="leave `api_key` out"):
-        run_flow_sync(flow, model=settings, repo=tmp_path, api_key="k")
 
 
 def test_retries_that_are_asked_for_are_made_also_if_no_call_succeeds() -> None:

@@ -83,7 +83,8 @@ class RepositoryWork:
             named[_OF_PROGRAM] = request.model
         elif request.model is not None:
             objects[None] = request.model
-        loaded = load_config(repo, environ=os.environ, flags=flags)
+        key = {"HEADGATE_API_KEY": request.api_key} if request.api_key else {}
+        loaded = load_config(repo, environ={**os.environ, **key}, flags=flags)
         config = loaded.config.model_copy(update={"models": {**loaded.config.models, **named}})
         if _OF_PROGRAM in named:
             config = config.model_copy(update={"model": _OF_PROGRAM})

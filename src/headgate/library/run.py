@@ -136,8 +136,6 @@ def _check(request: RunRequest, source: Source | None) -> None:
     """ConfigError if what a flow is to run with does not go together."""
     if request.repo is not None and request.workspace is not None:
         raise ConfigError("Give `repo` or `workspace`, not both: a repository has its own files.")
-    if request.repo is not None and request.api_key:
-        raise ConfigError("With `repo`, leave `api_key` out: set HEADGATE_API_KEY, or configure the key.")
     in_repository = request.repo is not None or (source is not None and bool(source.head.repo))
     if in_repository and request.log is not None:
         raise ConfigError("A flow in a repository has its log there: leave `log` out.")
