@@ -25,7 +25,8 @@ from headgate.core.compaction import Compaction, CompactionAgent
 from headgate.core.flow import Candidates, Stage
 from headgate.core.knobs import Agent, AgentOptions, Budget, ToolScope, ViewPolicy
 from headgate.core.phases import PhaseControl, PhaseProbe, PhaseRules
-from headgate.core.settings import Limits, ModelSettings, Price, Timeouts, VerifyStep
+from headgate.core.research import ResearchSettings
+from headgate.core.settings import Limits, ModelSettings, Price, SkillSettings, Timeouts, VerifyStep
 from headgate.core.short_names import FLAT_NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +38,7 @@ TESTED = {
     "api_key": "tests/config/test_config_load.py",
     "models": "tests/config/test_config_load.py",
     "tool_transport": "tests/models/transports/test_transport_tasks.py",
+    "research": "tests/web/test_research_tasks.py",
     "benchmark_output_mode": "tests/cli/test_benchmark.py",
 }
 """Keys whose effect is outside of what a scenario can see: servers, keys, files of Headgate's own."""
@@ -106,7 +108,9 @@ SECTIONS: tuple[tuple[str, type[BaseModel], str], ...] = (
     ),
     ("price", Price, "The price of a million tokens, in any currency; part of a model."),
     ("limits", Limits, "What a task may use; `null`: no limit."),
+    ("skills", SkillSettings, "Where skills are; see [Memory and skills](memory-and-skills.md)."),
     ("monorepo", Monorepo, "One package of a repository that has several."),
+    ("research", ResearchSettings, "How `research` searches the web; see [Research](research.md)."),
     (
         "phase_control",
         PhaseControl,

@@ -67,6 +67,14 @@ def write_own(path: Path, data: bytes, *, folders: int = 1) -> None:
         file.write(data)
 
 
+def replace_own(path: Path, data: bytes) -> None:
+    """The same, so that whoever reads the file sees all of the old text or all of the new one."""
+    new = path.with_name(f".{path.name}.new")
+    write_own(new, data)
+    with open_own_folder(path.parent) as directory:
+        os.rename(new.name, path.name, src_dir_fd=directory, dst_dir_fd=directory)
+
+
 def make_own_folder(path: Path, *, folders: int = 1, mode: int = 0o777) -> None:
     """Makes a folder and those above it that are missing. PlantedFile if one of them is a link or a file."""
     with open_own_folder(path, folders, create=mode):

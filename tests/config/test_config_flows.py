@@ -190,7 +190,8 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, message: str) -> Non
         ),
         (
             "xyzzy",
-            'There is no flow "xyzzy". The built-in flows are ask, branched, flat, repair, staged, staged3; ',
+            'There is no flow "xyzzy". The built-in flows are ask, branched, flat, planned, repair, staged,'
+            " staged3; ",
         ),
         ("nowhere.yaml", "There is no flow file nowhere.yaml."),
         ("folder/", "folder/ is a directory, but a file was expected."),

@@ -32,6 +32,11 @@ def load(folder: Path, agent: str, user: str = "") -> Config:
         ("allow_commands: ['*']", '"allow_commands" allows * without a question'),
         ("secret_files: [a, '!.env']", '"secret_files" shows !.env to the model'),
         ("allow_writes: ['*']", '"allow_writes" allows * without a question'),
+        ("research: {backend: ddgs}", '"research.backend: ddgs" lets the model search the web'),
+        ("research: {url: 'http://a.test'}", '"research.url" sends searches to http://a.test'),
+        ("research: {allow_private: true}", '"research.allow_private" opens private addresses'),
+        ("research: {pages: 9}", '"research.pages" raises a limit'),
+        ("research: {timeout: 21}", '"research.timeout" raises a limit'),
     ],
 )
 def test_a_repository_cannot_give_commands_more(tmp_path: Path, agent: str, said: str) -> None:
@@ -59,6 +64,12 @@ def test_a_repository_cannot_give_commands_more(tmp_path: Path, agent: str, said
         ("shell_env: [CI_TOKEN]", "shell_env: [CI_TOKEN, OTHER]", {"shell_env": ("CI_TOKEN",)}),
         ("approvals: all", "approvals: commands", {"approvals": "all"}),
         ("verification: {network: false}", "", {"verification": {"network": False}}),
+        ("research: {backend: off}", "research: {backend: ddgs}", {"research": {"backend": "off"}}),
+        (
+            "research: {pages: 1, results: 9}",
+            "research: {backend: ddgs, results: 10, allow_private: true}",
+            {"research": {"backend": "ddgs", "pages": 1, "results": 9, "allow_private": True}},
+        ),
     ],
 )
 def test_it_may_take_away_and_ask_for_what_the_user_gives(
@@ -78,6 +89,9 @@ def test_it_may_take_away_and_ask_for_what_the_user_gives(
         ("approvals: writes", "approvals: commands"),
         ("approvals: writes", ""),
         ("protect_tests: off", "protect_tests: existing"),
+        ("research: {backend: ddgs}", "research: {backend: searxng, url: 'http://a.test'}"),
+        ("research: {url: 'http://b.test'}", "research: {backend: searxng, url: 'http://a.test'}"),
+        ("research: {results: 4}", "research: {results: 3}"),
         ("verification: {network: true}", "verification: {network: false}"),
         ("commands: {processes: 200}", "commands: {processes: 100}"),
     ],
@@ -117,3 +131,22 @@ def test_a_repository_can_only_lower_the_limits_of_the_user(tmp_path: Path) -> N
     limits = load(tmp_path, agent, "limits: {turns: 3, seconds: 9, cost: 1.5, tokens: null}\n").limits
     assert (limits.turns, limits.seconds, limits.tokens, limits.cost) == (3, 5, 7, 1.5)
     assert load(tmp_path, "limits: {turns: null}\n", "limits: {turns: 3}\n").limits.turns == 3
+
+
+@pytest.mark.parametrize(
+    ("user", "said"),
+    [
+        ("research: {backend: searxng}", "needs `url`, such as http://localhost:8080"),
+        ("research: {url: localhost}", '"research.url" must be an address such as'),
+        ("research: {url: 'http://me:pw@a.test'}", '"research.url" must hold no user name or password'),
+        ("research: {backend: google}", "backend"),
+        ("research: {result: 3}", 'did you mean "results"'),
+        ("research: {timeout: .inf}", "timeout"),
+        ("research: {pages: 11}", "pages"),
+    ],
+)
+def test_what_research_cannot_be_configured_with(tmp_path: Path, user: str, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load(tmp_path, "model: script:x\n", user)
+    assert said in str(error.value)
+    assert "me:pw" not in str(error.value)

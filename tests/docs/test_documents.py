@@ -11,8 +11,9 @@ import pytest
 
 from headgate.config.flows import FlowNames, load_flow
 from headgate.config.load import load_config
-from headgate.engine.assembly import TOOLS
+from headgate.config.recipe_files import load_recipes
 from headgate.engine.resolved import CHECK_SPECS, SPECS
+from headgate.engine.tool_list import TOOLS
 from headgate.models.scripted import ScriptedModel
 from headgate.tools.control import stage_done_tool
 from launcher import is_plain, run_headgate
@@ -53,11 +54,16 @@ def test_an_example_is_valid(block: str, tmp_path: Path) -> None:
     file.write_text(block)
     if block.startswith("replies:"):
         assert ScriptedModel.load(file).leftover()
+    elif "token_budget:" in block:
+        (tmp_path / "house-rules.md").write_text("Be brief.\n")
+        assert load_recipes(tmp_path, ["."], FlowNames(SPECS, CHECK_SPECS))["agent"].stages
     elif "\nstages:" in block:
         assert load_flow(str(file), tmp_path, FlowNames(SPECS, CHECK_SPECS)).stages
     else:
         # What a repository's file may not say is an example of the user's own.
-        users_own = re.search(r"^(commands|approvals|sandbox|allow_\w+|shell_env):", block, re.MULTILINE)
+        users_own = re.search(
+            r"^(commands|approvals|sandbox|allow_\w+|shell_env|research):", block, re.MULTILINE
+        )
         if users_own:
             file = file.rename(tmp_path / "user.yaml")
             (tmp_path / "agent.yaml").write_text("model: openai/gpt-4o\n")

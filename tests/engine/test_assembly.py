@@ -12,13 +12,12 @@ from headgate.config.schema import Config, Monorepo, Verification
 from headgate.core.settings import VerifyStep
 from headgate.core.task import Constraints, Task
 from headgate.engine.assembly import (
-    TOOLS,
     build_context,
     build_verifier,
     task_boundaries,
-    tools_for,
 )
 from headgate.engine.resolved import resolve_package
+from headgate.engine.tool_list import TOOLS, tools_for
 from headgate.errors import ConfigError, ToolDenied
 from headgate.protect.boundaries import ResolvedBoundaries
 from headgate.protect.redaction import redactor
@@ -71,7 +70,8 @@ class TestMonorepo:
 
     def test_none(self, repo: Path) -> None:
         assert resolve_package(repo, Config()) == Config()
-        assert tools_for(Config()) == tuple(tool for tool in TOOLS if tool.name != "run_tests")
+        absent = ("run_tests", "execute", "escalate")
+        assert tools_for(Config()) == tuple(tool for tool in TOOLS if tool.name not in absent)
 
     @pytest.mark.parametrize(
         ("named", "said"),
@@ -128,7 +128,7 @@ class TestMonorepo:
 
     def test_the_model_is_told_where(self) -> None:
         shown = {tool.name: tool.spec.parameters for tool in tools_for(in_package("packages/api"))}
-        assert list(shown) == [tool.name for tool in TOOLS]
+        assert list(shown) == [tool.name for tool in TOOLS if tool.name not in ("execute", "escalate")]
         assert "packages/api" in shown["shell"]["properties"]["command"]["description"]
 
 

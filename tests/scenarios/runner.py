@@ -62,7 +62,7 @@ class Flags(BaseModel):
     then: list[str] = []
     """What is done after the task, one after the other: `apply`, `abort`, `resume WORDS` (the
     latest task; the words are optional), `submit TEXT` (queue another task, do not run it), `cancel` (that
-    one), `sh COMMAND` (in the repository).
+    one), `run TEXT` (another task), `sh COMMAND` (in the repository).
     What is expected holds after the last of them."""
 
 
@@ -181,6 +181,8 @@ async def _go_on(engine: Engine, report: Report, step: str) -> Report:
             return build_report(fold(engine.store.events(task.id)))
         case "resume":
             return await engine.run(engine.retry(report.task_id, Constraints(), Options(), rest))
+        case "run":
+            return await engine.run(engine.submit(rest, Constraints()))
         case "submit":
             engine.submit(rest, Constraints())
         case "cancel":

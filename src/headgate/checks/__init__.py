@@ -8,6 +8,7 @@ from headgate.checks.stage_checks import (
     NAMED_FILES,
     NAMED_TESTS,
     PLAN_WRITTEN,
+    RECIPE_COMPLETE,
     TASKS_ENDED_CHECK,
     TOOL_CALLS,
 )
@@ -32,6 +33,7 @@ CHECKS = registry_of(
     TOOL_CALLS,
     PLAN_WRITTEN,
     TASKS_ENDED_CHECK,
+    RECIPE_COMPLETE,
     CODE_CHANGED,
     DIFF_SCOPE,
     TESTS_TOUCHED,

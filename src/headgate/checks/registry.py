@@ -50,6 +50,11 @@ class Facts(Protocol):
         ...
 
     @property
+    def unfinished_recipe(self) -> str:
+        """Why the recipe that was executed last is not complete, or that there was none; empty if it is."""
+        ...
+
+    @property
     def was_told(self) -> bool:
         """Whether the model was told what this check found in the diff, and this is the second look."""
         ...

@@ -149,6 +149,22 @@ TASKS_ENDED_CHECK = Check(
     ),
     _judge_tasks,
 )
+
+
+async def _judge_recipe(facts: Facts, argument: int) -> Verdict:
+    reason = facts.unfinished_recipe
+    return Fail("recipe_complete", reason, reason.partition(":")[0]) if reason else Pass()
+
+
+RECIPE_COMPLETE = Check(
+    CheckSpec(
+        "recipe_complete",
+        "The recipe that the planner had executed last is complete.",
+        clause="the last recipe is not complete",
+        said_done="before the recipe was complete",
+    ),
+    _judge_recipe,
+)
 CODE_CHANGED = Check(
     CheckSpec(
         "code_changed",

@@ -76,6 +76,7 @@ COMMANDS = {
         "Look back", "look_back", "Print what a task proposes or has changed.", "diff_command"
     ),
     "report": CommandEntry("Look back", "look_back", "Print a task's report.", "report_command"),
+    "memory": CommandEntry("Look back", "memory", "List, search and delete what models have saved."),
 }
 
 HIDDEN = {"work": CommandEntry("", "start", "Run the queued tasks, then exit.", "work_command")}

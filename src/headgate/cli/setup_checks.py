@@ -14,15 +14,25 @@ from typing import Literal
 from headgate.checks import INSTALLED_RUNNERS
 from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config
 from headgate.core import OWN_FOLDER, VerifyStep
-from headgate.engine import FLOW_NAMES, check_price, find_sandbox, resolve_package
+from headgate.engine import (
+    FLOW_NAMES,
+    check_price,
+    find_sandbox,
+    guards_for,
+    resolve_package,
+)
 from headgate.errors import ConfigError, HeadgateError
 from headgate.models import profile_for
 from headgate.process import NoSandbox
+from headgate.protect import ResolvedBoundaries
 from headgate.reading import split_commands
-from headgate.workspace import GitFailed, git, without_filters
+from headgate.tools import find_skills
+from headgate.workspace import DiskWorkspace, GitFailed, git, without_filters
 
 _STATUS_SECONDS = 20.0
 MIN_FREE_MEGABYTES = 100
+MOST_NAMES = 20
+"""How many skills are shown."""
 _SHELL_WORDS = """
     . : [ [[ alias break case cd command continue declare done echo elif else esac eval exec exit export
     false fi for function local popd printf pushd pwd read return set shift shopt source test trap true type
@@ -130,6 +140,20 @@ def check_sandbox(config: Config, environ: Mapping[str, str]) -> DoctorFinding:
         machine = os.uname().machine
         return DoctorFinding("sandbox", "ok", f"{detail}; system calls are not filtered on {machine}")
     return DoctorFinding("sandbox", "ok", detail)
+
+
+def check_skills(config: Config, repo: Path) -> Iterator[DoctorFinding]:
+    """The skills that models can load, and what looks like one and is not."""
+    with contextlib.suppress(ConfigError):  # what is wrong with the package is another check's
+        config = resolve_package(repo, config)
+    workspace = DiskWorkspace(repo, guards_for(repo, config, ResolvedBoundaries(())))
+    found = find_skills(workspace, config.skills.places(config.package))
+    names = [skill.text.name for skill in found.skills]
+    if names:
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        yield DoctorFinding("skills", "ok", ", ".join(names[:MOST_NAMES]) + more)
+    for sentence in found.skipped[:MOST_NAMES]:
+        yield DoctorFinding("skills", "note", f"skipped: {sentence}")
 
 
 def check_flow(loaded: Loaded, repo: Path) -> DoctorFinding:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from headgate.core import (
     DRIVE,
     DRIVEN,
+    PLANNER,
     VERIFY_CHECK,
     Budget,
     CheckSpec,
@@ -45,7 +46,8 @@ def outline(flow: Flow) -> str:
 def _outline(stages: Iterable[Stage]) -> str:
     names = []
     for stage in run_order(stages):
-        inner = f"{stage.id}({_outline(stage.stages)})" if stage.stages else stage.id
+        shown = stage.stages and stage.kind != PLANNER
+        inner = f"{stage.id}({_outline(stage.stages)})" if shown else stage.id
         names.append(f"{inner}{'*' if stage.foreach else ''}")
     return " -> ".join(names)
 

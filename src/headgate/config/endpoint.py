@@ -104,6 +104,11 @@ def has_login(text: str) -> bool:
     return re.match(r"([^/]*//)?[^/?#]*@", text) is not None
 
 
+def login_problem(text: str) -> str | None:
+    """Why an address may not be written down, to follow the setting's name; None if it may."""
+    return "must hold no user name or password" if has_login(text) else None
+
+
 def _split(text: str) -> SplitResult | None:
     try:
         parts = urlsplit(text)

@@ -73,7 +73,10 @@ def load_flow(name_or_file: str, repo: Path, known: FlowNames = ANY_NAMES, *, wh
 
 
 class _FlowDumper(yaml.SafeDumper):
-    """Writes prompts as blocks, and short lists and mappings on one line."""
+    """Writes prompts as blocks, short lists and mappings on one line, and nothing as a reference."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

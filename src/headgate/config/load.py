@@ -22,6 +22,7 @@ from headgate.config.endpoint import (
     describe_keys,
     env_value,
     has_login,
+    login_problem,
     ollama_address,
 )
 from headgate.config.schema import NO_MODEL, Access, Config
@@ -109,6 +110,8 @@ def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping
         config = Config.model_validate(merged)
     except ValidationError as error:
         raise explain(error, Document("The configuration", merged), Config) from None
+    if config.research.backend == "searxng" and not config.research.url:
+        raise ConfigError('"research: {backend: searxng}" needs `url`, such as http://localhost:8080.')
     return Loaded(
         config.with_access(_access(environ), _explain_no_model(layers, environ)),
         tuple(sources),
@@ -119,9 +122,9 @@ def assemble(layers: Sequence[Layer], environ: Mapping[str, str], flags: Mapping
 
 
 def merge(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
-    """Key by key, also inside `models`, `commands` and `verification`; all else is replaced as a whole."""
+    """Key by key, also inside the keys that are listed here; all else is replaced as a whole."""
     merged = {**weaker, **stronger}
-    for key in ("models", "commands", "verification"):
+    for key in ("models", "commands", "verification", "research"):
         if isinstance(weaker.get(key), Mapping) and isinstance(stronger.get(key), Mapping):
             merged[key] = {**weaker[key], **stronger[key]}
     return merged
@@ -210,6 +213,9 @@ def _read(path: Path, name: str) -> Document:
     for place, address in addresses.items():
         if address is not None and (problem := address_problem(address)):
             raise document.error(place, f'"base_url" {problem}')
+    searching = config.research.url
+    if searching is not None and (problem := address_problem(searching) or login_problem(searching)):
+        raise document.error(("research", "url"), f'"research.url" {problem}')
     return document
 
 

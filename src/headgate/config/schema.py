@@ -22,7 +22,9 @@ from headgate.core import (
     PhaseControl,
     PhaseLog,
     PromptPlace,
+    ResearchSettings,
     Settings,
+    SkillSettings,
     Stage,
     ToolTransport,
     VerifyStep,
@@ -283,6 +285,8 @@ class Config(FlowKnobs):
     """The commands that decide whether work is done."""
     monorepo: Monorepo | None = None
     """The package that tasks work on; the rest of the repository can only be read."""
+    recipes: tuple[str, ...] = ()
+    """Folders of the repository with recipes for the flow `planned`, besides those that Headgate has."""
     boundaries: tuple[str, ...] = ()
     """Paths (globs) that no task may write; [Boundaries](boundaries.md) describes the syntax."""
     allow_config_edits: bool = False
@@ -307,6 +311,10 @@ class Config(FlowKnobs):
     """Paths (globs) that are written without a question."""
     commands: CommandSettings = CommandSettings()
     """What commands get in the sandbox."""
+    skills: SkillSettings = SkillSettings()
+    """Where skills are found and written; see [Memory and skills](memory-and-skills.md)."""
+    research: ResearchSettings = ResearchSettings()
+    """How the tool `research` searches the web; see [Research](research.md)."""
     keep_conversations: bool = False
     """Keep the conversation with the model after a task has ended."""
     agents_md: bool = True

@@ -1,4 +1,4 @@
-"""What a repository's own file may not decide: settings that give commands more than they get without it.
+"""What a repository's own file may not decide: settings that give tasks more than they get without it.
 
 Such settings count from the user's own file, or once the user has trusted the repository's file as it is.
 """
@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate.config.schema import CommandSettings
 from headgate.config.yaml_files import Document, Place
+from headgate.core import ResearchSettings
 from headgate.remembered import read_remembered, remember
 
 _SANDBOXES = ("off", "auto", "bwrap")
@@ -21,6 +22,7 @@ _APPROVALS = {
 }
 _PROTECTION = ("off", "existing", "all")
 _NUMBERS = ("memory_mb", "processes", "file_mb")
+_SEARCH_NUMBERS = ("results", "pages", "page_chars", "page_kb", "timeout")
 
 
 def check_trust(document: Document, users: Mapping[str, Any], user_file: Path) -> None:
@@ -68,6 +70,22 @@ def widening(data: Mapping[str, Any], users: Mapping[str, Any]) -> Iterator[tupl
         most = own.get(key, defaults[key])
         if commands.get(key) is not None and (most is None or float(commands[key]) > float(most)):
             yield ("commands", key), f'"commands.{key}" raises a limit'
+    yield from _research(data.get("research") or {}, users.get("research") or {})
+
+
+def _research(asked: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    """What a repository asks for on the web: what models search for leaves this machine."""
+    backend = asked.get("backend", "off")
+    if backend not in ("off", own.get("backend", "off")):
+        yield ("research", "backend"), f'"research.backend: {backend}" lets the model search the web'
+    if asked.get("url") not in (None, own.get("url")):
+        yield ("research", "url"), f'"research.url" sends searches to {asked["url"]}'
+    if asked.get("allow_private") and not own.get("allow_private"):
+        yield ("research", "allow_private"), '"research.allow_private" opens private addresses'
+    usual = ResearchSettings().model_dump()
+    for key in _SEARCH_NUMBERS:
+        if asked.get(key) is not None and float(asked[key]) > float(own.get(key, usual[key])):
+            yield ("research", key), f'"research.{key}" raises a limit'
 
 
 def _added(asked: Any, users: Any) -> list[str]:

@@ -45,6 +45,7 @@ from headgate.core.events import (
     CheckFinished,
     DecisionMade,
     DiagnosisGiven,
+    EscalationRaised,
     Event,
     FileHashes,
     FixAttempted,
@@ -59,6 +60,7 @@ from headgate.core.events import (
     PromptCut,
     ProposalMade,
     ProtectedCommits,
+    RecipeStarted,
     ReplanStarted,
     ReplyFailed,
     ReplyReceived,
@@ -85,11 +87,13 @@ from headgate.core.events import (
 from headgate.core.flow import (
     DRIVE,
     DRIVEN,
+    PLANNER,
     REST,
     TASKS_ENDED,
     Candidates,
     Ending,
     Flow,
+    InputDoc,
     Priority,
     Repeat,
     Stage,
@@ -100,6 +104,8 @@ from headgate.core.instructions import SystemPart, render_parts, render_variable
 from headgate.core.knobs import (
     COMPLETE_TOOL,
     DONE_TOOL,
+    ESCALATE_TOOL,
+    EXECUTE_TOOL,
     FAIL_TOOL,
     START_TOOL,
     TOOL_ALIASES,
@@ -111,6 +117,16 @@ from headgate.core.knobs import (
     full_tool_name,
 )
 from headgate.core.loops import due_nudge, is_lost
+from headgate.core.memories import (
+    MEMORY_CHARS,
+    MEMORY_TAGS,
+    TAG_CHARS,
+    Memory,
+    SavedMemory,
+    clean_tags,
+    normal_form,
+    words_of,
+)
 from headgate.core.messages import (
     Category,
     Cut,
@@ -167,7 +183,16 @@ from headgate.core.plan_and_notes import (
     render_notes,
     skip_reading,
 )
+from headgate.core.progress import TaskProgress, render_context, task_progress, trim_document
+from headgate.core.recipes import (
+    Execution,
+    Recipe,
+    TokenBudget,
+    expand_executions,
+    expand_recipe,
+)
 from headgate.core.report import Report, build_report, render_markdown, report_events
+from headgate.core.research import ResearchSettings, WebSource, show_sources
 from headgate.core.rules import (
     RAN_OUT,
     Action,
@@ -193,6 +218,7 @@ from headgate.core.settings import (
     ModelSettings,
     Price,
     Settings,
+    SkillSettings,
     Timeouts,
     ToolTransport,
     VerifyStep,

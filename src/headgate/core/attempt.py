@@ -6,26 +6,38 @@ from dataclasses import dataclass, field
 
 from headgate.core import events as ev
 from headgate.core.flow import Ending
-from headgate.core.knobs import COMPLETE_TOOL, DONE_TOOL, FAIL_TOOL, START_TOOL
+from headgate.core.knobs import (
+    COMPLETE_TOOL,
+    DONE_TOOL,
+    ESCALATE_TOOL,
+    EXECUTE_TOOL,
+    FAIL_TOOL,
+    MEMORY_TOOL,
+    START_TOOL,
+)
 from headgate.core.loops import CallMemory
 from headgate.core.rules import COMPACTIONS, Broken, Fail, Pass, Tally, Verdict
 from headgate.core.text import times
 
 CONCLUDED = "concluded"
 """Why a stage is left out, or what a review found is ignored: the task is to end now."""
-UNUSABLE = frozenset({"invalid_arguments", "unknown_tool", "denied", "not_done", "wrong_stage", "repeated"})
+UNUSABLE = frozenset(
+    {"invalid_arguments", "unknown_tool", "denied", "not_done", "wrong_stage", "repeated", "too_often"}
+)
 """Errors of calls that could not even be tried: a turn with nothing else achieved nothing."""
 
 
-WRITERS = frozenset({"write_file", "edit_file", "apply_patch"})
+WRITERS = frozenset({"write_file", "edit_file", "apply_patch", "make_skill"})
 CHANGERS = WRITERS | {"shell", "run_tests"}
 """Tools through which files may change."""
-SIGNALS = frozenset({"stage_done", "agent__task_status"})
+SIGNALS = frozenset({"stage_done", "agent__task_status", ESCALATE_TOOL})
 REAL = frozenset({"read", "write", "run"})
 """The categories of tools that get something done."""
 PLAN_TOOL = "plan_tasks"
-LIST_TOOLS = frozenset({START_TOOL, COMPLETE_TOOL, FAIL_TOOL})
-"""Tools that get a model further in a list of tasks."""
+LIST_TOOLS = frozenset({START_TOOL, COMPLETE_TOOL, FAIL_TOOL, EXECUTE_TOOL})
+"""Tools that get a model further in a list of tasks, or in its plan."""
+DEEDS = LIST_TOOLS | {MEMORY_TOOL}
+"""Tools of the category `control` that get something done."""
 TALK = SIGNALS | LIST_TOOLS | {PLAN_TOOL, "think"}
 """Tools that neither read, nor write, nor run anything."""
 
@@ -117,6 +129,10 @@ class StageState:
     """It has tools that write or run commands, or asks for whole answers: files may change in it."""
     can_act: bool = False
     """It has tools that read, write or run: only then does an attempt without a successful call count."""
+    escalated: str = ""
+    """Why the work was handed back to the planner."""
+    called: Counter[str] = field(default_factory=Counter)
+    """Calls that were run, by tool, whether they succeeded or not."""
     stopped: bool = False
     unavailable: int = 0
     refused: bool = False
@@ -193,6 +209,7 @@ class StageState:
             standalone_status=self.standalone_status,
             status=status_slug(self.turn.status, self.turn.refused),
             stopped=self.stopped,
+            escalated=self.escalated,
             unavailable=self.unavailable,
             refused=self.refused,
             trouble=self.trouble,
@@ -226,6 +243,8 @@ class StageState:
                 self.turn.status = body
             case ev.StopAsked():
                 self.stopped = True
+            case ev.EscalationRaised():
+                self.escalated = body.reason
             case ev.ToolFinished():
                 self._count_call(body)
             case ev.CandidateTried():
@@ -277,6 +296,7 @@ class StageState:
 
     def _count_call(self, body: ev.ToolFinished) -> None:
         talk = body.name in SIGNALS or body.category == "reasoning"
+        self.called[body.name] += body.error not in UNUSABLE
         turn = self.turn
         turn.usable = turn.usable or (body.error not in UNUSABLE and not talk)
         turn.faulty = turn.faulty or not body.ok
@@ -296,7 +316,7 @@ class StageState:
         self.files_changed.update(dict.fromkeys(body.changed))
         if body.name in (DONE_TOOL, COMPLETE_TOOL) and not body.ok:
             turn.refused = True
-        if body.category in REAL or body.name in LIST_TOOLS:
+        if body.category in REAL or body.name in DEEDS:
             turn.is_real = True
             if body.ok:
                 self.standalone = 0

@@ -92,6 +92,37 @@ def named_stages(when: str | None, known: Container[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in keys if (name := find_name(each, known))))
 
 
+def rename_stages(when: str, names: Mapping[str, str]) -> str:
+    """The condition with other names for stages."""
+    if when in _OF_THE_RUNTIME or when.startswith(CODE):
+        return when
+    if ended := read_ending(when):
+        is_not = "not " if when.startswith("not ") else ""
+        return f"{is_not}{names.get(ended[0], ended[0])}.{ended[1]}"
+    tree = ast.parse(when.strip(), mode="eval")
+    return ast.unparse(_Renamer(names).visit(tree))
+
+
+class _Renamer(ast.NodeTransformer):
+    """Puts other names for stages into `results.NAME`."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        return self._renamed(node, node.attr)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        return self._renamed(node, key)
+
+    def _renamed(self, node: ast.Attribute | ast.Subscript, key: object) -> ast.AST:
+        of_results = isinstance(node.value, ast.Name) and node.value.id == "results"
+        if of_results and isinstance(key, str) and key in self._names:
+            return ast.Subscript(node.value, ast.Constant(self._names[key]), ast.Load())
+        return self.generic_visit(node)
+
+
 def holds(when: str, situation: Situation) -> bool:
     """Whether an expression is true."""
     return bool(_value(_parse(when), situation))

@@ -284,6 +284,24 @@ class PlanWritten(Body):
     items: tuple[PlanItem, ...]
 
 
+class RecipeStarted(Body):
+    """A planner had a recipe carried out."""
+
+    kind: Literal["recipe_started"] = "recipe_started"
+    number: int
+    task_type: str
+    goals: tuple[str, ...]
+    round: int = 1
+    """How often it had it with these goals: steps that completed before do not run again."""
+
+
+class EscalationRaised(Body):
+    """A step handed its work back to the planner."""
+
+    kind: Literal["escalation_raised"] = "escalation_raised"
+    reason: str
+
+
 class StageDoneSignalled(Body):
     """The model said that the stage is done, and the checks hold; or, in a final turn, that they do not."""
 
@@ -621,6 +639,8 @@ AnyBody = Annotated[
     | TaskStatusGiven
     | StopAsked
     | PlanWritten
+    | RecipeStarted
+    | EscalationRaised
     | StageDoneSignalled
     | AnswerGiven
     | CheckFinished

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -14,6 +14,11 @@ from headgate.core.settings import Data
 from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES, checks_from_list, nest_flat_names
 from headgate.core.short_names import spell_out_on_error as _spell_out
 
+if TYPE_CHECKING:
+    from headgate.core.recipes import Recipe
+
+PLANNER = "planner"
+"""The kind of a stage that has recipes carried out."""
 DRIVE, DRIVEN = "drive", "driven"
 """The kind of a stage whose model works through the stages in it, and that of a stage which such a model
 carries out itself, in the same conversation."""
@@ -68,6 +73,20 @@ class Repeat(Data):
         if not re.fullmatch(_UNTIL, until):
             raise ValueError("must name a stage of the group, such as `verify.passed`")
         return until
+
+
+class InputDoc(Data):
+    """A document that a stage is given when it starts."""
+
+    path: str = Field(min_length=1)
+    """`context.md`, or a file of the repository."""
+    optional: bool = False
+    """The stage can do without it. Otherwise a file that is not there is an error."""
+    max_tokens: int = Field(1500, gt=0)
+    """What is longer is cut in the middle, with a mark that says how much."""
+    path_type: Literal["turn", "repo"] = "turn"
+    """`turn`: a document about the task as it stands, of which there is `context.md`. `repo`: a file of the
+    repository."""
 
 
 class Stage(Data):
@@ -127,9 +146,13 @@ class Stage(Data):
     """Which of several ready stages runs first; equal ones run in file order."""
     retry_hints: bool = True
     """Tell the model what was missing when the stage is attempted again."""
-    foreach: Literal["plan"] | None = None
+    foreach: Literal["plan", "recipe"] | None = None
     """`plan`: run this stage once for each step of the plan; `{item.description}` and the like are filled
-    in."""
+    in. `recipe`, in a stage of the kind `planner`: stands for the recipes that it has executed."""
+    input_docs: tuple[InputDoc, ...] = ()
+    """Documents that the stage is given when it starts, such as `{path: context.md}`."""
+    execution: int = 0
+    """The execution of a recipe that the stage belongs to; not for files."""
     item: str = ""
     """The step that a stage made by `foreach` carries out; not for files."""
     candidates: Candidates | None = None
@@ -142,7 +165,7 @@ class Stage(Data):
     every round of a group but the first; `replan`, in a round in which the plan is due to be rewritten. In
     a flow with `begin: verify`, `suspects` means that the first check fails and shows where to look, and
     `no_suspects` the opposite."""
-    stages: tuple["Stage", ...] = ()
+    stages: tuple["Stage", ...] = Field((), validate_default=True)
     """The stages of a group. A group has no prompt, tools or conversation of its own. In a stage of the kind
     `drive`: the tasks that its model works through."""
     repeat: Repeat | None = None
@@ -178,6 +201,8 @@ class Stage(Data):
     @field_validator("stages")
     @classmethod
     def _put_in_drive(cls, stages: tuple["Stage", ...], info: ValidationInfo) -> tuple["Stage", ...]:
+        if info.data.get("kind") == PLANNER and not stages:
+            return (cls(id="steps", foreach="recipe"),)
         if info.data.get("kind") != DRIVE or "id" not in info.data:
             return stages
         return tuple(stage.driven_by(info.data["id"]) for stage in stages)
@@ -198,7 +223,7 @@ class Stage(Data):
     @property
     def is_group(self) -> bool:
         """Whether the runtime runs the stages in it. A model may do that instead; see `DRIVE`."""
-        return bool(self.stages) and self.kind != DRIVE
+        return bool(self.stages) and self.kind not in (DRIVE, PLANNER)
 
     def driven_by(self, driver: str) -> "Stage":
         """The stage as one that the model of another stage starts.
@@ -219,7 +244,7 @@ class Stage(Data):
         """The stage itself, or the stages in a group, also in its inner groups."""
         for stage in self.stages:
             yield from stage.leaves()
-        if not self.is_group:
+        if not self.is_group and self.foreach != "recipe":
             yield self
 
 
@@ -310,6 +335,8 @@ class Flow(Data):
     """Instructions for every stage: a text, a part with a `name` and a `value`, or a list of them."""
     compaction: Compaction | None = None
     """Replace the messages of ended stages by summaries, in conversations that stages share."""
+    recipes: "dict[str, Recipe]" = Field(default_factory=dict)
+    """The recipes that a planner may choose; not for flow files."""
 
     @field_validator("system", mode="before")
     @classmethod
@@ -336,9 +363,12 @@ class Flow(Data):
         """The names of the models that are asked; None is the task's own."""
         stages = (*self.leaves(), self.replan)
         agent = self.compaction.agent if self.compaction else None
-        return tuple(
-            dict.fromkeys((None, *(stage.model for stage in stages), agent.model if agent else None))
-        )
+        of_recipes = [recipe.model for recipe in self.recipes.values()]
+        of_steps = [
+            leaf.model for one in self.recipes.values() for step in one.stages for leaf in step.leaves()
+        ]
+        named = (*(stage.model for stage in stages), *of_recipes, *of_steps, agent.model if agent else None)
+        return tuple(dict.fromkeys((None, *named)))
 
     @property
     def verifies(self) -> bool:

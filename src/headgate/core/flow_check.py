@@ -8,7 +8,7 @@ from typing import Any
 
 from headgate.core.checks_and_guards import VERIFY_CHECK, CheckSpec
 from headgate.core.conditions import CODE, find_name, is_expression, named_stages, read_ending, references
-from headgate.core.flow import DRIVE, DRIVEN, REPLAN, REST, Flow, Stage
+from headgate.core.flow import DRIVE, DRIVEN, PLANNER, REPLAN, REST, Flow, Stage
 from headgate.core.knobs import CATEGORIES, DONE_TOOL, TOOL_ALIASES
 from headgate.core.messages import ToolSpec
 from headgate.core.text import unknown_name
@@ -59,7 +59,7 @@ def flow_problems(
     specs = None if tools is None else list(tools)
     known_tools = None if specs is None else known_names(specs)
     yield from _level_problems(flow, flow.stages, specs, list(checks), ("stages",))
-    if whole and all(stage.foreach for stage in flow.stages):
+    if whole and all(stage.foreach == "plan" for stage in flow.stages):
         yield Problem(("stages", 0, "foreach"), "nothing writes the plan: put a stage before this one")
     if flow.replan.id in ids:
         yield Problem(("replan",), f'"{flow.replan.id}" is already the id of a stage')
@@ -100,6 +100,19 @@ def _level_problems(
             yield from _leaf_problems(flow, stage, specs, checks, here)
         if stage.kind == DRIVEN and driver is None:
             yield Problem((*here, "kind"), "driven stages stand in a stage of the kind drive")
+        if stage.foreach == "recipe" and (within is None or within.kind != PLANNER):
+            message = "foreach: recipe belongs in a stage of the kind planner"
+            yield Problem((*here, "foreach"), message)
+        if stage.input_docs and stage.is_group:
+            yield Problem((*here, "input_docs"), "input_docs has no effect in a group: leave it out")
+        for position, doc in enumerate(stage.input_docs):
+            if doc.path_type == "turn" and doc.path != "context.md":
+                place = (*here, "input_docs", position, "path")
+                yield Problem(
+                    place, "the document about the task is `context.md`; a file needs `path_type: repo`"
+                )
+        if stage.execution:
+            yield Problem((*here, "execution"), "execution is set by Headgate: leave it out")
         if driver is not None and stage.foreach:
             message = f'foreach has no effect in "{driver.id}", whose model starts the stages: leave it out'
             yield Problem((*here, "foreach"), message)

@@ -11,9 +11,15 @@ from headgate.core.settings import Data
 
 CATEGORIES: frozenset[Category] = frozenset({"read", "write", "run", "reasoning", "control"})
 DONE_TOOL = "stage_done"
+MEMORY_TOOL = "memory_save"
 START_TOOL, COMPLETE_TOOL, FAIL_TOOL = "start_task", "complete_task", "fail_task"
 """Tools by which a model works through a list of tasks."""
+EXECUTE_TOOL, ESCALATE_TOOL = "execute", "escalate"
+"""Tools by which a planner has a recipe carried out, and a step hands its work back to the planner."""
 TOOL_ALIASES = {
+    "memory.save": MEMORY_TOOL,
+    "memory.search": "memory_search",
+    "skill.generator": "make_skill",
     "file.list": "ls",
     "file.read": "read_file",
     "file.write": "write_file",
@@ -21,6 +27,7 @@ TOOL_ALIASES = {
     "file.search": "search",
     "file.find": "find_files",
     "test.run": "run_tests",
+    "internet.research": "research",
     "flow_stage_done": DONE_TOOL,
 }
 """Dotted and longer names that flow files may use for tools."""
@@ -86,6 +93,9 @@ class ViewPolicy(Data):
     """At compaction points, shorten older tool results to this many characters; 0: do not shorten them."""
     truncate_keep_last: int = Field(3, ge=0)
     """How many of the latest tool results are never shortened."""
+    max_tokens: int | None = Field(None, ge=256)
+    """The most tokens of a request, where that is less than the context window: the conversation is cut
+    before it has so many, and a tool result takes at most half of them."""
 
 
 class Budget(Data):
@@ -106,6 +116,9 @@ class Budget(Data):
     idle_attempts: int = Field(2, ge=0)
     """Attempts in a row without a successful call, across all stages, before no stage is attempted again.
     One more ends the task as STUCK. 0: never."""
+    calls: int = Field(0, ge=0)
+    """The most calls of one tool in an attempt. More are refused, and a call that was made already returns
+    the earlier result; 0: no limit."""
     waits: int = Field(4, ge=0)
     """How often in a row to wait for an unavailable model."""
     backoff: float = Field(1.0, ge=0)

@@ -26,12 +26,12 @@ def expand_steps(
     stage for its steps stays as it is and cannot run. A stage that needs it later needs every one of its
     steps, or, where all are skipped, what it needed.
     """
-    if not plan or not any(stage.foreach for stage in stages):
+    if not plan or not any(stage.foreach == "plan" for stage in stages):
         return tuple(stages)
     made: dict[str, tuple[str, ...]] = {}
     children: dict[str, list[Stage]] = {}
     for stage in stages:
-        if stage.foreach is not None:
+        if stage.foreach == "plan":
             items = [item for item in plan if is_open(item)]
             children[stage.id] = [child_stage(stage, item, since.get(item.id, 1)) for item in items]
             made[stage.id] = tuple(child.id for child in children[stage.id]) or stage.needs

@@ -5,6 +5,7 @@ from copy import copy
 from typing import Any, Literal
 
 from headgate.core import events as ev
+from headgate.core.knobs import MEMORY_TOOL
 from headgate.core.settings import Data, package_of
 from headgate.core.state import State
 from headgate.core.summary import all_warnings, last_note, last_summary, say_final_turns
@@ -142,6 +143,8 @@ class Report(Data):
     conflicts: tuple[str, ...]
     """Why a proposal could not be applied, the last time that was tried."""
     files_read: tuple[str, ...]
+    memories_saved: int = 0
+    """Successful calls of `memory_save`, which writes outside of the tree."""
     plan_steps: tuple[str, ...]
     tool_calls_total: int
     tool_errors_total: int
@@ -207,6 +210,7 @@ def build_report(state: State) -> Report:
         diffstat=state.diffstat,
         conflicts=state.proposal.conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
+        memories_saved=state.tool_calls[MEMORY_TOOL] - state.tool_errors[MEMORY_TOOL],
         plan_steps=tuple(shorten(item.description, STEP_CHARS) for item in state.plan if told),
         tool_calls_total=state.tool_calls.total(),
         tool_errors_total=state.tool_errors.total(),
@@ -276,6 +280,7 @@ def render_markdown(report: Report, state: State) -> str:
         ("verified", f"yes, {report.run_ids[-1]}" if report.verified else "no"),
         ("runs", ", ".join(report.run_ids) or "none"),
         ("files changed", ", ".join(report.files_changed) or "none"),
+        *([("memories saved", str(report.memories_saved))] if report.memories_saved else []),
         ("final turns forced", say_final_turns(state) or "none"),
         ("requests", str(report.requests)),
         ("tokens", f"{report.prompt_tokens} in, {report.completion_tokens} out"),

@@ -97,6 +97,8 @@ class Tally:
     """The stage goes in circles, and being told so has not helped."""
     stopped: bool = False
     """A person wants it concluded."""
+    escalated: str = ""
+    """Why the model handed its work back to the planner."""
     over: str = ""
     """The task's cap that is reached, by its slug."""
 
@@ -164,6 +166,8 @@ def decide(tally: Tally, budget: Budget) -> Decision:
         return Decision("infra", "check_broken", tally.verdict.reason)
     if tally.done and isinstance(tally.verdict, Pass):
         return Decision("advance", "done")
+    if tally.escalated:
+        return Decision("fail", "escalated", tally.escalated)
     if tally.overflow and tally.compactions < COMPACTIONS and tally.concludes:
         return Decision("compact", "context")
     if tally.final:

@@ -1,9 +1,9 @@
 """Settings that more than one package reads, as `agent.yaml` holds them."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 from headgate.core.messages import Usage
 
@@ -138,3 +138,27 @@ def over_limit(limits: Limits, requests: int, usage: Usage, seconds: float, cost
     if limits.cost is not None and cost >= limits.cost:
         return "limit_cost"
     return ""
+
+
+def _inside(folder: str) -> str:
+    if folder.startswith(("/", "~")) or not folder.strip("/.") or ".." in folder.split("/"):
+        raise ValueError("must be a folder in the repository, such as `skills`")
+    return folder.strip("/").removeprefix("./")
+
+
+RepositoryFolder = Annotated[str, AfterValidator(_inside)]
+
+
+class SkillSettings(Settings):
+    """Where the skills of a repository are: folders with a SKILL.md each."""
+
+    folder: RepositoryFolder = "skills"
+    """Where `make_skill` writes; in a monorepo, in the package."""
+    folders: tuple[RepositoryFolder, ...] = (".agents/skills", ".claude/skills")
+    """Where else `load_skill` finds skills."""
+
+    def places(self, package: str | None) -> tuple[str, ...]:
+        """Every folder, the one for new skills first. In a monorepo, the package's come first."""
+        names = (self.folder, *self.folders)
+        inside = [f"{package}/{name}" for name in names] if package else []
+        return tuple(dict.fromkeys([*inside, *names]))

@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.core.checks_and_guards import CheckSpec
 from headgate.core.conditions import named_stages
-from headgate.core.flow import DRIVE, REST, Flow, Repeat, Stage
+from headgate.core.flow import DRIVE, PLANNER, REST, Flow, Repeat, Stage
 from headgate.core.messages import ToolSpec
 from headgate.core.needs import NeedEnding, next_stage
 
@@ -44,7 +44,9 @@ def fix_stage(flow: Flow, tools: Iterable[ToolSpec]) -> Stage | None:
     """
     specs = list(tools)
     talking = [
-        leaf for leaf in reversed(list(flow.leaves())) if leaf.kind in ("talk", DRIVE) and not leaf.candidates
+        leaf
+        for leaf in reversed(list(flow.leaves()))
+        if leaf.kind in ("talk", DRIVE, PLANNER) and not leaf.candidates
     ]
     writing = (
         stage

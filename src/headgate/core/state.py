@@ -20,8 +20,9 @@ from headgate.core.history import (
 from headgate.core.messages import Usage
 from headgate.core.phases import PhaseState
 from headgate.core.plan_and_notes import with_status, written_since
+from headgate.core.recipes import Execution
 from headgate.core.task import Constraints, TaskState
-from headgate.core.tree import TreeState, place_of
+from headgate.core.tree import TreeState, join_path, place_of
 
 
 @dataclass
@@ -58,6 +59,8 @@ class State:
     """The latest note of each stage, by stage id."""
     plan: tuple[ev.PlanItem, ...] = ()
     plan_version: int = 0
+    executions: tuple[Execution, ...] = ()
+    """The recipes that a planner had carried out."""
     plan_since: dict[str, int] = field(default_factory=dict)
     """In which version of the plan each step was written as it is."""
     usage: Usage = field(default_factory=Usage)
@@ -94,7 +97,8 @@ class State:
     phases: PhaseState = field(default_factory=PhaseState)
     """How far the work has come, as phase control sees it."""
     open_calls: dict[tuple[str, str], ev.ToolStarted] = field(default_factory=dict)
-    """Calls that were begun and not answered: after a crash, nobody knows whether they took effect."""
+    """Calls that were begun and not answered, by the path of the attempt and the id of the call: after a
+    crash, nobody knows whether they took effect. Ids are unique only within a conversation."""
     left_behind: dict[str, None] = field(default_factory=dict)
     """New files that verification runs made."""
     resumes: int = 0
@@ -146,6 +150,11 @@ class State:
             case ev.PlanWritten() as body:
                 self.plan_since = written_since(self.plan_since, self.plan, body.items, body.version)
                 self.plan, self.plan_version = body.items, body.version
+            case ev.RecipeStarted() as body:
+                made = Execution(body.number, body.task_type, body.goals)
+                if body.number > len(self.executions):
+                    self.executions = (*self.executions, made)
+                self.tree.rounds[join_path(place_of(event.path), made.id)] = body.round
             case ev.VerifyStarted() as body:
                 self.run_ids.append(body.run_id)
                 self.verifications += not body.asked and not self.is_verifying

@@ -1,6 +1,6 @@
 """Tasks, the store and the repository lock: everything that outlives one run."""
 
-from headgate.engine.assembly import build_verifier, find_sandbox, known_tests
+from headgate.engine.assembly import build_verifier, find_sandbox, guards_for, known_tests
 from headgate.engine.engine import RETRIED_STATES, Engine
 from headgate.engine.resolved import (
     CHECK_SPECS,

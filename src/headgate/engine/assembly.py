@@ -56,23 +56,9 @@ from headgate.protect import (
 from headgate.reading import is_code
 from headgate.store import Bus, Folder
 from headgate.tools import (
-    Tool,
     ToolContext,
-    apply_patch,
-    edit_file,
-    find_files,
-    ls,
-    plan_tasks,
-    read_file,
-    read_files,
-    run_tests,
-    search,
-    shell,
-    shell_in,
-    task_status,
-    think,
-    write_file,
 )
+from headgate.web import Research
 from headgate.workspace import (
     ConfinedTree,
     DiskWorkspace,
@@ -87,24 +73,6 @@ from headgate.workspace import (
 
 class SandboxMissing(HeadgateError):
     """The sandbox that the configuration demands does not work here."""
-
-
-TOOLS: tuple[Tool, ...] = (
-    ls,
-    read_file,
-    read_files,
-    find_files,
-    search,
-    write_file,
-    edit_file,
-    apply_patch,
-    shell,
-    run_tests,
-    think,
-    plan_tasks,
-    task_status,
-)
-"""Every tool there is, in the order in which models are shown them."""
 
 
 def command_environment(config: Config, environ: Mapping[str, str]) -> dict[str, str]:
@@ -246,22 +214,6 @@ def installed_packages(
     return InstalledPackages(folder.repo, file, tests.covers, everything=everything, watched=not sandboxed)
 
 
-def tools_for(config: Config, *, proposing: bool = False) -> tuple[Tool, ...]:
-    """The tools as a model is shown them.
-
-    In a monorepo, commands run in the package. A dry run has no tool that could write past the overlay.
-    """
-    tools = [tool for tool in TOOLS if not (proposing and tool.spec.category == "run")]
-    real = any(tool.spec.category in ("read", "write", "run") for tool in tools)
-    if config.task_status == "never" or (config.task_status == "auto" and not real):
-        tools = [tool for tool in tools if tool is not task_status]
-    if not config.verification.steps:
-        tools = [tool for tool in tools if tool is not run_tests]
-    if config.package is None:
-        return tuple(tools)
-    return tuple(shell_in(config.package) if tool is shell else tool for tool in tools)
-
-
 def find_sandbox(config: Config, environ: Mapping[str, str]) -> Bubblewrap | NoSandbox:
     """What commands run in, by the configuration and by what works here.
 
@@ -360,6 +312,8 @@ def build_context(
         directory=folder.repo / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
         secrets=redact.scan,
+        skill_folders=config.skills.places(package),
+        research=Research(config.research),
     )
 
 

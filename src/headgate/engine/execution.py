@@ -14,8 +14,12 @@ from headgate.core import (
     BUBBLEWRAP,
     Decision,
     Event,
+    Flow,
     PhaseChanged,
+    RecipeStarted,
     Report,
+    StageEnded,
+    StageStarted,
     State,
     Task,
     TaskResumed,
@@ -33,19 +37,20 @@ from headgate.engine.assembly import (
     known_secrets,
     secret_patterns,
     task_boundaries,
-    tools_for,
     without_secrets,
 )
 from headgate.engine.outcome import OutcomeRecorder, abandon_apply, apply_proposal
 from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, commit_events
 from headgate.engine.resolved import ResolvedConfig, open_models, resolve_package
+from headgate.engine.tool_list import tools_for
 from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
 from headgate.protect import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
-from headgate.run import Job, restore, restore_overlay, run_flow
-from headgate.store import Bus, Folder, Store, TaskLog, load_state
+from headgate.run import Job, context_document, restore, restore_overlay, run_flow
+from headgate.store import Bus, Folder, Store, TaskLog, TaskMemory, load_state
+from headgate.tools import Tool
 from headgate.workspace import OverlayWorkspace, Snapshots
 
 ENDINGS: dict[str, TaskState] = {
@@ -224,7 +229,7 @@ class Execution:
         self._keep_conversation = config.keep_conversations
         self._hides = hides_secrets(config.secret_files)
         parts = resolved.parts
-        tools = {tool.name: tool for tool in tools_for(config, proposing=self._proposing)} | dict(parts.tools)
+        tools = {tool.name: tool for tool in self._tools(config, resolved.flow)} | dict(parts.tools)
         specs = [tool.spec for tool in tools.values()]
         flow = parts.expand(resolved.flow, specs)
         async with AsyncExitStack() as stack:
@@ -254,6 +259,7 @@ class Execution:
                 bubblewrap=bubblewrap,
                 person=self.person,
             )
+            context = replace(context, memory=TaskMemory(self.store.memories, task.id, self.now))
             if isinstance(context.workspace, OverlayWorkspace):
                 self.tree.overlay = context.workspace
             if context.protected:
@@ -289,6 +295,9 @@ class Execution:
                 stage_tools=parts.stage_tools,
                 code=parts.code,
             )
+            if flow.recipes:
+                stack.enter_context(self.bus.listening(lambda event: self._write_context(job, event)))
+                stack.callback(self.folder.forget_context)
             refused = await self._resume(job) if self._past else None
             if not self._past:
                 await self._record_start(job, config, bounds, sandbox)
@@ -297,6 +306,14 @@ class Execution:
                 if isinstance(model, ScriptedModel) and decision.action == "advance":
                     model.check_finished()
             return decision
+
+    def _write_context(self, job: Job, event: Event) -> None:
+        """Keeps the document about the task up to date, for people and for the steps of recipes."""
+        if isinstance(event.body, TaskStarted | RecipeStarted | StageStarted | StageEnded):
+            self.folder.write_context(context_document(job))
+
+    def _tools(self, config: Config, flow: Flow) -> tuple[Tool, ...]:
+        return tools_for(config, proposing=self._proposing, recipes=flow.recipes)
 
     def _log_phase(self, event: Event) -> None:
         """Writes each change of phase to a file."""

@@ -21,6 +21,7 @@ from headgate.config import (
     flow_from_config,
     is_on_this_machine,
     load_config,
+    load_recipes,
     provider_of,
     repository_source,
     require_checks,
@@ -28,6 +29,8 @@ from headgate.config import (
     unpin,
 )
 from headgate.core import (
+    DRIVE,
+    PLANNER,
     Event,
     Flow,
     Model,
@@ -47,7 +50,7 @@ from headgate.core import (
     show_path,
     stage_ids,
 )
-from headgate.engine.assembly import TOOLS
+from headgate.engine.tool_list import TOOLS
 from headgate.errors import ConfigError
 from headgate.models import (
     ScriptedModel,
@@ -136,7 +139,12 @@ def choose_flow(
         loaded.config, options.flow, folder.repo, parts.names, loaded.documents, goal
     )
     parts.check_code(flow)
-    if options.dry_run and not any(leaf.kind == "talk" and not leaf.candidates for leaf in flow.leaves()):
+    if any(leaf.kind == PLANNER for leaf in flow.leaves()):
+        recipes = load_recipes(folder.repo, loaded.config.recipes, parts.names)
+        flow = flow.model_copy(update={"recipes": recipes})
+    if options.dry_run and not any(
+        leaf.kind in ("talk", DRIVE, PLANNER) and not leaf.candidates for leaf in flow.leaves()
+    ):
         raise ConfigError(
             f"The flow {flow.name} runs commands, and a dry run runs none: choose another flow."
         )
@@ -165,7 +173,8 @@ def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
     def asked(path: str) -> str | None:
         name = stage_ids(path)[-1]
         of_step = next((stage.model for stage in steps if name.startswith(f"{stage.id}-")), None)
-        return models.get(name, of_step)
+        recipe = flow.recipes.get(name.partition("-")[0])
+        return models.get(name, recipe.model if recipe else of_step)
 
     agent = flow.compaction.agent if flow.compaction else None
     past = list(past)

@@ -11,7 +11,7 @@ from headgate.protect.guards import Boundaries, ConfigFiles, OnlyInside, Pattern
 from headgate.protect.installed import InstalledPackages
 from headgate.protect.protected_tests import REASON, ProtectedTests, StartFiles
 from headgate.protect.records import RecordStore
-from headgate.protect.redaction import HiddenValues, Redactor, redactor
+from headgate.protect.redaction import HIDDEN, HiddenValues, Redactor, redactor
 from headgate.protect.restore import Protected, Protection, Restored, protect_between, protected_while
 from headgate.protect.secret_scan import RenamedSecrets, SecretScan
 from headgate.protect.secrets import DEFAULT_SECRETS, SecretFiles, SecretNames

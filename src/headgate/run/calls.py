@@ -14,6 +14,8 @@ from typing import Any
 import json_repair
 
 from headgate.core import (
+    CHARS_PER_CODE_TOKEN,
+    ESCALATE_TOOL,
     Category,
     FileHashes,
     Message,
@@ -108,6 +110,12 @@ class CallInterrupted(ToolError):
     slug = "interrupted"
 
 
+class CalledTooOften(ToolError):
+    """The tool was called as often as it may be in one attempt."""
+
+    slug = "too_often"
+
+
 class CallRepeated(ToolError):
     """The same call has returned the same result several times."""
 
@@ -152,6 +160,10 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
     args = tool.parse(parse_arguments(call.arguments, cut_off))
     if tool.spec.category != "read" and (refusal := _repetition(run, tool.name, key)):
         raise refusal
+    if run.stage.budget.calls:
+        await run.job.log.commit()  # other calls of the same reply count
+        if earlier := _earlier_result(run, call, tool.name):
+            return earlier
     begun = run.job.state.open_calls.get((run.path, call.id))
     if begun is not None and (done := _after_crash(run, begun, tool)):
         return done
@@ -165,10 +177,35 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
     return CallAnswer(text, read=outcome.read, changed=changed, restored=outcome.restored)
 
 
+def _earlier_result(run: StageRun, call: ToolCall, name: str) -> CallAnswer | None:
+    """What a call returned that was made before in a stage with a limit on calls. ToolError at the limit.
+
+    A tool that has done its work is not run again with the same arguments. Signals do not count.
+    """
+    if name in (run.done_tool.name, ESCALATE_TOOL):
+        return None
+    key = call_key(name, call.arguments)
+    calls = {one.id: one for message in run.transcript.messages for one in message.calls}
+    for message in reversed(run.transcript.messages):
+        made = calls.get(message.call_id) if message.role == "tool" and not message.failed else None
+        if made and made.id != call.id and call_key(run.tool_name(made.name), made.arguments) == key:
+            return CallAnswer(message.content)
+    limit = run.stage.budget.calls
+    if run.state.called[name] >= limit:
+        raise CalledTooOften(
+            f"{name} was refused: it was called {limit} times in this stage, which is the limit. Use what it"
+            f" returned, and call {run.done_tool.name}."
+        )
+    return None
+
+
 def _fit_for_model(run: StageRun, answer: CallAnswer) -> CallAnswer:
     """The answer without secrets and what cannot be stored, and no longer than a result may be."""
     context, redact = run.job.context, run.job.redact
-    text = cap(redact(clean_text(answer.text)), context.result_chars, context.save_output)
+    most = context.result_chars
+    if tokens := run.stage.view.max_tokens:
+        most = min(most, int(tokens * CHARS_PER_CODE_TOKEN / 2))
+    text = cap(redact(clean_text(answer.text)), most, context.save_output)
     restored = tuple(redact(clean_text(sentence)) for sentence in answer.restored)
     return replace(answer, text=text, restored=restored)
 
@@ -299,7 +336,7 @@ def hashes_of(change: FileChange) -> FileHashes:
 
 def _target(args: Args) -> str:
     """What a call is about, in a few words, for people who watch."""
-    for name in ("command", "path", "pattern", "glob", "paths", "action", "stage", "id"):
+    for name in ("command", "path", "pattern", "glob", "query", "paths", "action", "stage", "id"):
         value = getattr(args, name, None)
         if value:
             text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

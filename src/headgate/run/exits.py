@@ -25,6 +25,7 @@ from headgate.core import (
     path_words,
     shorten,
     show_path,
+    task_progress,
 )
 from headgate.errors import ToolError
 from headgate.reading import TaskDiff, find_tests
@@ -72,6 +73,18 @@ class AttemptFacts:
     @property
     def open_tasks(self) -> Sequence[str]:
         return self.run.task_list.open_tasks() if self.run.task_list else ()
+
+    @property
+    def unfinished_recipe(self) -> str:
+        state, recipes = self.run.job.state, self.run.job.flow.recipes
+        if not state.executions:
+            return "nothing was executed yet: call execute"
+        latest = state.executions[-1]
+        progress = task_progress(state, recipes[latest.task_type], latest)
+        if progress.is_complete:
+            return ""
+        why = f" ({progress.reason})" if progress.reason else ""
+        return f"{latest.task_type} is not complete{why}: call execute again, or escalate and say why"
 
     @property
     def was_told(self) -> bool:

@@ -7,16 +7,19 @@ from pathlib import PurePosixPath
 from headgate.config import fill, prompt
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
+    InputDoc,
     Note,
     Stage,
     clean_text,
     cut_text,
     list_names,
+    render_context,
     render_notes,
     render_parts,
     render_variables,
     show_path,
     stages_before,
+    trim_document,
     whole_lines,
 )
 from headgate.errors import ToolError
@@ -98,6 +101,7 @@ def opening_message(job: Job, stage: Stage) -> str:
     parts = [f"Task:\n{job.task.request}"]
     if constraints := job.task.constraints.render():
         parts.append(constraints)
+    parts += _input_docs(job, stage)
     if stage.agent and stage.agent.context_transfer == "minimal":
         return "\n\n".join(parts)
     if files := list_files(job.context.workspace):
@@ -108,6 +112,44 @@ def opening_message(job: Job, stage: Stage) -> str:
     if stage.view.transcript == "own":
         parts += _from_earlier_stages(job, stage)
     return "\n\n".join(parts)
+
+
+CONTEXT_DOCUMENT = "context.md"
+
+
+def context_document(job: Job) -> str:
+    """The document about the task as it stands."""
+    steps = [f"Verification: {step}" for step in job.task.steps]
+    files = list_files(job.context.workspace)
+    return job.redact(render_context(job.state, job.flow.recipes, [*filter(None, (files,)), *steps]))
+
+
+def find_missing_docs(job: Job, stage: Stage) -> str:
+    """What a stage cannot do without and is not there, in a sentence; empty if nothing is missing."""
+    for doc in stage.input_docs:
+        if not doc.optional and not _read_document(job, doc):
+            return f"{doc.path}, which the stage is to be given, is not there or cannot be read"
+    return ""
+
+
+def _input_docs(job: Job, stage: Stage) -> list[str]:
+    """The documents that a stage is given, each in the tokens that it may have."""
+    parts = []
+    for doc in stage.input_docs:
+        if text := _read_document(job, doc):
+            kept = trim_document(text.strip(), doc.max_tokens, doc.path)
+            parts.append(f'<document path="{doc.path}">\n{kept}\n</document>')
+    return parts
+
+
+def _read_document(job: Job, doc: InputDoc) -> str:
+    if doc.path_type == "turn":
+        return context_document(job) if doc.path == CONTEXT_DOCUMENT else ""
+    try:
+        file = job.context.workspace.read(doc.path)
+    except ToolError:
+        return ""
+    return "" if file.is_binary else job.redact(clean_text(file.text))
 
 
 def list_files(workspace: Workspace) -> str:

@@ -82,6 +82,10 @@ class Round(SkippingRound):
                 async with beside.lock:
                     await self.tell_absent()
                 ready = self.ready()
+                if ready and self.is_spent() and not any(self.latest(stage.id) for stage in ready):
+                    return Decision(
+                        "stuck", "stage_failed", "The recipe has taken all the steps that it may."
+                    )
                 if not ready and not beside.stages:
                     return await self.skip_rest()
                 if ended := await self._run_ready(ready, beside) or await beside.wait():

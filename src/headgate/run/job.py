@@ -19,6 +19,7 @@ from headgate.core import (
     State,
     Task,
     ToolSpec,
+    expand_executions,
     expand_steps,
     over_limit,
     stage_ids,
@@ -142,7 +143,7 @@ class Job:
     """The attempts that a crash cut short, by path, until they are taken up again."""
     asked_compactions: list[str | None] = field(default_factory=list)
     """The stages whose messages a program wants replaced by summaries; None: all that have ended."""
-    _expanded: "dict[str, tuple[tuple[object, object], tuple[Stage, ...]]]" = field(default_factory=dict)
+    _expanded: "dict[str, tuple[tuple[object, ...], tuple[Stage, ...]]]" = field(default_factory=dict)
     """The stages of each group as they stand, with the plan that they were made for."""
 
     @property
@@ -176,10 +177,12 @@ class Job:
 
     def children(self, place: str, stages: Sequence[Stage]) -> tuple[Stage, ...]:
         """The stages of the group at a place, with those for the steps of the plan as it stands."""
-        written = (self.state.plan, self.state.plan_since)
+        written = (self.state.plan, self.state.plan_since, self.state.executions)
         kept = self._expanded.get(place)
         if kept is None or any(a is not b for a, b in zip(kept[0], written, strict=True)):
-            kept = self._expanded[place] = written, expand_steps(stages, *written)
+            plan, since, executions = written
+            steps = expand_steps(stages, plan, since)
+            kept = self._expanded[place] = written, expand_executions(steps, executions, self.flow.recipes)
         return kept[1]
 
     def stage_at(self, path: str) -> Stage | None:

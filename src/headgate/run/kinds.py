@@ -33,6 +33,7 @@ from headgate.run.drive import DRIVE_KIND, DRIVEN_KIND
 from headgate.run.exits import AttemptFacts
 from headgate.run.flow import judge_task
 from headgate.run.job import Job
+from headgate.run.planner import PLANNER
 from headgate.run.stage import Entrance, FailedRounds, Kind, StageEnd, StageRun
 from headgate.run.talk import TALK
 from headgate.run.verification import run_verification
@@ -190,4 +191,6 @@ REVIEW = Kind(
     "review", review, settings=ReviewSettings, is_announced=False, finds_once=True, send_back=_send_finding
 )
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (TALK, VERIFY, REVIEW, DRIVE_KIND, DRIVEN_KIND)}
+KINDS: dict[str, Kind] = {
+    kind.name: kind for kind in (TALK, VERIFY, REVIEW, DRIVE_KIND, DRIVEN_KIND, PLANNER)
+}

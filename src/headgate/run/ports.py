@@ -9,21 +9,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headgate.core import (
+    EscalationRaised,
     Note,
     PlanItem,
     PlanWritten,
     TaskStatusGiven,
     ToolStarted,
+    cut_text,
     merge_plan,
+    show_path,
     skip_reading,
 )
-from headgate.errors import ToolError
+from headgate.errors import ToolError, ToolFailed
 from headgate.run.exits import clean_value, leave_stage
 from headgate.run.job import Job
 from headgate.run.stage import StageRun, TaskList
 from headgate.run.verification import run_verification
 from headgate.tools import Args, Outcome, Tool, ToolContext
 
+ESCALATION_CHARS = 2_000
 STATUS_CHARS = 200
 """How much of each field of a status the log keeps."""
 
@@ -60,12 +64,18 @@ class CallPorts:
             sandbox=context.sandbox
             if may_write or not context.sandbox
             else context.sandbox.without_writing(),
+            made=self._made,
             plan=_Plan(self),
             status=_Status(self),
             exit=_Exit(self),
             tests=_ProjectTests(self),
+            recipes=_Recipes(self),
             tasks=_Tasks(self, self.run.task_list) if self.run.task_list else context.tasks,
         )
+
+    def _made(self, path: str) -> bool:
+        state, shown = self.run.job.state, show_path(path)
+        return shown in state.files_changed and state.first_hashes.get(shown, "") is None
 
     def start(self) -> None:
         """Records the start of the call, unless that has been done."""
@@ -149,6 +159,25 @@ class _Tasks:
     async def fail(self, task: str, reason: str) -> str:
         with self.ports.acting() as run:
             return await self.tasks.fail(clean_value(run, task), clean_value(run, reason))
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipes:
+    ports: CallPorts
+
+    async def execute(self, task_type: str, goals: Sequence[str]) -> str:
+        run, call = self.ports.run, self.ports.started.call
+        cut_short = (run.path, call) in run.job.state.open_calls
+        with self.ports.acting() as run:
+            if run.kind.execute is None:
+                raise ToolFailed("execute: only a planner can have something executed")
+            return await run.kind.execute(run, task_type, goals, cut_short)
+
+    async def escalate(self, reason: str) -> None:
+        with self.ports.acting() as run:
+            if not run.stage.execution and run.kind.execute is None:
+                raise ToolFailed("escalate: there is no planner here to hand the work back to")
+            run.record(EscalationRaised(reason=cut_text(clean_value(run, reason), ESCALATION_CHARS)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from headgate.core import (
     read_ending,
     ready_stages,
     skips_with,
+    split_path,
     stage_ids,
 )
 from headgate.run.job import Job
@@ -72,9 +73,16 @@ class RoundRecord:
         ended = {**state.tree.endings.get(self.path, {}), **self.ended_groups}
         for stage in self.stages if self.number > 1 else ():
             done = stage.item and state.tree.attempts.get(stage.id)
-            if done and done[-1].ending == "completed":
+            if (done and done[-1].ending == "completed") or self._is_done_step(stage):
                 ended[stage.id] = "completed"
         return ended
+
+    def _is_done_step(self, stage: Stage) -> bool:
+        """Whether a step of a recipe that is carried out again has completed before, or all that is in it."""
+        if not self.group.execution or "." in self.group.id:
+            return False
+        attempts = [self.job.state.tree.attempts.get(leaf.id) for leaf in stage.leaves()]
+        return all(tried and tried[-1].ending in _MET for tried in attempts)
 
     def sent_back(self) -> Stage | None:
         """The stage that failed and sends the work back, so that another round is due."""
@@ -260,12 +268,27 @@ class RoundRecord:
     def situation(self, stage: Stage) -> Situation:
         """What the condition of a stage can look at."""
         flow, state = self.job.flow, self.job.state
-        ids = [other.id for other in all_stages(flow.stages)]
+        ids = list(dict.fromkeys((*(other.id for other in all_stages(flow.stages)), *state.tree.attempts)))
         notes = {name: state.notes.get(name) for name in ids}
         results = {name: note.output if note and note.accepted else None for name, note in notes.items()}
         # Flows and stages have variables where the library gives them some.
-        variables = {**flow.variables, **stage.variables}
+        variables = {**flow.variables, "gathered": self._gathered(), **stage.variables}
         return Situation(results, variables, {name: self._status(name) for name in ids})
+
+    def _gathered(self) -> list[str]:
+        """The tools that have returned something in this task."""
+        called, failed = self.job.state.tool_calls, self.job.state.tool_errors
+        return [name for name, count in called.items() if count > failed[name]]
+
+    def is_spent(self) -> bool:
+        """Whether the execution of a recipe that the group belongs to has taken all the steps that it may."""
+        if not self.group.execution:
+            return False
+        tree, one = self.job.state.tree, self.job.state.executions[self.group.execution - 1]
+        recipe = self.job.flow.recipes[one.task_type]
+        attempts = sum(tree.attempts_at(one.step_id(step)) for step in recipe.steps)
+        rounds = [number for place, number in tree.rounds.items() if split_path(place).name == one.id]
+        return attempts >= recipe.max_steps * max(rounds, default=1)
 
     def _status(self, name: str) -> str:
         """How a stage ended, anywhere in the flow, or whether it runs."""

@@ -273,6 +273,9 @@ class Kind:
     """The list that such a stage leads, or is a task of."""
     done_tool: str = DONE_TOOL
     """The tool that gives its closing signal."""
+    execute: "Callable[[StageRun, str, Sequence[str], bool], Awaitable[str]] | None" = None
+    """Has a recipe carried out, by its type and goals, and returns its results. The last argument is true if
+    a crash cut the same call short."""
     adapt: Callable[[Job, Stage], Stage | None] = as_it_is
     """The stage as it is to run now; None if there is nothing to do for it."""
     send_back: Callable[[Job, Stage], Entrance] | None = None

@@ -35,6 +35,7 @@ from headgate.run.compaction import compact_asked, compact_ended, take_summary
 from headgate.run.exits import judge_exhausted, try_exit
 from headgate.run.first_messages import (
     NAMES_CHARS,
+    find_missing_docs,
     opening_message,
     plan_message,
     results_elsewhere,
@@ -56,6 +57,8 @@ async def talk(run: StageRun) -> StageEnd:
     """A conversation with tools: what the model is told first, then turn after turn."""
     if run.interrupted:
         await finish_turn(run, run.interrupted.cut_off)
+    elif missing := find_missing_docs(run.job, run.stage):
+        return StageEnd(Decision("fail", "input_missing", missing), Note(summary=missing))
     else:
         await open_conversation(run, run.entrance)
     return await take_turns(run, take_turn)
@@ -129,6 +132,8 @@ async def _make_room(run: StageRun) -> None:
     found = run.job.state.cut
     if found and found.window and found.model == run.job.model_settings[name].model:
         window = min(window or found.window, found.window)
+    if most := run.stage.view.max_tokens:
+        window = min(window or most, most)
     tokens = run.transcript.tokens()
     # What a cut leaves may itself be large; cutting again at once would only cost the prefix.
     has_grown = run.transcript.view_chars > 1.2 * run.transcript.cut_to

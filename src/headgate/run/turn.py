@@ -169,7 +169,20 @@ async def _try_rules(run: StageRun) -> None:
     if run.stage.advance == "rules":
         await run.job.log.commit()
         if run.state.done is None and run.state.ending is None:
-            await try_exit(run, Note(), implied=True, quiet=True)
+            await try_exit(run, _note_of_rules(run), implied=True, quiet=True)
+
+
+def _note_of_rules(run: StageRun) -> Note:
+    """The note of a stage that ends by its rules. That of a recipe's step holds what its tools returned."""
+    if not run.stage.execution:
+        return Note()
+    ids = {
+        message.call_id
+        for message in run.transcript.messages
+        if message.role == "tool" and not message.failed
+    }
+    results = [message.content for message in run.transcript.messages if message.call_id in ids]
+    return bound_note(Note(summary="\n".join(results)))
 
 
 async def _ask(run: StageRun) -> Reply | None:

@@ -79,11 +79,20 @@ def _pins(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE tasks ADD COLUMN pin TEXT")
 
 
+def _memories(db: sqlite3.Connection) -> None:
+    """`key` stands for the normal form of the text; `tags` have spaces between them."""
+    db.execute(
+        "CREATE TABLE memories (n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE,"
+        " text TEXT NOT NULL, tags TEXT NOT NULL, task TEXT NOT NULL, at REAL NOT NULL)"
+    )
+
+
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
     _first_schema,
     _queue_and_control,
     _attempts,
     _pins,
+    _memories,
 ]
 """Append only: the number of functions applied is the file's schema version."""
 

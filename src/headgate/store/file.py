@@ -225,7 +225,7 @@ def _is_sound(path: Path) -> bool:
                 for row in db.execute("SELECT seq, task, path, turn, at, kind, body FROM events"):
                     with suppress(RowUnknown):
                         decode_event(row)
-                for _ in db.execute("SELECT content FROM bodies"):
+                for _ in db.execute("SELECT content FROM bodies UNION ALL SELECT text FROM memories"):
                     pass  # reading it is the test
                 return bool(found == "ok")
         except StoreDamaged:

@@ -5,7 +5,7 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +18,7 @@ from headgate.regular_files import (
     open_own,
     read_own,
     remove_own_folder,
+    replace_own,
     write_own,
 )
 from headgate.store.file import sync_folder
@@ -39,6 +40,7 @@ class Folder:
         self.database = self.path / "headgate.db"
         self.runs = self.path / "runs"
         self.outputs = self.path / "outputs"
+        self.context = self.path / "context.md"
         self.reports = self.path / "task_reports.jsonl"
         self.worker_log = self.path / "worker.log"
         self.crash_trace = self.path / "last-words.txt"
@@ -147,6 +149,15 @@ class Folder:
         path = folder / f"{self._saved:04}.txt"
         write_own(path, text.encode("utf-8", "replace"), folders=3)
         return path.relative_to(self.repo).as_posix()
+
+    def write_context(self, text: str) -> None:
+        """Replaces the document about the task that runs."""
+        replace_own(self.context, text.encode("utf-8", "replace"))
+
+    def forget_context(self) -> None:
+        """Removes it: the task has ended."""
+        with suppress(OSError):
+            self.context.unlink()
 
     def forget_outputs(self, task: str) -> None:
         """Removes what was kept for the model; it belongs to the conversation."""

@@ -27,6 +27,7 @@ from headgate.store.database import (
 )
 from headgate.store.file import StoreFile
 from headgate.store.mark import SequenceMark
+from headgate.store.memories import Memories
 
 STOPPING_EVENTS = ("task_ended", "proposal_made", "apply_refused")
 """The events after which a task no longer runs."""
@@ -166,6 +167,11 @@ class Store:
                 " WHERE state IN ('STUCK', 'INFRA_ERROR') AND kind = 'verify_started'"
             ).fetchall()
             return {str(orjson.loads(body).get("run_id")) for (body,) in rows}
+
+    @property
+    def memories(self) -> Memories:
+        """What models have saved for later tasks."""
+        return Memories(self.path, lambda: self._db, self._transaction, self._erase_freed_pages)
 
     def head(self) -> TaskRow | None:
         """The first task in the queue."""

@@ -1,6 +1,6 @@
 """What a model may call. Tools plan changes; the runtime carries them out."""
 
-from headgate.tools.base import Args, Outcome, TaskListPort, Tool, ToolContext, cap, describe_invalid
+from headgate.tools.base import Args, Outcome, Tool, ToolContext, cap, describe_invalid
 from headgate.tools.commands import run_tests, shell, shell_in
 from headgate.tools.control import (
     STATUS_TOOL,
@@ -13,7 +13,12 @@ from headgate.tools.control import (
 )
 from headgate.tools.editing import edit_file
 from headgate.tools.files import find_files, listing, ls, read_file, read_files, write_file
+from headgate.tools.memory import memory_save, memory_search
 from headgate.tools.patching import apply_patch
+from headgate.tools.planning import escalate, execute_tool
+from headgate.tools.ports import TaskListPort
+from headgate.tools.researching import research
 from headgate.tools.schemas import parameters_of
 from headgate.tools.searching import search
+from headgate.tools.skills import find_skills, load_skill, make_skill
 from headgate.tools.task_list import task_list_tools

@@ -22,103 +22,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, get_type_hints
+from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from headgate.core import Category, Note, PlanItem, TaskStatusGiven, ToolSpec
+from headgate.core import Category, ToolSpec
 from headgate.errors import HeadgateError, ToolArgsInvalid, ToolFailed
 from headgate.process import Sandbox
 from headgate.protect import InstalledPackages, Protected, SecretScan
+from headgate.tools.ports import (
+    NO_STAGE,
+    ExitPort,
+    MemoryPort,
+    PlanPort,
+    ProjectTestsPort,
+    RecipePort,
+    ResearchPort,
+    StatusPort,
+    TaskListPort,
+)
 from headgate.tools.schemas import parameters_of
 from headgate.workspace import FileChange, Workspace
-
-
-class PlanPort(Protocol):
-    """The plan of the task."""
-
-    def items(self) -> tuple[PlanItem, ...]:
-        """The plan as it stands."""
-        ...
-
-    async def write(self, items: Sequence[PlanItem]) -> None:
-        """Replaces the plan."""
-        ...
-
-
-class StatusPort(Protocol):
-    """Where the model says that it stands."""
-
-    async def report(self, status: TaskStatusGiven) -> None:
-        """Records a status. A status alone does not end the stage."""
-        ...
-
-
-class ExitPort(Protocol):
-    """The way out of the stage."""
-
-    async def leave(self, note: Note) -> None:
-        """Asks to leave the stage with this note. ToolError says what is missing."""
-        ...
-
-
-class ProjectTestsPort(Protocol):
-    """The project's own verification steps."""
-
-    async def run(self) -> str:
-        """Runs the steps; returns what the model is told about the result."""
-        ...
-
-
-class TaskListPort(Protocol):
-    """A list of tasks that the model works through. ToolError says why something cannot be done now."""
-
-    async def start(self, task: str) -> str:
-        """Starts a task; returns what the model is told about it."""
-        ...
-
-    async def complete(self, task: str, note: Note) -> str:
-        """Ends the task in progress, if its checks accept that."""
-        ...
-
-    async def fail(self, task: str, reason: str) -> str:
-        """Gives the task in progress up."""
-        ...
-
-
-class NoStage:
-    """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
-
-    def items(self) -> tuple[PlanItem, ...]:
-        return ()
-
-    async def write(self, items: Sequence[PlanItem]) -> None:
-        raise _refusal()
-
-    async def report(self, status: TaskStatusGiven) -> None:
-        raise _refusal()
-
-    async def leave(self, note: Note) -> None:
-        raise _refusal()
-
-    async def run(self) -> str:
-        raise _refusal()
-
-    async def start(self, task: str) -> str:
-        raise _refusal()
-
-    async def complete(self, task: str, note: Note) -> str:
-        raise _refusal()
-
-    async def fail(self, task: str, reason: str) -> str:
-        raise _refusal()
-
-
-NO_STAGE = NoStage()
-
-
-def _refusal() -> ToolFailed:
-    return ToolFailed("This can only be done in a stage of a flow.")
 
 
 class Args(BaseModel):
@@ -169,11 +93,18 @@ class ToolContext:
     """What commands run in."""
     secrets: SecretScan | None = None
     """Finds the files that tools, and commands in a sandbox, must not read."""
+    skill_folders: Sequence[str] = ("skills",)
+    """Where skills are found; they are written into the first."""
+    made: Callable[[str], bool] = lambda path: False
+    """Whether this task has created a file, by its canonical path."""
     plan: PlanPort = NO_STAGE
+    memory: MemoryPort = NO_STAGE
     status: StatusPort = NO_STAGE
     exit: ExitPort = NO_STAGE
     tests: ProjectTestsPort = NO_STAGE
     tasks: TaskListPort = NO_STAGE
+    recipes: RecipePort = NO_STAGE
+    research: ResearchPort = NO_STAGE
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -183,13 +114,15 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("old_string", "old_str", "old_text", "find"), ("old",)),
     **dict.fromkeys(("new_string", "new_str", "new_text", "replacement", "replace"), ("new",)),
     **dict.fromkeys(("contents", "file_content", "file_text", "text"), ("content",)),
-    **dict.fromkeys(("thought", "thinking", "content"), ("text",)),
+    **dict.fromkeys(("thought", "thinking"), ("text",)),
+    **dict.fromkeys(("content", "body", "instructions"), ("text", "source")),
     **dict.fromkeys(("regex", "query"), ("pattern",)),
     **dict.fromkeys(("files", "file_paths"), ("paths",)),
     **dict.fromkeys(("diff", "input"), ("patch",)),
     "search": ("pattern", "old"),
     "pattern": ("glob",),
     "cmd": ("command",),
+    **dict.fromkeys(("q", "question", "search_query"), ("query",)),
     "steps": ("tasks",),
     **dict.fromkeys(("task", "task_id", "stage"), ("id",)),
     "output": ("result",),

@@ -11,7 +11,7 @@ from local_model_server import ASK, DONE, LS, TOOLS, WRITE, Habits, text
 
 from headgate.core.messages import Finish, Message, OnDelta, Reply, Request, ToolCall, ToolSpec
 from headgate.core.settings import ModelSettings
-from headgate.engine.assembly import TOOLS as REAL_TOOLS
+from headgate.engine.tool_list import TOOLS as REAL_TOOLS
 from headgate.errors import ConfigError, ReplyInvalid
 from headgate.models.network import open_model
 from headgate.models.profile import UNKNOWN

@@ -13,6 +13,7 @@ import click
 
 from headgate.cli.commands.verify import run_steps, say_result
 from headgate.cli.model_checks import PATIENCE, Patience, Say, examine_model
+from headgate.cli.research_check import check_research
 from headgate.cli.setup_checks import (
     DoctorFinding,
     check_config,
@@ -22,6 +23,7 @@ from headgate.cli.setup_checks import (
     check_repository,
     check_ripgrep,
     check_sandbox,
+    check_skills,
     check_store,
     check_verification,
     configuration_fault,
@@ -208,12 +210,16 @@ async def examine(
         yield finding
     yield check_sandbox(loaded.config, environ)
     yield check_flow(loaded, root)
+    for finding in check_skills(loaded.config, root):
+        yield finding
     for finding in check_verification(loaded.config, root, environ):
         yield finding
     yield check_protected_tests(loaded.config, root)
     if checks and loaded.config.verification.steps:
         for finding in await check_steps(loaded.config, root, say):
             yield finding
+    if searching := await check_research(loaded.config.research):
+        yield searching
     async for finding in examine_model(loaded.config, root, say, patience, fresh, environ):
         yield finding
 

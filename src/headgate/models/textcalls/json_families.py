@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from headgate.core import DONE_TOOL, ESCALATE_TOOL, EXECUTE_TOOL
 from headgate.models.textcalls.offered_tools import ToolBook
 from headgate.models.textcalls.result import CallAttempt, CallsFound, Fault, guess_name
 from headgate.models.textcalls.source import JsonValue, RelaxedParser, Source, read_json
@@ -46,7 +47,31 @@ def _unwrap(items: list[Any]) -> Iterator[Any]:
             yield item
 
 
+_DECISIONS = ("EXECUTOR_DECISION", "PLANNER_DECISION")
+"""Objects that say what to do next; a field `_type` has their name."""
+
+
+def _read_decision(item: Mapping[str, Any]) -> CallAttempt | None:
+    """A decision as a call: of the tool that it names, or of the one that means the same."""
+    reasoning = str(item.get("reasoning") or item.get("reason") or "")
+    match str(item.get("action", "")).upper():
+        case "CALL_TOOL" if isinstance(item.get("tool"), dict):
+            return _read_object(item["tool"], keyed=False)
+        case "DONE" | "COMPLETE":
+            return CallAttempt(DONE_TOOL, {"summary": reasoning or "Done."})
+        case "ESCALATE":
+            return CallAttempt(ESCALATE_TOOL, {"reason": reasoning or "No reason was given."})
+        case "EXECUTE":
+            return CallAttempt(
+                EXECUTE_TOOL, {key: item[key] for key in ("task_type", "goals") if key in item}
+            )
+        case action:
+            return CallAttempt(action or "action", None)
+
+
 def _read_object(item: Mapping[str, Any], keyed: bool) -> CallAttempt | None:
+    if item.get("_type") in _DECISIONS:
+        return _read_decision(item)
     ids = (item[key] for key in ID_KEYS if isinstance(item.get(key), str))
     call_id = next(ids, "")
     inner = item.get("function")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headgate.core import ToolSpec
+from headgate.core import TOOL_ALIASES, ToolSpec
 from headgate.models.textcalls.source import read_json, repair_json
 
 PREFIXES = ("functions.", "function.", "tools.", "tool.")
@@ -21,7 +21,7 @@ class ToolBook:
 
     def find(self, name: str) -> ToolSpec | None:
         """The tool meant by a name, which may carry a namespace: `functions.ls`, `ls.ls`, `ls.call`."""
-        name = name.strip()
+        name = TOOL_ALIASES.get(name.strip(), name.strip())
         if name in self._tools:
             return self._tools[name]
         for prefix in PREFIXES:

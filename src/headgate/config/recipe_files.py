@@ -1,0 +1,119 @@
+"""Reading recipes: those that ship with Headgate, the user's, and the repository's. A later one replaces an
+earlier one of the same name."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from headgate.config.flows import FlowNames, check_flow
+from headgate.config.load import user_config_path
+from headgate.config.schema import FLOW_SUFFIXES
+from headgate.config.yaml_files import Document, explain, parse_yaml, read_yaml
+from headgate.core import CHARS_PER_CODE_TOKEN, OWN_FOLDER, Flow, Recipe, cut_text, show_path
+from headgate.errors import ConfigError
+
+KNOWN_VARIABLES: Mapping[str, Any] = {"gathered": []}
+"""What conditions of steps may look at besides results."""
+MOST_FRAGMENT_CHARS = 100_000
+_FRAGMENT = re.compile(r"^(?P<path>.*?)(?:\s+\((?P<tokens>\d+)\s+tokens\))?$")
+
+
+def load_recipes(repo: Path, folders: Sequence[str], known: FlowNames) -> dict[str, Recipe]:
+    """Every recipe there is, by name. ConfigError if one of them is wrong."""
+    found = {recipe.name: recipe for recipe in _built_in(known)}
+    own = [user_config_path().parent / "recipes", repo / OWN_FOLDER / "recipes"]
+    for folder in (*own, *(_named_folder(repo, name) for name in folders)):
+        found |= {recipe.name: recipe for recipe in _in_folder(folder, repo, known)}
+    return found
+
+
+def recipe_files(repo: Path, folders: Iterable[str]) -> Iterator[str]:
+    """The paths of the repository's own recipes, which no task may change."""
+    for name in folders:
+        folder = repo / name
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if path.name.endswith((*FLOW_SUFFIXES, ".md")):
+                yield path.relative_to(repo).as_posix()
+
+
+def _named_folder(repo: Path, name: str) -> Path:
+    folder = repo / name
+    if not folder.resolve().is_relative_to(repo.resolve()):
+        raise ConfigError(f"The setting recipes: {show_path(name)} points outside the repository.")
+    if not folder.is_dir():
+        raise ConfigError(f"The setting recipes: there is no folder {show_path(name)}.")
+    return folder
+
+
+def _built_in(known: FlowNames) -> Iterator[Recipe]:
+    folder = resources.files("headgate.config") / "recipes"
+    for item in sorted(folder.iterdir(), key=lambda item: item.name):
+        if item.name.endswith(".yaml"):
+            name = item.name.removesuffix(".yaml")
+            document = parse_yaml(item.read_text("utf-8"), f"The built-in recipe {name}")
+            yield _read(document, name, folder, known)
+
+
+def _in_folder(folder: Path, repo: Path, known: FlowNames) -> Iterator[Recipe]:
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if path.name.endswith(FLOW_SUFFIXES):
+            shown = path.relative_to(repo).as_posix() if path.is_relative_to(repo) else str(path)
+            if not path.resolve().is_relative_to(folder.resolve()):
+                raise ConfigError(f"{shown} is a link that leads out of its folder: put the recipe there.")
+            yield _read(read_yaml(path, shown), path.stem, folder, known)
+
+
+def _read(document: Document, name: str, folder: Path | Traversable, known: FlowNames) -> Recipe:
+    if "instructions" in document.data:
+        raise document.error(("instructions",), "instructions are in files: name them in prompt_fragments")
+    data = {"name": name, **document.data}
+    try:
+        recipe = Recipe.model_validate(data)
+    except ValidationError as error:
+        raise explain(error, Document(document.name, data, document.lines), Recipe) from None
+    flow = Flow(name=recipe.name, stages=recipe.stages, variables=dict(KNOWN_VARIABLES))
+    checked = check_flow(flow, document, known)
+    texts = tuple(_fragments(recipe, document, folder))
+    return recipe.model_copy(update={"stages": checked.stages, "instructions": texts})
+
+
+def _fragments(recipe: Recipe, document: Document, folder: Path | Traversable) -> Iterator[str]:
+    """The texts of the files with instructions, each in the tokens that it may have."""
+    left = recipe.token_budget.prompt
+    for index, named in enumerate(recipe.prompt_fragments):
+        where = ("prompt_fragments", index)
+        parts = _FRAGMENT.match(named)
+        path, tokens = (parts["path"], parts["tokens"]) if parts else (named, None)
+        text = _read_fragment(folder, path)
+        if text is None:
+            raise document.error(where, f"there is no file {show_path(path)} beside the recipe")
+        if tokens:
+            text = cut_text(text, int(int(tokens) * CHARS_PER_CODE_TOKEN), path)
+        left -= int(len(text) / CHARS_PER_CODE_TOKEN)
+        if left < 0:
+            most = recipe.token_budget.prompt
+            message = f"with {path}, the instructions have more than the {most} tokens of token_budget.prompt"
+            raise document.error(where, message)
+        yield text.strip()
+
+
+def _read_fragment(folder: Path | Traversable, path: str) -> str | None:
+    """The text of a file in the folder of a recipe; None if it is not there, or somewhere else."""
+    if path.startswith("/") or ".." in path.split("/"):
+        return None
+    file = folder.joinpath(*path.split("/"))
+    if isinstance(file, Path) and not file.resolve().is_relative_to(Path(str(folder)).resolve()):
+        return None
+    if not file.is_file():
+        return None
+    try:
+        return file.read_text("utf-8")[:MOST_FRAGMENT_CHARS]
+    except (OSError, UnicodeDecodeError):
+        return None

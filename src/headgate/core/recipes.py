@@ -1,0 +1,212 @@
+"""Recipes: how a type of task is carried out, step by step, as data. A planner chooses type and goals.
+
+A recipe is a flow file with a budget of tokens, and the documents that each step is given. When the planner
+has it executed, its stages become a group in the planner's stage. Ids are made unique, so that two executions
+of one type do not collide.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from headgate.core.conditions import rename_stages
+from headgate.core.flow import Flow, InputDoc, Stage
+from headgate.core.instructions import SystemPart
+from headgate.core.knobs import ESCALATE_TOOL, Agent, AgentOptions, ToolScope
+from headgate.core.settings import Data
+
+RECIPE_NAME = r"^[a-z][a-z0-9_]{0,23}$"
+_STEP_CHARS = 12
+
+
+class TokenBudget(Data):
+    """How many tokens a request of a step may have, and how they are shared."""
+
+    total: int = Field(3500, ge=256)
+    """All of them. The conversation of a step is cut before it reaches this."""
+    prompt: int = Field(800, ge=0)
+    """For the instructions of the recipe."""
+    input_docs: int = Field(1500, ge=0)
+    """For the documents that a step is given. Each is trimmed to its share."""
+    output: int = Field(500, ge=16)
+    """For a reply."""
+    buffer: int = Field(700, ge=0)
+    """For what is said in the step."""
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> "TokenBudget":
+        parts = self.prompt + self.input_docs + self.output + self.buffer
+        if parts > self.total:
+            raise ValueError(f"the parts are {parts} tokens together, and `total` is {self.total}")
+        return self
+
+
+class Recipe(Data):
+    """How tasks of one type are carried out."""
+
+    name: str = Field(pattern=RECIPE_NAME)
+    """The type of task, as the planner names it."""
+    description: str = Field(min_length=1, max_length=300)
+    """When to choose it, in a sentence: all that the planner knows of it."""
+    role: str = "executor"
+    """Who carries the steps out; for people."""
+    phase: str = "execution"
+    """The phase of the work that it belongs to; for people."""
+    prompt_fragments: tuple[str, ...] = ()
+    """Files with instructions for every step, beside the recipe. ` (800 tokens)` may follow a name, and then
+    limits it."""
+    instructions: tuple[str, ...] = ()
+    """The texts of these files; not for recipe files."""
+    input_docs: tuple[InputDoc, ...] = (InputDoc(path="context.md"),)
+    """Documents that each step is given, trimmed to their share of the budget."""
+    token_budget: TokenBudget = TokenBudget()
+    max_steps: int = Field(5, ge=1, le=50)
+    """The most attempts at steps in one execution; after that, it is handed back to the planner."""
+    model: str | None = None
+    """The model of the steps; absent: that of the task."""
+    temperature: float | None = Field(0.3, ge=0)
+    """The temperature of the steps."""
+    calls: int = Field(3, ge=0)
+    """The most calls of one tool in a step; 0: no limit."""
+    stages: tuple[Stage, ...] = Field(min_length=1)
+    """The steps. They are stages, and may be groups that repeat."""
+
+    @field_validator("description", mode="before")
+    @classmethod
+    def _one_line(cls, value: Any) -> Any:
+        return " ".join(value.split()) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check_steps(self) -> "Recipe":
+        steps = [leaf.id for stage in self.stages for leaf in stage.leaves()]
+        if len(steps) > self.max_steps:
+            raise ValueError(f"there are {len(steps)} steps, and `max_steps` is {self.max_steps}")
+        too_long = [step for step in steps if len(step) > _STEP_CHARS]
+        if too_long:
+            raise ValueError(f"the id of the step {too_long[0]} is longer than {_STEP_CHARS} characters")
+        return self
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The ids of the steps, as the recipe has them."""
+        return tuple(leaf.id for stage in self.stages for leaf in stage.leaves())
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A recipe that the planner had carried out, with the goals that it gave."""
+
+    number: int
+    task_type: str
+    goals: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        """The id of the group that carries it out."""
+        return f"{self.task_type}-{self.number}"
+
+    def is_same(self, task_type: str, goals: Sequence[str]) -> bool:
+        """Whether a decision means this execution: the same type and the same goals, however spelt."""
+        return (task_type, _plain(goals)) == (self.task_type, _plain(self.goals))
+
+    def step_id(self, step: str) -> str:
+        """The id of the stage that carries a step out."""
+        return f"{self.id}.{step}"
+
+
+def _plain(goals: Iterable[str]) -> list[str]:
+    return sorted(" ".join(re.findall(r"\w+", goal.casefold())) for goal in goals)
+
+
+def expand_recipe(recipe: Recipe, execution: Execution) -> Stage:
+    """The group of stages that carries a recipe out once."""
+    ids = {stage.id for stage in _inside(recipe.stages)}
+    stages = tuple(_renamed(stage, ids, recipe, execution) for stage in recipe.stages)
+    return Stage(
+        id=execution.id,
+        label=f"{recipe.name} {execution.number}",
+        stages=stages,
+        required=False,
+        execution=execution.number,
+        metadata={"task_type": recipe.name, "goals": list(execution.goals)},
+    )
+
+
+def _inside(stages: Iterable[Stage]) -> Iterable[Stage]:
+    for stage in stages:
+        yield stage
+        yield from _inside(stage.stages)
+
+
+def _renamed(stage: Stage, ids: set[str], recipe: Recipe, execution: Execution) -> Stage:
+    """A stage of the recipe as one of the execution: with ids of its own, instructions and a budget."""
+    changed: dict[str, Any] = {
+        "id": execution.step_id(stage.id),
+        "label": stage.label or stage.id,
+        "needs": tuple(execution.step_id(need) if need in ids else need for need in stage.needs),
+        "execution": execution.number,
+    }
+    if stage.when:
+        changed["when"] = rename_stages(stage.when, {name: execution.step_id(name) for name in ids})
+    if stage.repeat:
+        name, _, how = stage.repeat.until.rpartition(".")
+        until = f"{execution.step_id(name)}.{how}"
+        changed["repeat"] = stage.repeat.model_copy(update={"until": until})
+    if stage.stages:
+        changed["stages"] = tuple(_renamed(child, ids, recipe, execution) for child in stage.stages)
+    elif stage.kind == "talk":
+        changed |= _equipment(stage, recipe)
+    return stage.model_copy(update=changed)
+
+
+def _equipment(stage: Stage, recipe: Recipe) -> dict[str, Any]:
+    """What every step that is a conversation has: a model, instructions, documents, limits."""
+    shares = recipe.token_budget
+    options = AgentOptions(temperature=recipe.temperature, max_tokens=shares.output)
+    agent = stage.agent or Agent(model=recipe.model, options=options, context_transfer="minimal")
+    allow = stage.tools.allow
+    scope = ToolScope(
+        allow=None if allow is None else (*allow, ESCALATE_TOOL), block=stage.tools.block, add=stage.tools.add
+    )
+    budget = stage.budget
+    limits: dict[str, Any] = {"turns": 6, "failed_calls": 3, "retries": 0, "calls": recipe.calls}
+    lacking = {name: value for name, value in limits.items() if name not in budget.model_fields_set}
+    parts = tuple(SystemPart(value=text) for text in recipe.instructions if text.strip())
+    return {
+        "model": stage.model or recipe.model,
+        "agent": agent,
+        "tools": scope,
+        "system": (*parts, *stage.system),
+        "budget": budget.model_copy(update=lacking),
+        "view": stage.view.model_copy(update={"max_tokens": shares.total}),
+        "input_docs": share_docs(stage.input_docs or recipe.input_docs, shares.input_docs),
+    }
+
+
+def share_docs(docs: Sequence[InputDoc], room: int) -> tuple[InputDoc, ...]:
+    """Documents with the tokens that each may have, so that all of them fit into the room."""
+    wanted = sum(doc.max_tokens for doc in docs)
+    if wanted <= room:
+        return tuple(docs)
+    return tuple(
+        doc.model_copy(update={"max_tokens": max(doc.max_tokens * room // wanted, 1)}) for doc in docs
+    )
+
+
+def expand_executions(
+    stages: Sequence[Stage], executions: Sequence[Execution], recipes: Mapping[str, Recipe]
+) -> tuple[Stage, ...]:
+    """The stages of one level, with one group for each execution in the place of `foreach: recipe`."""
+    expanded: list[Stage] = []
+    for stage in stages:
+        if stage.foreach != "recipe":
+            expanded.append(stage)
+            continue
+        expanded += [expand_recipe(recipes[one.task_type], one) for one in executions]
+    return tuple(expanded)
+
+
+Flow.model_rebuild(_types_namespace={"Recipe": Recipe})

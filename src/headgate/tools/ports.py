@@ -1,0 +1,141 @@
+"""What tools may do besides reading and writing files: ports, which the run room fills for each call."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from headgate.core import Memory, Note, PlanItem, SavedMemory, TaskStatusGiven, WebSource
+from headgate.errors import ToolFailed
+
+
+class PlanPort(Protocol):
+    """The plan of the task."""
+
+    def items(self) -> tuple[PlanItem, ...]:
+        """The plan as it stands."""
+        ...
+
+    async def write(self, items: Sequence[PlanItem]) -> None:
+        """Replaces the plan."""
+        ...
+
+
+class StatusPort(Protocol):
+    """Where the model says that it stands."""
+
+    async def report(self, status: TaskStatusGiven) -> None:
+        """Records a status. A status alone does not end the stage."""
+        ...
+
+
+class ExitPort(Protocol):
+    """The way out of the stage."""
+
+    async def leave(self, note: Note) -> None:
+        """Asks to leave the stage with this note. ToolError says what is missing."""
+        ...
+
+
+class ProjectTestsPort(Protocol):
+    """The project's own verification steps."""
+
+    async def run(self) -> str:
+        """Runs the steps; returns what the model is told about the result."""
+        ...
+
+
+class TaskListPort(Protocol):
+    """A list of tasks that the model works through. ToolError says why something cannot be done now."""
+
+    async def start(self, task: str) -> str:
+        """Starts a task; returns what the model is told about it."""
+        ...
+
+    async def complete(self, task: str, note: Note) -> str:
+        """Ends the task in progress, if its checks accept that."""
+        ...
+
+    async def fail(self, task: str, reason: str) -> str:
+        """Gives the task in progress up."""
+        ...
+
+
+class RecipePort(Protocol):
+    """What a planner and its steps can do. ToolError says why something cannot be done now."""
+
+    async def execute(self, task_type: str, goals: Sequence[str]) -> str:
+        """Has a recipe carried out; returns its results."""
+        ...
+
+    async def escalate(self, reason: str) -> None:
+        """Hands the work of a step back to the planner."""
+        ...
+
+
+class MemoryPort(Protocol):
+    """What is kept for later tasks in this repository."""
+
+    async def save(self, text: str, tags: Sequence[str]) -> SavedMemory:
+        """Keeps a text, unless it is there already. ToolError if there is no room."""
+        ...
+
+    async def search(self, query: str) -> Sequence[Memory]:
+        """The memories that a query finds, the best first."""
+        ...
+
+
+class ResearchPort(Protocol):
+    """The web, to be searched."""
+
+    async def find(self, query: str) -> tuple[WebSource, ...]:
+        """The pages that a search finds, the first ones read. ToolError says why none can be had."""
+        ...
+
+
+class NoStage:
+    """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
+
+    def items(self) -> tuple[PlanItem, ...]:
+        return ()
+
+    async def write(self, items: Sequence[PlanItem]) -> None:
+        raise _refusal()
+
+    async def report(self, status: TaskStatusGiven) -> None:
+        raise _refusal()
+
+    async def leave(self, note: Note) -> None:
+        raise _refusal()
+
+    async def save(self, text: str, tags: Sequence[str]) -> SavedMemory:
+        raise _refusal()
+
+    async def search(self, query: str) -> Sequence[Memory]:
+        raise _refusal()
+
+    async def run(self) -> str:
+        raise _refusal()
+
+    async def start(self, task: str) -> str:
+        raise _refusal()
+
+    async def complete(self, task: str, note: Note) -> str:
+        raise _refusal()
+
+    async def fail(self, task: str, reason: str) -> str:
+        raise _refusal()
+
+    async def execute(self, task_type: str, goals: Sequence[str]) -> str:
+        raise _refusal()
+
+    async def escalate(self, reason: str) -> None:
+        raise _refusal()
+
+    async def find(self, query: str) -> tuple[WebSource, ...]:
+        raise _refusal()
+
+
+NO_STAGE = NoStage()
+
+
+def _refusal() -> ToolFailed:
+    return ToolFailed("This can only be done in a stage of a flow.")

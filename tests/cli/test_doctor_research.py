@@ -1,0 +1,39 @@
+"""`headgate doctor` and `research`: a real search, and one line about it."""
+
+import pytest
+
+from headgate.cli.research_check import check_research
+from headgate.core import ResearchSettings
+from web.site import Site
+
+
+async def test_nothing_is_configured() -> None:
+    assert await check_research(ResearchSettings()) is None
+
+
+@pytest.mark.parametrize(
+    ("pages", "status", "found"),
+    [
+        (["/article"], 200, ("ok", "answers")),
+        ([], 200, ("warn", 'answers, but found nothing for "documentation"')),
+        ([], 403, ("warn", "answered 403: `search: {formats: [html, json]}` in its settings.yml")),
+    ],
+)
+async def test_the_backend_is_asked(pages: list[str], status: int, found: tuple[str, str]) -> None:
+    async with Site(search_status=status).running() as site:
+        site.finds(*pages)
+        finding = await check_research(ResearchSettings(backend="searxng", url=site.url("")))
+    assert finding is not None
+    assert (finding.check, finding.status, finding.fault) == ("research", found[0], "")
+    assert f"SearXNG at {site.url('')} {found[1]}" in finding.detail
+    assert site.asked == ["documentation"]
+    assert site.requests == []
+
+
+async def test_a_server_that_is_not_there_is_a_warning() -> None:
+    finding = await check_research(ResearchSettings(backend="searxng", url="http://127.0.0.1:1"))
+    assert finding is not None
+    assert (finding.status, finding.detail) == (
+        "warn",
+        "The search failed: SearXNG at http://127.0.0.1:1 cannot be reached.",
+    )

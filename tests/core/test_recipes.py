@@ -1,0 +1,158 @@
+"""Recipes as data: budgets of tokens, stages with ids of their own, documents, progress."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from headgate.core.conditions import rename_stages
+from headgate.core.events import Event, Note, RecipeStarted, StageEnded, StageSkipped, StageStarted
+from headgate.core.flow import InputDoc
+from headgate.core.progress import render_context, task_progress, trim_document
+from headgate.core.recipes import Execution, Recipe, TokenBudget, expand_recipe, share_docs
+from headgate.core.state import fold
+
+STEPS: list[dict[str, Any]] = [
+    {"id": "look", "tools": {"allow": ["read"]}, "when": "'ls' not in variables.gathered"},
+    {
+        "id": "work",
+        "needs": ["look"],
+        "repeat": {"until": "check.passed", "max": 2},
+        "stages": [{"id": "edit"}, {"id": "check", "kind": "verify", "when": "results.look.n > 1"}],
+    },
+]
+
+
+def recipe(**fields: Any) -> Recipe:
+    return Recipe.model_validate({"name": "fix", "description": "Fix it.", "stages": STEPS, **fields})
+
+
+def test_the_defaults_are_those_of_the_specification() -> None:
+    made = recipe()
+    budget = made.token_budget
+    assert (budget.total, budget.prompt, budget.input_docs, budget.output, budget.buffer) == (
+        3500,
+        800,
+        1500,
+        500,
+        700,
+    )
+    assert (made.max_steps, made.temperature, made.role, made.phase) == (5, 0.3, "executor", "execution")
+    assert made.input_docs == (
+        InputDoc(path="context.md", optional=False, max_tokens=1500, path_type="turn"),
+    )
+    assert made.steps == ("look", "edit", "check")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"token_budget": {"total": 3000}}, "the parts are 3500 tokens together, and `total` is 3000"),
+        ({"max_steps": 2}, "there are 3 steps, and `max_steps` is 2"),
+        ({"name": "Fix It"}, "String should match pattern"),
+        ({"description": ""}, "at least 1 character"),
+        ({"stages": [{"id": "a-very-long-name"}]}, "is longer than 12 characters"),
+    ],
+)
+def test_what_is_wrong_is_said(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        recipe(**fields)
+    assert said in str(error.value)
+
+
+def test_the_stages_of_two_executions_share_nothing() -> None:
+    one, two = (expand_recipe(recipe(), Execution(number, "fix", ("x",))) for number in (1, 2))
+    assert [leaf.id for leaf in one.leaves()] == ["fix-1.look", "fix-1.edit", "fix-1.check"]
+    assert not {leaf.id for leaf in one.leaves()} & {leaf.id for leaf in two.leaves()}
+    work = one.stages[1]
+    assert (work.needs, work.repeat and work.repeat.until) == (("fix-1.look",), "fix-1.check.passed")
+    assert work.stages[1].when == "results['fix-1.look'].n > 1"
+
+
+def test_a_step_has_the_model_the_limits_and_the_documents_of_its_recipe() -> None:
+    made = recipe(model="cheap", calls=2, instructions=["Be brief."])
+    look = next(expand_recipe(made, Execution(1, "fix", ("x",))).leaves())
+    assert look.agent is not None
+    assert (look.model, look.agent.options.temperature, look.agent.options.max_tokens) == ("cheap", 0.3, 500)
+    assert (look.budget.calls, look.budget.failed_calls, look.view.max_tokens) == (2, 3, 3500)
+    assert look.tools.allow == ("read", "escalate")
+    assert [part.value for part in look.system] == ["Be brief."]
+
+
+def test_documents_share_the_room_that_there_is() -> None:
+    docs = [InputDoc(path="a", max_tokens=1000), InputDoc(path="b", max_tokens=3000)]
+    assert [doc.max_tokens for doc in share_docs(docs, 5000)] == [1000, 3000]
+    assert [doc.max_tokens for doc in share_docs(docs, 2000)] == [500, 1500]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a.passed", "x.a.passed"),
+        ("not a.failed", "not x.a.failed"),
+        ("again", "again"),
+        ("code:f", "code:f"),
+        ("results.a.n > 1 and results['b'] == 'a'", "results['x.a'].n > 1 and results['b'] == 'a'"),
+        ("'a' in variables.gathered", "'a' in variables.gathered"),
+    ],
+)
+def test_conditions_name_stages_by_other_names(before: str, after: str) -> None:
+    assert rename_stages(before, {"a": "x.a"}) == after
+
+
+def test_the_same_goals_mean_the_same_execution() -> None:
+    one = Execution(1, "fix", ("Make n 1.", "Keep m"))
+    assert one.is_same("fix", ["keep  M", "make N 1"])
+    assert not one.is_same("fix", ["Make n 2.", "Keep m"])
+    assert not one.is_same("research", one.goals)
+
+
+def events(*bodies: tuple[str, Any]) -> list[Event]:
+    return [Event(number, "t1", path, 0, 0.0, body) for number, (path, body) in enumerate(bodies, 1)]
+
+
+def test_the_state_follows_from_the_events() -> None:
+    made = recipe()
+    state = fold(
+        events(
+            ("planner", RecipeStarted(number=1, task_type="fix", goals=("Make n 1",))),
+            ("planner/fix-1/fix-1.look", StageSkipped(stage="fix-1.look", reason="condition")),
+            (
+                "planner/fix-1/fix-1.work/fix-1.edit",
+                StageStarted(stage="fix-1.edit", title="EDIT", attempt=1, reason="next", tools=(), turns=5),
+            ),
+            (
+                "planner/fix-1/fix-1.work/fix-1.edit",
+                StageEnded(
+                    stage="fix-1.edit", ending="completed", reason="done", note=Note(summary="n is 1")
+                ),
+            ),
+        )
+    )
+    progress = task_progress(state, made, state.executions[0])
+    assert (progress.task_type, progress.current_step, progress.max_steps) == ("fix", 2, 5)
+    assert (progress.completed_steps, progress.pending_steps) == (("look", "edit"), ("check",))
+    assert (progress.step_results, progress.is_complete) == ({"edit": "n is 1"}, False)
+    text = render_context(state, {"fix": made}, ["Files: a.py"])
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        "## 0. Request",
+        "## 1. Analysis",
+        "## 2. Gathered context",
+        "## 3. Plan",
+        "## 4. Tool results",
+        "## 5. State",
+    ]
+    assert "- pending_steps: check" in text
+
+
+def test_the_document_is_bounded_and_says_what_was_cut() -> None:
+    long = "x" * 50_000
+    text = render_context(fold([]), {}, [long])
+    assert len(text) < 30_000
+    assert "characters of section 1 cut here" in text
+    assert "characters of context.md cut here" in trim_document(text, 100, "context.md")
+    assert len(trim_document(text, 100, "context.md")) <= 350
+
+
+def test_a_budget_may_leave_room() -> None:
+    assert TokenBudget(total=9000).buffer == 700

@@ -1,0 +1,88 @@
+"""A crash around the saving of a memory: it is saved once, and the model is told where it is."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_groups import TASK, Counter, make_job
+
+from crashing_store import Crash, CrashingStore, fresh_store
+from headgate.core.events import ToolFinished
+from headgate.core.memories import Memory
+from headgate.core.messages import Message, OnDelta, Reply, Request, ToolCall, Usage
+from headgate.core.report import build_report
+from headgate.core.state import State, fold
+from headgate.run.flow import run_flow
+from headgate.run.job import Job
+from headgate.run.stage import restore
+from headgate.store import Store, TaskMemory
+from headgate.store.log import Bus, TaskLog
+from headgate.tools import memory_save, memory_search
+
+STAGES: list[dict[str, Any]] = [{"id": "keep", "tools": {"allow": ["memory_save", "memory_search"]}}]
+STEPS: Sequence[tuple[str, str]] = [
+    ("memory_save", '{"text": "The parser is generated.", "tags": ["parser"]}'),
+    ("memory_search", '{"query": "parser"}'),
+    ("stage_done", '{"summary": "Saved."}'),
+]
+
+
+@dataclass
+class Saver:
+    """A model that saves one text, and goes by what it reads."""
+
+    name: str = "saver"
+
+    async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
+        number = sum(message.role == "assistant" for message in request.messages)
+        call = ToolCall(f"c{number}", *STEPS[number])
+        return Reply(Message("assistant", calls=(call,)), Usage(10, 10), "calls")
+
+
+def make(store: Store, log: TaskLog) -> Job:
+    job = make_job(store, STAGES, Counter(), log)
+    job.models = {None: Saver()}
+    job.tools = {tool.name: tool for tool in (memory_search, memory_save)}
+    job.context = replace(job.context, memory=TaskMemory(store.memories, TASK.id, lambda: 7.0))
+    return job
+
+
+async def save(store: Store, crash_at: int, before: bool) -> tuple[State, list[Message], int]:
+    crashing: Any = CrashingStore(store, crash_at, before=before)
+    log = TaskLog(crashing, Bus(), TASK, lambda: 0.0)
+    job = make(store, log)
+    try:
+        await run_flow(job)
+    except Crash:
+        log = TaskLog(store, Bus(), TASK, lambda: 0.0)
+        log.state = fold(store.events("t1"))
+        job = make(store, log)
+        restore(job, store.events("t1"), store.contents("t1"))
+        await run_flow(job)
+    return log.state, list(job.transcripts["keep"].messages), crashing.seen
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_memory_is_saved_once_wherever_the_crash_is(tmp_path: Path, before: bool) -> None:
+    expected = [Memory("m1", "The parser is generated.", ("parser",), "t1", 7.0)]
+    with fresh_store(tmp_path / "whole", TASK) as store:
+        state, _, commits = asyncio.run(save(store, -1, before))
+        assert store.memories.all() == expected
+    assert state.tree.endings == {"": {"keep": "completed"}}
+    repeated = 0
+    for number in range(1, commits + 1):
+        with fresh_store(tmp_path / str(number), TASK) as store:
+            state, heard, _ = asyncio.run(save(store, number, before))
+            assert store.memories.all() == expected, number
+            ended = [event.body for event in store.events("t1") if isinstance(event.body, ToolFinished)]
+        assert [body.name for body in ended] == ["memory_save", "memory_search", "stage_done"], number
+        assert all(body.ok for body in ended), number
+        assert state.tree.endings == {"": {"keep": "completed"}}, number
+        assert build_report(state).memories_saved == 1, number
+        (answer,) = [message.content for message in heard if message.call_id == "c0"]
+        assert answer == "Saved as m1." or answer.startswith("Not saved again: m1 of task t1"), number
+        repeated += answer != "Saved as m1."
+    assert repeated == before  # one crash comes between the text and its event

@@ -1,0 +1,1 @@
+mkfifo skills/pipe/SKILL.md

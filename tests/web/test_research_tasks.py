@@ -1,0 +1,99 @@
+"""Whole tasks that search the web: a real engine and a real site, with the user's own configuration."""
+
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from headgate.config.load import load_config
+from headgate.core.report import Report
+from headgate.core.task import Constraints, Options
+from headgate.engine.engine import Engine
+from headgate.models.scripted import ScriptedModel
+from web.site import Site
+
+FLOW = "flow: [{id: look, prompt: Find out., tools: {allow: [read_file, internet.research]}}]\n"
+DONE = {"calls": [{"stage_done": {"summary": "Found."}}]}
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with Site().running() as running:
+        yield running
+
+
+def searching(*queries: str) -> dict[str, Any]:
+    return {"calls": [{"research": {"query": query}} for query in queries]}
+
+
+def make_repo(repo: Path, agent: str) -> Path:
+    repo.mkdir()
+    subprocess.run(["git", "init", "-q", str(repo)], check=True)
+    (repo / "agent.yaml").write_text(agent)
+    (repo / ".env").write_text("TOKEN=4f9c2e71ab-canal\n")
+    return repo
+
+
+async def run(
+    tmp_path: Path, research: str, *replies: dict[str, Any], agent: str = FLOW, dry_run: bool = False
+) -> tuple[Report, list[str]]:
+    """The report, and what the model was told by tools."""
+    repo = make_repo(tmp_path / "repo", agent)
+    user_file = tmp_path / "user.yaml"
+    user_file.write_text(f"sandbox: off\nresearch: {research}\n")
+    script = tmp_path / "script.yaml"
+    script.write_text(yaml.safe_dump([*replies, DONE]))
+    model = ScriptedModel.load(script)
+    engine = Engine.open(
+        repo, load_config(repo, environ={}, flags={}, user_file=user_file), models={None: model}
+    )
+    try:
+        task = engine.submit("What is a headgate?", Constraints(), Options(dry_run=dry_run))
+        report = await engine.run(task)
+    finally:
+        engine.store.close()
+    return report, [message.content for message in model.requests[-1].messages if message.role == "tool"]
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_a_task_reads_the_web(tmp_path: Path, site: Site, dry_run: bool) -> None:
+    site.finds("/article", "/status/404")
+    config = f"{{backend: searxng, url: '{site.url('')}', allow_private: true}}"
+    report, told = await run(
+        tmp_path, config, searching("headgate"), searching("headgate"), searching("canal"), dry_run=dry_run
+    )
+    assert report.status == "completed"
+    assert report.tool_call_counts["research"] == 3
+    assert report.files_read == ()
+    first, second, third = told
+    assert f"[1] Title of /article\n{site.url('/article')}\n> " in first
+    assert "A headgate controls the flow of water" in first
+    assert "Not read: the server answered 404." in first
+    assert second == "Same result as the last call: nothing has changed since."
+    assert third.startswith('Results for "canal".')
+    assert site.asked == ["headgate", "canal"]
+
+
+async def test_secrets_do_not_leave_in_a_query(tmp_path: Path, site: Site) -> None:
+    config = f"{{backend: searxng, url: '{site.url('')}'}}"
+    query = "what is 4f9c2e71ab-canal"
+    _, told = await run(tmp_path, config, searching(query), searching("4 f 9 c 2 e 7 1 a b - c a n a l"))
+    assert told == ["research was not run: the query contains a secret value. Ask without it."] * 2
+    assert site.asked == []
+
+
+async def test_secrets_that_a_page_repeats_are_not_shown(tmp_path: Path, site: Site) -> None:
+    site.finds("/say/token-4f9c2e71ab-canal")
+    config = f"{{backend: searxng, url: '{site.url('')}', allow_private: true}}"
+    _, (told,) = await run(tmp_path, config, searching("headgate"))
+    assert "> token-[redacted]" in told
+    assert "4f9c2e71ab" not in told
+
+
+async def test_a_backend_that_fails_is_told_and_the_task_goes_on(tmp_path: Path) -> None:
+    report, told = await run(tmp_path, "{backend: searxng, url: 'http://127.0.0.1:1'}", searching("headgate"))
+    assert told == ["The search failed: SearXNG at http://127.0.0.1:1 cannot be reached."]
+    assert (report.status, report.tool_error_counts) == ("completed", {"research": 1})
