@@ -15,6 +15,7 @@ PRINTED = {
     "Starting: write\nDone: write: It was written.\n2 of 2\n",
     "checkpoints": "['plan', 'apply']\n",
     "compaction": "completed ['gather', 'write']\n",
+    "compaction_agent": "completed The report is written.\n",
     "conditions": "analyze completed \npositive_path completed \nnegative_path skipped condition\n",
     "dependencies": "completed ['1', '2', '4', '3', '5']\n",
     "errors": "completed skipped completed ['risky']\n",

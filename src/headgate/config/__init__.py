@@ -15,7 +15,7 @@ from headgate.config.flows import FlowNames, builtin_flows, load_flow, require_c
 from headgate.config.load import CONFIG_NAME, Loaded, assemble, find_configs, load_config, user_config_path
 from headgate.config.pinning import config_files, pin, repository_source, unpin
 from headgate.config.prompts import fill, fill_text, prompt
-from headgate.config.recipe_files import load_recipes, recipe_files
+from headgate.config.recipe_files import load_recipes
 from headgate.config.schema import FLOW_SUFFIXES, Config, provider_of, unknown_model
 from headgate.config.trust import TrustedFiles, widening
 from headgate.config.yaml_files import Document, explain, parse_yaml, read_yaml

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from headgate.config.endpoint import KEY_VARIABLES, Layer, env_value, has_login, show_address
 from headgate.config.flows import builtin_flows
 from headgate.config.load import CONFIG_NAMES, Loaded, assemble, user_config_path
+from headgate.config.recipe_files import recipe_files
 from headgate.config.schema import FLOW_SUFFIXES, expand_stages, provider_of
 from headgate.config.yaml_files import Document, read_yaml
 from headgate.core import Flow, ModelSettings
@@ -229,6 +230,7 @@ def config_files(
     root = Path(os.path.realpath(repo))
     own = [str(user_config_path()), *(str(layer.path) for layer in loaded.layers)]
     named = [*CONFIG_NAMES, *own, *([config] if config else []), *_flow_files(flow)]
+    named += recipe_files(root, loaded.config.recipes)
     for document in loaded.documents:
         named += _flow_files(document.data.get("flow"))
     if config:

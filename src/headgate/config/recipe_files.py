@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pydantic import ValidationError
@@ -38,7 +38,7 @@ def recipe_files(repo: Path, folders: Iterable[str]) -> Iterator[str]:
         folder = repo / name
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
             if path.name.endswith((*FLOW_SUFFIXES, ".md")):
-                yield path.relative_to(repo).as_posix()
+                yield PurePosixPath(name, path.name).as_posix()
 
 
 def _named_folder(repo: Path, name: str) -> Path:
