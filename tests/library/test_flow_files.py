@@ -46,6 +46,14 @@ def test_a_flow_file_names_functions_types_and_tools(tmp_path: Path) -> None:
     assert (result["never"].status, result["never"].error) == ("skipped", "condition")
 
 
+def test_a_flow_file_names_tools_of_every_stage(tmp_path: Path) -> None:
+    file = tmp_path / "flow.yaml"
+    file.write_text("name: f\ntools: ['library.functions_of_flow_files:search']\nstages: [{id: a}]\n")
+    model = ScriptedModel([ScriptEntry.model_validate({"calls": [{"stage_done": {"summary": "Done."}}]})])
+    run_flow_sync(Flow.load(file), model=model)
+    assert [spec.name for spec in model.requests[0].tools] == ["think", "search", "stage_done"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

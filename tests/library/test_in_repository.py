@@ -79,6 +79,12 @@ async def test_a_repository_cannot_name_functions_of_python(repo: Path) -> None:
     with pytest.raises(ConfigError, match="needs os:system, which only a Python program can hand in"):
         engine.submit("Do it.", Constraints())
     engine.store.close()
+    (repo / "f.yaml").write_text("name: f\ntools: ['os:system']\nstages: [{id: a}]\n")
+    (repo / "agent.yaml").write_text("model: script:x\nflow: ./f.yaml\n")
+    engine = Engine.open(repo, models={None: script()})
+    with pytest.raises(ConfigError, match="needs os:system, which only a Python program can hand in"):
+        engine.submit("Do it.", Constraints())
+    engine.store.close()
 
 
 CRASHING = """

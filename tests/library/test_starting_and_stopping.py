@@ -119,3 +119,9 @@ def test_retries_that_are_asked_for_are_made_also_if_no_call_succeeds() -> None:
     model = ScriptedModel(replies)
     result = run_flow_sync(flow, model=model)
     assert result["a"].attempts == 4
+
+
+def test_a_planner_needs_a_repository() -> None:
+    flow = Flow(name="f", stages=[Stage(id="plan", kind="planner")])
+    with pytest.raises(ConfigError, match='"plan" is a planner, whose recipes need `repo`'):
+        run_flow_sync(flow, model=ScriptedModel([]))

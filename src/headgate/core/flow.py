@@ -335,6 +335,8 @@ class Flow(Data):
     """Instructions for every stage: a text, a part with a `name` and a `value`, or a list of them."""
     compaction: Compaction | None = None
     """Replace the messages of ended stages by summaries, in conversations that stages share."""
+    tools: tuple[str, ...] = ()
+    """Tools of every stage, by import path; only in a flow that a Python program runs."""
     recipes: "dict[str, Recipe]" = Field(default_factory=dict)
     """The recipes that a planner may choose; not for flow files."""
 

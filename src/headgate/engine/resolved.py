@@ -89,6 +89,11 @@ class FlowParts:
 
         So too if the schema of an output is none.
         """
+        if flow.tools:
+            raise ConfigError(
+                f"The flow {flow.name} needs {flow.tools[0]}, which only a Python program can hand in: run it"
+                " with headgate.run_flow."
+            )
         for stage in all_stages(flow.stages):
             if stage.output_schema is not None and (fault := run.find_schema_fault(stage.output_schema)):
                 raise ConfigError(f'Stage "{stage.id}": {fault}.')

@@ -171,11 +171,13 @@ def load_flow_file(path: "str | Path") -> LoadedFlow:
         if own:
             stage_tools[stage.id] = own
     _require_ids_of_their_own(flow, file.name)
-    flow = _with_tool_names(flow, stage_tools)
-    for problem in flow_problems(flow, SPECS, names.checks or ()):
+    tools = tools_by_name([import_reference(name, file.name) for name in flow.tools], file.name)
+    flow = _with_tool_names(flow, stage_tools).model_copy(update={"tools": ()})
+    specs = [*SPECS, *(tool.spec for tool in tools.values())]
+    for problem in flow_problems(flow, specs, names.checks or ()):
         place = ".".join(map(str, problem.where))
         raise Document(f"{file.name}, {place}", {}).error((), problem.message)
-    return LoadedFlow(flow.name, CompiledFlow(flow, {}, stage_tools, code))
+    return LoadedFlow(flow.name, CompiledFlow(flow, tools, stage_tools, code))
 
 
 def _require_ids_of_their_own(flow: core.Flow, where: str) -> None:

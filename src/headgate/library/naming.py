@@ -25,7 +25,7 @@ def import_reference(reference: str, where: str = "") -> Any:
         found: Any = import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, SyntaxError) as error:
         raise ConfigError(f"{place}{reference} cannot be imported: {error}.") from None
     except Exception as error:
         said = f"{type(error).__name__}: {error}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Unpack
 
-from headgate.core import Decision, Event, Limits, Model, ModelSettings
+from headgate.core import PLANNER, Decision, Event, Limits, Model, ModelSettings
 from headgate.errors import ConfigError
 from headgate.library.callbacks import Callbacks, call_back, tell_callbacks
 from headgate.library.checkpoints import Checkpoint, Saver
@@ -36,6 +36,9 @@ class FlowRun:
                 "A flow is started in a running event loop: call start_flow in a coroutine,"
                 " or use run_flow_sync."
             )
+        planners = [leaf.id for leaf in compiled.flow.leaves() if leaf.kind == PLANNER]
+        if planners and request.repo is None and not (source and source.head.repo):
+            raise ConfigError(f'Stage "{planners[0]}" is a planner, whose recipes need `repo`.')
         self._compiled, self._request = compiled, request
         known = source.head.session_id if source else request.session_id
         self.session_id = known or f"flow_{secrets.token_hex(4)}"
