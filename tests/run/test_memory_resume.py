@@ -15,9 +15,9 @@ from headgate.core.memories import Memory
 from headgate.core.messages import Message, OnDelta, Reply, Request, ToolCall, Usage
 from headgate.core.report import build_report
 from headgate.core.state import State, fold
+from headgate.run.attempts import restore
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
-from headgate.run.stage import restore
 from headgate.store import Store, TaskMemory
 from headgate.store.log import Bus, TaskLog
 from headgate.tools import memory_save, memory_search

@@ -272,7 +272,8 @@ class RoundRecord:
         notes = {name: state.notes.get(name) for name in ids}
         results = {name: note.output if note and note.accepted else None for name, note in notes.items()}
         # Flows and stages have variables where the library gives them some.
-        variables = {**flow.variables, "gathered": self._gathered(), **stage.variables}
+        gathered = {"gathered": self._gathered()} if stage.execution else {}
+        variables = {**flow.variables, **gathered, **stage.variables}
         return Situation(results, variables, {name: self._status(name) for name in ids})
 
     def _gathered(self) -> list[str]:
