@@ -174,7 +174,7 @@ class Agent(Data):
     options: AgentOptions = AgentOptions()
     """Options for its requests: `temperature`, `top_p`, `max_tokens`, `seed`, `extra_body`."""
     context_transfer: Literal["full", "summary", "minimal"] = "summary"
-    """What it is told of earlier stages: `full`, all that was said in them, as far as it fits its context
+    """What it is told about earlier stages: `full`, all that was said in them, as far as it fits its context
     window; `summary`, their notes; `minimal`, nothing but the task and its constraints."""
     inherit_tools: bool | tuple[str, ...] = True
     """Which of the flow's tools it has besides the stage's own: all, none, or these names and categories."""
