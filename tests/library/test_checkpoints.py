@@ -242,7 +242,9 @@ async def test_a_flow_with_files_goes_on_with_the_same_files(tmp_path: Path) -> 
     assert (await restored.run(model=model)).status == "completed"
     (folder / "a.txt").unlink()
     folder.rmdir()
-    with pytest.raises(ConfigError, match="and there is no such folder: put it back, or start the flow anew"):
+    with pytest.raises(
+        ConfigError, match="and there is no such folder: put it back, or start the flow again"
+    ):
         restored.start(model=script([]))
 
 

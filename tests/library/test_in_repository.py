@@ -175,7 +175,7 @@ async def test_a_checkpoint_of_a_task_needs_its_repository(repo: Path, tmp_path:
     with pytest.raises(ConfigError, match="does not know the task of this checkpoint, t1"):
         await restored.run(model=script())
     repo.rename(other)
-    with pytest.raises(ConfigError, match="which is gone: put it back, or start the flow anew"):
+    with pytest.raises(ConfigError, match="which is gone: put it back, or start the flow again"):
         restored.start(model=script())
 
 

@@ -126,7 +126,7 @@ class ProcessWork:
             restore(job, past.events, past.contents)
         except ValueError:
             raise ConfigError(
-                "The checkpoint does not have what was said in the flow: start the flow anew."
+                "The checkpoint does not have what was said in the flow: start the flow again."
             ) from None
         self._past = None
         job.log.record("", 0, TaskResumed())
@@ -147,6 +147,6 @@ def _folder_of(request: RunRequest, source: Source | None) -> Path | None:
     if kept is not None and not kept.is_dir():
         raise ConfigError(
             f"The flow of this checkpoint needs the files in {kept}, and there is no such folder:"
-            " put it back, or start the flow anew."
+            " put it back, or start the flow again."
         )
     return kept

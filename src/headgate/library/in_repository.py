@@ -110,7 +110,7 @@ class RepositoryWork:
         if row is None or row.task.text != head.input or not same:
             raise ConfigError(
                 f"The repository {self._repo} does not know the task of this checkpoint, {head.task}: its log"
-                " was removed, or it is another repository. Start the flow anew."
+                " was removed, or it is another repository. Start the flow again."
             )
         self.start = max(known, default=0)
         state: State = load_state(engine.store, row)
@@ -175,6 +175,6 @@ def _repository_of(request: RunRequest, source: Source | None) -> Path:
     if not kept.is_dir():
         raise ConfigError(
             f"The flow of this checkpoint is a task in the repository {kept}, which is gone: put it back, or"
-            " start the flow anew."
+            " start the flow again."
         )
     return kept
