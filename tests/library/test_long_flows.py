@@ -27,9 +27,11 @@ class Observer(Worker):
 
     async def reply(self, request: Request, on_delta: object = None) -> Reply:
         if self.calls % 2 == 0:
-            events = sum(isinstance(found, Event) for found in gc.get_objects())
+            kept = gc.get_objects()
+            events = sum(isinstance(found, Event) for found in kept)
+            classes = sum(isinstance(found, type) for found in kept)
             size = self._log.stat().st_size
-            self.seen.append({"bytes": size, "events": events, "calls": self.calls_made})
+            self.seen.append({"bytes": size, "events": events, "classes": classes, "calls": self.calls_made})
         return await super().reply(request, on_delta)
 
     def of_stages(self, first: int, last: int) -> dict[str, int]:
@@ -60,6 +62,7 @@ async def test_a_stage_takes_as_much_work_wherever_it_is(tmp_path: Path) -> None
     early, late = model.of_stages(10, 30), model.of_stages(70, 90)
     assert abs(late["bytes"] - early["bytes"]) < 400  # numbers have more digits
     assert late["calls"] < 1.05 * early["calls"]
+    assert late["classes"] == 0
     kept = [seen["events"] - model.seen[0]["events"] for seen in model.seen]
     assert max(kept) < RECENT + 50
     assert kept[80] <= kept[40]

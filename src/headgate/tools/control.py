@@ -3,10 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from headgate.core import Note, PlanItem, TaskStatusGiven, cut_text, share_out, times
 from headgate.errors import ToolFailed
@@ -129,9 +128,9 @@ def _shallow(value: dict[str, Any]) -> dict[str, Any]:
 
 
 class StageDone(Args):
-    """Arguments of stage_done; each stage has its own copy that names the stage."""
+    """Arguments of stage_done. One class serves all stages: a flow may have hundreds of them."""
 
-    stage: str
+    stage: str = ""
     summary: str = Field(description="What was found or done, in one to three sentences")
     decisions: Sentences = ()
     next_actions: Sentences = ()
@@ -141,17 +140,15 @@ class StageDone(Args):
     metadata: Annotated[dict[str, Any], AfterValidator(_shallow)] = Field(default_factory=dict)
 
 
+class StageDoneWithOutput(StageDone):
+    """Arguments of stage_done in a stage that has a result."""
+
+    output: Any
+
+
 def _plain_name(name: str) -> str:
     """A stage's name without what models change in it: capitals, hyphens, underscores, spaces."""
     return " ".join(re.split(r"[\s_-]+", name.strip().casefold()))
-
-
-@lru_cache(maxsize=256)  # a class takes a while to make, and every attempt at a stage asks for it
-def _stage_done_args(stage: str, stages: tuple[str, ...], has_output: bool) -> type[StageDone]:
-    field = Field(default=stage, json_schema_extra={"enum": list(stages or (stage,))})
-    if has_output:
-        return create_model("StageDone", __base__=StageDone, stage=(str, field), output=(Any, Field()))
-    return create_model("StageDone", __base__=StageDone, stage=(str, field))
 
 
 def stage_done_tool(
@@ -168,18 +165,23 @@ def stage_done_tool(
 
     async def stage_done(ctx: ToolContext, args: StageDone) -> str:
         """Say that this stage is done. The runtime then checks it."""
-        if _plain_name(args.stage) not in names:
+        if args.stage and _plain_name(args.stage) not in names:
             raise WrongStage(f'stage_done: this is stage "{stage}", not "{args.stage}"')
         await ctx.exit.leave(Note.model_validate(args.model_dump(exclude={"stage"})))
         return "ok"
 
-    named = _stage_done_args(stage, tuple(stages), False)
-    made = tool("control", named)(stage_done)
+    made = tool("control", StageDone)(stage_done)
+    parameters = with_choices(made.spec.parameters, "stage", stages or (stage,))
     if output is None:
-        return made
-    with_output = _stage_done_args(stage, tuple(stages), True)
-    parameters = _with_output(made.spec.parameters, output)
-    return replace(made, args=with_output, spec=replace(made.spec, parameters=parameters))
+        return replace(made, spec=replace(made.spec, parameters=parameters))
+    parameters = _with_output(parameters, output)
+    return replace(made, args=StageDoneWithOutput, spec=replace(made.spec, parameters=parameters))
+
+
+def with_choices(parameters: Mapping[str, Any], name: str, choices: Sequence[str]) -> dict[str, Any]:
+    """The parameters of a tool, one of which must be one of these."""
+    properties = parameters["properties"]
+    return {**parameters, "properties": {**properties, name: {"enum": list(choices), **properties[name]}}}
 
 
 def _with_output(parameters: Mapping[str, Any], output: Mapping[str, Any]) -> dict[str, Any]:

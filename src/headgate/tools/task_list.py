@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic import Field, create_model
+from pydantic import Field
 
 from headgate.core import COMPLETE_TOOL, Note
 from headgate.tools.base import Args, Tool, ToolContext, tool
-from headgate.tools.control import Sentences
+from headgate.tools.control import Sentences, with_choices
 from headgate.tools.schemas import slim_schema
 
 
@@ -54,10 +54,10 @@ async def fail_task(ctx: ToolContext, args: FailTask) -> str:
 
 def task_list_tools(ids: Sequence[str], output: Mapping[str, Any] | None = None) -> dict[str, Tool]:
     """The three tools for the tasks with these ids. `output`: the JSON Schema of the result that is due."""
-    named = Field(description="The task's id", json_schema_extra={"enum": list(ids)})
-    start = create_model("StartTask", __base__=StartTask, id=(str, named))
+    start = tool("control", StartTask)(start_task)
+    choices = with_choices(start.spec.parameters, "id", ids)
     made = [
-        tool("control", start)(start_task),
+        replace(start, spec=replace(start.spec, parameters=choices)),
         tool("control", CompleteTask)(complete_task),
         tool("control", FailTask)(fail_task),
     ]
