@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from headgate.core.conditions import rename_stages
 from headgate.core.events import Event, Note, RecipeStarted, StageEnded, StageSkipped, StageStarted
 from headgate.core.flow import InputDoc
+from headgate.core.messages import ToolSpec
 from headgate.core.progress import render_context, task_progress, trim_document
 from headgate.core.recipes import Execution, Recipe, TokenBudget, expand_recipe, share_docs
 from headgate.core.state import fold
@@ -77,6 +78,17 @@ def test_a_step_has_the_model_the_limits_and_the_documents_of_its_recipe() -> No
     assert (look.budget.calls, look.budget.failed_calls, look.view.max_tokens) == (2, 3, 3500)
     assert look.tools.allow == ("read", "escalate")
     assert [part.value for part in look.system] == ["Be brief."]
+
+
+def test_a_step_keeps_its_own_tools_and_may_hand_its_work_back() -> None:
+    closed = {"id": "closed", "tools": {"exclusive": True, "block": ["shell"]}}
+    free, alone = expand_recipe(
+        recipe(stages=[{"id": "free"}, closed]), Execution(1, "fix", ("x",))
+    ).stages
+    shown = [ToolSpec(name, "", {}, category) for name, category in (("ls", "read"), ("shell", "run"))]
+    escalate = ToolSpec("escalate", "", {}, "control", by_name=True)
+    assert [free.tools.admits(spec) for spec in (*shown, escalate)] == [True, True, True]
+    assert (alone.tools.exclusive, alone.tools.block) == (True, ("shell",))
 
 
 def test_documents_share_the_room_that_there_is() -> None:

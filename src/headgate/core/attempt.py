@@ -133,6 +133,9 @@ class StageState:
     """Why the work was handed back to the planner."""
     called: Counter[str] = field(default_factory=Counter)
     """Calls that were run, by tool, whether they succeeded or not."""
+    holding: dict[str, str] = field(default_factory=dict)
+    """Calls that succeeded, by name and arguments, and the id of the first that did. What they returned still
+    holds: nothing has changed since, but by themselves."""
     stopped: bool = False
     unavailable: int = 0
     refused: bool = False
@@ -321,9 +324,13 @@ class StageState:
             if body.ok:
                 self.standalone = 0
                 turn.succeeded = self.succeeded = True
+        progress = body.ok and body.call in self.effective
+        if body.ok and (progress or body.category == "run" or body.name == MEMORY_TOOL):
+            self.holding = {key: call for key, call in self.holding.items() if key == body.key}
+        if body.ok and body.key:
+            self.holding.setdefault(body.key, body.call)
         if body.key:
             refused = body.error == "repeated"
-            progress = body.ok and body.call in self.effective
             self.effective.discard(body.call)
             self.memory.take(
                 body.key,

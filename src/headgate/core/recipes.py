@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from headgate.core.conditions import rename_stages
 from headgate.core.flow import Flow, InputDoc, Stage
 from headgate.core.instructions import SystemPart
-from headgate.core.knobs import ESCALATE_TOOL, Agent, AgentOptions, ToolScope
+from headgate.core.knobs import CATEGORIES, ESCALATE_TOOL, Agent, AgentOptions
 from headgate.core.settings import Data
 
 RECIPE_NAME = r"^[a-z][a-z0-9_]{0,23}$"
@@ -167,10 +167,8 @@ def _equipment(stage: Stage, recipe: Recipe) -> dict[str, Any]:
     shares = recipe.token_budget
     options = AgentOptions(temperature=recipe.temperature, max_tokens=shares.output)
     agent = stage.agent or Agent(model=recipe.model, options=options, context_transfer="minimal")
-    allow = stage.tools.allow
-    scope = ToolScope(
-        allow=None if allow is None else (*allow, ESCALATE_TOOL), block=stage.tools.block, add=stage.tools.add
-    )
+    allow = sorted(CATEGORIES) if stage.tools.allow is None else stage.tools.allow
+    scope = stage.tools.model_copy(update={"allow": (*allow, ESCALATE_TOOL)})
     budget = stage.budget
     limits: dict[str, Any] = {"turns": 6, "failed_calls": 3, "retries": 0, "calls": recipe.calls}
     lacking = {name: value for name, value in limits.items() if name not in budget.model_fields_set}

@@ -180,16 +180,15 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
 def _earlier_result(run: StageRun, call: ToolCall, name: str) -> CallAnswer | None:
     """What a call returned that was made before in a stage with a limit on calls. ToolError at the limit.
 
-    A tool that has done its work is not run again with the same arguments. Signals do not count.
+    A tool that has done its work is not run again with the same arguments, unless something else has changed
+    since. Signals do not count.
     """
     if name in (run.done_tool.name, ESCALATE_TOOL):
         return None
-    key = call_key(name, call.arguments)
-    calls = {one.id: one for message in run.transcript.messages for one in message.calls}
-    for message in reversed(run.transcript.messages):
-        made = calls.get(message.call_id) if message.role == "tool" and not message.failed else None
-        if made and made.id != call.id and call_key(run.tool_name(made.name), made.arguments) == key:
-            return CallAnswer(message.content)
+    if made := run.state.holding.get(call_key(name, call.arguments)):
+        answers = {one.call_id: one.content for one in run.transcript.messages if one.role == "tool"}
+        if made in answers:
+            return CallAnswer(answers[made])
     limit = run.stage.budget.calls
     if run.state.called[name] >= limit:
         raise CalledTooOften(
