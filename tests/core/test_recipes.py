@@ -82,9 +82,7 @@ def test_a_step_has_the_model_the_limits_and_the_documents_of_its_recipe() -> No
 
 def test_a_step_keeps_its_own_tools_and_may_hand_its_work_back() -> None:
     closed = {"id": "closed", "tools": {"exclusive": True, "block": ["shell"]}}
-    free, alone = expand_recipe(
-        recipe(stages=[{"id": "free"}, closed]), Execution(1, "fix", ("x",))
-    ).stages
+    free, alone = expand_recipe(recipe(stages=[{"id": "free"}, closed]), Execution(1, "fix", ("x",))).stages
     shown = [ToolSpec(name, "", {}, category) for name, category in (("ls", "read"), ("shell", "run"))]
     escalate = ToolSpec("escalate", "", {}, "control", by_name=True)
     assert [free.tools.admits(spec) for spec in (*shown, escalate)] == [True, True, True]
@@ -114,8 +112,11 @@ def test_conditions_name_stages_by_other_names(before: str, after: str) -> None:
 
 def test_the_same_goals_mean_the_same_execution() -> None:
     one = Execution(1, "fix", ("Make n 1.", "Keep m"))
-    assert one.is_same("fix", ["keep  M", "make N 1"])
+    assert one.is_same("fix", ["keep  m.", "make n 1"])
     assert not one.is_same("fix", ["Make n 2.", "Keep m"])
+    assert not one.is_same("fix", ["Make N 1.", "Keep m"])
+    assert not Execution(1, "fix", ("n > 1",)).is_same("fix", ["n < 1"])
+    assert not Execution(1, "fix", ("n is 1",)).is_same("fix", ["n is -1"])
     assert not one.is_same("research", one.goals)
 
 
@@ -164,6 +165,41 @@ def test_the_document_is_bounded_and_says_what_was_cut() -> None:
     assert "characters of section 1 cut here" in text
     assert "characters of context.md cut here" in trim_document(text, 100, "context.md")
     assert len(trim_document(text, 100, "context.md")) <= 350
+
+
+def test_short_sections_stay_whole_where_there_is_little_room() -> None:
+    made = recipe()
+    goals = ("Make n 1", "Keep m as it is")
+    state = fold(
+        events(
+            ("planner", RecipeStarted(number=1, task_type="fix", goals=goals)),
+            ("planner", RecipeStarted(number=2, task_type="fix", goals=("Another goal",))),
+            ("planner", RecipeStarted(number=1, task_type="fix", goals=goals, round=2)),
+            (
+                "planner/fix-1/fix-1.look",
+                StageStarted(stage="fix-1.look", title="LOOK", attempt=1, reason="next", tools=(), turns=5),
+            ),
+            (
+                "planner/fix-1/fix-1.look",
+                StageEnded(
+                    stage="fix-1.look", ending="completed", reason="done", note=Note(summary="y" * 9_000)
+                ),
+            ),
+        )
+    )
+    text = render_context(state, {"fix": made}, ["x" * 9_000], room=2_000)
+    assert len(text) <= 2_000
+    assert "1. fix (in progress): Make n 1 Keep m as it is\n2. fix (in progress): Another goal" in text
+    assert "characters of section 1 cut here" in text
+    assert "characters of section 4 cut here" in text
+    # The one that was executed last, not the one that was begun last.
+    assert text.endswith("- completed_steps: look\n- pending_steps: edit, check\n- step_results: look\n")
+    assert state.executed_last == 1
+
+
+def test_a_step_is_told_its_goals() -> None:
+    look = next(expand_recipe(recipe(), Execution(1, "fix", ("Make n 1", "Keep m"))).leaves())
+    assert look.prompt == "\n\nGoals:\n- Make n 1\n- Keep m"
 
 
 def test_a_budget_may_leave_room() -> None:

@@ -183,7 +183,7 @@ from headgate.core.plan_and_notes import (
     render_notes,
     skip_reading,
 )
-from headgate.core.progress import TaskProgress, render_context, task_progress, trim_document
+from headgate.core.progress import TaskProgress, is_spent, render_context, task_progress, trim_document
 from headgate.core.recipes import (
     Execution,
     Recipe,

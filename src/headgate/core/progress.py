@@ -12,6 +12,7 @@ from headgate.core.plan_and_notes import list_names, render_notes
 from headgate.core.recipes import Execution, Recipe
 from headgate.core.state import State
 from headgate.core.text import cut_text, share_out
+from headgate.core.tree import split_path
 from headgate.core.view import CHARS_PER_CODE_TOKEN
 
 _NOT_NEEDED = (SKIP_CONDITION, SKIP_ON_SKIP, SKIP_JOIN)
@@ -56,7 +57,7 @@ def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskPro
     results = {step: _result(note) for step, note in notes.items() if note}
     failed = next((step for step, how in statuses.items() if how == "failed"), "")
     reason = _why(state, execution.step_id(failed)) if failed else ""
-    if not failed and len(done) < len(ids) and attempts >= recipe.max_steps:
+    if not failed and len(done) < len(ids) and is_spent(state, recipe, execution):
         reason = f"{recipe.max_steps} steps were taken, which is the limit"
     return TaskProgress(
         task_type=recipe.name,
@@ -68,6 +69,14 @@ def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskPro
         statuses=statuses,
         reason=reason,
     )
+
+
+def is_spent(state: State, recipe: Recipe, execution: Execution) -> bool:
+    """Whether an execution has taken all the steps that it may, as often as the planner had it."""
+    tree = state.tree
+    attempts = sum(tree.attempts_at(execution.step_id(step)) for step in recipe.steps)
+    rounds = [number for place, number in tree.rounds.items() if split_path(place).name == execution.id]
+    return attempts >= recipe.max_steps * max(rounds, default=1)
 
 
 def _status(state: State, name: str) -> StepStatus:
@@ -91,10 +100,13 @@ SECTION_CHARS = 4_000
 """Of each section of the document."""
 
 
-def render_context(state: State, recipes: Mapping[str, Recipe], facts: Sequence[str] = ()) -> str:
+def render_context(
+    state: State, recipes: Mapping[str, Recipe], facts: Sequence[str] = (), room: int = 0
+) -> str:
     """The document about a task as it stands: numbered sections, each of bounded length.
 
-    `facts`: what is known about the repository.
+    `facts`: what is known about the repository. `room`: the characters that it may have, if that is less;
+    short sections stay whole then, and long ones are cut alike.
     """
     known = [(one, task_progress(state, recipes[one.task_type], one)) for one in state.executions]
     steps = {one.step_id(step) for one, _ in known for step in recipes[one.task_type].steps}
@@ -107,13 +119,18 @@ def render_context(state: State, recipes: Mapping[str, Recipe], facts: Sequence[
         ("Gathered context", [*told, render_notes(notes, SECTION_CHARS // 2)]),
         ("Plan", [_plan(one, progress) for one, progress in known]),
         ("Tool results", [_results(one, progress) for one, progress in known]),
-        ("State", [_state(progress) for _, progress in known[-1:]]),
+        ("State", [_state(progress) for one, progress in known if one.number == state.executed_last]),
     ]
-    parts = [f"# Context of task {state.task}".rstrip()]
-    for number, (title, texts) in enumerate(sections):
-        said = "\n".join(filter(None, texts)) or "Nothing yet."
-        parts.append(f"## {number}. {title}\n\n{cut_text(said, SECTION_CHARS, f'section {number}')}")
-    return "\n\n".join(parts) + "\n"
+    head = f"# Context of task {state.task}".rstrip()
+    titles = [f"## {number}. {title}\n\n" for number, (title, _) in enumerate(sections)]
+    said = ["\n".join(filter(None, texts)) or "Nothing yet." for _, texts in sections]
+    limit = SECTION_CHARS
+    if room:
+        left = room - len(head) - 1 - sum(len(title) + 2 for title in titles)
+        limit = min(limit, share_out([len(text) for text in said], max(left, 0)))
+    cut = [cut_text(text, limit, f"section {number}") for number, text in enumerate(said)]
+    parts = [f"{title}{text}" for title, text in zip(titles, cut, strict=True)]
+    return "\n\n".join([head, *parts]) + "\n"
 
 
 def _plan(execution: Execution, progress: TaskProgress) -> str:

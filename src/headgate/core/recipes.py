@@ -5,7 +5,6 @@ has it executed, its stages become a group in the planner's stage. Ids are made 
 of one type do not collide.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -118,7 +117,12 @@ class Execution:
 
 
 def _plain(goals: Iterable[str]) -> list[str]:
-    return sorted(" ".join(re.findall(r"\w+", goal.casefold())) for goal in goals)
+    """Goals without what models change when they repeat them: spaces, the first letter, the full stop.
+
+    Nothing else: `n > 1` and `n < 1` are different goals, and so are two names that differ in their case.
+    """
+    texts = (" ".join(goal.split()).rstrip(" .!;,") for goal in goals)
+    return sorted(text[:1].lower() + text[1:] for text in texts)
 
 
 def expand_recipe(recipe: Recipe, execution: Execution) -> Stage:
@@ -158,7 +162,8 @@ def _renamed(stage: Stage, ids: set[str], recipe: Recipe, execution: Execution) 
     if stage.stages:
         changed["stages"] = tuple(_renamed(child, ids, recipe, execution) for child in stage.stages)
     elif stage.kind == "talk":
-        changed |= _equipment(stage, recipe)
+        goals = "\n".join(f"- {goal}" for goal in execution.goals)
+        changed |= {"prompt": f"{stage.prompt.rstrip()}\n\nGoals:\n{goals}", **_equipment(stage, recipe)}
     return stage.model_copy(update=changed)
 
 

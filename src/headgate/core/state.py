@@ -61,6 +61,8 @@ class State:
     plan_version: int = 0
     executions: tuple[Execution, ...] = ()
     """The recipes that a planner had carried out."""
+    executed_last: int = 0
+    """The number of the one that was carried out last, perhaps again."""
     plan_since: dict[str, int] = field(default_factory=dict)
     """In which version of the plan each step was written as it is."""
     usage: Usage = field(default_factory=Usage)
@@ -154,6 +156,7 @@ class State:
                 made = Execution(body.number, body.task_type, body.goals)
                 if body.number > len(self.executions):
                     self.executions = (*self.executions, made)
+                self.executed_last = body.number
                 self.tree.rounds[join_path(place_of(event.path), made.id)] = body.round
             case ev.VerifyStarted() as body:
                 self.run_ids.append(body.run_id)

@@ -79,7 +79,7 @@ class AttemptFacts:
         state, recipes = self.run.job.state, self.run.job.flow.recipes
         if not state.executions:
             return "nothing was executed yet: call execute"
-        latest = state.executions[-1]
+        latest = state.executions[state.executed_last - 1]
         progress = task_progress(state, recipes[latest.task_type], latest)
         if progress.is_complete:
             return ""

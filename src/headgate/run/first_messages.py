@@ -117,11 +117,13 @@ def opening_message(job: Job, stage: Stage) -> str:
 CONTEXT_DOCUMENT = "context.md"
 
 
-def context_document(job: Job) -> str:
-    """The document about the task as it stands."""
+def context_document(job: Job, tokens: int = 0) -> str:
+    """The document about the task as it stands. `tokens`: how many it may have, by an estimate."""
     steps = [f"Verification: {step}" for step in job.task.steps]
     files = list_files(job.context.workspace)
-    return job.redact(render_context(job.state, job.flow.recipes, [*filter(None, (files,)), *steps]))
+    facts = [*filter(None, (files,)), *steps]
+    room = int(tokens * CHARS_PER_CODE_TOKEN)
+    return job.redact(render_context(job.state, job.flow.recipes, facts, room))
 
 
 def find_missing_docs(job: Job, stage: Stage) -> str:
@@ -144,7 +146,7 @@ def _input_docs(job: Job, stage: Stage) -> list[str]:
 
 def _read_document(job: Job, doc: InputDoc) -> str:
     if doc.path_type == "turn":
-        return context_document(job) if doc.path == CONTEXT_DOCUMENT else ""
+        return context_document(job, doc.max_tokens) if doc.path == CONTEXT_DOCUMENT else ""
     try:
         file = job.context.workspace.read(doc.path)
     except ToolError:

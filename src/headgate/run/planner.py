@@ -31,6 +31,8 @@ from headgate.run.stage import Kind, StageEnd, StageRun
 from headgate.run.talk import open_conversation, replay, take_step
 from headgate.run.turn import finish_turn, take_turn
 
+GOALS_CHARS = 2_000
+"""Of all goals of an execution: every step is told them."""
 RESULT_CHARS = 1_500
 """Of each step, in what the planner is told."""
 
@@ -68,6 +70,10 @@ class Planning:
         wanted = [" ".join(clean_value(self.run, goal).split()) for goal in goals]
         if not all(wanted):
             raise ToolFailed("execute: each goal needs words")
+        if (length := sum(map(len, wanted))) > GOALS_CHARS:
+            raise ToolFailed(
+                f"execute: the goals have {length:,} characters together, and may have {GOALS_CHARS:,}"
+            )
         execution = await self._find(task_type, tuple(wanted), cut_short)
         this = Round(job, self.run.stage, self.place, 1)
         group = next(stage for stage in this.stages if stage.execution == execution.number)

@@ -21,11 +21,11 @@ from headgate.core import (
     all_stages,
     awaited_by,
     holds,
+    is_spent,
     join_path,
     read_ending,
     ready_stages,
     skips_with,
-    split_path,
     stage_ids,
 )
 from headgate.run.job import Job
@@ -285,11 +285,8 @@ class RoundRecord:
         """Whether the execution of a recipe that the group belongs to has taken all the steps that it may."""
         if not self.group.execution:
             return False
-        tree, one = self.job.state.tree, self.job.state.executions[self.group.execution - 1]
-        recipe = self.job.flow.recipes[one.task_type]
-        attempts = sum(tree.attempts_at(one.step_id(step)) for step in recipe.steps)
-        rounds = [number for place, number in tree.rounds.items() if split_path(place).name == one.id]
-        return attempts >= recipe.max_steps * max(rounds, default=1)
+        one = self.job.state.executions[self.group.execution - 1]
+        return is_spent(self.job.state, self.job.flow.recipes[one.task_type], one)
 
     def _status(self, name: str) -> str:
         """How a stage ended, anywhere in the flow, or whether it runs."""
