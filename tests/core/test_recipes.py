@@ -53,6 +53,8 @@ def test_the_defaults_are_those_of_the_specification() -> None:
         ({"name": "Fix It"}, "String should match pattern"),
         ({"description": ""}, "at least 1 character"),
         ({"stages": [{"id": "a-very-long-name"}]}, "is longer than 12 characters"),
+        ({"stages": [{"id": "a", "kind": "planner"}]}, "a is a stage of the kind planner, which is nothing"),
+        ({"stages": [{"id": "a", "foreach": "plan"}]}, "a is a stage for each plan, which is nothing"),
     ],
 )
 def test_what_is_wrong_is_said(fields: dict[str, Any], said: str) -> None:
@@ -90,7 +92,9 @@ def test_a_step_keeps_its_own_tools_and_may_hand_its_work_back() -> None:
 
 
 def test_documents_share_the_room_that_there_is() -> None:
-    docs = [InputDoc(path="a", max_tokens=1000), InputDoc(path="b", max_tokens=3000)]
+    docs = [
+        InputDoc(path=name, path_type="repo", max_tokens=size) for name, size in (("a", 1000), ("b", 3000))
+    ]
     assert [doc.max_tokens for doc in share_docs(docs, 5000)] == [1000, 3000]
     assert [doc.max_tokens for doc in share_docs(docs, 2000)] == [500, 1500]
 
@@ -195,6 +199,12 @@ def test_short_sections_stay_whole_where_there_is_little_room() -> None:
     # The one that was executed last, not the one that was begun last.
     assert text.endswith("- completed_steps: look\n- pending_steps: edit, check\n- step_results: look\n")
     assert state.executed_last == 1
+
+
+def test_a_step_goes_on_with_the_conversation_of_a_step_of_its_own_execution() -> None:
+    steps = [{"id": "look"}, {"id": "tell", "needs": ["look"], "view": {"transcript": "look"}}]
+    tell = expand_recipe(recipe(stages=steps), Execution(2, "fix", ("x",))).stages[1]
+    assert tell.view.transcript == "fix-2.look"
 
 
 def test_a_step_is_told_its_goals() -> None:

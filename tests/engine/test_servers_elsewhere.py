@@ -31,7 +31,7 @@ def told(
     loaded = load_config(repo, environ=environ, flags=flags, user_file=tmp_path / "user.yaml")
     options = Options(**flags)
     flow = choose_flow(loaded, options, Folder(repo))
-    return describe_servers(find_models(loaded.config, flow, {}), loaded, options, repo)
+    return describe_servers(find_models(loaded.config, flow, {}), loaded, options, repo, flow)
 
 
 @pytest.mark.parametrize(
@@ -111,3 +111,15 @@ def test_a_flow_file(tmp_path: Path) -> None:
     assert told(tmp_path, "model: ollama/a\n", flags={"flow": "mine.yaml"}) == by_file
     assert told(tmp_path, "model: ollama/a\n", flags={"flow": own}) == ()
     assert told(tmp_path, f"model: ollama/a\nflow: {own}\n") == (f"agent.yaml {SENDS} {HOSTED}.",)
+
+
+@pytest.mark.parametrize(
+    "where", ["model: openai/gpt-5\nstages: [{id: a}]", STAGE.replace("prompt: A., ", "")]
+)
+def test_a_recipe_of_the_repository_that_names_a_hosted_model(tmp_path: Path, where: str) -> None:
+    folder = tmp_path / "repo" / "team"
+    folder.mkdir(parents=True)
+    (folder / "try.yaml").write_text(f"description: Try.\n{where}")
+    agent = "model: ollama/a\nflow: planned\nrecipes: [team]\n"
+    assert told(tmp_path, agent) == (f"team/try.yaml {SENDS} {HOSTED}.",)
+    assert told(tmp_path, agent, "models: {openai/gpt-5: {model: ollama/b}}\n") == ()

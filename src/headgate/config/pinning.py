@@ -235,7 +235,9 @@ def config_files(
         named += _flow_files(document.data.get("flow"))
     if config:
         named += _flows_of_the_repository(root)
-    return tuple(dict.fromkeys(path for name in named for path in _paths_through_links(root, name)))
+    paths = [path for name in named for path in _paths_through_links(root, name)]
+    folders = [path for name in loaded.config.recipes for path in _paths_through_links(root, name)]
+    return tuple(dict.fromkeys([*paths, *folders, *(f"{path}/" for path in folders)]))
 
 
 def repository_source(repo: Path, loaded: Loaded, flow: str | None, model: str | None) -> str:

@@ -1,5 +1,5 @@
-"""Reading recipes: those that ship with Headgate, the user's, and the repository's. A later one replaces an
-earlier one of the same name."""
+"""Reading recipes: those that ship with Headgate, the user's, the repository's, and the user's own for this
+repository. A later one replaces an earlier one of the same name."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,8 +26,8 @@ _FRAGMENT = re.compile(r"^(?P<path>.*?)(?:\s+\((?P<tokens>\d+)\s+tokens\))?$")
 def load_recipes(repo: Path, folders: Sequence[str], known: FlowNames) -> dict[str, Recipe]:
     """Every recipe there is, by name. ConfigError if one of them is wrong."""
     found = {recipe.name: recipe for recipe in _built_in(known)}
-    own = [user_config_path().parent / "recipes", repo / OWN_FOLDER / "recipes"]
-    for folder in (*own, *(_named_folder(repo, name) for name in folders)):
+    of_user, here = user_config_path().parent / "recipes", repo / OWN_FOLDER / "recipes"
+    for folder in (of_user, *(_named_folder(repo, name) for name in folders), here):
         found |= {recipe.name: recipe for recipe in _in_folder(folder, repo, known)}
     return found
 
@@ -67,12 +67,15 @@ def _in_folder(folder: Path, repo: Path, known: FlowNames) -> Iterator[Recipe]:
             shown = path.relative_to(repo).as_posix() if path.is_relative_to(repo) else str(path)
             if not path.resolve().is_relative_to(folder.resolve()):
                 raise ConfigError(f"{shown} is a link that leads out of its folder: put the recipe there.")
-            yield _read(read_yaml(path, shown), path.stem, folder, known)
+            recipe = _read(read_yaml(path, shown), path.stem, folder, known)
+            yield recipe.model_copy(update={"source": shown if path.is_relative_to(repo) else ""})
 
 
 def _read(document: Document, name: str, folder: Path | Traversable, known: FlowNames) -> Recipe:
     if "instructions" in document.data:
         raise document.error(("instructions",), "instructions are in files: name them in prompt_fragments")
+    if "source" in document.data:
+        raise document.error(("source",), "source is set by Headgate: leave it out")
     data = {"name": name, **document.data}
     try:
         recipe = Recipe.model_validate(data)
@@ -91,6 +94,8 @@ def _fragments(recipe: Recipe, document: Document, folder: Path | Traversable) -
         where = ("prompt_fragments", index)
         parts = _FRAGMENT.match(named)
         path, tokens = (parts["path"], parts["tokens"]) if parts else (named, None)
+        if not path.endswith(".md"):
+            raise document.error(where, "instructions are in Markdown files, whose names end in .md")
         text = _read_fragment(folder, path)
         if text is None:
             raise document.error(where, f"there is no file {show_path(path)} beside the recipe")
@@ -114,6 +119,7 @@ def _read_fragment(folder: Path | Traversable, path: str) -> str | None:
     if not file.is_file():
         return None
     try:
-        return file.read_text("utf-8")[:MOST_FRAGMENT_CHARS]
+        with file.open("r", encoding="utf-8") as stream:
+            return stream.read(MOST_FRAGMENT_CHARS)
     except (OSError, UnicodeDecodeError):
         return None

@@ -75,6 +75,10 @@ class Repeat(Data):
         return until
 
 
+CONTEXT_DOCUMENT = "context.md"
+"""The document about the task as it stands."""
+
+
 class InputDoc(Data):
     """A document that a stage is given when it starts."""
 
@@ -87,6 +91,14 @@ class InputDoc(Data):
     path_type: Literal["turn", "repo"] = "turn"
     """`turn`: a document about the task as it stands, of which there is `context.md`. `repo`: a file of the
     repository."""
+
+    @model_validator(mode="after")
+    def _check_path(self) -> "InputDoc":
+        if self.path_type == "turn" and self.path != CONTEXT_DOCUMENT:
+            raise ValueError(
+                f"the document about the task is `{CONTEXT_DOCUMENT}`; a file needs `path_type: repo`"
+            )
+        return self
 
 
 class Stage(Data):

@@ -105,12 +105,6 @@ def _level_problems(
             yield Problem((*here, "foreach"), message)
         if stage.input_docs and stage.is_group:
             yield Problem((*here, "input_docs"), "input_docs has no effect in a group: leave it out")
-        for position, doc in enumerate(stage.input_docs):
-            if doc.path_type == "turn" and doc.path != "context.md":
-                place = (*here, "input_docs", position, "path")
-                yield Problem(
-                    place, "the document about the task is `context.md`; a file needs `path_type: repo`"
-                )
         if stage.execution:
             yield Problem((*here, "execution"), "execution is set by Headgate: leave it out")
         if driver is not None and stage.foreach:

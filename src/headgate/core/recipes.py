@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from headgate.core.conditions import rename_stages
-from headgate.core.flow import Flow, InputDoc, Stage
+from headgate.core.flow import PLANNER, Flow, InputDoc, Stage
 from headgate.core.instructions import SystemPart
 from headgate.core.knobs import CATEGORIES, ESCALATE_TOOL, Agent, AgentOptions
 from headgate.core.settings import Data
@@ -59,6 +59,8 @@ class Recipe(Data):
     limits it."""
     instructions: tuple[str, ...] = ()
     """The texts of these files; not for recipe files."""
+    source: str = ""
+    """The file of the repository that the recipe is in; not for recipe files."""
     input_docs: tuple[InputDoc, ...] = (InputDoc(path="context.md"),)
     """Documents that each step is given, trimmed to their share of the budget."""
     token_budget: TokenBudget = TokenBudget()
@@ -80,6 +82,10 @@ class Recipe(Data):
 
     @model_validator(mode="after")
     def _check_steps(self) -> "Recipe":
+        for stage in _inside(self.stages):
+            if stage.kind == PLANNER or stage.foreach:
+                what = f"of the kind {PLANNER}" if stage.kind == PLANNER else f"for each {stage.foreach}"
+                raise ValueError(f"{stage.id} is a stage {what}, which is nothing for a recipe")
         steps = [leaf.id for stage in self.stages for leaf in stage.leaves()]
         if len(steps) > self.max_steps:
             raise ValueError(f"there are {len(steps)} steps, and `max_steps` is {self.max_steps}")
@@ -87,6 +93,17 @@ class Recipe(Data):
         if too_long:
             raise ValueError(f"the id of the step {too_long[0]} is longer than {_STEP_CHARS} characters")
         return self
+
+    def model_of(self, step: str) -> str | None:
+        """The model of a step; None is that of the task."""
+        leaves = [leaf for stage in self.stages for leaf in stage.leaves()]
+        return next((leaf.model for leaf in leaves if leaf.id == step and leaf.model), self.model)
+
+    @property
+    def models(self) -> set[str | None]:
+        """The models that its steps name."""
+        leaves = [leaf for stage in self.stages for leaf in stage.leaves()]
+        return {self.model, *(leaf.model for leaf in leaves)} - {None}
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -153,6 +170,9 @@ def _renamed(stage: Stage, ids: set[str], recipe: Recipe, execution: Execution) 
         "needs": tuple(execution.step_id(need) if need in ids else need for need in stage.needs),
         "execution": execution.number,
     }
+    if stage.view.transcript in ids:
+        view = stage.view.model_copy(update={"transcript": execution.step_id(stage.view.transcript)})
+        stage = stage.model_copy(update={"view": view})
     if stage.when:
         changed["when"] = rename_stages(stage.when, {name: execution.step_id(name) for name in ids})
     if stage.repeat:

@@ -140,7 +140,7 @@ class Engine:
     def _pin_now(self, options: Options, request: str) -> tuple[ResolvedConfig, str]:
         """Resolves the configuration of a task that is submitted now; returns it and the pin to store."""
         resolved = resolve(self._present(options), options, request, self.folder, self.models, self.parts)
-        for line in describe_servers(resolved.models, resolved.loaded, options, self.repo):
+        for line in describe_servers(resolved.models, resolved.loaded, options, self.repo, resolved.flow):
             self.on_notice(line)
         return resolved, pin(resolved.loaded, resolved.flow, os.environ)
 

@@ -178,8 +178,10 @@ def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
     def asked(path: str) -> str | None:
         name = stage_ids(path)[-1]
         of_step = next((stage.model for stage in steps if name.startswith(f"{stage.id}-")), None)
-        recipe = flow.recipes.get(name.partition("-")[0])
-        return models.get(name, recipe.model if recipe else of_step)
+        task_type, _, step = name.partition("-")
+        if recipe := flow.recipes.get(task_type):
+            return models.get(name, recipe.model_of(step.partition(".")[2]))
+        return models.get(name, of_step)
 
     agent = flow.compaction.agent if flow.compaction else None
     past = list(past)
@@ -218,9 +220,10 @@ def find_models(config: Config, flow: Flow, given: Mapping[str | None, Model]) -
 
 
 def describe_servers(
-    models: Iterable[FlowModel], loaded: Loaded, options: Options, repo: Path
+    models: Iterable[FlowModel], loaded: Loaded, options: Options, repo: Path, flow: Flow
 ) -> tuple[str, ...]:
     """A line for each server on another machine that only a file of the repository sends code to."""
+    recipes = {name: one.source for one in flow.recipes.values() if one.source for name in one.models}
     lines: list[str] = []
     for model in models:
         root = model.address
@@ -228,7 +231,9 @@ def describe_servers(
             continue
         # Only a configuration file can name an address; a flow file can name a model of a hosted service.
         named = None if model.settings.base_url else model.name
-        if said_by := repository_source(repo, loaded, options.flow, named):
+        is_own = named is None or named in loaded.config.models
+        of_recipe = "" if is_own else recipes.get(named, "")
+        if said_by := of_recipe or repository_source(repo, loaded, options.flow, named):
             lines.append(f"{said_by} in this repository sends the code that tasks read to {root}.")
     return tuple(dict.fromkeys(lines))
 

@@ -104,7 +104,9 @@ class ConfigFiles:
     reason = "it configures Headgate, and allow_config_edits is not set"
 
     def __init__(self, paths: Sequence[str]) -> None:
+        """One that ends in a slash stands for all that is in a directory, or will be."""
         self._paths = frozenset(fold_case(path) for path in paths)
+        self._directories = tuple(path for path in self._paths if path.endswith("/"))
 
     def __bool__(self) -> bool:
         return bool(self._paths)
@@ -119,11 +121,13 @@ class ConfigFiles:
 
     def covers(self, path: str) -> bool:
         """Whether a file configures Headgate."""
-        return fold_case(path) in self._paths
+        folded = fold_case(path)
+        return folded in self._paths or folded.startswith(self._directories)
 
     def enters(self, directory: str) -> bool:
         """Whether such a file can be below a directory."""
-        return any(path.startswith(f"{fold_case(directory)}/") for path in self._paths)
+        below = f"{fold_case(directory)}/"
+        return below.startswith(self._directories) or any(path.startswith(below) for path in self._paths)
 
 
 def _is_inside(path: str, directory: str) -> bool:

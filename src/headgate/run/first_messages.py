@@ -114,9 +114,6 @@ def opening_message(job: Job, stage: Stage) -> str:
     return "\n\n".join(parts)
 
 
-CONTEXT_DOCUMENT = "context.md"
-
-
 def context_document(job: Job, tokens: int = 0) -> str:
     """The document about the task as it stands. `tokens`: how many it may have, by an estimate."""
     steps = [f"Verification: {step}" for step in job.task.steps]
@@ -146,7 +143,7 @@ def _input_docs(job: Job, stage: Stage) -> list[str]:
 
 def _read_document(job: Job, doc: InputDoc) -> str:
     if doc.path_type == "turn":
-        return context_document(job, doc.max_tokens) if doc.path == CONTEXT_DOCUMENT else ""
+        return context_document(job, doc.max_tokens)
     try:
         file = job.context.workspace.read(doc.path)
     except ToolError:

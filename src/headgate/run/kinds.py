@@ -50,8 +50,13 @@ class VerifySettings(Data):
 
 
 async def verify(run: StageRun) -> StageEnd:
-    """Runs the steps. In a dry run, the work is proposed instead; it is verified once it is applied."""
+    """Runs the steps. In a dry run, the work is proposed instead; it is verified once it is applied.
+
+    What a planner has carried out is only a part of the work: all of it is proposed together, later.
+    """
     job, verdict = run.job, run.state.verdict if run.interrupted else None
+    if job.proposing and run.stage.execution:
+        return StageEnd(Decision("skip", "nothing_to_verify"))
     if job.proposing:
         return StageEnd(await judge_task(job))
     is_answered = job.task.is_question and bool(job.state.answer)
