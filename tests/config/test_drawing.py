@@ -250,3 +250,20 @@ def test_whole_answers_as_text() -> None:
    budget  25 turns or 0.5 s, then one last turn, and the stage fails
    view    its own conversation, notes of the last 3 stages"""
     )
+
+
+def test_a_planner_is_drawn_with_the_way_back_to_it() -> None:
+    flow = load_flow("planned", Path())
+    edges = [line.strip() for line in draw_mermaid(flow, WRITE, CHECK_SPECS).splitlines() if ">" in line]
+    assert {
+        "task --> stage1",
+        'stage1 -->|"execute"| recipe1',
+        'recipe1 -.->|"results, or why it was handed back"| stage1',
+        "stage1 --> checks",
+        'checks -.->|"fail"| stage1',
+    } <= set(edges)
+    text = draw_text(flow, WRITE, CHECK_SPECS)
+    assert "1. planner\n   kind    planner: the model decides which recipe is executed next\n" in text
+    assert "   max_iterations 10\n   tools   only execute, escalate, reasoning\n" in text
+    assert "1.1. steps\n   each    recipe that the planner has executed; its results go back" in text
+    assert "step of the plan" not in text

@@ -224,3 +224,44 @@ def test_the_sample_of_a_family_is_a_call(family: object) -> None:
     sample = next(item.sample for item in FAMILIES if item is family)
     if "..." not in sample:
         assert [call.name for call in parse(sample).calls] == ["ls"]
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        {"tool": {"name": "file.read", "args": {"path": "a"}}},
+        {"tool": {"name": "read_file", "arguments": {"path": "a"}}, "state": {"completed": ["read"]}},
+        {"tool": "file.read", "args": {"path": "a"}, "reasoning": "Look."},
+        {"tool": {"name": "read_file", "args": '{"path": "a"}'}, "action": "call_tool"},
+    ],
+)
+def test_a_decision_to_call_a_tool_is_a_call(decision: dict[str, object]) -> None:
+    written = json.dumps({"_type": "EXECUTOR_DECISION", "action": "CALL_TOOL", **decision})
+    assert parse_calls(written, TOOLS).calls == (ParsedCall("read_file", '{"path": "a"}'),)
+    assert parse_calls(f"So:\n```json\n{written}\n```", TOOLS).calls != ()
+
+
+def _nested(depth: int) -> dict[str, object]:
+    inner: dict[str, object] = {"name": "ls", "args": {}}
+    for _ in range(depth):
+        inner = {"_type": "EXECUTOR_DECISION", "action": "CALL_TOOL", "tool": inner}
+    return inner
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        {"action": "CALL_TOOL"},
+        {"action": "CALL_TOOL", "tool": {}},
+        {"action": "CALL_TOOL", "tool": [1]},
+        {"action": "CALL_TOOL", "tool": _nested(100)},
+        {"action": "JUMP"},
+        {"action": ["DONE"]},
+        {},
+    ],
+)
+def test_a_decision_that_cannot_be_read_is_answered_with_what_it_needs(decision: dict[str, object]) -> None:
+    parsed = parse_calls(json.dumps({"_type": "EXECUTOR_DECISION", **decision}), TOOLS)
+    assert parsed.calls == ()
+    assert [problem.reason for problem in parsed.problems] == ["decision"]
+    assert "CALL_TOOL with `tool: {name, args}`" in parsed.problems[0].message

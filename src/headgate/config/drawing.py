@@ -107,14 +107,21 @@ def _leaves_in_order(stages: Iterable[Stage], parent: str = "") -> dict[str, Sta
     leaves: dict[str, Stage] = {}
     for stage in run_order(stages):
         path = join_path(parent, stage.id)
-        leaves |= _leaves_in_order(stage.stages, path) if stage.stages else {path: stage}
+        inner = stage.kind != PLANNER and stage.stages
+        leaves |= _leaves_in_order(inner, path) if inner else {path: stage}
     return leaves
 
 
 def _ways_back(stages: Iterable[Stage], nodes: Mapping[str, str], parent: str) -> Iterator[str]:
-    """From the stage that a group repeats for back to the first stage of the group."""
+    """From the stage that a group repeats for back to its first stage; from a recipe back to its planner."""
     for group in stages:
         path = join_path(parent, group.id)
+        if group.kind == PLANNER:
+            recipe = f"recipe{nodes[path].removeprefix('stage')}"
+            yield f'{recipe}[["its recipe, step by step"]]'
+            yield f'{nodes[path]} -->|"execute"| {recipe}'
+            yield f'{recipe} -.->|"results, or why it was handed back"| {nodes[path]}'
+            continue
         yield from _ways_back(group.stages, nodes, path)
         awaited = join_path(path, group.repeat.until.rpartition(".")[0]) if group.repeat else ""
         if group.repeat and awaited in nodes:
@@ -141,6 +148,9 @@ def _repeat(group: Stage) -> Iterator[tuple[str, str]]:
 
 def _gates(stage: Stage, known: Sequence[CheckSpec]) -> Iterator[tuple[str, str]]:
     """What a stage lets through: in, the tools; out, the checks; and for how long."""
+    if stage.foreach == "recipe":
+        yield "each", "recipe that the planner has executed; its results go back to the planner"
+        return
     if stage.foreach:
         yield "each", "step of the plan"
     if stage.when:
@@ -151,6 +161,9 @@ def _gates(stage: Stage, known: Sequence[CheckSpec]) -> Iterator[tuple[str, str]
     if stage.kind == DRIVE:
         yield "kind", "drive: the model starts and ends the stages in it"
         yield from _repeat(stage)
+    elif stage.kind == PLANNER:
+        yield "kind", "planner: the model decides which recipe is executed next"
+        yield from ((name, str(value)) for name, value in stage.settings.items())
     elif stage.kind not in ("talk", DRIVEN):
         yield "kind", stage.kind
         for name, value in stage.settings.items():
@@ -173,8 +186,13 @@ def _stage_rows(flow: Flow, stage: Stage, known: Sequence[CheckSpec]) -> Iterato
     if stage.needs:
         yield "needs", ", ".join(stage.needs)
     for name, text in _gates(stage, known):
-        yield name, f"{text}; {_steps(flow)}" if name == "each" else text
-    if not stage.candidates and not stage.is_group and stage.kind in ("talk", DRIVE):
+        yield name, f"{text}; {_steps(flow)}" if name == "each" and stage.foreach == "plan" else text
+    if (
+        not stage.candidates
+        and not stage.is_group
+        and stage.kind in ("talk", DRIVE)
+        and stage.foreach != "recipe"
+    ):
         yield "view", _view(stage.view)
     if stage.agent:
         yield "agent", f"its own, told: {stage.agent.context_transfer}"

@@ -26,7 +26,7 @@ class TaskProgress:
 
     task_type: str
     current_step: int
-    """The number of the step that is next, or under way; the attempts so far and one."""
+    """The number of the step that is next, or under way: the attempts that have ended, and one."""
     max_steps: int
     completed_steps: tuple[str, ...]
     """Those that are done, or need not be done."""
@@ -52,7 +52,7 @@ def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskPro
     statuses = {step: _status(state, execution.step_id(step)) for step in recipe.steps}
     done = tuple(step for step, how in statuses.items() if how in ("completed", "exhausted", "skipped"))
     ids = [execution.step_id(step) for step in recipe.steps]
-    attempts = sum(len(state.tree.attempts.get(name, ())) for name in ids)
+    ended = sum(one.ending is not None for name in ids for one in state.tree.attempts.get(name, ()))
     notes = {step: state.notes.get(execution.step_id(step)) for step in done}
     results = {step: _result(note) for step, note in notes.items() if note}
     failed = next((step for step, how in statuses.items() if how == "failed"), "")
@@ -61,7 +61,7 @@ def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskPro
         reason = f"{recipe.max_steps} steps were taken, which is the limit"
     return TaskProgress(
         task_type=recipe.name,
-        current_step=attempts + 1,
+        current_step=ended + 1,
         max_steps=recipe.max_steps,
         completed_steps=done,
         pending_steps=tuple(step for step in recipe.steps if step not in done),

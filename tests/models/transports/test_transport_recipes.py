@@ -117,11 +117,101 @@ async def test_a_type_of_task_is_done_over_each_transport(
     repo: Path, site: Site, form: str, transport: str, task_type: str
 ) -> None:
     planner = Planner(form, [execute(task_type), *TYPES[task_type], END])
-    report, events = await run_type(repo, site, Habits(planner), transport)
+    planned = Habits(planner)
+    report, events = await run_type(repo, site, planned, transport)
     assert report.state == "SUCCESS", report.summary
     assert [event.body.task_type for event in events if isinstance(event.body, RecipeStarted)] == [task_type]
     assert planner.steps == []
+    if task_type == "research":
+        # Who sums up sees the pages, not only what was said about them.
+        assert "first described in 1884" in json.dumps(planned.asked[-2]["messages"])
     if task_type == "skill_build":
         steps = [event.body.stage for event in events if isinstance(event.body, StageStarted)]
         assert steps[1:3] == ["skill_build-1.research", "skill_build-1.generate"]
         assert "Open them slowly." in next(repo.rglob("headgates/SKILL.md")).read_text()
+
+
+def use(name: str, **arguments: Any) -> Body:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return {"tool_calls": [{"id": f"call_{name}", "type": "function", "function": function}]}
+
+
+def offered(body: Body) -> set[str]:
+    return {tool["function"]["name"] for tool in body.get("tools", ())}
+
+
+async def test_a_planner_is_told_the_same_whatever_the_type(repo: Path, site: Site) -> None:
+    asked: list[list[Body]] = []
+    for task_type in ("code_create", "research", "memory_op"):
+        planned = Habits(Planner("native", [execute(task_type), *TYPES[task_type], END]))
+        await run_type(repo, site, planned, "native")
+        (repo / "n.txt").write_text("0\n")
+        asked.append(planned.asked)
+    firsts = [{**requests[0]} for requests in asked]
+    assert firsts[0]["messages"]
+    assert firsts[1:] == firsts[:1] * 2
+    for requests in asked:
+        assert requests[-1]["messages"][: len(firsts[0]["messages"])] == firsts[0]["messages"]
+
+
+class Researcher:
+    """Searches for ever, each time for something else, whatever it is told, and says so of no step."""
+
+    def __init__(self, task_type: str, same_goals: bool) -> None:
+        self.task_type, self.same_goals, self.turns = task_type, same_goals, 0
+
+    def __call__(self, body: Body) -> Body:
+        self.turns += 1
+        if "execute" in offered(body):
+            goal = "A skill about canals" if self.same_goals else f"A skill about canal {self.turns}"
+            return use("execute", task_type=self.task_type, goals=[goal])
+        return use("research", query=f"canal {self.turns}")
+
+
+@pytest.mark.parametrize("same_goals", [True, False])
+@pytest.mark.parametrize("task_type", ["skill_build", "research"])
+async def test_who_researches_for_ever_is_stopped(
+    repo: Path, site: Site, task_type: str, same_goals: bool
+) -> None:
+    researcher = Researcher(task_type, same_goals)
+    report, events = await run_type(repo, site, Habits(researcher), "native")
+    assert report.state == "STUCK"
+    started = [event.body for event in events if isinstance(event.body, RecipeStarted)]
+    assert len(started) <= 10
+    # Three calls in a step, and one such step in an execution.
+    assert len(site.asked) <= 3 * len(started)
+    assert researcher.turns < 250
+    assert not list(repo.rglob("SKILL.md"))
+
+
+async def test_who_hands_everything_back_is_stopped(repo: Path, site: Site) -> None:
+    def say(body: Body) -> Body:
+        if "execute" in offered(body):
+            return use("execute", task_type="code_modify", goals=["n.txt holds 1"])
+        return use("escalate", reason="No.") if "escalate" in offered(body) else {"content": "No."}
+
+    report, events = await run_type(repo, site, Habits(say), "native")
+    assert report.state == "STUCK"
+    rounds = [event.body.round for event in events if isinstance(event.body, RecipeStarted)]
+    assert rounds == list(range(1, 11))
+
+
+async def test_the_state_of_a_task_can_be_read_while_it_runs(repo: Path, site: Site) -> None:
+    seen: list[str] = []
+    steps = Planner("decisions", [execute("skill_build"), *TYPES["skill_build"], END])
+
+    def say(body: Body) -> Body:
+        seen.append((repo / ".headgate" / "context.md").read_text())
+        return steps(body)
+
+    report, _ = await run_type(repo, site, Habits(say), "text")
+    assert report.state == "SUCCESS", report.summary
+    generating = seen[2]
+    assert "3. Plan\n\n1. skill_build (in progress): The goal of skill_build" in generating
+    assert "### skill_build-1.research\nResults for" in generating
+    # The model claimed that nothing was done yet.
+    assert (
+        "- current_step: 2\n- max_steps: 5\n- completed_steps: research\n- pending_steps: generate"
+        in generating
+    )
+    assert not (repo / ".headgate" / "context.md").exists()

@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate.core import DONE_TOOL, ESCALATE_TOOL, EXECUTE_TOOL
 from headgate.models.textcalls.offered_tools import ToolBook
-from headgate.models.textcalls.result import CallAttempt, CallsFound, Fault, guess_name
+from headgate.models.textcalls.result import DECISIONS, CallAttempt, CallsFound, Fault, guess_name
 from headgate.models.textcalls.source import JsonValue, RelaxedParser, Source, read_json
 
 NAME_KEYS = ("name", "tool_name", "function", "function_name", "tool", "action")
@@ -47,16 +47,12 @@ def _unwrap(items: list[Any]) -> Iterator[Any]:
             yield item
 
 
-_DECISIONS = ("EXECUTOR_DECISION", "PLANNER_DECISION")
-"""Objects that say what to do next; a field `_type` has their name."""
-
-
-def _read_decision(item: Mapping[str, Any]) -> CallAttempt | None:
+def _read_decision(item: Mapping[str, Any]) -> CallAttempt:
     """A decision as a call: of the tool that it names, or of the one that means the same."""
     reasoning = str(item.get("reasoning") or item.get("reason") or "")
     match str(item.get("action", "")).upper():
-        case "CALL_TOOL" if isinstance(item.get("tool"), dict):
-            return _read_object(item["tool"], keyed=False)
+        case "CALL_TOOL":
+            return _read_named_tool(item) or CallAttempt(str(item["_type"]))
         case "DONE" | "COMPLETE":
             return CallAttempt(DONE_TOOL, {"summary": reasoning or "Done."})
         case "ESCALATE":
@@ -65,12 +61,22 @@ def _read_decision(item: Mapping[str, Any]) -> CallAttempt | None:
             return CallAttempt(
                 EXECUTE_TOOL, {key: item[key] for key in ("task_type", "goals") if key in item}
             )
-        case action:
-            return CallAttempt(action or "action", None)
+        case _:
+            return CallAttempt(str(item["_type"]))
+
+
+def _read_named_tool(item: Mapping[str, Any]) -> CallAttempt | None:
+    """The call in a decision: `tool` with its name and arguments, or its name with the arguments beside."""
+    tool = item.get("tool")
+    if isinstance(tool, str):
+        tool = {"name": tool, **{key: item[key] for key in ARGUMENT_KEYS if key in item}}
+    if not isinstance(tool, dict) or tool.get("_type") in DECISIONS:
+        return None
+    return _read_object(tool, keyed=False)
 
 
 def _read_object(item: Mapping[str, Any], keyed: bool) -> CallAttempt | None:
-    if item.get("_type") in _DECISIONS:
+    if item.get("_type") in DECISIONS:
         return _read_decision(item)
     ids = (item[key] for key in ID_KEYS if isinstance(item.get(key), str))
     call_id = next(ids, "")

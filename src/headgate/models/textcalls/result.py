@@ -11,7 +11,7 @@ from headgate.models.textcalls.offered_tools import ToolBook, coerce_arguments, 
 from headgate.models.textcalls.source import Source
 
 Fault = Literal["", "cut_off", "unreadable"]
-Reason = Literal["unknown_tool", "cut_off", "unreadable"]
+Reason = Literal["unknown_tool", "cut_off", "unreadable", "decision"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,13 @@ NAMELESS = {
     "unreadable": "A call cannot be read: write the tool's name, and its arguments as one JSON object.",
 }
 """For calls that do not tell which tool they mean."""
+DECISIONS = ("EXECUTOR_DECISION", "PLANNER_DECISION")
+"""Objects that say what to do next; a field `_type` has their name. One that cannot be read is an attempt at
+a call of that name."""
+UNREADABLE_DECISION = (
+    "The decision cannot be read: its `action` is CALL_TOOL with `tool: {name, args}`, DONE, ESCALATE, or of"
+    " a planner EXECUTE with `task_type` and `goals`, or COMPLETE."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +145,8 @@ def check_attempt(attempt: CallAttempt, book: ToolBook) -> ParsedCall | CallProb
     """An attempt at a call, checked against the tools that exist."""
     tool = book.find(attempt.name)
     if tool is None:
+        if attempt.name in DECISIONS:
+            return CallProblem("decision", attempt.name, UNREADABLE_DECISION)
         if attempt.fault and not attempt.name:
             return CallProblem(attempt.fault, "", NAMELESS[attempt.fault])
         reason: Reason = "unknown_tool"
