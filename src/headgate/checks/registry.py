@@ -50,6 +50,11 @@ class Facts(Protocol):
         ...
 
     @property
+    def has_acted(self) -> bool:
+        """Whether the recipe that the stage is a step of may have changed a file; true for other stages."""
+        ...
+
+    @property
     def unfinished_recipe(self) -> str:
         """Why the recipe that was executed last is not complete, or that there was none; empty if it is."""
         ...

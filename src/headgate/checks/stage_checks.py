@@ -123,8 +123,14 @@ PLAN_WRITTEN = Check(
 
 
 async def _judge_change(facts: Facts, argument: int) -> Verdict:
+    # In a part of the work, a change that an earlier part made says little; a model that insists is believed.
     if await facts.changed_files():
-        return Pass()
+        if facts.has_acted or facts.attempt.refused_by["code_changed"]:
+            return Pass()
+        said = (
+            "no file has been changed for these goals yet: make the change, or say again that none is needed"
+        )
+        return Fail("code_changed", said)
     if not facts.is_question:
         return Fail("code_changed", "no file has been changed yet: make the change first")
     # A model that insists that a question needs no change is believed.

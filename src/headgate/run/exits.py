@@ -75,6 +75,17 @@ class AttemptFacts:
         return self.run.task_list.open_tasks() if self.run.task_list else ()
 
     @property
+    def has_acted(self) -> bool:
+        job, number = self.run.job, self.run.stage.execution
+        if not number:
+            return True
+        one = job.state.executions[number - 1]
+        names = [one.step_id(step) for step in job.flow.recipes[one.task_type].steps]
+        tried = [attempt for name in names for attempt in job.state.tree.attempts.get(name, ())]
+        runs = {tool.name for tool in job.tools.values() if tool.spec.category == "run" or tool.acts_itself}
+        return any(attempt.files_changed or runs & attempt.calls.keys() for attempt in tried)
+
+    @property
     def unfinished_recipe(self) -> str:
         state, recipes = self.run.job.state, self.run.job.flow.recipes
         if not state.executions:
