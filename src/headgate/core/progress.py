@@ -11,7 +11,7 @@ from headgate.core.needs import SKIP_CONDITION, SKIP_JOIN, SKIP_ON_SKIP
 from headgate.core.plan_and_notes import list_names, render_notes
 from headgate.core.recipes import Execution, Recipe
 from headgate.core.state import State
-from headgate.core.text import cut_text, share_out
+from headgate.core.text import cut_text, share_out, shorten
 from headgate.core.tree import split_path
 from headgate.core.view import CHARS_PER_CODE_TOKEN
 
@@ -94,6 +94,19 @@ def _result(note: object) -> str:
 def _why(state: State, name: str) -> str:
     latest = state.tree.attempts[name][-1]
     return f"{name.partition('.')[2]} failed: {latest.why or 'it was not finished'}"
+
+
+def given_up_recipes(state: State, recipes: Mapping[str, Recipe]) -> tuple[str, ...]:
+    """What a planner had begun and did not complete, nor another of its type after it, in a phrase each."""
+    known = [(one, task_progress(state, recipes[one.task_type], one)) for one in state.executions]
+    said = []
+    for one, progress in known:
+        later = [two for two, how in known if how.is_complete and two.number > one.number]
+        if not progress.is_complete and one.task_type not in {two.task_type for two in later}:
+            why = f": {shorten(progress.reason, 200).rstrip('.')}" if progress.reason else ""
+            goals = shorten("; ".join(one.goals), 100)
+            said.append(f'{one.task_type} ("{goals}") was not completed{why}')
+    return tuple(said)
 
 
 SECTION_CHARS = 4_000

@@ -8,6 +8,7 @@ from headgate.core.attempt import StageState
 from headgate.core.boundary_text import boundary_problems
 from headgate.core.events import Note
 from headgate.core.milestones import say_reason
+from headgate.core.progress import given_up_recipes
 from headgate.core.state import State
 from headgate.core.task import TaskState
 from headgate.core.text import shorten, times
@@ -94,7 +95,8 @@ def _fails_as_before(state: State) -> bool:
 def all_warnings(state: State) -> tuple[str, ...]:
     """Boundaries that protected nothing, and what the model left as it was after it heard of it."""
     problems = boundary_problems(state.unenforced, state.unmatched)
-    return (*(problem.removesuffix(".") for problem in problems), *state.warnings)
+    given_up = given_up_recipes(state, state.flow.recipes) if state.flow else ()
+    return (*(problem.removesuffix(".") for problem in problems), *state.warnings, *given_up)
 
 
 def _list_runs(run_ids: Sequence[str]) -> list[str]:
