@@ -5,16 +5,13 @@ by one with less room; and the budget of a stage ends in a turn in which only th
 """
 
 import asyncio
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-import pytest
 from pydantic import BaseModel, Field
 
 from headgate import Flow, FlowResult, Stage, start_flow, tool
-from headgate.cli.local_server import LocalServer, find_model, local_server
+from headgate.cli.local_server import LocalServer
 from headgate.core import Event, Message, ReplyReceived, Request, ToolFinished, ToolSpec
-from headgate.errors import ConfigError
 from headgate.models.network import open_model
 
 PATIENCE = 600.0
@@ -33,16 +30,6 @@ async def search_papers(query: str) -> str:
     return f"1. {query}: a survey\n2. {query} in practice\n3. Against {query}"
 
 
-@pytest.fixture(scope="module")
-def roomy() -> Iterator[LocalServer]:
-    try:
-        find_model()
-    except ConfigError as error:
-        pytest.skip(str(error))
-    with local_server(context=3072) as running:
-        yield running
-
-
 async def run(server: LocalServer, flow: Flow) -> tuple[FlowResult, list[Event]]:
     settings = server.settings(temperature=0, seed=1, max_tokens=LONGEST, tool_transport="schema")
     events: list[Event] = []
@@ -53,7 +40,7 @@ async def run(server: LocalServer, flow: Flow) -> tuple[FlowResult, list[Event]]
         return await flow_run.result(), events
 
 
-async def test_a_small_model_gives_an_output_of_the_type(roomy: LocalServer) -> None:
+async def test_a_small_model_gives_an_output_of_the_type(roomy_server: LocalServer) -> None:
     flow = Flow(
         name="report",
         stages=[
@@ -68,7 +55,7 @@ async def test_a_small_model_gives_an_output_of_the_type(roomy: LocalServer) -> 
             Stage(id="write", needs=["gather"], prompt="Write the report.", options={"budget": {"turns": 2}}),
         ],
     )
-    result, events = await run(roomy, flow)
+    result, events = await run(roomy_server, flow)
     gathered = result["gather"].output
     assert isinstance(gathered, Sources)
     assert len(gathered.items) > 2
@@ -79,7 +66,7 @@ async def test_a_small_model_gives_an_output_of_the_type(roomy: LocalServer) -> 
             assert set(event.body.calls) <= {"think", "search_papers", "stage_done"}
 
 
-async def test_a_small_model_calls_a_function_with_arguments_of_its_types(roomy: LocalServer) -> None:
+async def test_a_small_model_calls_a_function_with_arguments_of_its_types(roomy_server: LocalServer) -> None:
     made: list[tuple[Any, ...]] = []
 
     @tool(category="read")
@@ -97,7 +84,7 @@ async def test_a_small_model_calls_a_function_with_arguments_of_its_types(roomy:
         tool_mode="exclusive",
         options={"checks": [{"tool_calls": 1}], "advance": "rules", "budget": {"turns": 4}},
     )
-    result, events = await run(roomy, Flow(name="count", stages=[stage]))
+    result, events = await run(roomy_server, Flow(name="count", stages=[stage]))
     calls = [event.body for event in events if isinstance(event.body, ToolFinished)]
     assert [call.error for call in calls if call.name == "count_insects"] == [""] * len(made)
     assert result.status == "completed"
@@ -124,13 +111,13 @@ AWKWARD: tuple[dict[str, Any], ...] = (
 )
 
 
-async def test_the_server_takes_whatever_is_made_of_awkward_schemas(roomy: LocalServer) -> None:
+async def test_the_server_takes_whatever_is_made_of_awkward_schemas(roomy_server: LocalServer) -> None:
     """A server that died would not answer, and one that refuses the schema would leave a remark."""
     tools = tuple(
         ToolSpec(f"t{number}", "", {"properties": {"a": schema}, "required": ["a"]}, "read")
         for number, schema in enumerate(AWKWARD)
     )
-    settings = roomy.settings(temperature=0, seed=1, max_tokens=1, tool_transport="schema")
+    settings = roomy_server.settings(temperature=0, seed=1, max_tokens=1, tool_transport="schema")
     async with open_model(settings) as model:
         for _ in range(2):  # the second time with less room, because the first reply was cut off
             reply = await model.reply(Request([Message("user", "Go.")], tools))

@@ -87,6 +87,11 @@ class Planning:
         known = next((one for one in job.state.executions if one.is_same(task_type, goals)), None)
         if known is not None and cut_short:
             return known
+        if known is not None and task_progress(job.state, job.flow.recipes[task_type], known).is_complete:
+            raise ToolFailed(
+                f"execute was refused: {task_type} with these goals is completed. Call stage_done if the task"
+                " is done, or execute what is still missing, with other goals."
+            )
         most = PlannerSettings.model_validate(self.run.stage.settings).max_iterations
         if job.state.tool_calls["execute"] >= most:
             raise ToolFailed(
