@@ -85,6 +85,10 @@ checks: [verify]
         ),
         ("stages:\n- id: a\n- id: a\n", 'my.yaml, line 3: there are two stages with the id "a"'),
         (
+            "stages:\n- {id: a, kind: planner}\n- {id: b, kind: planner}\n",
+            'my.yaml, line 1: a flow has one planner: "a" and "b" would share what they execute',
+        ),
+        (
             "stages:\n- id: implement\n- id: b\n  needs:\n  - implment\n",
             'my.yaml, line 5: unknown stage "implment"',
         ),

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from headgate.config.load import load_config
+from headgate.core.events import Event, ReplyFailed
+from headgate.core.flow import Flow, Stage
 from headgate.core.messages import Model
+from headgate.core.recipes import Recipe
 from headgate.core.task import Options
-from headgate.engine.resolved import ResolvedConfig, resolve
+from headgate.engine.resolved import ResolvedConfig, requests_made, resolve
 from headgate.models.scripted import ScriptedModel
 from headgate.store.folder import Folder
 
@@ -46,3 +49,14 @@ def test_every_model_of_a_flow_is_named_once(tmp_path: Path) -> None:
 def test_only_a_flow_that_verifies_has_steps(tmp_path: Path, flow: str, steps: tuple[str, ...]) -> None:
     resolved = load(tmp_path, f"model: ollama/a\nflow: {flow}\n{STEPS}")
     assert resolved.task_fields(tmp_path, Options())["steps"] == steps
+
+
+def test_requests_of_steps_are_counted_for_the_model_that_answered_them() -> None:
+    steps = [{"id": "one"}, {"id": "two", "model": "large"}]
+    recipe = Recipe.model_validate({"name": "try", "description": "Try.", "model": "small", "stages": steps})
+    stages = (Stage(id="planner", kind="planner"),)
+    flow = Flow(name="f", stages=stages, recipes={"try": recipe})
+    paths = ["planner", "planner/try-1/try-1.one", "planner/try-1/try-1.two", "planner/try-2/try-2.two"]
+    failed = ReplyFailed(error="unavailable", detail="No answer.")
+    past = [Event(number, "t1", path, 1, 0.0, failed) for number, path in enumerate(paths, 1)]
+    assert [requests_made(past, flow, name) for name in (None, "small", "large")] == [1, 1, 2]

@@ -59,6 +59,10 @@ def flow_problems(
     specs = None if tools is None else list(tools)
     known_tools = None if specs is None else known_names(specs)
     yield from _level_problems(flow, flow.stages, specs, list(checks), ("stages",))
+    planners = list(dict.fromkeys(leaf.id for leaf in flow.leaves() if leaf.kind == PLANNER))
+    if len(planners) > 1:
+        message = f'a flow has one planner: "{planners[0]}" and "{planners[1]}" would share what they execute'
+        yield Problem(("stages",), message)
     if whole and all(stage.foreach == "plan" for stage in flow.stages):
         yield Problem(("stages", 0, "foreach"), "nothing writes the plan: put a stage before this one")
     if flow.replan.id in ids:

@@ -118,7 +118,7 @@ class Budget(Data):
     One more ends the task as STUCK. 0: never."""
     calls: int = Field(0, ge=0)
     """The most calls of one tool in an attempt. More are refused, and a call that was made already returns
-    the earlier result; 0: no limit."""
+    the earlier result unless something else has changed since; 0: no limit."""
     waits: int = Field(4, ge=0)
     """How often in a row to wait for an unavailable model."""
     backoff: float = Field(1.0, ge=0)

@@ -29,7 +29,7 @@ class TaskProgress:
     """The number of the step that is next, or under way: the attempts that have ended, and one."""
     max_steps: int
     completed_steps: tuple[str, ...]
-    """Those that are done, or need not be done."""
+    """Those that are done, need not be done, or may fail."""
     pending_steps: tuple[str, ...]
     step_results: dict[str, str] = field(default_factory=dict)
     statuses: dict[str, StepStatus] = field(default_factory=dict)
@@ -50,15 +50,22 @@ class TaskProgress:
 def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskProgress:
     """What the events say about an execution."""
     statuses = {step: _status(state, execution.step_id(step)) for step in recipe.steps}
-    done = tuple(step for step, how in statuses.items() if how in ("completed", "exhausted", "skipped"))
+    leaves = [leaf for stage in recipe.stages for leaf in stage.leaves()]
+    optional = {leaf.id for leaf in leaves if not leaf.required}
+    over = ("completed", "exhausted", "skipped")
+    done = tuple(
+        step for step, how in statuses.items() if how in over or (how == "failed" and step in optional)
+    )
     ids = [execution.step_id(step) for step in recipe.steps]
     ended = sum(one.ending is not None for name in ids for one in state.tree.attempts.get(name, ()))
     notes = {step: state.notes.get(execution.step_id(step)) for step in done}
     results = {step: _result(note) for step, note in notes.items() if note}
-    failed = next((step for step, how in statuses.items() if how == "failed"), "")
+    failed = next((step for step, how in statuses.items() if how == "failed" and step not in done), "")
     reason = _why(state, execution.step_id(failed)) if failed else ""
-    if not failed and len(done) < len(ids) and is_spent(state, recipe, execution):
-        reason = f"{recipe.max_steps} steps were taken, which is the limit"
+    if not failed and len(done) < len(ids):
+        reason = _why_not_run(state, execution, [step for step in recipe.steps if step not in done])
+        if is_spent(state, recipe, execution):
+            reason = f"{recipe.max_steps} steps were taken, which is the limit"
     return TaskProgress(
         task_type=recipe.name,
         current_step=ended + 1,
@@ -84,6 +91,16 @@ def _status(state: State, name: str) -> StepStatus:
         return attempts[-1].ending or "running"
     reasons = [skipped[name] for skipped in state.tree.skipped.values() if name in skipped]
     return "skipped" if any(reason in _NOT_NEEDED for reason in reasons) else "pending"
+
+
+def _why_not_run(state: State, execution: Execution, steps: Sequence[str]) -> str:
+    """Why a step is left that cannot run any more; empty if there is none."""
+    for step in steps:
+        for skipped in state.tree.skipped.values():
+            what, _, needed = skipped.get(execution.step_id(step), "").partition(":")
+            if what == "needs":
+                return f"{step} was not run: {needed.strip().removeprefix(execution.step_id(''))}"
+    return ""
 
 
 def _result(note: object) -> str:

@@ -97,8 +97,14 @@ def system_message(job: Job, stage: Stage) -> str:
 
 
 def opening_message(job: Job, stage: Stage) -> str:
-    """The first user message. It is never cut, so the task and its constraints are always in view."""
-    parts = [f"Task:\n{job.task.request}"]
+    """The first user message. It is never cut, so the task and its constraints are always in view.
+
+    A step of a recipe has a budget, and its own goals besides: there, a long task takes a quarter at most.
+    """
+    request, most = job.task.request, stage.view.max_tokens if stage.execution else None
+    if most:
+        request = cut_text(request, int(most * CHARS_PER_CODE_TOKEN / 4), "the task")
+    parts = [f"Task:\n{request}"]
     if constraints := job.task.constraints.render():
         parts.append(constraints)
     parts += _input_docs(job, stage)

@@ -87,7 +87,9 @@ class Planning:
         known = next((one for one in job.state.executions if one.is_same(task_type, goals)), None)
         if known is not None and cut_short:
             return known
-        if known is not None and task_progress(job.state, job.flow.recipes[task_type], known).is_complete:
+        rounds = job.state.tree.rounds.get(join_path(self.place, known.id), 0) if known else 0
+        # A planner that is entered again, because the flow's checks failed, may have the same done once more.
+        if known and rounds and task_progress(job.state, job.flow.recipes[task_type], known).is_complete:
             raise ToolFailed(
                 f"execute was refused: {task_type} with these goals is completed. Call stage_done if the task"
                 " is done, or execute what is still missing, with other goals."
@@ -99,7 +101,6 @@ class Planning:
                 " escalate and say what is missing."
             )
         number = known.number if known else len(job.state.executions) + 1
-        rounds = job.state.tree.rounds.get(join_path(self.place, known.id), 0) if known else 0
         self.run.record(RecipeStarted(number=number, task_type=task_type, goals=goals, round=rounds + 1))
         await job.log.commit()
         return job.state.executions[number - 1]
