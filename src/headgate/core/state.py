@@ -276,6 +276,8 @@ class State:
         is_told = is_announced_end(body, stage)
         if is_told or body.note.summary:
             self.notes[body.stage] = body.note
+        elif stage:
+            self.notes.pop(body.stage, None)  # what an earlier run of the steps left holds no longer
         if not is_told:
             return
         if stage is None or stage.succeeded or body.ending == "completed":

@@ -18,6 +18,7 @@ from headgate.core import (
     Decision,
     Fail,
     FixAttempted,
+    Note,
     Pass,
     Repeat,
     RoundTally,
@@ -40,6 +41,9 @@ from headgate.run.verification import run_verification
 
 DIFF_CHARS = 8_000
 DONE = Decision("advance", "done")
+NOT_IN_DRY_RUN = "not verified: dry run"
+NO_STEPS = "not verified: no verification steps are configured"
+"""What a planner is told of a step that has verified nothing."""
 
 
 class VerifySettings(Data):
@@ -56,12 +60,13 @@ async def verify(run: StageRun) -> StageEnd:
     """
     job, verdict = run.job, run.state.verdict if run.interrupted else None
     if job.proposing and run.stage.execution:
-        return StageEnd(Decision("skip", "nothing_to_verify"))
+        return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=NOT_IN_DRY_RUN))
     if job.proposing:
         return StageEnd(await judge_task(job))
     is_answered = job.task.is_question and bool(job.state.answer)
     if job.verifier is None or (is_answered and not await job.tree.changed_files()):
-        return StageEnd(Decision("skip", "nothing_to_verify"))
+        said = NO_STEPS if job.verifier is None and run.stage.execution else ""
+        return StageEnd(Decision("skip", "nothing_to_verify"), Note(summary=said))
     if verdict is None:  # otherwise a crash came right after the run
         found = await run_verification(job, run.path)
         verdict, job.failure_message = found.verdict, found.message or job.failure_message
