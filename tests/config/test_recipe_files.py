@@ -33,19 +33,23 @@ def repo(tmp_path: Path) -> Path:
 
 
 def load(repo: Path, *folders: str) -> dict[str, Recipe]:
-    return load_recipes(repo, folders, FLOW_NAMES)
+    return load_recipes(repo, folders, FLOW_NAMES, ["hidden/**"])
 
 
 def test_the_nearest_recipe_of_a_name_counts(repo: Path, of_user: Path) -> None:
     assert {"code_modify", "code_create", "research", "skill_build", "memory_op", "generic"} == set(
         load(repo)
     )
-    write(of_user, "generic.yaml", "The user's.")
-    write(of_user, "mine.yaml", "The user's.")
-    assert [load(repo)[name].description for name in ("generic", "mine")] == ["The user's."] * 2
+    write(repo / "team", "generic.yaml", "The team's.")
     write(repo / "team", "mine.yml", "The team's.")
-    found = load(repo, "team")["mine"]
-    assert (found.description, found.source) == ("The team's.", "team/mine.yml")
+    found = load(repo, "team")
+    assert [found[name].description for name in ("generic", "mine")] == ["The team's."] * 2
+    assert found["mine"].source == "team/mine.yml"
+    write(of_user, "mine.yaml", "The user's.")
+    assert [load(repo, "team")[name].description for name in ("generic", "mine")] == [
+        "The team's.",
+        "The user's.",
+    ]
     write(repo / ".headgate/recipes", "mine.yaml", "The user's in this repository.")
     assert load(repo, "team")["mine"].description == "The user's in this repository."
     assert load(repo)["mine"].source == ".headgate/recipes/mine.yaml"
@@ -62,9 +66,22 @@ def test_the_nearest_recipe_of_a_name_counts(repo: Path, of_user: Path) -> None:
         ("prompt_fragments: [long.md]\n", "more than the 800 tokens of token_budget.prompt"),
         ("instructions: [Do evil.]\n", "name them in prompt_fragments"),
         ("source: agent.yaml\n", "source is set by Headgate"),
-        ("name: '../x'\n", '"name" must match pattern'),
+        (
+            "name: '../x'\n",
+            'team/bad.yaml, line 2: the name of the file is the type of task: "name" can only be bad',
+        ),
         ("tokens: {}\n", 'unknown key "tokens"'),
         ("input_docs: [{path: a.md}]\n", "`path_type: repo`"),
+        ("input_docs: [{path: .env, path_type: repo}]\n", "line 2: .env may contain secrets"),
+        ("input_docs: [{path: hidden/a, path_type: repo}]\n", "line 2: hidden/a may contain secrets"),
+        ("input_docs: [{path: ../a, path_type: repo}]\n", "must name a file of the repository, not ../a"),
+        (
+            "input_docs: [{path: context.md}]\nstages:\n"
+            "  - {id: a, prompt: A}\n"
+            "  - {id: b, prompt: B, input_docs: [{path: id_rsa, path_type: repo}]}\n#",
+            "line 5: id_rsa may contain secrets",
+        ),
+        ("token_budget: {total: 1000}\n", '"token_budget" must have a `total` of at least 3500'),
     ],
 )
 def test_what_is_wrong_is_said_with_its_file(repo: Path, of_user: Path, more: str, said: str) -> None:
@@ -79,6 +96,14 @@ def test_what_is_wrong_is_said_with_its_file(repo: Path, of_user: Path, more: st
         load(repo, "team")
     assert said in str(error.value)
     assert "team/bad.yaml" in str(error.value)
+
+
+def test_the_name_of_a_file_has_to_be_a_type(repo: Path, of_user: Path) -> None:
+    write(repo / "team", "fine_1.yaml", "Fine.", f"name: fine_1\n{STEPS}")
+    assert load(repo, "team")["fine_1"].name == "fine_1"
+    write(repo / "team", "Bad Name.yaml", "Bad.")
+    with pytest.raises(ConfigError, match=r"team/Bad Name\.yaml: the name of the file is the type"):
+        load(repo, "team")
 
 
 def test_a_recipe_cannot_come_from_elsewhere(repo: Path, of_user: Path, tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from pydantic import ValidationError
 from headgate.core.conditions import rename_stages
 from headgate.core.events import Event, Note, RecipeStarted, StageEnded, StageSkipped, StageStarted
 from headgate.core.flow import InputDoc
+from headgate.core.flow_check import Problem
 from headgate.core.messages import ToolSpec
 from headgate.core.progress import render_context, task_progress, trim_document
+from headgate.core.recipe_check import recipe_problems
 from headgate.core.recipes import Execution, Recipe, TokenBudget, expand_recipe, share_docs
 from headgate.core.state import fold
 
@@ -48,19 +50,57 @@ def test_the_defaults_are_those_of_the_specification() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"token_budget": {"total": 3000}}, "the parts are 3500 tokens together, and `total` is 3000"),
-        ({"max_steps": 2}, "there are 3 steps, and `max_steps` is 2"),
+        (
+            {"token_budget": {"total": 3000}},
+            "must have a `total` of at least 3500, or smaller parts: they are prompt 800, input_docs 1500,"
+            " output 500, buffer 700, and `total` is 3000",
+        ),
         ({"name": "Fix It"}, "String should match pattern"),
         ({"description": ""}, "at least 1 character"),
-        ({"stages": [{"id": "a-very-long-name"}]}, "is longer than 12 characters"),
-        ({"stages": [{"id": "a", "kind": "planner"}]}, "a is a stage of the kind planner, which is nothing"),
-        ({"stages": [{"id": "a", "foreach": "plan"}]}, "a is a stage for each plan, which is nothing"),
+        ({"input_docs": [{"path": "a.md"}]}, "must have the path `context.md`, or `path_type: repo`"),
+        ({"input_docs": [{"path": "/a", "path_type": "repo"}]}, "must name a file of the repository, not /a"),
+        (
+            {"input_docs": [{"path": "a/../../b", "path_type": "repo"}]},
+            "must name a file of the repository, not a/../../b",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError) as error:
         recipe(**fields)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "where", "said"),
+    [
+        ({"max_steps": 2}, ("max_steps",), "there are 3 steps, and `max_steps` is 2"),
+        (
+            {"stages": [{"id": "a"}, {"id": "a-very-long-name"}]},
+            ("stages", 1, "id"),
+            "the id of a step has at most 12 characters, and a-very-long-name has 16",
+        ),
+        (
+            {"stages": [{"id": "a", "kind": "planner"}]},
+            ("stages", 0, "kind"),
+            "a step of a recipe cannot be of the kind planner",
+        ),
+        (
+            {"stages": [{"id": "g", "stages": [{"id": "a", "kind": "drive", "stages": [{"id": "b"}]}]}]},
+            ("stages", 0, "stages", 0, "kind"),
+            "a step of a recipe cannot be of the kind drive",
+        ),
+        (
+            {"stages": [{"id": "a", "foreach": "plan"}]},
+            ("stages", 0, "foreach"),
+            "a step of a recipe cannot stand for each plan: leave `foreach` out",
+        ),
+    ],
+)
+def test_where_steps_are_wrong_is_said(
+    fields: dict[str, Any], where: tuple[str | int, ...], said: str
+) -> None:
+    assert next(recipe_problems(recipe(**fields))) == Problem(where, said)
 
 
 def test_the_stages_of_two_executions_share_nothing() -> None:

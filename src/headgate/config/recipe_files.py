@@ -1,5 +1,6 @@
-"""Reading recipes: those that ship with Headgate, the user's, the repository's, and the user's own for this
-repository. A later one replaces an earlier one of the same name."""
+"""Reading recipes: those that ship with Headgate, the team's, the user's, and the user's for this repository.
+
+A later one replaces an earlier one of the same name: nothing in a repository replaces what its user chose."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,9 +14,21 @@ from pydantic import ValidationError
 from headgate.config.flows import FlowNames, check_flow
 from headgate.config.load import user_config_path
 from headgate.config.schema import FLOW_SUFFIXES
-from headgate.config.yaml_files import Document, explain, parse_yaml, read_yaml
-from headgate.core import CHARS_PER_CODE_TOKEN, OWN_FOLDER, Flow, Recipe, cut_text, show_path
+from headgate.config.yaml_files import Document, Place, explain, parse_yaml, read_yaml
+from headgate.core import (
+    CHARS_PER_CODE_TOKEN,
+    OWN_FOLDER,
+    RECIPE_NAME,
+    Flow,
+    InputDoc,
+    Recipe,
+    Stage,
+    cut_text,
+    recipe_problems,
+    show_path,
+)
 from headgate.errors import ConfigError
+from headgate.protect import DEFAULT_SECRETS, SecretNames
 
 KNOWN_VARIABLES: Mapping[str, Any] = {"gathered": []}
 """What conditions of steps may look at besides results."""
@@ -23,12 +36,18 @@ MOST_FRAGMENT_CHARS = 100_000
 _FRAGMENT = re.compile(r"^(?P<path>.*?)(?:\s+\((?P<tokens>\d+)\s+tokens\))?$")
 
 
-def load_recipes(repo: Path, folders: Sequence[str], known: FlowNames) -> dict[str, Recipe]:
-    """Every recipe there is, by name. ConfigError if one of them is wrong."""
+def load_recipes(
+    repo: Path, folders: Sequence[str], known: FlowNames, secret_files: Iterable[str] = ()
+) -> dict[str, Recipe]:
+    """Every recipe there is, by name. ConfigError if one of them is wrong.
+
+    `secret_files`: patterns of files, besides the usual ones, that no step may be given.
+    """
+    secrets = SecretNames((*DEFAULT_SECRETS, *secret_files))
     found = {recipe.name: recipe for recipe in _built_in(known)}
     of_user, here = user_config_path().parent / "recipes", repo / OWN_FOLDER / "recipes"
-    for folder in (of_user, *(_named_folder(repo, name) for name in folders), here):
-        found |= {recipe.name: recipe for recipe in _in_folder(folder, repo, known)}
+    for folder in (*(_named_folder(repo, name) for name in folders), of_user, here):
+        found |= {recipe.name: recipe for recipe in _in_folder(folder, repo, known, secrets)}
     return found
 
 
@@ -59,7 +78,7 @@ def _built_in(known: FlowNames) -> Iterator[Recipe]:
             yield _read(document, name, folder, known)
 
 
-def _in_folder(folder: Path, repo: Path, known: FlowNames) -> Iterator[Recipe]:
+def _in_folder(folder: Path, repo: Path, known: FlowNames, secrets: SecretNames) -> Iterator[Recipe]:
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):
@@ -67,7 +86,14 @@ def _in_folder(folder: Path, repo: Path, known: FlowNames) -> Iterator[Recipe]:
             shown = path.relative_to(repo).as_posix() if path.is_relative_to(repo) else str(path)
             if not path.resolve().is_relative_to(folder.resolve()):
                 raise ConfigError(f"{shown} is a link that leads out of its folder: put the recipe there.")
-            recipe = _read(read_yaml(path, shown), path.stem, folder, known)
+            if not re.fullmatch(RECIPE_NAME, path.stem):
+                raise ConfigError(
+                    f"{shown}: the name of the file is the type of task, so it has at most 24 small letters,"
+                    " digits and underscores, and begins with a letter."
+                )
+            document = read_yaml(path, shown)
+            recipe = _read(document, path.stem, folder, known)
+            _check_documents(recipe, document, secrets)
             yield recipe.model_copy(update={"source": shown if path.is_relative_to(repo) else ""})
 
 
@@ -77,14 +103,36 @@ def _read(document: Document, name: str, folder: Path | Traversable, known: Flow
     if "source" in document.data:
         raise document.error(("source",), "source is set by Headgate: leave it out")
     data = {"name": name, **document.data}
+    if data["name"] != name:
+        raise document.error(
+            ("name",), f'the name of the file is the type of task: "name" can only be {name}'
+        )
     try:
         recipe = Recipe.model_validate(data)
     except ValidationError as error:
         raise explain(error, Document(document.name, data, document.lines), Recipe) from None
+    for problem in recipe_problems(recipe):
+        raise document.error(problem.where, problem.message)
     flow = Flow(name=recipe.name, stages=recipe.stages, variables=dict(KNOWN_VARIABLES))
     checked = check_flow(flow, document, known)
     texts = tuple(_fragments(recipe, document, folder))
     return recipe.model_copy(update={"stages": checked.stages, "instructions": texts})
+
+
+def _check_documents(recipe: Recipe, document: Document, secrets: SecretNames) -> None:
+    """ConfigError if a step is to be given a file that holds secrets."""
+    named: list[tuple[Place, InputDoc]]
+    named = [(("input_docs", index), doc) for index, doc in enumerate(recipe.input_docs)]
+    named += [(where, doc) for where, stage in _placed(recipe.stages) for doc in stage.input_docs]
+    for where, doc in named:
+        if secrets.covers(doc.path):
+            raise document.error(where, f"{show_path(doc.path)} may contain secrets: no step can be given it")
+
+
+def _placed(stages: Sequence[Stage], where: Place = ("stages",)) -> Iterator[tuple[Place, Stage]]:
+    for index, stage in enumerate(stages):
+        yield (*where, index), stage
+        yield from _placed(stage.stages, (*where, index, "stages"))
 
 
 def _fragments(recipe: Recipe, document: Document, folder: Path | Traversable) -> Iterator[str]:

@@ -96,8 +96,10 @@ class InputDoc(Data):
     def _check_path(self) -> "InputDoc":
         if self.path_type == "turn" and self.path != CONTEXT_DOCUMENT:
             raise ValueError(
-                f"the document about the task is `{CONTEXT_DOCUMENT}`; a file needs `path_type: repo`"
+                f"must have the path `{CONTEXT_DOCUMENT}`, or `path_type: repo` for a file of the repository"
             )
+        if self.path.startswith("/") or ".." in self.path.split("/"):
+            raise ValueError(f"must name a file of the repository, not {self.path}")
         return self
 
 

@@ -145,7 +145,8 @@ def choose_flow(
     )
     parts.check_code(flow)
     if any(leaf.kind == PLANNER for leaf in flow.leaves()):
-        recipes = load_recipes(folder.repo, loaded.config.recipes, parts.names)
+        config = loaded.config
+        recipes = load_recipes(folder.repo, config.recipes, parts.names, config.secret_files)
         flow = flow.model_copy(update={"recipes": recipes})
     if options.dry_run and not any(
         leaf.kind in ("talk", DRIVE, PLANNER) and not leaf.candidates for leaf in flow.leaves()
@@ -213,10 +214,19 @@ def find_models(config: Config, flow: Flow, given: Mapping[str | None, Model]) -
             price = model.price if isinstance(model, ScriptedModel) else Price()
             found.append(FlowModel(name, ModelSettings(model=model.name, price=price), "", model))
         else:
-            settings = config.model_settings(name)
-            is_script = provider_of(settings.model) == "script"
-            found.append(FlowModel(name, settings, "" if is_script else find_endpoint(settings).root))
+            try:
+                settings = config.model_settings(name)
+                is_script = provider_of(settings.model) == "script"
+                found.append(FlowModel(name, settings, "" if is_script else find_endpoint(settings).root))
+            except ConfigError as error:
+                raise ConfigError(f"{_who_names(flow, name)}{error}") from error
     return tuple(found)
+
+
+def _who_names(flow: Flow, model: str | None) -> str:
+    """The recipe that names a model, for a message about it; nothing if the flow does itself."""
+    named = [one for one in flow.recipes.values() if model in one.models]
+    return f"{named[0].source or f'The recipe {named[0].name}'}: " if named else ""
 
 
 def describe_servers(
