@@ -6,6 +6,7 @@ HeadgateError
 │  ├─ ToolDenied          a gate or a guard said no
 │  ├─ ToolArgsInvalid     the arguments do not fit the tool
 │  └─ ToolFailed          the tool tried and could not
+│     └─ ToolUnavailable  nor can it if it is called again
 ├─ ModelError             decide() sees it
 │  ├─ ModelUnavailable    wait and ask again
 │  ├─ ModelRefused        asking again cannot help: wrong key, unknown model, bad request
@@ -47,6 +48,12 @@ class ToolFailed(ToolError):
     """The tool ran and could not do what was asked."""
 
     slug = "failed"
+
+
+class ToolUnavailable(ToolFailed):
+    """What the tool works with is not there: no call of it can succeed until a person has changed that."""
+
+    slug = "unavailable"
 
 
 class ModelError(HeadgateError):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headgate.core import ResearchSettings, WebSource, show_sources
-from headgate.errors import ToolDenied, ToolError, ToolFailed
+from headgate.errors import ToolDenied, ToolError, ToolFailed, ToolUnavailable
 from headgate.tools import Outcome, ToolContext, research
 from headgate.web import Research
 from headgate.web.backends import DdgsSearch
@@ -189,7 +189,9 @@ async def test_the_number_of_results_and_pages(site: Site) -> None:
 
 
 async def test_nothing_is_found(site: Site) -> None:
-    assert await ask(researching(site)) == 'The search found nothing for "gates". Try other words.'
+    with pytest.raises(ToolFailed) as error:
+        await ask(researching(site))
+    assert str(error.value) == 'The search found nothing for "gates". Try other words.'
 
 
 async def test_odd_results_are_left_out(site: Site) -> None:
@@ -224,6 +226,7 @@ async def test_a_search_that_fails(site: Site, status: int, body: bytes | None, 
     with pytest.raises(ToolFailed) as error:
         await ask(researching(site))
     assert str(error.value) == f"The search failed: SearXNG at {site.url('')} {said}"
+    assert isinstance(error.value, ToolUnavailable) == (status not in (429, 500))  # another try can help
     assert site.requests == []
 
 
@@ -236,13 +239,14 @@ async def test_a_server_that_is_not_there_or_slow(site: Site) -> None:
 
 @pytest.mark.parametrize("ending", ["/", "/search", "/search/"])
 async def test_the_address_of_the_server_in_other_forms(site: Site, ending: str) -> None:
+    site.finds("/article")
     await ask(researching(site, url=site.url(ending)))
     assert site.asked == ["gates"]
 
 
 async def test_without_a_backend_it_is_said_how_to_get_one() -> None:
     with pytest.raises(
-        ToolFailed, match=r"^No search backend is configured: go on without research\. A person"
+        ToolFailed, match=r"^No search backend is configured, so research cannot be used\. A person"
     ):
         await ask(Research(ResearchSettings()))
 

@@ -97,3 +97,46 @@ async def test_a_backend_that_fails_is_told_and_the_task_goes_on(tmp_path: Path)
     report, told = await run(tmp_path, "{backend: searxng, url: 'http://127.0.0.1:1'}", searching("headgate"))
     assert told == ["The search failed: SearXNG at http://127.0.0.1:1 cannot be reached."]
     assert (report.status, report.tool_error_counts) == ("completed", {"research": 1})
+
+
+async def test_the_report_names_what_research_returned(tmp_path: Path, site: Site) -> None:
+    site.finds("/article", "/status/404", "/say/a", "/say/b")
+    config = f"{{backend: searxng, url: '{site.url('')}', allow_private: true}}"
+    report, _ = await run(tmp_path, config, searching("headgate"))
+    named = [
+        f"Title of {path} ({site.url(path)})" for path in ("/article", "/status/404", "/say/a", "/say/b")
+    ]
+    assert list(report.sources) == named
+    assert f"Research returned 4 sources, not checked: {', '.join(named[:3])} and 1 more." in report.summary
+
+
+PLANNED = "flow: planned\n"
+SKILL = {"make_skill": {"name": "canals", "description": "How canals work.", "source": "Open the gate."}}
+
+
+def executing(task_type: str) -> dict[str, Any]:
+    return {"calls": [{"execute": {"task_type": task_type, "goals": ["Canals"]}}]}
+
+
+@pytest.mark.parametrize(("status", "body"), [(403, None), (200, b"<html>")])
+async def test_a_skill_is_built_although_the_backend_does_not_work(
+    tmp_path: Path, site: Site, status: int, body: bytes | None
+) -> None:
+    site.search_status, site.search_body = status, body
+    config = f"{{backend: searxng, url: '{site.url('')}'}}"
+    steps = [executing("skill_build"), searching("canals"), {"calls": [SKILL]}]
+    report, (told,) = await run(tmp_path, config, *steps, agent=PLANNED)
+    assert "- research skipped: Handed back: The search failed: SearXNG at" in told
+    assert "Warning: skill_build went on without its step research: The search failed" in report.summary
+    assert report.state == "SUCCESS"
+
+
+async def test_research_that_finds_nothing_is_not_complete(tmp_path: Path, site: Site) -> None:
+    config = f"{{backend: searxng, url: '{site.url('')}'}}"
+    steps = [executing("research"), searching("canals"), DONE, searching("gates"), DONE]
+    report, _ = await run(
+        tmp_path, config, *steps, {"calls": [{"escalate": {"reason": "Not found."}}]}, agent=PLANNED
+    )
+    assert report.state == "STUCK"
+    assert report.sources == ()
+    assert "Research returned no source." in report.summary

@@ -158,8 +158,10 @@ TASKS_ENDED_CHECK = Check(
 
 
 async def _judge_recipe(facts: Facts, argument: int) -> Verdict:
-    reason = facts.unfinished_recipe
-    return Fail("recipe_complete", reason, reason.partition(":")[0]) if reason else Pass()
+    missing = facts.unfinished_recipe
+    if not missing:
+        return Pass()
+    return Fail("recipe_complete", f"{missing}: call execute, or escalate and say why", missing)
 
 
 RECIPE_COMPLETE = Check(

@@ -278,7 +278,7 @@ class StageState:
                 self.final_granted, self.final_reason = True, body.reason
             case ev.DecisionMade(action="nudge"):
                 self.nudged.add(body.reason)
-            case ev.DecisionMade(action="fail"):
+            case ev.DecisionMade(action="fail" | "skip"):
                 self.why = body.detail or body.reason
             case ev.ViewCompacted():
                 self.compactions += body.reason == "context"

@@ -250,6 +250,8 @@ class ToolFinished(Body):
     changed: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
     """What a command did where it may not, and was undone: a sentence each."""
+    sources: tuple[str, ...] = ()
+    """Pages of the web that were returned, a line each."""
     category: Category | None = None
     """None for a tool that does not exist."""
     key: str = ""

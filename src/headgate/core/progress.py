@@ -126,6 +126,19 @@ def given_up_recipes(state: State, recipes: Mapping[str, Recipe]) -> tuple[str, 
     return tuple(said)
 
 
+def left_out_steps(state: State, recipes: Mapping[str, Recipe]) -> tuple[str, ...]:
+    """The steps that executions went on without because they could not be done, in a phrase each."""
+    said = []
+    for one in state.executions:
+        for step in recipes[one.task_type].steps:
+            tried = state.tree.attempts.get(one.step_id(step), [])
+            if tried and tried[-1].ending == "skipped" and (why := tried[-1].why):
+                said.append(
+                    f"{one.task_type} went on without its step {step}: {shorten(why, 200).rstrip('.')}"
+                )
+    return tuple(dict.fromkeys(said))
+
+
 SECTION_CHARS = 4_000
 """Of each section of the document."""
 

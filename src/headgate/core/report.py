@@ -143,6 +143,8 @@ class Report(Data):
     conflicts: tuple[str, ...]
     """Why a proposal could not be applied, the last time that was tried."""
     files_read: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+    """Pages of the web that `research` returned. Nobody has checked what the model makes of them."""
     memories_saved: int = 0
     """Successful calls of `memory_save`, which writes outside of the tree."""
     plan_steps: tuple[str, ...]
@@ -210,6 +212,7 @@ def build_report(state: State) -> Report:
         diffstat=state.diffstat,
         conflicts=state.proposal.conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
+        sources=tuple(state.sources) if told else (),
         memories_saved=state.tool_calls[MEMORY_TOOL] - state.tool_errors[MEMORY_TOOL],
         plan_steps=tuple(shorten(item.description, STEP_CHARS) for item in state.plan if told),
         tool_calls_total=state.tool_calls.total(),
@@ -270,6 +273,7 @@ def render_markdown(report: Report, state: State) -> str:
                 if items:
                     listed = [f"- {shorten(item, STEP_CHARS)}" for item in items[:MOST_ITEMS]]
                     lines += [f"{title}:", "", *listed, ""]
+    lines += _section("Sources", [f"- {source}" for source in report.sources])
     lines += _section("How verified", _verification(report, state))
     facts = [
         ("task", report.task_id),

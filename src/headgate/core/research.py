@@ -84,6 +84,12 @@ def show_sources(query: str, sources: Sequence[WebSource], room: int) -> str:
     return ("\n\n".join([head, *blocks]) + left)[:room]
 
 
+def cite(source: WebSource) -> str:
+    """A source in a line, for people: what it is called, and where it is."""
+    title, url = _one_line(source.title, TITLE_CHARS), _one_line(source.url)
+    return f"{title} ({url})" if title else url
+
+
 def _heading(number: int, source: WebSource) -> str:
     url = _one_line(source.url)
     lines = [f"[{number}] {_one_line(source.title, TITLE_CHARS) or url}", url]

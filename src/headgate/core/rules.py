@@ -167,7 +167,7 @@ def decide(tally: Tally, budget: Budget) -> Decision:
     if tally.done and isinstance(tally.verdict, Pass):
         return Decision("advance", "done")
     if tally.escalated:
-        return Decision("fail", "escalated", tally.escalated)
+        return Decision("skip" if budget.exhausted == "skip" else "fail", "escalated", tally.escalated)
     if tally.overflow and tally.compactions < COMPACTIONS and tally.concludes:
         return Decision("compact", "context")
     if tally.final:

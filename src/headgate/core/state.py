@@ -72,6 +72,8 @@ class State:
     """What it answered in stages."""
     tool_calls: Counter[str] = field(default_factory=Counter)
     tool_errors: Counter[str] = field(default_factory=Counter)
+    sources: dict[str, None] = field(default_factory=dict)
+    """Pages of the web that research has returned, a line each."""
     feedback: Counter[str] = field(default_factory=Counter)
     """Corrections sent to the model, by slug."""
     files_read: dict[str, None] = field(default_factory=dict)
@@ -308,6 +310,7 @@ class State:
         if not body.ok:
             self.tool_errors[body.name] += 1
         self.files_read.update(dict.fromkeys(body.read))
+        self.sources.update(dict.fromkeys(body.sources))
         if body.changed:
             self.files_changed.update(dict.fromkeys(body.changed))
             self.passing_run = self.asked_pass = ""

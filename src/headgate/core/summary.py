@@ -8,7 +8,7 @@ from headgate.core.attempt import StageState
 from headgate.core.boundary_text import boundary_problems
 from headgate.core.events import Note
 from headgate.core.milestones import say_reason
-from headgate.core.progress import given_up_recipes
+from headgate.core.progress import given_up_recipes, left_out_steps
 from headgate.core.state import State
 from headgate.core.task import TaskState
 from headgate.core.text import shorten, times
@@ -20,6 +20,7 @@ RED_BEFORE = (
     " verification in agent.yaml to accept failures that were there before."
 )
 MOST_LEFT = 5
+MOST_SOURCES = 3
 _CACHE = re.compile(
     r"(^|/)(__pycache__|\.\w+_cache|\.coverage|\.hypothesis|node_modules|target|build|dist)(/|$)"
 )
@@ -63,6 +64,7 @@ def write_summary(
     if ending not in ("SUCCESS", "PROPOSED"):
         lines += [f"Final turn forced: {reasons}." for reasons in [say_final_turns(state)] if reasons]
     lines += _answers(state)
+    lines += _sources(state)
     if ending == "PROPOSED":
         lines.append(f"Would change: {', '.join(files)}." if files else "No change is proposed.")
     elif files:
@@ -95,7 +97,8 @@ def _fails_as_before(state: State) -> bool:
 def all_warnings(state: State) -> tuple[str, ...]:
     """Boundaries that protected nothing, and what the model left as it was after it heard of it."""
     problems = boundary_problems(state.unenforced, state.unmatched)
-    given_up = given_up_recipes(state, state.flow.recipes) if state.flow else ()
+    recipes = state.flow.recipes if state.flow else {}
+    given_up = (*given_up_recipes(state, recipes), *left_out_steps(state, recipes))
     return (*(problem.removesuffix(".") for problem in problems), *state.warnings, *given_up)
 
 
@@ -117,6 +120,18 @@ def _answers(state: State) -> list[str]:
     more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
     began = [f"The task began with a failing check: {failing[0].split(' (')[0]}{more}."] if failing else []
     return [*began, f"Answers tried: {len(state.answers.tried)} ({told}); {kept}."]
+
+
+def _sources(state: State) -> list[str]:
+    """What research returned. What the model makes of it, nobody has checked."""
+    if not state.tool_calls["research"]:
+        return []
+    if not state.sources:
+        return ["Research returned no source."]
+    first = list(state.sources)[:MOST_SOURCES]
+    more = f" and {len(state.sources) - len(first)} more" if len(state.sources) > len(first) else ""
+    count = "1 source" if len(state.sources) == 1 else f"{len(state.sources)} sources"
+    return [f"Research returned {count}, not checked: {', '.join(first)}{more}."]
 
 
 def _steps_left(state: State) -> list[str]:

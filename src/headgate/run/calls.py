@@ -16,7 +16,9 @@ import json_repair
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     ESCALATE_TOOL,
+    REAL,
     Category,
+    EscalationRaised,
     FileHashes,
     Message,
     ToolCall,
@@ -27,7 +29,7 @@ from headgate.core import (
     parse_path,
     show_path,
 )
-from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError
+from headgate.errors import ToolArgsInvalid, ToolDenied, ToolError, ToolUnavailable
 from headgate.process import uninterrupted
 from headgate.run.first_messages import nested_guides
 from headgate.run.ports import CallPorts
@@ -131,6 +133,7 @@ class CallAnswer:
     read: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
@@ -152,6 +155,14 @@ async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
     shown = SEEN if same and not answer.error and len(answer.text) > LONG else answer.text
     run.record(_finished(call, name, category, key, answer), shown)
     run.transcript.add(Message("tool", shown, call_id=call.id, failed=bool(answer.error)))
+    if answer.error == ToolUnavailable.slug and _depends_on(run, name):
+        run.record(EscalationRaised(reason=answer.text))
+
+
+def _depends_on(run: StageRun, name: str) -> bool:
+    """Whether a step of a recipe can do nothing without a tool: its check asks for calls, and of no other."""
+    others = [spec for spec in run.all_specs if spec.name != name and spec.category in REAL]
+    return bool(run.stage.execution and run.stage.checks.get("tool_calls") and not others)
 
 
 async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: bool) -> CallAnswer:
@@ -174,7 +185,7 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
             nested_guides, run.job.context.workspace, run.transcript, outcome.read
         )
     changed = tuple(change.path for change in outcome.changes)
-    return CallAnswer(text, read=outcome.read, changed=changed, restored=outcome.restored)
+    return CallAnswer(text, "", outcome.read, changed, outcome.restored, outcome.sources)
 
 
 def _earlier_result(run: StageRun, call: ToolCall, name: str) -> CallAnswer | None:
@@ -206,7 +217,8 @@ def _fit_for_model(run: StageRun, answer: CallAnswer) -> CallAnswer:
         most = min(most, int(tokens * CHARS_PER_CODE_TOKEN / 2))
     text = cap(redact(clean_text(answer.text)), most, context.save_output)
     restored = tuple(redact(clean_text(sentence)) for sentence in answer.restored)
-    return replace(answer, text=text, restored=restored)
+    sources = tuple(redact(clean_text(source)) for source in answer.sources)
+    return replace(answer, text=text, restored=restored, sources=sources)
 
 
 def _finished(
@@ -221,6 +233,7 @@ def _finished(
         read=tuple(map(show_path, answer.read)),
         changed=tuple(map(show_path, answer.changed)),
         restored=answer.restored,
+        sources=answer.sources,
         category=category,
         key=key,
         result=_digest(answer.text),

@@ -89,13 +89,13 @@ class AttemptFacts:
     def unfinished_recipe(self) -> str:
         state, recipes = self.run.job.state, self.run.job.flow.recipes
         if not state.executions:
-            return "nothing was executed yet: call execute"
+            return "nothing was executed yet"
         latest = state.executions[state.executed_last - 1]
         progress = task_progress(state, recipes[latest.task_type], latest)
         if progress.is_complete:
             return ""
-        why = f" ({progress.reason})" if progress.reason else ""
-        return f"{latest.task_type} is not complete{why}: call execute again, or escalate and say why"
+        why = f" ({progress.reason.rstrip('.')})" if progress.reason else ""
+        return f"{latest.task_type} is not complete{why}"
 
     @property
     def was_told(self) -> bool:

@@ -245,8 +245,9 @@ async def _completes_unsaid(run: StageRun, decision: Decision) -> bool:
 
 def _own_note(run: StageRun, decision: Decision) -> Note:
     why = (decision.detail or say_reason(decision.reason)).removesuffix(".")
+    how = "Handed back" if decision.reason == "escalated" else "Ended without an accepted closing signal"
     note = Note(
-        summary=f"Ended without an accepted closing signal: {why}.",
+        summary=f"{how}: {why}.",
         files_read=tuple(run.state.files_read),
         files_changed=tuple(run.job.state.files_changed),
     )

@@ -62,6 +62,8 @@ class Outcome:
     """What is to be written; the runtime does it."""
     restored: tuple[str, ...] = ()
     """What a command did where it may not, and was undone: a sentence each."""
+    sources: tuple[str, ...] = ()
+    """Pages of the web that the model was given, a line each."""
 
 
 @dataclass(frozen=True)

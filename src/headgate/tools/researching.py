@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from headgate.core import show_sources
-from headgate.errors import ToolDenied
-from headgate.tools.base import Args, ToolContext, tool
+from headgate.core import cite, show_sources
+from headgate.errors import ToolDenied, ToolFailed
+from headgate.tools.base import Args, Outcome, ToolContext, tool
 
 
 class Research(Args):
@@ -14,9 +14,13 @@ class Research(Args):
 
 
 @tool("read", by_name=True)
-async def research(ctx: ToolContext, args: Research) -> str:
+async def research(ctx: ToolContext, args: Research) -> Outcome:
     """Search the web and read the best pages. Returns their text with numbered sources."""
     query = " ".join(args.query.split())
     if any(ctx.redact(text) != text for text in (args.query, query)):
         raise ToolDenied("research was not run: the query contains a secret value. Ask without it.")
-    return show_sources(query, await ctx.research.find(query), ctx.result_chars)
+    found = await ctx.research.find(query)
+    text = show_sources(query, found, ctx.result_chars)
+    if not found:
+        raise ToolFailed(text)
+    return Outcome(text, sources=tuple(map(cite, found)))

@@ -9,7 +9,7 @@ import aiohttp
 import orjson
 
 from headgate.core import ResearchSettings, WebSource
-from headgate.errors import ToolFailed
+from headgate.errors import ToolFailed, ToolUnavailable
 from headgate.web.fetching import HEADERS, Unreadable, read_body
 
 URL_CHARS = 1_000
@@ -23,7 +23,7 @@ DdgsSearch = Callable[[str, int, float], Iterable[Any]]
 async def ask_searxng(settings: ResearchSettings, query: str) -> tuple[WebSource, ...]:
     """What a SearXNG server finds. Its address is the user's own choice and may be a private one."""
     if not settings.url:
-        raise ToolFailed("The search failed: research.url has to name the SearXNG server.")
+        raise ToolUnavailable("The search failed: research.url has to name the SearXNG server.")
     root = settings.url.rstrip("/").removesuffix("/search")
     name = f"SearXNG at {root}"
     try:
@@ -40,7 +40,9 @@ async def ask_searxng(settings: ResearchSettings, query: str) -> tuple[WebSource
             ) as response,
         ):
             if response.status != 200:
-                raise ToolFailed(f"The search failed: {name} {_explain_status(response)}.")
+                passing = response.status == 429 or response.status >= 500
+                failure = ToolFailed if passing else ToolUnavailable
+                raise failure(f"The search failed: {name} {_explain_status(response)}.")
             packing = response.headers.get("Content-Encoding", "").strip().lower()
             body, _ = await read_body(response, _MOST_BYTES, packing)
     except TimeoutError:
@@ -48,13 +50,13 @@ async def ask_searxng(settings: ResearchSettings, query: str) -> tuple[WebSource
     except Unreadable as error:
         raise ToolFailed(f"The search failed: the answer of {name} cannot be read: {error}.") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise ToolFailed(f"The search failed: {name} cannot be reached.") from error
+        raise ToolUnavailable(f"The search failed: {name} cannot be reached.") from error
     try:
         answer = orjson.loads(body)
     except ValueError:
         answer = None
     if not isinstance(answer, Mapping) or not isinstance(answer.get("results"), list):
-        raise ToolFailed(f"The search failed: {name} does not answer like SearXNG.")
+        raise ToolUnavailable(f"The search failed: {name} does not answer like SearXNG.")
     return _sources(answer["results"], "url", "content")
 
 
@@ -87,7 +89,7 @@ def _search_ddgs(query: str, count: int, seconds: float) -> Iterable[Any]:
         from ddgs import DDGS  # an optional package
         from ddgs.exceptions import DDGSException
     except ImportError as error:
-        raise ToolFailed(
+        raise ToolUnavailable(
             "The search failed: the package ddgs is not installed. A person can install it:"
             " pip install 'headgate[research]'."
         ) from error

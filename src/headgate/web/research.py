@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from headgate.core import ResearchSettings, WebSource
-from headgate.errors import ToolFailed
+from headgate.errors import ToolUnavailable
 
 NOT_CONFIGURED = (
-    "No search backend is configured: go on without research."
+    "No search backend is configured, so research cannot be used."
     " A person can set `research: {backend: searxng, url: ADDRESS}` or `research: {backend: ddgs}` in their"
     " own configuration file; docs/research.md describes it."
 )
@@ -59,7 +59,7 @@ class Research:
     async def find(self, query: str) -> tuple[WebSource, ...]:
         """The sources for a query, the first ones read. ToolFailed if there is no backend, or it fails."""
         if self._settings.backend == "off":
-            raise ToolFailed(NOT_CONFIGURED)
+            raise ToolUnavailable(NOT_CONFIGURED)
         asked = self._queries.setdefault(query, _Query())
         if len(self._queries) > MOST_KEPT:
             del self._queries[next(iter(self._queries))]
