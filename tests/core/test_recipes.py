@@ -123,12 +123,17 @@ def test_a_step_has_the_model_the_limits_and_the_documents_of_its_recipe() -> No
 
 
 def test_a_step_keeps_its_own_tools_and_may_hand_its_work_back() -> None:
-    closed = {"id": "closed", "tools": {"exclusive": True, "block": ["shell"]}}
+    closed = {
+        "id": "closed",
+        "tools": {"exclusive": True, "block": ["shell"]},
+        "view": {"max_tokens": 900},
+    }
     free, alone = expand_recipe(recipe(stages=[{"id": "free"}, closed]), Execution(1, "fix", ("x",))).stages
     shown = [ToolSpec(name, "", {}, category) for name, category in (("ls", "read"), ("shell", "run"))]
     escalate = ToolSpec("escalate", "", {}, "control", by_name=True)
     assert [free.tools.admits(spec) for spec in (*shown, escalate)] == [True, True, True]
     assert (alone.tools.exclusive, alone.tools.block) == (True, ("shell",))
+    assert (free.view.max_tokens, alone.view.max_tokens) == (3500, 900)
 
 
 def test_documents_share_the_room_that_there_is() -> None:

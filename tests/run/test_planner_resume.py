@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from test_groups import TASK, Counter, make_job
 
 from crashing_store import Crash, CrashingStore, fresh_store
@@ -77,8 +78,10 @@ def make(store: Store, log: TaskLog) -> Job:
     return job
 
 
-async def run_plan(store: Store, crash_at: int = 0) -> tuple[State, list[Event], list[str], int]:
-    crashing: Any = CrashingStore(store, crash_at, before=False)
+async def run_plan(
+    store: Store, crash_at: int = 0, *, before: bool = False
+) -> tuple[State, list[Event], list[str], int]:
+    crashing: Any = CrashingStore(store, crash_at, before=before)
     log = TaskLog(crashing, Bus(), TASK, lambda: 0.0)
     job = make(store, log)
     async with asyncio.timeout(60):
@@ -94,7 +97,8 @@ async def run_plan(store: Store, crash_at: int = 0) -> tuple[State, list[Event],
     return log.state, store.events("t1"), said, crashing.seen
 
 
-def test_a_plan_cut_at_any_commit_ends_as_one_that_was_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [False, True])
+def test_a_plan_cut_at_any_commit_ends_as_one_that_was_not(tmp_path: Path, before: bool) -> None:
     with fresh_store(tmp_path / "whole", TASK) as store:
         state, events, said, commits = asyncio.run(run_plan(store))
     started = [event.body.stage for event in events if isinstance(event.body, StageStarted)]
@@ -105,7 +109,7 @@ def test_a_plan_cut_at_any_commit_ends_as_one_that_was_not(tmp_path: Path) -> No
     assert commits > 20
     for number in range(1, commits + 1):
         with fresh_store(tmp_path / str(number), TASK) as store:
-            cut, events, heard, _ = asyncio.run(run_plan(store, number))
+            cut, events, heard, _ = asyncio.run(run_plan(store, number, before=before))
         again = [event.body.stage for event in events if isinstance(event.body, StageStarted)]
         assert (again, heard) == (started, said), number
         ends = [event.path for event in events if isinstance(event.body, StageEnded)]

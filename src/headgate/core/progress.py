@@ -10,6 +10,7 @@ from typing import Literal
 from headgate.core.needs import SKIP_CONDITION, SKIP_JOIN, SKIP_ON_SKIP
 from headgate.core.plan_and_notes import list_names, render_notes
 from headgate.core.recipes import Execution, Recipe
+from headgate.core.rules import Fail
 from headgate.core.state import State
 from headgate.core.text import cut_text, share_out, shorten
 from headgate.core.tree import split_path
@@ -64,8 +65,9 @@ def task_progress(state: State, recipe: Recipe, execution: Execution) -> TaskPro
     reason = _why(state, execution.step_id(failed)) if failed else ""
     if not failed and len(done) < len(ids):
         reason = _why_not_run(state, execution, [step for step in recipe.steps if step not in done])
-        if is_spent(state, recipe, execution):
-            reason = f"{recipe.max_steps} steps were taken, which is the limit"
+    if len(done) < len(ids) and is_spent(state, recipe, execution):
+        spent = f"{recipe.max_steps} steps were taken, which is the limit"
+        reason = f"{reason.rstrip('.')}; {spent}" if reason else spent
     return TaskProgress(
         task_type=recipe.name,
         current_step=ended + 1,
@@ -110,7 +112,8 @@ def _result(note: object) -> str:
 
 def _why(state: State, name: str) -> str:
     latest = state.tree.attempts[name][-1]
-    return f"{name.partition('.')[2]} failed: {latest.why or 'it was not finished'}"
+    found = latest.verdict.reason if isinstance(latest.verdict, Fail) else ""
+    return f"{name.partition('.')[2]} failed: {latest.why or found or 'it was not finished'}"
 
 
 def given_up_recipes(state: State, recipes: Mapping[str, Recipe]) -> tuple[str, ...]:

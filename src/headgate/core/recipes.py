@@ -179,6 +179,7 @@ def _renamed(stage: Stage, ids: set[str], recipe: Recipe, execution: Execution) 
 def _equipment(stage: Stage, recipe: Recipe) -> dict[str, Any]:
     """What every step that is a conversation has: a model, instructions, documents, limits."""
     shares = recipe.token_budget
+    room = shares.total
     options = AgentOptions(temperature=recipe.temperature, max_tokens=shares.output)
     agent = stage.agent or Agent(model=recipe.model, options=options, context_transfer="minimal")
     allow = sorted(CATEGORIES) if stage.tools.allow is None else stage.tools.allow
@@ -193,7 +194,7 @@ def _equipment(stage: Stage, recipe: Recipe) -> dict[str, Any]:
         "tools": scope,
         "system": (*parts, *stage.system),
         "budget": budget.model_copy(update=lacking),
-        "view": stage.view.model_copy(update={"max_tokens": shares.total}),
+        "view": stage.view.model_copy(update={"max_tokens": min(stage.view.max_tokens or room, room)}),
         "input_docs": share_docs(stage.input_docs or recipe.input_docs, shares.input_docs),
     }
 

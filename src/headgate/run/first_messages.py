@@ -132,7 +132,7 @@ def context_document(job: Job, tokens: int = 0) -> str:
 def find_missing_docs(job: Job, stage: Stage) -> str:
     """What a stage cannot do without and is not there, in a sentence; empty if nothing is missing."""
     for doc in stage.input_docs:
-        if not doc.optional and not _read_document(job, doc):
+        if doc.path_type == "repo" and not doc.optional and not _read_document(job, doc):
             return f"{doc.path}, which the stage is to be given, is not there or cannot be read"
     return ""
 

@@ -8,8 +8,11 @@ Permits = Callable[[Address], bool]
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")
-_METADATA = frozenset({ip_address("168.63.129.16"), ip_address("100.100.100.200")})
-"""Services of clouds for their machines, at addresses that look public or like those of a provider."""
+_UNICAST = IPv6Network("2000::/3")
+"""All that is routed on the internet by IPv6. Python knows some of the rest as global: other translations of
+IPv4, segment routing."""
+_METADATA = frozenset(map(ip_address, ("168.63.129.16", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254")))
+"""Services of clouds for their machines, at addresses that look public, or private like any other."""
 
 
 def is_public(address: Address) -> bool:
@@ -17,7 +20,7 @@ def is_public(address: Address) -> bool:
     inner = _carried(address)
     if inner is not None:
         return is_public(inner)
-    if isinstance(address, IPv6Address) and address.is_site_local:
+    if isinstance(address, IPv6Address) and address not in _UNICAST:
         return False
     return address.is_global and not address.is_multicast and address not in _METADATA
 
