@@ -435,6 +435,7 @@ def test_without_git_it_is_said_once(repo: Path) -> None:
     ("agent", "check"),
     [
         ("flow: stagd\n", "flow"),
+        ("flow: planned\nrecipes: [nope]\n", "flow"),
         ("flow: [{id: a, tools: {allow: [raed_file]}}]\n", "flow"),
         ("model: openai/m\nflow: [{id: a, model: cheap}]\n", "flow"),
         ("verification: {steps: [{name: t, command: no-such-program-here -q}]}\n", "verification: t"),

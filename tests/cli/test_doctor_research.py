@@ -1,14 +1,28 @@
 """`headgate doctor` and `research`: a real search, and one line about it."""
 
+from pathlib import Path
+
 import pytest
 
 from headgate.cli.research_check import check_research
+from headgate.config import Config
+from headgate.config.flows import load_flow
 from headgate.core import ResearchSettings
+from headgate.engine import with_recipes
 from web.site import Site
 
 
-async def test_nothing_is_configured() -> None:
+async def test_nothing_is_configured(tmp_path: Path) -> None:
     assert await check_research(ResearchSettings()) is None
+    for name, is_told in (("staged", False), ("planned", True)):
+        flow = with_recipes(load_flow(name, tmp_path), tmp_path, Config())
+        finding = await check_research(ResearchSettings(), flow)
+        assert (finding is not None) == is_told
+    assert finding is not None
+    assert (finding.status, finding.detail) == (
+        "note",
+        "off, although the flow here can use it: tasks go on without it",
+    )
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,8 @@ def test_a_built_in_flow_is_shown_as_it_is_and_is_a_file_to_change(
     assert (code, out, err) == (0, builtin_flows()[name].read_text("utf-8"), "")
     (repo / "mine.yaml").write_text(out)
     count = len(load_flow(name, repo).stages)
-    ok = f"mine.yaml: ok, {count} {'stage' if count == 1 else 'stages'}\n"
+    recipes = ", 6 recipes" if name == "planned" else ""
+    ok = f"mine.yaml: ok, {count} {'stage' if count == 1 else 'stages'}{recipes}\n"
     assert person.types(repo, "check", "mine.yaml") == (0, ok, "")
 
 
@@ -121,7 +122,8 @@ def test_what_is_shown_is_the_tree_that_runs_and_a_flow_file(name: str, repo: Pa
     assert (code, err) == (0, "")
     (repo / "tree.yaml").write_text(out)
     count = len(list(expand_flow(load_flow(name, repo), SPECS, CHECK_SPECS).leaves()))
-    ok = f"tree.yaml: ok, {count} {'stage' if count == 1 else 'stages'}\n"
+    recipes = ", 6 recipes" if name == "planned" else ""
+    ok = f"tree.yaml: ok, {count} {'stage' if count == 1 else 'stages'}{recipes}\n"
     assert person.types(repo, "check", "tree.yaml") == (0, ok, "")
     assert person.types(repo, "show", "tree.yaml") == (0, out, "")
     for form in ("--text", "--mermaid"):
@@ -333,3 +335,21 @@ def test_drawing_the_flow_in_use(repo: Path) -> None:
     out = outcome(repo, "draw", "--text")[1]
     assert out.startswith("custom\n\n1. do-it\n")
     assert "25 turns, 7 retries," in out
+
+
+def test_recipes_are_listed_and_checked(repo: Path, person: Person) -> None:
+    (repo / "team").mkdir()
+    (repo / "team" / "greet.yaml").write_text("description: Say hello.\nstages: [{id: say}, {id: wave}]\n")
+    (repo / "agent.yaml").write_text("recipes: [team]\n")
+    code, out, err = person.types(repo, "recipes")
+    assert (code, err) == (0, "")
+    assert "greet        Say hello. (team/greet.yaml)\n             say -> wave\n" in out
+    assert (
+        "code_modify  Change existing code, and verify the change.\n             read -> edit -> verify\n"
+        in out
+    )
+    assert person.types(repo, "check", "planned") == (0, "planned: ok, 1 stage, 7 recipes\n", "")
+    (repo / "team" / "greet.yaml").write_text("description: Say hello.\nstages: [{id: say, kind: planner}]\n")
+    said = "headgate: team/greet.yaml, line 2: a step of a recipe cannot be of the kind planner.\n"
+    assert person.types(repo, "check", "planned") == (2, "", said)
+    assert person.types(repo, "check", "staged")[0] == 0

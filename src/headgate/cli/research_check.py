@@ -3,19 +3,26 @@
 import asyncio
 
 from headgate.cli.setup_checks import DoctorFinding
-from headgate.core import ResearchSettings
+from headgate.core import Flow, ResearchSettings, all_stages
 from headgate.errors import ToolError
 from headgate.web import Research, find_trafilatura
 
 CHECK = "research"
 QUERY = "documentation"
+_OFF = "off, although the flow here can use it: tasks go on without it"
+_CHOOSE = (
+    "Set `research: {backend: searxng, url: ADDRESS}` or `{backend: ddgs}` in your own configuration file."
+)
 _PLAIN = "pages are read without trafilatura, which finds their main text: pip install 'headgate[research]'"
 
 
-async def check_research(settings: ResearchSettings) -> DoctorFinding | None:
-    """A real search; None where nothing is configured. A task works without it, so nothing is a failure."""
+async def check_research(settings: ResearchSettings, flow: Flow | None = None) -> DoctorFinding | None:
+    """A real search. A task works without it, so nothing is a failure.
+
+    Where nothing is configured, a note if the flow of tasks, or one of its recipes, names the tool.
+    """
     if settings.backend == "off":
-        return None
+        return DoctorFinding(CHECK, "note", _OFF, _CHOOSE) if flow and _names_research(flow) else None
     try:
         found = await Research(settings).search(QUERY)
     except ToolError as error:
@@ -27,3 +34,8 @@ async def check_research(settings: ResearchSettings) -> DoctorFinding | None:
     if await asyncio.to_thread(find_trafilatura) is None:
         return DoctorFinding(CHECK, "ok", f"{named} answers; {_PLAIN}")
     return DoctorFinding(CHECK, "ok", f"{named} answers")
+
+
+def _names_research(flow: Flow) -> bool:
+    stages = [*flow.stages, *(stage for recipe in flow.recipes.values() for stage in recipe.stages)]
+    return any(CHECK in (stage.tools.allow or ()) for stage in all_stages(stages))

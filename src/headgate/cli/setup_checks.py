@@ -13,13 +13,14 @@ from typing import Literal
 
 from headgate.checks import INSTALLED_RUNNERS
 from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config
-from headgate.core import OWN_FOLDER, VerifyStep
+from headgate.core import OWN_FOLDER, Flow, VerifyStep
 from headgate.engine import (
     FLOW_NAMES,
     check_price,
     find_sandbox,
     guards_for,
     resolve_package,
+    with_recipes,
 )
 from headgate.errors import ConfigError, HeadgateError
 from headgate.models import profile_for
@@ -156,10 +157,16 @@ def check_skills(config: Config, repo: Path) -> Iterator[DoctorFinding]:
         yield DoctorFinding("skills", "note", f"skipped: {sentence}")
 
 
+def flow_of_tasks(loaded: Loaded, repo: Path) -> Flow:
+    """The flow of a task for which none is named, with its recipes. ConfigError if something is wrong."""
+    flow = flow_from_config(loaded.config, None, repo, FLOW_NAMES, loaded.documents)
+    return with_recipes(flow, repo, loaded.config)
+
+
 def check_flow(loaded: Loaded, repo: Path) -> DoctorFinding:
     """Whether the flow can be read, and its stages' tools and models are known."""
     try:
-        flow = flow_from_config(loaded.config, None, repo, FLOW_NAMES, loaded.documents)
+        flow = flow_of_tasks(loaded, repo)
         resolve_package(repo, loaded.config)
         if loaded.config.model:
             named = [loaded.config.model_settings(name) for name in flow.models if name]

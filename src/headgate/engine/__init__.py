@@ -9,7 +9,9 @@ from headgate.engine.resolved import (
     ConfigReader,
     FlowParts,
     check_price,
+    find_recipes,
     resolve_package,
+    with_recipes,
 )
 from headgate.engine.task_follower import QueueWait
 from headgate.engine.tree import diff_of

@@ -38,6 +38,7 @@ from headgate.core import (
     Options,
     PhaseProbed,
     Price,
+    Recipe,
     ReplyFailed,
     ReplyReceived,
     StageCompacted,
@@ -134,6 +135,18 @@ FLOW_NAMES = PARTS.names
 CHECK_SPECS = tuple(check.spec for check in CHECKS.values())
 
 
+def find_recipes(repo: Path, config: Config, parts: FlowParts = PARTS) -> dict[str, Recipe]:
+    """The recipes that a planner may choose in a repository, by name. ConfigError if one is wrong."""
+    return load_recipes(repo, config.recipes, parts.names, config.secret_files)
+
+
+def with_recipes(flow: Flow, repo: Path, config: Config, parts: FlowParts = PARTS) -> Flow:
+    """The flow with what its planner may choose, if it has one."""
+    if not any(leaf.kind == PLANNER for leaf in flow.leaves()):
+        return flow
+    return flow.model_copy(update={"recipes": find_recipes(repo, config, parts)})
+
+
 def choose_flow(
     loaded: Loaded, options: Options, folder: Folder, goal: str = "", parts: FlowParts = PARTS
 ) -> Flow:
@@ -144,10 +157,7 @@ def choose_flow(
         loaded.config, options.flow, folder.repo, parts.names, loaded.documents, goal
     )
     parts.check_code(flow)
-    if any(leaf.kind == PLANNER for leaf in flow.leaves()):
-        config = loaded.config
-        recipes = load_recipes(folder.repo, config.recipes, parts.names, config.secret_files)
-        flow = flow.model_copy(update={"recipes": recipes})
+    flow = with_recipes(flow, folder.repo, loaded.config, parts)
     if options.dry_run and not any(
         leaf.kind in ("talk", DRIVE, PLANNER) and not leaf.candidates for leaf in flow.leaves()
     ):

@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from headgate.cli.setup_checks import (
     check_verification,
     configuration_fault,
     environment_fault,
+    flow_of_tasks,
 )
 from headgate.cli.shared import (
     EXIT_ENVIRONMENT,
@@ -218,7 +220,10 @@ async def examine(
     if checks and loaded.config.verification.steps:
         for finding in await check_steps(loaded.config, root, say):
             yield finding
-    if searching := await check_research(loaded.config.research):
+    flow = None
+    with suppress(ConfigError):  # what is wrong with it was said before
+        flow = flow_of_tasks(loaded, root)
+    if searching := await check_research(loaded.config.research, flow):
         yield searching
     async for finding in examine_model(loaded.config, root, say, patience, fresh, environ):
         yield finding

@@ -24,7 +24,7 @@ from headgate.config import (
     write_flow,
 )
 from headgate.core import Flow, expand_flow, nearest
-from headgate.engine import CHECK_SPECS, FLOW_NAMES, SPECS
+from headgate.engine import CHECK_SPECS, FLOW_NAMES, SPECS, find_recipes, with_recipes
 from headgate.errors import ConfigError
 
 _CHOOSING = {"flow", "task_flow_mode", "task_branching", "task_plan_mode"}
@@ -41,6 +41,7 @@ Examples:
   headgate flows show staged --as-written > my-flow.yaml
   headgate flows check my-flow.yaml            # is it valid?
   headgate flows draw my-flow.yaml             # what does it do?
+  headgate flows recipes                       # what can a planner choose?
   headgate run --flow my-flow.yaml "..."
 """
 
@@ -109,9 +110,31 @@ def show(ctx: click.Context, name: str, as_written: bool, repo: Path | None) -> 
 @repo_option
 @click.pass_context
 def check(ctx: click.Context, file: str, repo: Path | None) -> None:
-    """Check a flow file, and say what is wrong in which line."""
-    count = len(list(read_flow(file, _root(ctx, repo)).leaves()))
-    say(f"{printable(file)}: ok, {count} {'stage' if count == 1 else 'stages'}")
+    """Check a flow file, and say what is wrong in which line.
+
+    If it has a planner, the recipes that this can choose are checked as well.
+    """
+    root = _root(ctx, repo)
+    flow = read_flow(file, root)
+    if root is not None:
+        flow = with_recipes(flow, root, load_config(root, environ=os.environ, flags={}).config)
+    count = len(list(flow.leaves()))
+    recipes = f", {len(flow.recipes)} recipes" if flow.recipes else ""
+    say(f"{printable(file)}: ok, {count} {'stage' if count == 1 else 'stages'}{recipes}")
+
+
+@command.command("recipes")
+@repo_option
+@click.pass_context
+def list_recipes(ctx: click.Context, repo: Path | None) -> None:
+    """List the types of tasks that a planner can choose here, with their steps."""
+    root = _root(ctx, repo) or find_repo()
+    found = find_recipes(root, load_config(root, environ=os.environ, flags={}).config)
+    width = max(map(len, found))
+    for name, recipe in sorted(found.items()):
+        source = f" ({printable(recipe.source)})" if recipe.source else ""
+        say(f"{name.ljust(width)}  {printable(recipe.description)}{source}", hanging=width + 2)
+        say(f"{' ' * width}  {' -> '.join(recipe.steps)}", hanging=width + 2)
 
 
 @command.command("draw")
