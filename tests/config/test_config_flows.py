@@ -216,6 +216,7 @@ def test_which_flow_a_task_gets(tmp_path: Path) -> None:
     )
     assert flow_from_config(Config(flow="flat"), None, tmp_path).name == "flat"
     assert flow_from_config(Config(task_flow_mode="flat"), None, tmp_path).name == "flat"
+    assert flow_from_config(Config(task_flow_mode="planned"), None, tmp_path).name == "planned"
     assert flow_from_config(Config(), None, tmp_path).name == "staged"
 
 

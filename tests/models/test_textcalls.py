@@ -241,6 +241,23 @@ def test_a_decision_to_call_a_tool_is_a_call(decision: dict[str, object]) -> Non
     assert parse_calls(f"So:\n```json\n{written}\n```", TOOLS).calls != ()
 
 
+@pytest.mark.parametrize(
+    ("decision", "summary"),
+    [
+        (
+            {"_type": "EXECUTOR_DECISION", "action": "DONE", "summary": "It is 1.", "reasoning": "So."},
+            "It is 1.",
+        ),
+        ({"_type": "PLANNER_DECISION", "action": "COMPLETE", "reasoning": "It is 1."}, "It is 1."),
+        ({"_type": "PLANNER_DECISION", "action": "COMPLETE"}, "Done."),
+    ],
+)
+def test_a_decision_that_it_is_done_keeps_its_words(decision: dict[str, object], summary: str) -> None:
+    done = ToolSpec("stage_done", "Done.", {"type": "object", "properties": {"summary": {}}}, "control")
+    (call,) = parse_calls(json.dumps(decision), (*TOOLS, done)).calls
+    assert (call.name, json.loads(call.arguments)) == ("stage_done", {"summary": summary})
+
+
 def _nested(depth: int) -> dict[str, object]:
     inner: dict[str, object] = {"name": "ls", "args": {}}
     for _ in range(depth):

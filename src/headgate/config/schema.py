@@ -137,7 +137,7 @@ FlowChoice = Annotated[
 class FlowKnobs(Settings):
     """How a task is carried out, as far as the flow does not say so itself."""
 
-    task_flow_mode: Literal["auto", "staged", "staged3", "branched", "flat", "repair"] = "auto"
+    task_flow_mode: Literal["auto", "staged", "staged3", "branched", "flat", "repair", "planned"] = "auto"
     """The built-in flow to use; `headgate flows` lists them. `auto` means `repair` if the model is small,
     verification steps exist and the task does not ask for something new, and `staged` otherwise."""
     task_plan_mode: Literal["first", "explore", "none"] = "explore"

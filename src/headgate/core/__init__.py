@@ -107,6 +107,7 @@ from headgate.core.knobs import (
     ESCALATE_TOOL,
     EXECUTE_TOOL,
     FAIL_TOOL,
+    MEMORY_TOOL,
     START_TOOL,
     TOOL_ALIASES,
     Agent,

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from headgate.core.attempt import StageState
 from headgate.core.boundary_text import boundary_problems
 from headgate.core.events import Note
+from headgate.core.flow import PLANNER
 from headgate.core.milestones import say_reason
 from headgate.core.progress import given_up_recipes, left_out_steps
 from headgate.core.state import State
 from headgate.core.task import TaskState
 from headgate.core.text import shorten, times
+from headgate.core.tree import place_of
 
 SUMMARY_CHARS = 300
 """What is shown of the model's words."""
@@ -172,8 +174,11 @@ def last_note(state: State) -> Note:
 def _last_said(state: State) -> StageState | None:
     """The latest attempt at the last stage in which the model said something about its work."""
     attempts = [each for each in state.nodes.values() if each.is_announced and each.reason != "replan"]
+    # What is said in the steps that a planner had carried out is for the planner: it has the last word.
+    inside = tuple(f"{place_of(each.path)}/" for each in attempts if each.kind == PLANNER)
+    attempts = [each for each in attempts if not each.path.startswith(inside)]
     last = attempts[-1].stage if attempts else ""
-    if attempts and attempts[-1].kind != "talk":
+    if attempts and attempts[-1].kind not in ("talk", PLANNER):
         return None  # what such a stage leaves is the runtime's own note
     said = (each for each in reversed(attempts) if each.stage == last and each.note and each.note.summary)
     return next(said, None)

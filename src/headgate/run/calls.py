@@ -16,15 +16,19 @@ import json_repair
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     ESCALATE_TOOL,
+    EXECUTE_TOOL,
+    MEMORY_TOOL,
     REAL,
     Category,
     EscalationRaised,
     FileHashes,
     Message,
+    Stage,
     ToolCall,
     ToolFinished,
     ToolStarted,
     clean_text,
+    expand_recipe,
     nearest,
     parse_path,
     show_path,
@@ -285,12 +289,20 @@ def _admitted(run: StageRun, name: str) -> Tool:
         return tool
     if run.state.final_granted:
         raise ToolDenied(f"{name} was not run: this is the final turn; you can only call {here}.")
-    having = [stage for stage in run.job.conversations if stage.tools.admits(tool.spec)]
+    known = [*run.job.conversations, *_other_steps(run)]
+    having = [stage for stage in known if stage.tools.admits(tool.spec)]
     stages = [stage.id for stage in having if stage.when != "replan"]
     where = f"it is allowed in stage {' and '.join(stages)}" if stages else "no stage of this flow allows it"
     raise ToolDenied(
         f'{name} was not run: it is not available in stage "{run.stage.id}"; {where}. Tools here: {here}.'
     )
+
+
+def _other_steps(run: StageRun) -> Iterator[Stage]:
+    """The steps of the recipe that a stage is a step of."""
+    if number := run.stage.execution:
+        execution = run.job.state.executions[number - 1]
+        yield from expand_recipe(run.job.flow.recipes[execution.task_type], execution).leaves()
 
 
 def _after_crash(run: StageRun, begun: ToolStarted, tool: Tool) -> CallAnswer | None:
@@ -315,7 +327,8 @@ def _after_crash(run: StageRun, begun: ToolStarted, tool: Tool) -> CallAnswer | 
 async def _run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> Outcome:
     """Runs a tool. Whatever leaves a mark outside is recorded, durably, before it happens."""
     category = tool.spec.category
-    started = ToolStarted(call=call.id, name=tool.name, category=category, target=_target(args))
+    target = run.job.redact(_target(tool.name, args))
+    started = ToolStarted(call=call.id, name=tool.name, category=category, target=target)
     ports = CallPorts(run, started)
     if category == "run" or tool.acts_itself:
         ports.start()
@@ -346,11 +359,22 @@ def hashes_of(change: FileChange) -> FileHashes:
     return FileHashes(path=show_path(change.path), before=change.before_hash, after=change.after_hash)
 
 
-def _target(args: Args) -> str:
+_TARGETS = ("command", "path", "pattern", "glob", "query", "paths", "action", "stage", "id")
+_OWN_TARGETS = {
+    EXECUTE_TOOL: ("task_type", "goals"),
+    ESCALATE_TOOL: ("reason",),
+    MEMORY_TOOL: ("text",),
+    "load_skill": ("name",),
+    "make_skill": ("name",),
+}
+"""The arguments that say what a call is about: of most tools the first of these, of some all of their own."""
+
+
+def _target(tool: str, args: Args) -> str:
     """What a call is about, in a few words, for people who watch."""
-    for name in ("command", "path", "pattern", "glob", "query", "paths", "action", "stage", "id"):
-        value = getattr(args, name, None)
-        if value:
-            text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            return clean_text(" ".join(text.split()))[:120]
-    return ""
+    own = tool in _OWN_TARGETS
+    values = [value for name in _OWN_TARGETS.get(tool, _TARGETS) if (value := getattr(args, name, None))]
+    texts = [
+        ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value) for value in values
+    ]
+    return clean_text(" ".join(": ".join(texts if own else texts[:1]).split()))[:120]

@@ -67,6 +67,10 @@ CUT_SHORT = frozenset({"limit_turns", "user_stop"})
 """Why a task ends that could have gone on."""
 
 
+HYPOTHESES_TOKENS = 500
+"""Of the last reply: a small model would write on until its window is full."""
+
+
 async def run_flow(job: Job) -> Decision:
     """Carries the task out and returns how that ended: advance, propose, stuck or infra."""
     whole = Stage(id="flow", stages=job.flow.stages, max_parallel=job.flow.max_parallel)
@@ -94,7 +98,8 @@ async def ask_for_hypotheses(job: Job, why: Decision) -> None:
     if not conversation:  # whole answers enter none
         conversation = [Message("system", system_message(job, stage))]
         message = f"{await asyncio.to_thread(opening_message, job, stage)}\n\n{message}"
-    request = Request([*conversation, Message("user", job.redact(clean_text(message)))])
+    asked = Message("user", job.redact(clean_text(message)))
+    request = Request([*conversation, asked], max_tokens=HYPOTHESES_TOKENS)
     try:
         reply = await reply_in_time(job, stage.model, request)
     except ModelError:

@@ -54,7 +54,7 @@ def _read_decision(item: Mapping[str, Any]) -> CallAttempt:
         case "CALL_TOOL":
             return _read_named_tool(item) or CallAttempt(str(item["_type"]))
         case "DONE" | "COMPLETE":
-            return CallAttempt(DONE_TOOL, {"summary": reasoning or "Done."})
+            return CallAttempt(DONE_TOOL, {"summary": str(item.get("summary") or reasoning or "Done.")})
         case "ESCALATE":
             return CallAttempt(ESCALATE_TOOL, {"reason": reasoning or "No reason was given."})
         case "EXECUTE":
