@@ -192,8 +192,8 @@ def test_keys_without_a_value_count_as_absent(setup: Setup) -> None:
         ("verification:\n  step: []\n", 'agent.yaml, line 2: unknown key "step": did you mean "steps"?'),
         (
             "task_flow_mode: stagd\n",
-            "agent.yaml, line 1: \"task_flow_mode\" must be 'auto', 'staged', 'staged3', 'branched', 'flat'"
-            " or 'repair': did you mean \"staged\"?",
+            "agent.yaml, line 1: \"task_flow_mode\" must be 'auto', 'staged', 'staged3', 'branched', 'flat',"
+            " 'repair' or 'planned': did you mean \"staged\"?",
         ),
         (
             "monorepo: packages/api\n",

@@ -63,7 +63,6 @@ class Planning:
     async def execute(self, task_type: str, goals: Sequence[str], cut_short: bool) -> str:
         """Has a recipe carried out, or goes on with it; returns its results."""
         job = self.run.job
-        await job.log.commit()
         if task_type not in job.flow.recipes:
             said = unknown_name("type of task", task_type[:80], job.flow.recipes)
             raise ToolFailed(f"execute: {said}")
