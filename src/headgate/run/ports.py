@@ -167,7 +167,7 @@ class _Recipes:
 
     async def execute(self, task_type: str, goals: Sequence[str]) -> str:
         run, call = self.ports.run, self.ports.started.call
-        # The start is stored together with what is begun: after a crash, a call that has begun was not refused.
+        # The start is stored together with what it begins: after a crash, such a call was not refused.
         await run.job.log.commit()
         cut_short = (run.path, call) in run.job.state.open_calls
         with self.ports.acting() as run:
