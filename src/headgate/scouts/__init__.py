@@ -1,0 +1,14 @@
+"""Scouts: facts about a task that are gathered before a model is asked. The code map says where to look."""
+
+from headgate.scouts.code_map import (
+    CodeMap,
+    CoveringTest,
+    FileReference,
+    MapLimits,
+    MappedFile,
+    MappedSymbol,
+    MapQuery,
+    PriorArt,
+)
+from headgate.scouts.mapping import INDEX_NAME, map_code
+from headgate.scouts.render import render_map
