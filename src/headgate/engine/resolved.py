@@ -27,6 +27,7 @@ from headgate.config import (
     require_checks,
     same_server,
     unpin,
+    with_scouts,
 )
 from headgate.core import (
     DRIVE,
@@ -144,6 +145,7 @@ def choose_flow(
         loaded.config, options.flow, folder.repo, parts.names, loaded.documents, goal
     )
     parts.check_code(flow)
+    flow = with_scouts(flow, loaded.config.scouts)
     if any(leaf.kind == PLANNER for leaf in flow.leaves()):
         recipes = load_recipes(folder.repo, loaded.config.recipes, parts.names)
         flow = flow.model_copy(update={"recipes": recipes})

@@ -1,6 +1,7 @@
 """What a task and its failures name: words, names of definitions, files, and places in files."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.core import path_words
@@ -86,7 +87,7 @@ def read_clues(query: MapQuery) -> Clues:
         words=words,
         names=names,
         paths=tuple(dict.fromkeys(_paths(text))),
-        places=tuple(_places(query.failures, traces)),
+        places=tuple(trace_places(query.failures, traces)),
         test_paths=tuple(
             dict.fromkeys(path for one in query.failures for path in _paths(one.name.split("::")[0]))
         ),
@@ -106,7 +107,8 @@ def _paths(text: str) -> list[str]:
     return [word for word in found if word]
 
 
-def _places(failures: tuple[FailedTest, ...], traces: str) -> list[tuple[str, int]]:
+def trace_places(failures: Sequence[FailedTest], traces: str) -> list[tuple[str, int]]:
+    """Every file and line that failures and traces name, once each, in order."""
     text = "\n".join([*(one.location for one in failures), traces])
     found: dict[tuple[str, int], None] = {}
     for match in _PLACE.finditer(text):
