@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO
 
@@ -122,8 +123,8 @@ class _Parser:
         if process is None:
             return
         process.kill()
-        with process:  # closes the pipes and waits
-            pass
+        with suppress(BrokenPipeError), process:
+            pass  # leaving closes the pipes, and waits
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytes:

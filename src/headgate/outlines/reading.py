@@ -61,7 +61,7 @@ def most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
 def first_purpose(comments: tuple[str, ...]) -> str:
     """The first sentence of the first comment that says something about the file."""
     for comment in comments:
-        lines = [_bare(line) for line in comment.split("\n")]
+        lines = [_bare(line) for line in comment.split("\n") if not line.startswith("#!")]
         if _LEGAL.search(comment):
             continue
         said = " ".join(line for line in lines if line and not _NOISE.match(line))

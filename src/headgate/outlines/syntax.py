@@ -68,7 +68,7 @@ def parse_syntax(language: Language, data: bytes) -> Syntax | None:
                 value = captured.get("value", nodes)
                 found.append((kind, nodes[0], captured["name"][0], value[0]))
     return Syntax(
-        definitions=_definitions(found, data),
+        definitions=_definitions(found, _blanked(comments, data)),
         imports=tuple(_imports(language, imports, data)),
         comments=(*(_text(node, data) for node in docstrings[:1]), *_blocks(comments, data)),
         code=_without((*comments, *strings), data),
@@ -90,6 +90,15 @@ def _tools(language: Language) -> "tuple[Parser, Query] | None":
 
 def _text(node: "Node", data: bytes) -> str:
     return data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def _blanked(nodes: "Iterable[Node]", data: bytes) -> bytes:
+    """The file with spaces in place of nodes."""
+    text = bytearray(data)
+    for node in nodes:
+        start, end = node.start_byte, node.end_byte
+        text[start:end] = b" " * (end - start)
+    return bytes(text)
 
 
 def _definitions(found: "list[tuple[str, Node, Node, Node]]", data: bytes) -> tuple[Definition, ...]:

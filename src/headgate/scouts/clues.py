@@ -13,6 +13,7 @@ _MOST_TEXT = 30_000
 """Characters of the task, and of all traces, that are looked at."""
 _QUOTED = re.compile(r"`([^`\n]{1,200})`|\"([^\"\n]{1,80})\"|'([\w./:-]{2,80})'")
 _WORD = re.compile(r"\w+")
+_ADDRESS = re.compile(r"https?://\S+")
 _LOOKS_LIKE_A_NAME = re.compile(
     r"\w*[a-z0-9]_[a-zA-Z0-9]\w*|_+[a-z]\w+|[A-Za-z]*[a-z0-9][A-Z]\w*|[A-Z]{2,}_\w+"
 )
@@ -62,7 +63,7 @@ class Clues:
 
 def read_clues(query: MapQuery) -> Clues:
     """Reads a task."""
-    text = query.text[:_MOST_TEXT]
+    text = _ADDRESS.sub(" ", query.text[:_MOST_TEXT])
     traces = "\n".join(query.traces)[-_MOST_TEXT:]
     failed = "\n".join(f"{one.name} {one.message}" for one in query.failures)[:_MOST_TEXT]
     words: dict[str, float] = {}

@@ -69,7 +69,7 @@ def _naming(files: Iterable[Outline]) -> str:
                     ("PascalCase", _PASCAL),
                 ):
                     counts[style] += pattern.fullmatch(one.name) is not None
-    if not counts or sum(counts.values()) < 3:
+    if not counts or sum(counts.values()) < 2:
         return ""
     best = min(counts, key=lambda style: (-counts[style], style))
     return f"functions in {best}"

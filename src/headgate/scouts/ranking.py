@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from headgate.outlines import Outline, stem
-from headgate.reading import is_code, is_test
+from headgate.outlines import Outline, stem, words_of_text
+from headgate.reading import is_code, is_installed_or_built, is_test
 from headgate.scouts.clues import Clues
 from headgate.scouts.imported_files import ImportedFiles
 from headgate.scouts.index import DEFINITION, NAME_WORD, PATH_WORD, REFERENCE, WORD, OutlineIndex, short_name
@@ -28,8 +28,13 @@ class Weights:
     length: float = 0.75
     """How much a long file has to have it more often (b of BM25)."""
     word: float = 1.0
-    path_word: float = 3.0
     name_word: float = 2.0
+    """A word in the name of a definition counts as so many in the text."""
+    file_word: float = 0.6
+    """A word of the task in the name of the file."""
+    folder_word: float = 0.2
+    whole_name: float = 2.0
+    """How much more those words count if the file's name has no others."""
     definition: float = 3.0
     """A name in the task that this file defines."""
     reference: float = 0.6
@@ -39,13 +44,16 @@ class Weights:
     """A stack trace or failure leads through it."""
     test: float = 0.3
     """What remains of a test's score: it is found as what covers a file."""
-    other: float = 0.25
+    other: float = 0.1
     """What remains of the score of documents and data."""
-    graph: float = 0.5
+    built: float = 0.1
+    """What remains of the score of what lies in folders for built and installed files."""
+    graph: float = 0.1
     """How much the rank in the graph counts against the signs in the file itself."""
     back: float = 0.3
     """The strength of a connection from what is used to who uses it."""
     imported: float = 2.0
+    """How much stronger a connection is to a file that is imported."""
     damping: float = 0.6
     seeds: int = 60
     nodes: int = 400
@@ -87,7 +95,7 @@ def rank_files(index: OutlineIndex, tree: Tree, clues: Clues, weights: Weights) 
     ranked = scores.ranked()
     seeds = ranked[: weights.seeds]
     outlines = _surroundings(index, tree, seeds, weights)
-    uses = _uses(outlines, ImportedFiles(file.path for file in tree.files.values()))
+    uses = _uses(outlines, ImportedFiles(file.path for file in tree.files.values()), weights.imported)
     graph: dict[str, dict[str, float]] = {}
     for source, targets in uses.items():
         for target, (names, strength) in targets.items():
@@ -134,6 +142,7 @@ class _Scores:
 
     def ranked(self) -> list[RankedFile]:
         self._add_words()
+        self._add_path_words()
         self._add_names()
         self._add_paths()
         for file in self._files.values():
@@ -146,9 +155,9 @@ class _Scores:
         return self._files[id]
 
     def _add_words(self) -> None:
-        """BM25 over three fields: all words of a file, those of its path, those of the names it defines."""
+        """BM25 over all words of a file; those in names that it defines count more than once."""
         weights = self._weights
-        fields = ((WORD, weights.word), (PATH_WORD, weights.path_word), (NAME_WORD, weights.name_word))
+        fields = ((WORD, weights.word), (NAME_WORD, weights.name_word))
         for word in sorted(self._clues.words):
             places = [(self._places.get(field + word, {}), weight) for field, weight in fields]
             having = {id for found, _ in places for id in found}
@@ -164,6 +173,26 @@ class _Scores:
                 file = self._file(id)
                 file.own += gain
                 file.words[word] = gain
+
+    def _add_path_words(self) -> None:
+        total = len(self._tree.files)
+        gains: dict[int, dict[str, float]] = {}
+        for word in sorted(self._clues.words):
+            found = self._places.get(PATH_WORD + word, {})
+            if found and not self._is_common(len(found)):
+                rarity = self._clues.words[word] * _rarity(total, len(found))
+                for id in found:
+                    gains.setdefault(id, {})[word] = rarity
+        for id, by_word in gains.items():
+            file = self._file(id)
+            name = words_of_text(file.path.rpartition("/")[2].partition(".")[0])
+            factor = self._weights.whole_name if name and name.keys() <= by_word.keys() else 1.0
+            for word, rarity in by_word.items():
+                gain = rarity * (
+                    self._weights.file_word * factor if word in name else self._weights.folder_word
+                )
+                file.own += gain
+                file.words[word] = file.words.get(word, 0.0) + gain
 
     def _add_names(self) -> None:
         for name in sorted(self._clues.names):
@@ -220,6 +249,8 @@ def _role(path: str, weights: Weights, file: RankedFile) -> float:
     """What a file's score is multiplied with for what it is; nothing changes for one that is named itself."""
     if file.is_named or (file.lines and not is_test(path)):
         return 1.0
+    if any(map(is_installed_or_built, path.split("/")[:-1])):
+        return weights.built
     if is_test(path):
         return weights.test
     return 1.0 if is_code(path) else weights.other
@@ -247,7 +278,7 @@ def _surroundings(
 
 
 def _uses(
-    outlines: Mapping[str, Outline], imported: ImportedFiles
+    outlines: Mapping[str, Outline], imported: ImportedFiles, import_strength: float
 ) -> dict[str, dict[str, tuple[tuple[str, ...], float]]]:
     """For each file those that define what it uses: the names, the rarest first, and how strong that is."""
     defined: dict[str, list[str]] = {}
@@ -266,7 +297,9 @@ def _uses(
             meant = [target for target in targets if target in direct] or targets
             for target in meant:
                 gain = math.sqrt(outline.references[name]) / len(meant) * _telling(name)
-                strength[target] = strength.get(target, 0.0) + gain * (2.0 if target in direct else 1.0)
+                strength[target] = strength.get(target, 0.0) + gain * (
+                    import_strength if target in direct else 1.0
+                )
                 names.setdefault(target, []).append((-gain, name))
         for target in sorted(direct - {path}):
             if target in outlines:
