@@ -83,6 +83,8 @@ def _reading(name: str, facts: str, stage_id: str, settings: ScoutSettings) -> S
         output_schema=ANSWERS[name],
         budget=Budget(
             turns=10,
+            bad_replies=1,
+            idle_attempts=0,
             retries=TRIES,
             retry_backoff="exponential",
             seconds=settings.seconds,

@@ -194,8 +194,8 @@ class _Scouts:
             if run.state.called[ASK_TOOL] >= run.job.scouts.asks:
                 most = times(run.job.scouts.asks)
                 raise ToolFailed(
-                    f"ask_scout was refused: it was called {most} in this stage, which is the limit. Use what it"
-                    " said, and read the files."
+                    f"ask_scout was refused: it was called {most} in this stage, which is the limit. Use what"
+                    " it said, and read the files."
                 )
             return await ask_scout(run, scout, question)
 
