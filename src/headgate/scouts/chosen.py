@@ -133,11 +133,12 @@ def covering_tests(
 ) -> tuple[CoveringTest, ...]:
     """Tests that are named after what the task names, or that use what the chosen files define."""
     chosen = [file.path for file in files if not is_test(file.path) and is_code(file.path)]
+    tests = [path for path in paths if is_test(path) and is_code(path)]
     covers: dict[str, dict[str, float]] = {}
-    for test in find_tests(query.text, paths):
+    for test in find_tests(query.text, [*tests, *chosen]):
         covers.setdefault(test, {})
     for position, path in enumerate(chosen):
-        for test in find_tests(path, paths):
+        for test in find_tests(path, [*tests, path]):
             covers.setdefault(test, {})[path] = 5.0 / (1 + position)
         for test, targets in ranking.uses.items():
             if is_test(test) and is_code(test) and targets.get(path):
