@@ -26,7 +26,7 @@ _MOST_PRIOR = 6
 _MOST_ENTRIES = 8
 _NAMED, _AT_PLACE, _USED = 6.0, 8.0, 0.5
 _ENTRY = re.compile(
-    r"(?:.*/)?(?:__main__\.py|manage\.py|wsgi\.py|asgi\.py|main\.(?:py|go|rs|c|cc|cpp|ts|js|php)|Main\.java|Program\.cs"
+    r"(?:.*/)?(?:__main__\.py|manage\.py|main\.(?:py|go|rs|c|cc|cpp|ts|js|php)|Main\.java|Program\.cs"
     r"|lib\.rs|cmd/[^/]+/\w+\.go)|(?:src/|lib/)?(?:index|server|app|cli)\.(?:[cm]?[jt]sx?|py|rb|php)"
     r"|(?:.*/)?(?:cli|app)(?:/__init__)?\.py|bin/[^/]+"
 )
