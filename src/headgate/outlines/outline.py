@@ -1,9 +1,10 @@
 """The types, and how they are written down. Everything is data that JSON can hold."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+import orjson
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,13 @@ class Outline:
 
 def encode_outline(outline: Outline) -> bytes:
     """As JSON."""
-    return json.dumps(asdict(outline), ensure_ascii=True, separators=(",", ":")).encode()
+    return orjson.dumps(outline)
 
 
 def decode_outline(data: bytes) -> Outline:
     """The inverse of `encode_outline`. ValueError if it is something else."""
     try:
-        kept: dict[str, Any] = json.loads(data)
+        kept: dict[str, Any] = orjson.loads(data)
         definitions = tuple(Definition(**one) for one in kept.pop("definitions"))
         layout = Layout(**kept.pop("layout"))
         imports = tuple(kept.pop("imports"))

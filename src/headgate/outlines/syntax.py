@@ -70,7 +70,7 @@ def parse_syntax(language: Language, data: bytes) -> Syntax | None:
     return Syntax(
         definitions=_definitions(found, _blanked(comments, data)),
         imports=tuple(_imports(language, imports, data)),
-        comments=(*(_text(node, data) for node in docstrings[:1]), *_blocks(comments, data)),
+        comments=(*(_text(node, data) for node in docstrings[:1]), *_blocks(_leading(comments, found), data)),
         code=_without((*comments, *strings), data),
         quotes="".join(_quote(node, data) for node in strings),
     )
@@ -161,6 +161,12 @@ def _python_imports(text: str) -> Iterator[str]:
         name = _DOTTED.match(part.strip())
         if name:
             yield module + name[0] if module.endswith(".") else f"{module}.{name[0]}"
+
+
+def _leading(comments: "list[Node]", found: "list[tuple[str, Node, Node, Node]]") -> "list[Node]":
+    """The comments before the first definition: later ones tell of a part of the file."""
+    first = min((one[1].start_byte for one in found if one[0] != "constant"), default=None)
+    return [node for node in comments if first is None or node.start_byte < first]
 
 
 def _blocks(comments: "list[Node]", data: bytes) -> Iterator[str]:

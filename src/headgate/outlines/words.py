@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
+_PART = re.compile(r"[A-Z]{2,}[a-z](?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 _LONGEST = 60
 """Characters of a word; what is longer is data."""

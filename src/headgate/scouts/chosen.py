@@ -26,7 +26,7 @@ _MOST_PRIOR = 6
 _MOST_ENTRIES = 8
 _NAMED, _AT_PLACE, _USED = 6.0, 8.0, 0.5
 _ENTRY = re.compile(
-    r"(?:.*/)?(?:__main__\.py|manage\.py|wsgi\.py|asgi\.py|main\.(?:py|go|rs|c|cc|cpp|ts|js|php)|Main\.java|Program\.cs"
+    r"(?:.*/)?(?:__main__\.py|manage\.py|main\.(?:py|go|rs|c|cc|cpp|ts|js|php)|Main\.java|Program\.cs"
     r"|lib\.rs|cmd/[^/]+/\w+\.go)|(?:src/|lib/)?(?:index|server|app|cli)\.(?:[cm]?[jt]sx?|py|rb|php)"
     r"|(?:.*/)?(?:cli|app)(?:/__init__)?\.py|bin/[^/]+"
 )
@@ -133,11 +133,12 @@ def covering_tests(
 ) -> tuple[CoveringTest, ...]:
     """Tests that are named after what the task names, or that use what the chosen files define."""
     chosen = [file.path for file in files if not is_test(file.path) and is_code(file.path)]
+    tests = [path for path in paths if is_test(path) and is_code(path)]
     covers: dict[str, dict[str, float]] = {}
-    for test in find_tests(query.text, paths):
+    for test in find_tests(query.text, [*tests, *chosen]):
         covers.setdefault(test, {})
     for position, path in enumerate(chosen):
-        for test in find_tests(path, paths):
+        for test in find_tests(path, [*tests, path]):
             covers.setdefault(test, {})[path] = 5.0 / (1 + position)
         for test, targets in ranking.uses.items():
             if is_test(test) and is_code(test) and targets.get(path):

@@ -80,7 +80,9 @@ def _test_frameworks(tests: Iterable[Outline]) -> list[str]:
     counts: Counter[str] = Counter()
     for outline in tests:
         parts = {part for module in outline.imports for part in _PART.findall(module.lower())}
-        found = [name for name in _FRAMEWORKS if name in parts]
+        found = [
+            name for name in _FRAMEWORKS if name in parts and (name != "testing" or outline.language == "go")
+        ]
         if not found and {"describe", "expect"} <= outline.references.keys():
             found = ["describe and it"]
         counts.update(found)

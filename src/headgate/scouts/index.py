@@ -49,8 +49,9 @@ class KnownFile(NamedTuple):
     id: int
     path: str
     digest: bytes
-    stamp: Stamp | None
-    """None where the file was changed a moment before it was read: its content has to be looked at again."""
+    mark: str
+    """What `mark_of` made of its stamp. Empty where the file was changed just before it was read: its content
+    has to be looked at again."""
     size: int
     """How many words it has."""
 
@@ -117,9 +118,7 @@ class OutlineIndex:
     def known(self) -> list[KnownFile]:
         """Every file in the index, also those that are no longer in the tree."""
         rows = self._db.execute("SELECT id, path, digest, stamp, size FROM files")
-        return [
-            KnownFile(id, _path(path), digest, _stamp(stamp), size) for id, path, digest, stamp, size in rows
-        ]
+        return [KnownFile(id, _path(path), digest, mark, size) for id, path, digest, mark, size in rows]
 
     def add(self, files: Sequence[NewFile]) -> None:
         """Puts files into the index, except those that another process put there meanwhile."""
@@ -128,7 +127,7 @@ class OutlineIndex:
             for file in files:
                 size = sum(file.outline.words.values())
                 kept = zlib.compress(encode_outline(file.outline), 1)
-                row = (_raw(file.path), file.digest, _mark(file.stamp), size, kept)
+                row = (_raw(file.path), file.digest, mark_of(file.stamp), size, kept)
                 new = self._db.execute(
                     "INSERT OR IGNORE INTO files (path, digest, stamp, size, outline) VALUES (?, ?, ?, ?, ?)",
                     row,
@@ -141,7 +140,7 @@ class OutlineIndex:
 
     def restamp(self, stamps: Iterable[tuple[int, Stamp | None]]) -> None:
         """Notes that files look different from outside while their content is as it was."""
-        rows = [(_mark(stamp), id) for id, stamp in stamps]
+        rows = [(mark_of(stamp), id) for id, stamp in stamps]
         if rows:
             with self._writing():
                 self._db.executemany("UPDATE files SET stamp = ? WHERE id = ?", rows)
@@ -247,15 +246,9 @@ def _path(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _mark(stamp: Stamp | None) -> str:
+def mark_of(stamp: Stamp | None) -> str:
+    """A stamp as the index keeps it."""
     return "" if stamp is None else " ".join(map(str, stamp))
-
-
-def _stamp(mark: str) -> Stamp | None:
-    try:
-        return tuple(map(int, mark.split())) or None
-    except ValueError as error:
-        raise IndexDamaged(str(error)) from error
 
 
 def _unpack(packed: bytes) -> "array[int]":

@@ -48,7 +48,7 @@ class Weights:
     """What remains of the score of documents and data."""
     built: float = 0.1
     """What remains of the score of what lies in folders for built and installed files."""
-    graph: float = 0.1
+    graph: float = 0.15
     """How much the rank in the graph counts against the signs in the file itself."""
     back: float = 0.3
     """The strength of a connection from what is used to who uses it."""
@@ -296,6 +296,8 @@ def _uses(
                 continue
             meant = [target for target in targets if target in direct] or targets
             for target in meant:
+                if outline.imports and target not in direct and _telling(name) < 1:
+                    continue  # a common word, most likely a method of something else
                 gain = math.sqrt(outline.references[name]) / len(meant) * _telling(name)
                 strength[target] = strength.get(target, 0.0) + gain * (
                     import_strength if target in direct else 1.0

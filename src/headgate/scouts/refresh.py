@@ -11,7 +11,7 @@ from headgate.file_stamps import Stamp, is_settled
 from headgate.outlines import OutlinePool
 from headgate.reading import word_set
 from headgate.scouts.code_map import MapLimits
-from headgate.scouts.index import KnownFile, NewFile, OutlineIndex
+from headgate.scouts.index import KnownFile, NewFile, OutlineIndex, mark_of
 from headgate.workspace import Workspace
 
 _BATCH = 1_000
@@ -67,11 +67,14 @@ def refresh(
     if index.dropped > len(known) + 2 * _MOST_GONE:
         index.clear()
         known = []
-    fresh = {file.path for file in known if file.stamp is not None and file.stamp == stamps.get(file.path)}
+    marks = {path: mark_of(stamp) for path, stamp in stamps.items()}
+    fresh = {file.path for file in known if file.mark and file.mark == marks.get(file.path)}
     change = _Change(stamps, {(file.path, file.digest): file.id for file in known}, now)
     parsed = _read(index, workspace, [path for path in stamps if path not in fresh], change, limits, deadline)
     index.restamp(change.again)
-    files = _current(index.known(), stamps, change.read)
+    if change.read:
+        known = index.known()
+    files = _current(known, marks, change.read)
     gone = [file.id for file in known if file.id not in files]
     if len(gone) > len(files) + _MOST_GONE:
         index.drop(gone)
@@ -140,15 +143,13 @@ def _content(workspace: Workspace, path: str, stamp: Stamp, limits: MapLimits) -
     return b"" if file.is_binary or file.path != path else file.data
 
 
-def _current(
-    known: list[KnownFile], stamps: dict[str, Stamp], read: dict[str, bytes]
-) -> dict[int, KnownFile]:
+def _current(known: list[KnownFile], marks: dict[str, str], read: dict[str, bytes]) -> dict[int, KnownFile]:
     """What the index has of the files as they are, or were when they were read for this map."""
     found: dict[str, KnownFile] = {}
     for file in known:
-        if file.path not in stamps:
+        if file.path not in marks:
             continue
-        is_now = file.digest == read[file.path] if file.path in read else file.stamp == stamps[file.path]
+        is_now = file.digest == read[file.path] if file.path in read else file.mark == marks[file.path]
         if is_now:
             found[file.path] = file
     return {found[path].id: found[path] for path in sorted(found)}
