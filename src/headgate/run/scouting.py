@@ -42,6 +42,7 @@ from headgate.scouts import (
     INDEX_NAME,
     VERSION,
     BuildFacts,
+    MapLimits,
     MapQuery,
     NeededTool,
     environment_problems,
@@ -54,6 +55,8 @@ from headgate.scouts import (
 
 WINDOW_SHARE = 0.1
 """Of the context window, for what one scout says."""
+MAP_SECONDS = 20.0
+"""The first map of a large repository stops reading then; the next one goes on from there."""
 ANSWER_TOKENS = 800
 """What `ask_scout` returns at most."""
 SAID_LINES, LOG_CHARS = 12, 200_000
@@ -137,7 +140,7 @@ async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str]
         traces=(memory.trace,) if memory.trace else (),
     )
     index = Path(job.context.workspace.root) / OWN_FOLDER / INDEX_NAME
-    found = await map_code(job.context.workspace, query, index)
+    found = await map_code(job.context.workspace, query, index, limits=MapLimits(seconds=MAP_SECONDS))
     return [show_path(file.path) for file in found.files], render_map(found, tokens)
 
 
