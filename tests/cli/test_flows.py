@@ -9,6 +9,8 @@ from command import headgate, on_terminal
 from headgate.cli.main import main
 from headgate.config.drawing import draw_mermaid, draw_text
 from headgate.config.flows import builtin_flows, load_flow
+from headgate.config.scout_stages import with_scouts
+from headgate.core.settings import ScoutSettings
 from headgate.core.short_form import expand_flow
 from headgate.engine.resolved import CHECK_SPECS, SPECS
 
@@ -121,7 +123,8 @@ def test_what_is_shown_is_the_tree_that_runs_and_a_flow_file(name: str, repo: Pa
     code, out, err = person.types(repo, "show", name)
     assert (code, err) == (0, "")
     (repo / "tree.yaml").write_text(out)
-    count = len(list(expand_flow(load_flow(name, repo), SPECS, CHECK_SPECS).leaves()))
+    tree = expand_flow(with_scouts(load_flow(name, repo), ScoutSettings()), SPECS, CHECK_SPECS)
+    count = len(list(tree.leaves()))
     recipes = ", 6 recipes" if name == "planned" else ""
     ok = f"tree.yaml: ok, {count} {'stage' if count == 1 else 'stages'}{recipes}\n"
     assert person.types(repo, "check", "tree.yaml") == (0, ok, "")
@@ -150,7 +153,7 @@ stages:
   - id: replan
     label: REPLAN
     tools:
-      allow: [read, reasoning, plan_tasks]
+      allow: [read, ask_scout, reasoning, plan_tasks]
     view: {transcript: work}
     checks: {plan_written: true}
     budget: {turns: 10, retries: 0, exhausted: advance}

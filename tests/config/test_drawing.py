@@ -91,8 +91,8 @@ After the last stage
    checks  tests_touched, verify
    fix     failures go back to look
    stuck   after 12 failed verifications, or 2 rounds in a row without a change
-   replan  after 3 failures in a row: REPLAN, tools only read, reasoning, plan_tasks; then look again
-"""
+   replan  after 3 failures in a row: REPLAN, tools only read, ask_scout, reasoning, plan_tasks; then look again
+"""  # noqa: E501
     )
 
 
@@ -120,7 +120,7 @@ budget: 1 turn, then the stage is skipped"]]
     checks -.->|"fail"| stage3
     stuck(["STUCK"])
     checks -->|"1 failed verification"| stuck
-    replan["REPLAN<br/>tools: only read, reasoning, plan_tasks"]
+    replan["REPLAN<br/>tools: only read, ask_scout, reasoning, plan_tasks"]
     checks -.->|"2 failures in a row"| replan
     stage3 -.->|"a step fails"| replan
     replan -.-> stage3

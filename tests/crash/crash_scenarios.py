@@ -100,6 +100,7 @@ class Scenario:
     gone: frozenset[str] = frozenset()
     dry_run: bool = False
     """It only proposes, and the proposal is then applied."""
+    text: str = "Make n 3."
 
     def make_repository(self, path: Path) -> None:
         for name, text in {**FILES, "agent.yaml": CONFIG, "flow.yaml": self.flow}.items():
@@ -163,8 +164,15 @@ WRITES = Scenario(
     {name: RICH.tree[name] for name in ("n.txt", "calc.py", "docs/deep/new.md")},
     RICH.gone,
 )
+SCOUTED = Scenario(
+    "scouted",
+    f"scouts: [code, build]\n{WRITE_FLOW}",
+    [[("write_file", {"path": "n.txt", "content": "3\n"})], [done("n is 3.")]],
+    {"n.txt": "3\n"},
+    text="The check fails. Make n 3.",
+)
 DRY = replace(WRITES, name="dry", dry_run=True)
-SCENARIOS = {scenario.name: scenario for scenario in (RICH, RETRY, WRITES, DRY)}
+SCENARIOS = {scenario.name: scenario for scenario in (RICH, RETRY, WRITES, SCOUTED, DRY)}
 
 
 @dataclass

@@ -186,7 +186,7 @@ def test_the_undisturbed_run_is_rich(ground: Ground) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["rich", "retry", "dry"])
+@pytest.mark.parametrize("name", ["rich", "retry", "scouted", "dry"])
 def test_killed_after_every_commit(ground: Ground, name: str) -> None:
     # Events are heard of when they are committed, so only the last of each commit makes a difference. After
     # the last of all the task has ended: what is killed then is another test's matter.

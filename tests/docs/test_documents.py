@@ -62,7 +62,7 @@ def test_an_example_is_valid(block: str, tmp_path: Path) -> None:
     else:
         # What a repository's file may not say is an example of the user's own.
         users_own = re.search(
-            r"^(commands|approvals|sandbox|allow_\w+|shell_env|research):", block, re.MULTILINE
+            r"^(commands|approvals|sandbox|allow_\w+|shell_env|research|scouts):", block, re.MULTILINE
         )
         if users_own:
             file = file.rename(tmp_path / "user.yaml")

@@ -186,7 +186,10 @@ def test_variables_instructions_and_tool_modes() -> None:
         ([Stage(id="a", metadata={"call": print})], "variables and metadata must be plain data"),
         ([Stage(id="g", stages=[Stage(id="a")]), Stage(id="a")], 'two stages have the id "a"'),
         ([Stage(id="a b")], 'stage "a b": "id" must match'),
-        ([Stage(id="a", kind="nothing")], 'unknown kind "nothing": known are drive, planner, review, talk,'),
+        (
+            [Stage(id="a", kind="nothing")],
+            'unknown kind "nothing": known are drive, planner, review, scout,',
+        ),
     ],
 )
 def test_mistakes_are_told_when_the_flow_is_built(stages: list[Stage], said: str) -> None:

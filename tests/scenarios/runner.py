@@ -19,7 +19,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,10 @@ from pydantic import BaseModel, ConfigDict
 
 from headgate.cli.commands.steer import apply_exit_code
 from headgate.cli.shared import EXIT_CODES
-from headgate.config.load import load_config
+from headgate.config.load import Loaded, load_config
 from headgate.core.events import Event
 from headgate.core.report import Report, build_report
-from headgate.core.settings import Price
+from headgate.core.settings import Price, ScoutSettings
 from headgate.core.state import fold
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
@@ -153,6 +153,7 @@ def run_scenario(folder: Path, place: Path) -> Run:
     try:
         with environment(flags.environ):
             loaded = load_config(repo, environ={}, flags=given, user_file=folder / "user.yaml")
+            loaded = _without_scouts(loaded)
             model.price = flags.price
             engine = Engine.open(repo, loaded, models={None: model})
             engine.bus.on_event.append(events.append)
@@ -168,6 +169,14 @@ def run_scenario(folder: Path, place: Path) -> Run:
             engine.store.close()
     exit_code = apply_exit_code(report) if "apply" in flags.then else EXIT_CODES[report.state]
     return Run(repo, exit_code, "", report, events, waits, model, diff, tasks)
+
+
+def _without_scouts(loaded: Loaded) -> Loaded:
+    """Most scenarios are about something else: those about scouts say so in their agent.yaml."""
+    if "scouts" in loaded.config.model_fields_set:
+        return loaded
+    silent = loaded.config.model_copy(update={"scouts": ScoutSettings(code="off", build="off")})
+    return replace(loaded, config=silent)
 
 
 async def _go_on(engine: Engine, report: Report, step: str) -> Report:

@@ -23,6 +23,7 @@ from headgate.core import (
     PhaseLog,
     PromptPlace,
     ResearchSettings,
+    ScoutSettings,
     Settings,
     SkillSettings,
     Stage,
@@ -313,6 +314,8 @@ class Config(FlowKnobs):
     """What commands get in the sandbox."""
     skills: SkillSettings = SkillSettings()
     """Where skills are found and written; see [Memory and skills](memory-and-skills.md)."""
+    scouts: ScoutSettings = ScoutSettings()
+    """What is found out before the model is asked; see [Scouts](scouts.md). `off` switches it off."""
     research: ResearchSettings = ResearchSettings()
     """How the tool `research` searches the web; see [Research](research.md)."""
     keep_conversations: bool = False

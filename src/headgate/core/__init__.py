@@ -64,6 +64,7 @@ from headgate.core.events import (
     ReplanStarted,
     ReplyFailed,
     ReplyReceived,
+    ScoutReported,
     StageCompacted,
     StageDoneSignalled,
     StageEnded,
@@ -102,6 +103,7 @@ from headgate.core.flow_check import all_stages, awaited_by, flow_problems, tool
 from headgate.core.history import Comparison, compare, condense_failures, line_marks
 from headgate.core.instructions import SystemPart, render_parts, render_variables
 from headgate.core.knobs import (
+    ASK_TOOL,
     COMPLETE_TOOL,
     DONE_TOOL,
     ESCALATE_TOOL,
@@ -216,10 +218,13 @@ from headgate.core.rules import (
 )
 from headgate.core.settings import (
     OWN_FOLDER,
+    SCOUTS,
     Data,
     Limits,
     ModelSettings,
     Price,
+    ScoutMode,
+    ScoutSettings,
     Settings,
     SkillSettings,
     Timeouts,

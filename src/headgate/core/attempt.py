@@ -184,7 +184,7 @@ class StageState:
         names = set(tools)
         self.can_write = bool(WRITERS & names)
         self.can_act = bool(names - TALK)
-        self.may_change = bool(CHANGERS & names) if names else self.is_announced
+        self.may_change = bool(CHANGERS & names) if names else self.is_announced and self.kind != "scout"
 
     def _begin_turn(self) -> None:
         self.bad_replies, self.failed_turns = self._count_bad(), self._count_failed()

@@ -297,6 +297,21 @@ class RecipeStarted(Body):
     """How often it had it with these goals: steps that completed before do not run again."""
 
 
+class ScoutReported(Body):
+    """A scout said what it found out, which is the content."""
+
+    kind: Literal["scout_reported"] = "scout_reported"
+    scout: str
+    question: str = ""
+    """What it was asked; empty for what it says at the start."""
+    found: tuple[str, ...] = ()
+    """The files, or the problems, that come first."""
+    tokens: int = 0
+    """The length of what it says, estimated."""
+    problem: str = ""
+    """Why it could find out nothing."""
+
+
 class EscalationRaised(Body):
     """A step handed its work back to the planner."""
 
@@ -642,6 +657,7 @@ AnyBody = Annotated[
     | StopAsked
     | PlanWritten
     | RecipeStarted
+    | ScoutReported
     | EscalationRaised
     | StageDoneSignalled
     | AnswerGiven

@@ -22,7 +22,7 @@ PLANNER = "planner"
 DRIVE, DRIVEN = "drive", "driven"
 """The kind of a stage whose model works through the stages in it, and that of a stage which such a model
 carries out itself, in the same conversation."""
-WITHOUT_BUDGET = ("verify", "review", "suspects")
+WITHOUT_BUDGET = ("verify", "review", "suspects", "scout")
 """Kinds of stages that the runtime itself carries out."""
 TASKS_ENDED = "tasks_ended"
 """The check that every stage of the kind `drive` has."""
@@ -111,8 +111,8 @@ class Stage(Data):
     groups share their conversation."""
     kind: str = Field("talk", pattern=r"^[a-z][a-z_]{0,39}$")
     """What the stage does: `talk` is a conversation with tools, `verify` runs the verification steps,
-    `review` looks at the diff, `drive` lets the model start and complete the stages in it, `answer` and
-    `suspects` belong to the flow `repair`."""
+    `review` looks at the diff, `scout` finds out about the task, `drive` lets the model start and complete
+    the stages in it, `answer` and `suspects` belong to the flow `repair`."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """The settings of its kind. In a flow file, they stand under the name of the kind."""
     label: str = ""
@@ -277,7 +277,7 @@ def settings_of_kind(value: Any) -> Any:
 REPLAN = Stage(
     id="replan",
     label="REPLAN",
-    tools=ToolScope(allow=("read", "reasoning", "plan_tasks")),
+    tools=ToolScope(allow=("read", "ask_scout", "reasoning", "plan_tasks")),
     advance="rules",
     checks={"plan_written": True},
     budget=Budget(turns=10, retries=0, exhausted="advance"),
@@ -329,6 +329,9 @@ class Flow(Data):
     name: str
     description: str = ""
     stages: tuple[Stage, ...] = Field(min_length=1)
+    scouts: tuple[Literal["code", "build"], ...] = ()
+    """What finds out about the task before the first stage, as `scouts` in agent.yaml says: `code`, `build`.
+    Short for stages of the kind `scout`."""
     begin: Literal["verify"] | None = None
     """`verify`: run the verification steps before the first stage. The stages get the failures."""
     checks: dict[str, Any] = Field(default_factory=dict)

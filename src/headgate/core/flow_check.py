@@ -28,7 +28,7 @@ _NOT_FOR_RUNTIME = (*_NOT_FOR_ANSWERS, "prompt", "system", "model", "budget", "d
 """What a stage that the runtime itself carries out has no use for."""
 MOST_DEPTH = 8
 """How deep stages may stand in each other."""
-_RUNTIME_KINDS = ("verify", "review", "suspects")
+_RUNTIME_KINDS = ("verify", "review", "suspects", "scout")
 _NOT_FOR_GROUPS = (*_NOT_FOR_RUNTIME, "candidates", "kind", "settings")
 _PLACEHOLDER = re.compile(r"(?<![$\"'{])\{([a-z_.]+)\}")
 """Not in quotes, or behind a `$`: there it may be code."""

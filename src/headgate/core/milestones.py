@@ -2,7 +2,7 @@
 
 from headgate.core import events as ev
 from headgate.core.attempt import is_announced_end
-from headgate.core.settings import package_of
+from headgate.core.settings import SCOUTS, package_of
 from headgate.core.state import State
 from headgate.core.tree import stage_ids
 
@@ -70,6 +70,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Task {event.task} resumed where it was interrupted"
         case ev.StageStarted(title=""):
             return None
+        case ev.StageStarted(title=title) if title in SCOUTS.values():
+            return f"Querying {title}..."
         case ev.StageStarted(reason="next") as body:
             doing = "asking..." if body.stage_kind == "answer" else _DOING.get(body.stage, "started")
             return f"{body.title}: {doing}"
@@ -98,6 +100,11 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return "Asked to conclude"
         case ev.DecisionMade(action="nudge") as body:
             return f"Loop: {body.detail}"
+        case ev.ScoutReported(question=question, scout=scout) if question:
+            return f"Querying {SCOUTS.get(scout, scout)}: {_words(question)}"
+        case ev.ScoutReported(found=found, scout=scout) as body if found or body.problem:
+            more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+            return f"{SCOUTS.get(scout, scout)}: {body.problem or ', '.join(found[:3]) + more}"
         case ev.PlanWritten() as body:
             return f"Plan: {_count(len(body.items), 'step')}"
         case ev.DecisionMade(action="final_turn") as body:

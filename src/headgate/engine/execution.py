@@ -286,6 +286,7 @@ class Execution:
                 phase_control=config.phase_control,
                 phase_prompt_place=config.phase_prompt_place,
                 limits=config.limits,
+                scouts=config.scouts,
                 stopping=lambda: self._stopping,
                 status_always=config.task_status == "always",
                 stable_tools=config.tools_visibility == "stable",

@@ -27,6 +27,7 @@ from headgate.config import (
     require_checks,
     same_server,
     unpin,
+    with_scouts,
 )
 from headgate.core import (
     DRIVE,
@@ -157,6 +158,7 @@ def choose_flow(
         loaded.config, options.flow, folder.repo, parts.names, loaded.documents, goal
     )
     parts.check_code(flow)
+    flow = with_scouts(flow, loaded.config.scouts)
     flow = with_recipes(flow, folder.repo, loaded.config, parts)
     if options.dry_run and not any(
         leaf.kind in ("talk", DRIVE, PLANNER) and not leaf.candidates for leaf in flow.leaves()

@@ -7,6 +7,7 @@ from headgate.core import ESCALATE_TOOL, EXECUTE_TOOL, Recipe
 from headgate.tools import (
     Tool,
     apply_patch,
+    ask_scout,
     edit_file,
     escalate,
     execute_tool,
@@ -36,6 +37,7 @@ TOOLS: tuple[Tool, ...] = (
     find_files,
     search,
     research,
+    ask_scout,
     write_file,
     edit_file,
     apply_patch,
@@ -69,6 +71,8 @@ def tools_for(
     real = any(tool.spec.category in ("read", "write", "run") for tool in tools)
     if config.task_status == "never" or (config.task_status == "auto" and not real):
         tools = [tool for tool in tools if tool is not task_status]
+    if not config.scouts.asks or (config.scouts.code, config.scouts.build) == ("off", "off"):
+        tools = [tool for tool in tools if tool is not ask_scout]
     if not config.verification.steps:
         tools = [tool for tool in tools if tool is not run_tests]
     if config.package is None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.errors import ToolFailed
+from headgate.file_stamps import Stamp
 from headgate.reading import TaskDiff
 from headgate.workspace import ConfinedTree, DirectoryEntry, File, FileChange, hash_at
 
@@ -31,6 +32,9 @@ class NoFiles:
 
     def files(self, under: str = "") -> Iterator[str]:
         return iter(())
+
+    def stamp(self, path: str) -> Stamp | None:
+        return None
 
     def apply(self, changes: Sequence[FileChange]) -> None:
         raise ToolFailed(_NONE)

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from headgate.config import fill, prompt
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
+    SCOUTS,
     InputDoc,
     Note,
     Stage,
@@ -112,6 +113,7 @@ def opening_message(job: Job, stage: Stage) -> str:
         return "\n\n".join(parts)
     if files := list_files(job.context.workspace):
         parts.append(files)
+    parts += scout_reports(job)
     if job.earlier_report:
         report = cut_text(job.earlier_report, 2 * plan_room(job, stage), "the report")
         parts.append(fill("earlier_attempt", report=report))
@@ -120,13 +122,23 @@ def opening_message(job: Job, stage: Stage) -> str:
     return "\n\n".join(parts)
 
 
+def scout_reports(job: Job) -> list[str]:
+    """What the scouts have said so far."""
+    said = [text for name in SCOUTS if (text := job.scout_texts.get(name))]
+    for name, title in job.scouting.items():
+        note = job.state.notes.get(name)
+        if note and note.accepted and note.output is not None:
+            room = int(job.scouts.tokens * CHARS_PER_CODE_TOKEN)
+            said.append(f"{title} says:\n{render_notes([(name, note)], room)}")
+    return said
+
+
 def context_document(job: Job, tokens: int = 0) -> str:
     """The document about the task as it stands. `tokens`: how many it may have, by an estimate."""
     steps = [f"Verification: {step}" for step in job.task.steps]
-    files = list_files(job.context.workspace)
-    facts = [*filter(None, (files,)), *steps]
+    facts = [*scout_reports(job), list_files(job.context.workspace), *steps]
     room = int(tokens * CHARS_PER_CODE_TOKEN)
-    return job.redact(render_context(job.state, job.flow.recipes, facts, room))
+    return job.redact(render_context(job.state, job.flow.recipes, [*filter(None, facts)], room))
 
 
 def find_missing_docs(job: Job, stage: Stage) -> str:
@@ -206,7 +218,7 @@ def _notes_for(job: Job, stage: Stage) -> list[tuple[str, Note]]:
     return [
         (name, note)
         for name, note in job.state.notes.items()
-        if name in before or any(name.startswith(f"{step}-") for step in steps)
+        if name not in job.scouting and (name in before or any(name.startswith(f"{step}-") for step in steps))
     ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.checks import CHECKS, Check, Verifier
 from headgate.core import (
+    SCOUTS,
     AnyBody,
     Flow,
     Limits,
@@ -15,6 +16,7 @@ from headgate.core import (
     OnPulse,
     PhaseControl,
     PromptPlace,
+    ScoutSettings,
     Stage,
     State,
     Task,
@@ -139,6 +141,9 @@ class Job:
     """What the stage that makes the fix is told about the latest failed verification."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What kinds of stages keep in memory for the rest of the task, by the name of the kind."""
+    scouts: ScoutSettings = field(default_factory=ScoutSettings)
+    scout_texts: dict[str, str] = field(default_factory=dict)
+    """What each scout has said at the start, by its name."""
     interrupted: "dict[str, Interrupted]" = field(default_factory=dict)
     """The attempts that a crash cut short, by path, until they are taken up again."""
     asked_compactions: list[str | None] = field(default_factory=list)
@@ -232,6 +237,11 @@ class Job:
     def apart(self) -> frozenset[str]:
         """The stages that the flow has from the start and that have conversations of their own."""
         return frozenset(leaf.id for leaf in self.flow.leaves() if leaf.view.transcript == "own")
+
+    @cached_property
+    def scouting(self) -> dict[str, str]:
+        """The stages that find out about the task before the others, by their ids, with their titles."""
+        return {leaf.id: leaf.label for leaf in self.flow.leaves() if leaf.label in SCOUTS.values()}
 
     @cached_property
     def conversations(self) -> tuple[Stage, ...]:

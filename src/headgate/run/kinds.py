@@ -35,6 +35,7 @@ from headgate.run.exits import AttemptFacts
 from headgate.run.flow import judge_task
 from headgate.run.job import Job
 from headgate.run.planner import PLANNER
+from headgate.run.scouting import SCOUT
 from headgate.run.stage import Entrance, FailedRounds, Kind, StageEnd, StageRun
 from headgate.run.talk import TALK
 from headgate.run.verification import run_verification
@@ -202,5 +203,5 @@ REVIEW = Kind(
 )
 
 KINDS: dict[str, Kind] = {
-    kind.name: kind for kind in (TALK, VERIFY, REVIEW, DRIVE_KIND, DRIVEN_KIND, PLANNER)
+    kind.name: kind for kind in (TALK, VERIFY, REVIEW, DRIVE_KIND, DRIVEN_KIND, PLANNER, SCOUT)
 }

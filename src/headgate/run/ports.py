@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headgate.core import (
+    ASK_TOOL,
     EscalationRaised,
     Note,
     PlanItem,
@@ -19,10 +20,12 @@ from headgate.core import (
     merge_plan,
     show_path,
     skip_reading,
+    times,
 )
 from headgate.errors import ToolError, ToolFailed
 from headgate.run.exits import clean_value, leave_stage
 from headgate.run.job import Job
+from headgate.run.scouting import ask as ask_scout
 from headgate.run.stage import StageRun, TaskList
 from headgate.run.verification import run_verification
 from headgate.tools import Args, Outcome, Tool, ToolContext
@@ -70,6 +73,7 @@ class CallPorts:
             exit=_Exit(self),
             tests=_ProjectTests(self),
             recipes=_Recipes(self),
+            scouts=_Scouts(self),
             tasks=_Tasks(self, self.run.task_list) if self.run.task_list else context.tasks,
         )
 
@@ -180,6 +184,22 @@ class _Recipes:
             if not run.stage.execution and run.kind.execute is None:
                 raise ToolFailed("escalate: there is no planner here to hand the work back to")
             run.record(EscalationRaised(reason=cut_text(clean_value(run, reason), ESCALATION_CHARS)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scouts:
+    ports: CallPorts
+
+    async def ask(self, scout: str, question: str) -> str:
+        with self.ports.acting() as run:
+            await run.job.log.commit()  # other calls of the same reply count
+            if run.state.called[ASK_TOOL] >= run.job.scouts.asks:
+                most = times(run.job.scouts.asks)
+                raise ToolFailed(
+                    f"ask_scout was refused: it was called {most} in this stage, which is the limit. Use what"
+                    " it said, and read the files."
+                )
+            return await ask_scout(run, scout, question)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from headgate.tools.planning import escalate, execute_tool
 from headgate.tools.ports import TaskListPort
 from headgate.tools.researching import research
 from headgate.tools.schemas import parameters_of
+from headgate.tools.scouting import ask_scout
 from headgate.tools.searching import search
 from headgate.tools.skills import find_skills, load_skill, make_skill
 from headgate.tools.task_list import task_list_tools

@@ -38,6 +38,7 @@ from headgate.tools.ports import (
     ProjectTestsPort,
     RecipePort,
     ResearchPort,
+    ScoutPort,
     StatusPort,
     TaskListPort,
 )
@@ -107,6 +108,7 @@ class ToolContext:
     tasks: TaskListPort = NO_STAGE
     recipes: RecipePort = NO_STAGE
     research: ResearchPort = NO_STAGE
+    scouts: ScoutPort = NO_STAGE
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {

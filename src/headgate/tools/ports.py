@@ -91,6 +91,14 @@ class ResearchPort(Protocol):
         ...
 
 
+class ScoutPort(Protocol):
+    """The scouts, which find out about the repository without a model."""
+
+    async def ask(self, scout: str, question: str) -> str:
+        """What a scout says to a question. ToolError if it says nothing."""
+        ...
+
+
 class NoStage:
     """The ports of a context that belongs to no stage: there is no plan, and every act is refused."""
 
@@ -131,6 +139,9 @@ class NoStage:
         raise _refusal()
 
     async def find(self, query: str) -> tuple[WebSource, ...]:
+        raise _refusal()
+
+    async def ask(self, scout: str, question: str) -> str:
         raise _refusal()
 
 

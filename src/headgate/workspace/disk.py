@@ -13,6 +13,7 @@ from threading import Lock
 
 from headgate.core import Access, Act, Ask, Denial, Guard, first_objection, show_path
 from headgate.errors import ToolDenied, ToolFailed
+from headgate.file_stamps import Stamp, stamp_of
 from headgate.regular_files import TEMPORARY
 from headgate.workspace.ignore import RESERVED, InternalFiles, walk_files
 from headgate.workspace.paths import ConfinedTree, Spot, explain
@@ -133,6 +134,14 @@ class DiskWorkspace:
             except FileNotFoundError:
                 raise self.missing(spot, self.tree) from None
         return walk_files(self.tree, spot.path, self.may_read)
+
+    def stamp(self, path: str) -> Stamp | None:
+        """What changes whenever the content of a regular file does; None for all else."""
+        try:
+            status = os.lstat(f"{self.root}/{path}")
+        except (OSError, ValueError):
+            return None
+        return stamp_of(status) if stat.S_ISREG(status.st_mode) else None
 
     def apply(self, changes: Sequence[FileChange]) -> None:
         """Writes all of the changes or none."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from headgate.core import parse_path, show_path
 from headgate.errors import StoreError, ToolError
+from headgate.file_stamps import Stamp
 from headgate.workspace.disk import DiskWorkspace, changes_anything, check_before, sort_entries
 from headgate.workspace.ignore import walk_files
 from headgate.workspace.paths import ConfinedTree, Spot
@@ -107,6 +108,17 @@ class OverlayWorkspace:
         with self._base.find(under, "read", tree) as spot:
             self._require_directory(spot, tree)
         return walk_files(tree, spot.path, self._base.may_read)
+
+    def stamp(self, path: str) -> Stamp | None:
+        """What changes whenever the content of a regular file does: of a file that is laid here, a hash."""
+        layer = self._layer
+        if path not in layer.files:
+            return self._base.stamp(path)
+        content = layer.content(path)
+        if content is None:
+            return None
+        digest = int.from_bytes(sha256(content.data).digest()[:8])
+        return (-1, 0, content.effective_mode, len(content.data), digest, 0)
 
     def apply(self, changes: Sequence[FileChange]) -> None:
         """Remembers all of the changes or none; whatever the disk would refuse is refused."""

@@ -9,6 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal, Protocol
 
+from headgate.file_stamps import Stamp
+
 EntryKind = Literal["file", "dir", "symlink", "other"]
 
 
@@ -90,6 +92,13 @@ class Workspace(Protocol):
 
     def files(self, under: str = "") -> Iterator[str]:
         """Every file below a directory, sorted, less what ignore files exclude and what may not be read."""
+        ...
+
+    def stamp(self, path: str) -> Stamp | None:
+        """What changes whenever the content of a regular file does, by its canonical path; None for all else.
+
+        It has the shape of `stamp_of`: the fourth number is the size. The file is not read.
+        """
         ...
 
     def apply(self, changes: Sequence[FileChange]) -> None:

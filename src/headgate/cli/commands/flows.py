@@ -21,9 +21,10 @@ from headgate.config import (
     load_flow,
     outline,
     read_yaml,
+    with_scouts,
     write_flow,
 )
-from headgate.core import Flow, expand_flow, nearest
+from headgate.core import Flow, ScoutSettings, expand_flow, nearest
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, SPECS, find_recipes, with_recipes
 from headgate.errors import ConfigError
 
@@ -93,7 +94,8 @@ def show(ctx: click.Context, name: str, as_written: bool, repo: Path | None) -> 
     """
     root, builtin = _root(ctx, repo), builtin_flows()
     if not as_written:
-        click.echo(write_flow(expand_flow(read_flow(name, root), SPECS, CHECK_SPECS)), nl=False)
+        flow = with_scouts(read_flow(name, root), ScoutSettings())
+        click.echo(write_flow(expand_flow(flow, SPECS, CHECK_SPECS)), nl=False)
         return
     if name in builtin:
         click.echo(builtin[name].read_bytes(), nl=False)

@@ -1,0 +1,75 @@
+"""The types, and how they are written down. Everything is data that JSON can hold."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Something that a file defines under a name."""
+
+    kind: str
+    """`function`, `class`, `method`, `type`, `constant`, ..."""
+    name: str
+    signature: str
+    """On one line, without the body. Of a constant it is the name alone: a value may be long, or secret."""
+    first: int
+    """The first line, counted from 1."""
+    last: int
+    parent: str = ""
+    """The definition around it, with those around that: `Outer.Inner`."""
+
+    @property
+    def full_name(self) -> str:
+        """The name with those of the definitions around it."""
+        return f"{self.parent}.{self.name}" if self.parent else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What can be counted of how a file is written."""
+
+    indent: str = ""
+    """`tab`, or the number of spaces of one step; empty where nothing is indented."""
+    long_line: int = 0
+    """The length that 99 of 100 lines keep to."""
+    single_quoted: int = 0
+    double_quoted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """One file."""
+
+    language: str = ""
+    """Empty for plain text."""
+    lines: int = 0
+    purpose: str = ""
+    """The first sentence of the file's docstring or first comment."""
+    definitions: tuple[Definition, ...] = ()
+    references: Mapping[str, int] = field(default_factory=dict)
+    """The names that its code uses, and how often; comments and strings do not count."""
+    imports: tuple[str, ...] = ()
+    words: Mapping[str, int] = field(default_factory=dict)
+    """The stems of all its words, comments and strings included."""
+    layout: Layout = Layout()
+
+
+def encode_outline(outline: Outline) -> bytes:
+    """As JSON."""
+    return orjson.dumps(outline)
+
+
+def decode_outline(data: bytes) -> Outline:
+    """The inverse of `encode_outline`. ValueError if it is something else."""
+    try:
+        kept: dict[str, Any] = orjson.loads(data)
+        definitions = tuple(Definition(**one) for one in kept.pop("definitions"))
+        layout = Layout(**kept.pop("layout"))
+        imports = tuple(kept.pop("imports"))
+        return Outline(definitions=definitions, layout=layout, imports=imports, **kept)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"not an outline: {error!r}") from error

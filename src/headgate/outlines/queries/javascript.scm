@@ -1,0 +1,16 @@
+(function_declaration name: (identifier) @name) @function
+(generator_function_declaration name: (identifier) @name) @function
+(class_declaration name: (identifier) @name) @class
+(method_definition name: [(property_identifier) (private_property_identifier)] @name) @method
+(lexical_declaration (variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression)] @value)) @function
+(variable_declaration (variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression)] @value)) @function
+(assignment_expression left: (member_expression property: (property_identifier) @name) right: [(arrow_function) (function_expression)] @value) @function
+(pair key: (property_identifier) @name value: [(arrow_function) (function_expression)] @value) @method
+(program (lexical_declaration (variable_declarator name: (identifier) @name)) @constant)
+(program (variable_declaration (variable_declarator name: (identifier) @name)) @constant)
+(export_statement (lexical_declaration (variable_declarator name: (identifier) @name)) @constant)
+(import_statement source: (string) @import)
+(export_statement source: (string) @import)
+(call_expression function: (identifier) @callee arguments: (arguments . (string) @import) (#eq? @callee "require"))
+(comment) @comment
+[(string) (template_string) (regex)] @string

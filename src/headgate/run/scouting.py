@@ -1,0 +1,256 @@
+"""The kind `scout`: facts about a task that are found out without a model, before it is asked.
+
+Scout A (`code`) maps the code that the task is about. Scout B (`build`) finds out how the project is tested,
+what is missing, and what fails, if the task says that something does. What they say is part of the first
+message of every conversation that begins afterwards.
+"""
+
+import asyncio
+import re
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from headgate.checks import COMBINED
+from headgate.config import detect_project
+from headgate.core import (
+    CHARS_PER_CODE_TOKEN,
+    OWN_FOLDER,
+    SCOUTS,
+    AnyBody,
+    Broken,
+    Data,
+    Decision,
+    ScoutReported,
+    clean_text,
+    show_path,
+)
+from headgate.errors import ToolError, ToolFailed
+from headgate.process import CommandUnavailable, run_command
+from headgate.reading import FailedTest, find_failures, plain_lines
+from headgate.run.failure_clues import failure_places
+from headgate.run.first_messages import window_of
+from headgate.run.job import Job
+from headgate.run.stage import Kind, StageEnd, StageRun
+from headgate.run.verification import run_verification
+from headgate.scouts import (
+    INDEX_NAME,
+    VERSION,
+    BuildFacts,
+    MapLimits,
+    MapQuery,
+    NeededTool,
+    environment_problems,
+    find_framework,
+    map_code,
+    needed_tools,
+    render_build,
+    render_map,
+)
+
+WINDOW_SHARE = 0.1
+"""Of the context window, for what one scout says."""
+MAP_SECONDS = 20.0
+"""The first map of a large repository stops reading then; the next one goes on from there."""
+ANSWER_TOKENS = 800
+"""What `ask_scout` returns at most."""
+SAID_LINES, LOG_CHARS = 12, 200_000
+_VERSION_SECONDS = 10.0
+_FAILS = re.compile(
+    r"\b(fail(s|ed|ing|ure|ures)?|broken|breaks|crash(es|ed|ing)?|raises|traceback|red|error|errors|wrong)\b",
+    re.IGNORECASE,
+)
+
+
+class ScoutStageSettings(Data):
+    """The settings of a stage of the kind `scout`."""
+
+    scout: Literal["code", "build"]
+    """`code` maps the code that the task is about; `build` finds out how the project is tested."""
+    tokens: int = Field(1200, ge=100)
+    """The most that it says, in tokens."""
+
+
+@dataclass
+class ScoutMemory:
+    """What only this process knows about the latest failing run."""
+
+    failures: tuple[FailedTest, ...] = ()
+    trace: str = ""
+    """What the latest failing run printed."""
+
+
+def scout_memory(job: Job) -> ScoutMemory:
+    """The task's one memory of what failed."""
+    kept: ScoutMemory = job.memory.setdefault("scout", ScoutMemory())
+    return kept
+
+
+async def scout(run: StageRun) -> StageEnd:
+    """Finds the facts and records them. A scout that finds nothing is no failure."""
+    settings = ScoutStageSettings.model_validate(run.stage.settings)
+    if settings.scout not in run.job.scout_texts:
+        if settings.scout == "build" and (broken := await _run_check_first(run)):
+            return broken
+        tokens = min(settings.tokens, int(window_of(run.job, run.stage) * WINDOW_SHARE))
+        body, text = await _report(run.job, settings.scout, "", tokens)
+        run.record(body, text)
+        run.job.scout_texts[settings.scout] = text
+        await run.job.log.commit()
+    return StageEnd(Decision("advance", "done"))
+
+
+async def ask(run: StageRun, name: str, question: str) -> str:
+    """What a scout says to a question."""
+    job = run.job
+    body, text = await _report(job, name, question, ANSWER_TOKENS)
+    if not text:
+        raise ToolFailed(f"ask_scout: {body.problem or f'{SCOUTS[name]} found nothing about this'}")
+    run.record(body.model_copy(update={"question": job.redact(question)[:400]}))
+    return text
+
+
+async def _report(job: Job, name: str, question: str, tokens: int) -> tuple[ScoutReported, str]:
+    try:
+        found, text = await (_map_code if name == "code" else _look_at_build)(job, question, tokens)
+    except (OSError, sqlite3.Error) as error:
+        return ScoutReported(scout=name, problem=job.redact(clean_text(str(error)))[:300]), ""
+    text = job.redact(clean_text(text))
+    body = ScoutReported(
+        scout=name,
+        found=tuple(job.redact(clean_text(each)) for each in found),
+        tokens=int(len(text) / CHARS_PER_CODE_TOKEN),
+    )
+    return body, text
+
+
+# Scout A.
+
+
+async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str], str]:
+    memory = scout_memory(job)
+    query = MapQuery(
+        text=f"{question}\n{job.task.request}" if question else job.task.request,
+        failures=memory.failures,
+        traces=(memory.trace,) if memory.trace else (),
+    )
+    index = Path(job.context.workspace.root) / OWN_FOLDER / INDEX_NAME
+    found = await map_code(job.context.workspace, query, index, limits=MapLimits(seconds=MAP_SECONDS))
+    return [show_path(file.path) for file in found.files], render_map(found, tokens)
+
+
+# Scout B.
+
+
+async def _run_check_first(run: StageRun) -> StageEnd | None:
+    """Runs the verification steps if the task says that something fails: what fails is the best clue."""
+    job = run.job
+    if job.verifier is None or job.proposing or job.state.answers.opening or job.task.is_question:
+        return None
+    if not _FAILS.search(job.task.request):
+        return None
+    found = await run_verification(job, run.path, asked=True, opening=True)
+    if isinstance(found.verdict, Broken):
+        return StageEnd(Decision("infra", "check_broken", found.verdict.reason))
+    return None
+
+
+async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence[str], str]:
+    facts = await asyncio.to_thread(_read_project, job)
+    versions = [(tool, await _version(job, tool)) for tool in needed_tools(lambda path: _text(job, path))]
+    commands = [step.command for step in job.verifier.steps] if job.verifier else []
+    problems = environment_problems(
+        commands,
+        versions,
+        lambda program: _is_there(job, program),
+        job.context.workspace.exists,
+    )
+    opening = job.state.answers.opening
+    failing: dict[str, Any] = {"passes": opening.passed} if opening else {}
+    latest = job.state.failures[-1].run_id if job.state.failures else ""
+    run_id = latest or (opening.run_id if opening and not opening.passed else "")
+    if run_id and job.verifier:
+        failing |= {"passes": False, **await asyncio.to_thread(_read_run, job, run_id)}
+    made = BuildFacts(**{**facts, **failing}, versions=tuple(versions), problems=problems)
+    told = [problem.sentence for problem in problems if problem.severity == "blocking"]
+    told += [failure.name for failure in made.failing]
+    return told, render_build(made, tokens)
+
+
+def _read_project(job: Job) -> dict[str, Any]:
+    """What the project's own files say."""
+    root = Path(job.context.workspace.root)
+    kinds = tuple((kind.name, kind.evidence) for kind in detect_project(root).kinds)
+    steps = tuple((step.name, step.command) for step in job.verifier.steps) if job.verifier else ()
+    framework, one = find_framework([command for _, command in steps], _text(job, "package.json"))
+    return {
+        "kinds": kinds,
+        "steps": steps,
+        "framework": framework,
+        "one_test": one,
+        "red_before": tuple(job.state.runs.red),
+    }
+
+
+def _read_run(job: Job, run_id: str) -> dict[str, Any]:
+    """What a failed run says: its tests, the places that it names, and the end of its output."""
+    assert job.verifier is not None
+    try:
+        output = (job.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")[-LOG_CHARS:]
+    except OSError:
+        return {}
+    memory = scout_memory(job)
+    memory.failures, memory.trace = tuple(find_failures(output, str(job.verifier.directory))), output
+    lines = [line for line in plain_lines(output) if line.strip()]
+    return {
+        "failing": memory.failures,
+        "places": failure_places(job, memory.failures, output),
+        "said": "" if memory.failures else "\n".join(lines[-SAID_LINES:]),
+    }
+
+
+def _text(job: Job, path: str) -> str:
+    """A file at the project's root; empty if there is none that can be read."""
+    try:
+        return job.context.workspace.read(path).text if job.context.workspace.exists(path) else ""
+    except ToolError:
+        return ""
+
+
+def _is_there(job: Job, program: str) -> bool:
+    environment = job.verifier.environment if job.verifier else job.context.environment
+    return shutil.which(program, path=environment.get("PATH")) is not None
+
+
+async def _version(job: Job, tool: NeededTool) -> str:
+    """The version of a program; empty if it is not there. A dry run runs nothing."""
+    if job.proposing or not _is_there(job, tool.program):
+        return ""
+    environment = job.verifier.environment if job.verifier else job.context.environment
+    flag = "version" if tool.program == "go" else "--version"
+    try:
+        done = await run_command(
+            [tool.program, flag],
+            cwd=Path(job.context.workspace.root),
+            env=environment,
+            timeout=_VERSION_SECONDS,
+            max_output=1_000,
+            sandbox=job.verifier.sandbox if job.verifier else job.context.sandbox,
+        )
+    except CommandUnavailable:
+        return ""
+    found = VERSION.search(done.output)
+    return found[0] if found else ""
+
+
+def _replay(run: StageRun, body: AnyBody, content: str) -> None:
+    if isinstance(body, ScoutReported) and not body.question:
+        run.job.scout_texts[body.scout] = content
+
+
+SCOUT = Kind("scout", scout, settings=ScoutStageSettings, runs_beside=True, replay=_replay)

@@ -1,0 +1,26 @@
+"""Scouts: facts about a task that are gathered before a model is asked. The code map says where to look."""
+
+from headgate.scouts.build_facts import (
+    VERSION,
+    BuildFacts,
+    NeededTool,
+    Problem,
+    environment_problems,
+    find_framework,
+    is_satisfied,
+    needed_tools,
+    render_build,
+)
+from headgate.scouts.clues import trace_places
+from headgate.scouts.code_map import (
+    CodeMap,
+    CoveringTest,
+    FileReference,
+    MapLimits,
+    MappedFile,
+    MappedSymbol,
+    MapQuery,
+    PriorArt,
+)
+from headgate.scouts.mapping import INDEX_NAME, map_code
+from headgate.scouts.render import render_map

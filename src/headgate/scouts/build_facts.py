@@ -1,0 +1,291 @@
+"""How a project is built and tested, as data: what its files ask for, what is there, and what is missing."""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from headgate.core import CHARS_PER_CODE_TOKEN, cut_text
+from headgate.reading import FailedTest, render_failures, split_commands, word_set
+
+ReadFile = Callable[[str], str]
+"""Returns the text of a file of the project; empty if there is none that can be read."""
+
+# Which versions of its tools a project asks for.
+
+
+@dataclass(frozen=True, slots=True)
+class NeededTool:
+    """A program that the project needs in some version."""
+
+    program: str
+    wanted: str
+    """As the file says it: `>=3.11`."""
+    said_by: str
+
+
+_RUBY = re.compile(r"^\s*ruby\s+[\"']([^\"'\n]+)[\"']", re.MULTILINE)
+_GO = re.compile(r"^go\s+(\d[\w.]*)", re.MULTILINE)
+_JAVA = re.compile(r"<(?:maven\.compiler\.release|java\.version)>\s*(\d[\w.]*)")
+_PINS = (
+    (".python-version", "python3"),
+    (".nvmrc", "node"),
+    (".node-version", "node"),
+    (".ruby-version", "ruby"),
+)
+
+
+def needed_tools(read: ReadFile) -> tuple[NeededTool, ...]:
+    """What the files at the project's root ask for. A file that cannot be understood asks for nothing."""
+    found = [tool for tool in _asked_for(read) if re.search(r"\d", tool.wanted)]
+    return tuple({(tool.program, tool.wanted): tool for tool in found}.values())
+
+
+def _asked_for(read: ReadFile) -> Iterator[NeededTool]:
+    project = _table(_toml(read("pyproject.toml")), "project")
+    yield NeededTool("python3", str(project.get("requires-python", "")), "pyproject.toml")
+    engines = _table(_json(read("package.json")), "engines")
+    yield NeededTool("node", str(engines.get("node", "")), "package.json")
+    if go := _GO.search(read("go.mod")):
+        yield NeededTool("go", f">={go[1]}", "go.mod")
+    package = _table(_toml(read("Cargo.toml")), "package")
+    if rust := package.get("rust-version"):
+        yield NeededTool("rustc", f">={rust}", "Cargo.toml")
+    if java := _JAVA.search(read("pom.xml")):
+        yield NeededTool("java", f">={java[1]}", "pom.xml")
+    if ruby := _RUBY.search(read("Gemfile")):
+        yield NeededTool("ruby", ruby[1], "Gemfile")
+    for file, program in _PINS:
+        line = read(file).strip().splitlines()[:1]
+        yield NeededTool(program, f"=={line[0].strip().lstrip('v')}" if line else "", file)
+
+
+def _toml(text: str) -> Mapping[str, object]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def _json(text: str) -> Mapping[str, object]:
+    try:
+        data = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _table(data: Mapping[str, object], name: str) -> Mapping[str, object]:
+    value = data.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+VERSION = re.compile(r"\d+(?:\.\d+){0,3}")
+_CLAUSE = re.compile(r"\s*(>=|<=|==|~=|~>|!=|\^|~|>|<|=)?\s*v?(\d+(?:\.(?:\d+|[x*]))*)\s*")
+
+
+def is_satisfied(wanted: str, present: str) -> bool | None:
+    """Whether a version is what was asked for; None if that cannot be told."""
+    found = VERSION.search(present)
+    if not found:
+        return None
+    have = _numbers(found[0])
+    verdicts = [_is_any(alternative, have) for alternative in wanted.split("||")]
+    if True in verdicts:
+        return True
+    return None if None in verdicts else False
+
+
+def _is_any(wanted: str, have: tuple[int, ...]) -> bool | None:
+    clauses = [
+        clause for clause in re.split(r",|(?<=[\dx*])\s+(?=[<>=~^!])", wanted.strip()) if clause.strip()
+    ]
+    verdicts = [_holds(clause, have) for clause in clauses]
+    if not verdicts or None in verdicts:
+        return None
+    return all(verdicts)
+
+
+def _holds(clause: str, have: tuple[int, ...]) -> bool | None:
+    found = _CLAUSE.fullmatch(clause)
+    if not found:
+        return None
+    sign, want = found[1] or "==", _numbers(re.split(r"\.[x*]", found[2])[0])
+    same = have[: len(want)]
+    match sign:
+        case ">=":
+            return have >= want
+        case ">":
+            return have > want and same != want
+        case "<=":
+            return have <= want or same == want
+        case "<":
+            return have < want
+        case "!=":
+            return same != want
+        case "^":
+            return have >= want and have[:1] == want[:1]
+        case "~=" | "~>" | "~":
+            return have >= want and have[: max(len(want) - 1, 1)] == want[: max(len(want) - 1, 1)]
+        case _:
+            return same == want
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+# How a single test is run.
+
+
+_ONE_TEST = (
+    (("pytest", "py.test"), "pytest", "pytest FILE::TEST"),
+    (("unittest",), "unittest", "python3 -m unittest MODULE.CLASS.TEST"),
+    (("vitest",), "Vitest", "npx vitest run FILE -t TEST"),
+    (("jest",), "Jest", "npx jest FILE -t TEST"),
+    (("mocha",), "Mocha", "npx mocha FILE -g TEST"),
+    (("go",), "go test", "go test ./PACKAGE -run '^TEST$'"),
+    (("cargo",), "cargo test", "cargo test TEST"),
+    (("mvn", "mvnw"), "Maven", "mvn test -Dtest=CLASS#TEST"),
+    (("gradle", "gradlew"), "Gradle", "gradle test --tests CLASS.TEST"),
+    (("ctest",), "CTest", "ctest -R TEST --output-on-failure"),
+    (("rspec",), "RSpec", "rspec FILE:LINE"),
+    (("phpunit",), "PHPUnit", "phpunit --filter TEST FILE"),
+    (("dotnet",), "dotnet test", "dotnet test --filter TEST"),
+)
+
+
+def find_framework(commands: Iterable[str], scripts: str = "") -> tuple[str, str]:
+    """The framework that commands run tests with, and how to run one test with it; empty if unknown.
+
+    `scripts` is more text to look at: package.json, whose test script says what `npm test` runs.
+    """
+    words = [
+        word.rpartition("/")[2]
+        for command in commands
+        for part in split_commands(command)
+        for word in part.words
+    ]
+    for names, framework, one in _ONE_TEST:
+        if any(name in words for name in names):
+            return framework, one
+    for names, framework, one in _ONE_TEST:
+        if any(re.search(rf'"test[\w:-]*"\s*:\s*"[^"\n]*\b{name}\b', scripts) for name in names):
+            return framework, one
+    return "", ""
+
+
+# What is told.
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in the environment that is not as it should be."""
+
+    severity: Literal["blocking", "warning"]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFacts:
+    """What the build and test scout found out."""
+
+    kinds: tuple[tuple[str, str], ...] = ()
+    """Kinds of projects, each with the file that shows it."""
+    steps: tuple[tuple[str, str], ...] = ()
+    """The verification steps: names and commands."""
+    framework: str = ""
+    one_test: str = ""
+    versions: tuple[tuple[NeededTool, str], ...] = ()
+    """What is needed, and the version that is there; empty if the program is missing."""
+    problems: tuple[Problem, ...] = ()
+    failing: tuple[FailedTest, ...] = ()
+    """What fails now."""
+    red_before: tuple[str, ...] = ()
+    """Steps that failed before the task."""
+    places: tuple[str, ...] = ()
+    """`file:line` where a failure may come from, the most likely first."""
+    flaky: tuple[str, ...] = ()
+    """Tests that failed, and passed when they were run again."""
+    said: str = ""
+    """The end of what the failing step printed."""
+    passes: bool = False
+    """The steps were run, and they pass."""
+
+
+def environment_problems(
+    commands: Sequence[str],
+    versions: Iterable[tuple[NeededTool, str]],
+    has: Callable[[str], bool],
+    exists: Callable[[str], bool],
+) -> tuple[Problem, ...]:
+    """What keeps the steps from running, or may. `has` says whether a program is there."""
+    found: list[Problem] = []
+    programs = dict.fromkeys(
+        part.program for command in commands for part in split_commands(command) if part.program
+    )
+    for program in programs:
+        if not re.fullmatch(r"[\w.+-]+", program) or program in _SHELL_WORDS:
+            continue
+        if not has(program):
+            found.append(Problem("blocking", f"{program}, which a verification step runs, is not installed."))
+    for tool, present in versions:
+        if not present:
+            if tool.program not in programs:
+                found.append(
+                    Problem("warning", f"{tool.said_by} asks for {tool.program}, which is not installed.")
+                )
+        elif is_satisfied(tool.wanted, present) is False:
+            said = f"{tool.said_by} asks for {tool.program} {tool.wanted}, and {present} is installed."
+            found.append(Problem("warning", said))
+    node = {"npm", "npx", "yarn", "pnpm"} & set(programs)
+    if node and exists("package.json") and not exists("node_modules"):
+        found.append(
+            Problem("warning", "package.json is there and node_modules is not: run the install step.")
+        )
+    return tuple(found)
+
+
+_SHELL_WORDS = word_set(". : [ cd echo exit export false for if set source test true while")
+
+
+def render_build(facts: BuildFacts, tokens: int) -> str:
+    """The facts as text for a model. What fails comes first; what does not fit is cut."""
+    parts = list(_parts(facts))
+    room = int(tokens * CHARS_PER_CODE_TOKEN)
+    text = "\n".join(parts)
+    return text if len(text) <= room else cut_text(text, room, "the facts")
+
+
+def _parts(facts: BuildFacts) -> Iterator[str]:
+    if facts.failing:
+        yield f"Failing before the task:\n{render_failures(facts.failing[:10])}"
+    elif facts.said:
+        yield "The verification fails before the task."
+    if facts.places:
+        yield f"Places that the failures name: {', '.join(facts.places)}"
+    if facts.flaky:
+        yield f"Flaky (failed, then passed unchanged): {', '.join(facts.flaky)}"
+    if facts.said:
+        yield f"Output:\n```\n{facts.said}\n```"
+    if facts.passes:
+        yield "The verification passes before the task."
+    if facts.red_before and not facts.failing:
+        yield f"Steps that failed before the task: {', '.join(facts.red_before)}"
+    for severity in ("blocking", "warning"):
+        for problem in facts.problems:
+            if problem.severity == severity:
+                yield f"Problem ({severity}): {problem.sentence}"
+    if facts.kinds:
+        yield f"Project: {', '.join(f'{name} ({file})' for name, file in facts.kinds)}"
+    if facts.steps:
+        yield f"Verification: {'; '.join(f'{name}: {command}' for name, command in facts.steps)}"
+    if facts.one_test:
+        yield f"One test: {facts.one_test}"
+    told = [
+        f"{tool.program} {version} (wanted: {tool.wanted})" for tool, version in facts.versions if version
+    ]
+    if told:
+        yield f"Versions: {', '.join(told)}"

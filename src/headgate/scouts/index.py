@@ -1,0 +1,259 @@
+"""The outlines of a tree's files in a file of their own, with lists of where each word and each name is.
+
+It is a cache: whatever is wrong with it, it is deleted and made again. A file's outline is kept by its path
+and a hash of its content, so that several processes, and several views of one tree, can share the index.
+Where terms are found is kept in segments: one is written with each batch of files, small ones are merged.
+"""
+
+import sqlite3
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from headgate.file_stamps import Stamp
+from headgate.outlines import Outline, decode_outline, encode_outline, words_of_name, words_of_text
+
+VERSION = 1
+"""Raised with every change of the tables, or of what an outline holds."""
+_TABLES = """
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB NOT NULL, digest BLOB NOT NULL, stamp TEXT NOT NULL,
+    size INTEGER NOT NULL, outline BLOB NOT NULL, UNIQUE (path, digest)
+);
+CREATE TABLE places (
+    term TEXT NOT NULL, segment INTEGER NOT NULL, files BLOB NOT NULL, PRIMARY KEY (term, segment)
+) WITHOUT ROWID;
+CREATE TABLE segments (id INTEGER PRIMARY KEY AUTOINCREMENT, files INTEGER NOT NULL);
+CREATE TABLE dropped (files INTEGER NOT NULL);
+INSERT INTO dropped VALUES (0);
+"""
+_SMALL_SEGMENT = 500
+_MOST_SMALL_SEGMENTS = 16
+_MOST_PARAMETERS = 500
+_BUSY_SECONDS = 30.0
+
+WORD, PATH_WORD, NAME_WORD, DEFINITION, REFERENCE = "wpndr"
+"""What a term in the lists is: the first character of each."""
+
+
+class IndexDamaged(Exception):
+    """The file is not an index of this version."""
+
+
+class KnownFile(NamedTuple):
+    """A file whose outline is in the index."""
+
+    id: int
+    path: str
+    digest: bytes
+    mark: str
+    """What `mark_of` made of its stamp. Empty where the file was changed just before it was read: its content
+    has to be looked at again."""
+    size: int
+    """How many words it has."""
+
+
+class NewFile(NamedTuple):
+    """A file to be put into the index."""
+
+    path: str
+    digest: bytes
+    stamp: Stamp | None
+    outline: Outline
+
+
+class OutlineIndex:
+    """One connection, to be used by one thread at a time. Without a path it is kept in memory."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._db = sqlite3.connect(
+            ":memory:" if path is None else path,
+            timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False,
+        )  # fmt: skip
+        try:
+            self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._db.close()
+
+    def _prepare(self) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        with self._writing():
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if version == 0 and tables == 0:
+                for statement in _TABLES.split(";\n"):
+                    self._db.execute(statement)
+                self._db.execute(f"PRAGMA user_version={VERSION}")
+            elif version != VERSION:
+                raise IndexDamaged(f"version {version}")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While it lasts, what other processes write is not seen."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._db.execute("COMMIT")
+
+    def known(self) -> list[KnownFile]:
+        """Every file in the index, also those that are no longer in the tree."""
+        rows = self._db.execute("SELECT id, path, digest, stamp, size FROM files")
+        return [KnownFile(id, _path(path), digest, mark, size) for id, path, digest, mark, size in rows]
+
+    def add(self, files: Sequence[NewFile]) -> None:
+        """Puts files into the index, except those that another process put there meanwhile."""
+        places: dict[str, array[int]] = {}
+        with self._writing():
+            for file in files:
+                size = sum(file.outline.words.values())
+                kept = zlib.compress(encode_outline(file.outline), 1)
+                row = (_raw(file.path), file.digest, mark_of(file.stamp), size, kept)
+                new = self._db.execute(
+                    "INSERT OR IGNORE INTO files (path, digest, stamp, size, outline) VALUES (?, ?, ?, ?, ?)",
+                    row,
+                )
+                if new.rowcount and new.lastrowid is not None:
+                    for term, count in _terms(file).items():
+                        places.setdefault(term, array("I")).extend((new.lastrowid, count))
+            self._add_segment(places, len(files))
+        self._merge_small_segments()
+
+    def restamp(self, stamps: Iterable[tuple[int, Stamp | None]]) -> None:
+        """Notes that files look different from outside while their content is as it was."""
+        rows = [(mark_of(stamp), id) for id, stamp in stamps]
+        if rows:
+            with self._writing():
+                self._db.executemany("UPDATE files SET stamp = ? WHERE id = ?", rows)
+
+    def drop(self, ids: Sequence[int]) -> None:
+        """Forgets files. What the lists say of them is skipped from then on."""
+        with self._writing():
+            self._db.executemany("DELETE FROM files WHERE id = ?", [(id,) for id in ids])
+            self._db.execute("UPDATE dropped SET files = files + ?", (len(ids),))
+
+    @property
+    def dropped(self) -> int:
+        """How many files were forgotten, of which the lists may still speak."""
+        return int(self._db.execute("SELECT files FROM dropped").fetchone()[0])
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        with self._writing():
+            for table in ("files", "places", "segments"):
+                self._db.execute(f"DELETE FROM {table}")
+            self._db.execute("UPDATE dropped SET files = 0")
+
+    def places(self, terms: Iterable[str]) -> dict[str, dict[int, int]]:
+        """For each term the files that have it, and how often. Forgotten files may be among them."""
+        found: dict[str, dict[int, int]] = {}
+        for some in _batches(sorted(set(terms))):
+            marks = ",".join("?" * len(some))
+            rows = self._db.execute(f"SELECT term, files FROM places WHERE term IN ({marks})", some)
+            for term, packed in rows:
+                pairs = _unpack(packed)
+                found.setdefault(term, {}).update(zip(pairs[::2], pairs[1::2], strict=True))
+        return found
+
+    def outlines(self, ids: Iterable[int]) -> dict[int, Outline]:
+        """The outlines of files."""
+        found: dict[int, Outline] = {}
+        for some in _batches(list(ids)):
+            marks = ",".join("?" * len(some))
+            for id, kept in self._db.execute(f"SELECT id, outline FROM files WHERE id IN ({marks})", some):
+                try:
+                    found[id] = decode_outline(zlib.decompress(kept))
+                except (ValueError, zlib.error) as error:
+                    raise IndexDamaged(str(error)) from error
+        return found
+
+    def _add_segment(self, places: Mapping[str, "array[int]"], files: int) -> None:
+        segment = self._db.execute("INSERT INTO segments (files) VALUES (?)", (files,)).lastrowid
+        rows = ((term, segment, pairs.tobytes()) for term, pairs in sorted(places.items()))
+        self._db.executemany("INSERT INTO places VALUES (?, ?, ?)", rows)
+
+    def _merge_small_segments(self) -> None:
+        with self._writing():
+            small = self._db.execute(
+                "SELECT id, files FROM segments WHERE files < ?", (_SMALL_SEGMENT,)
+            ).fetchall()
+            if len(small) <= _MOST_SMALL_SEGMENTS:
+                return
+            live = {id for (id,) in self._db.execute("SELECT id FROM files")}
+            ids = [segment for segment, _ in small]
+            among = f"FROM places WHERE segment IN ({','.join('?' * len(ids))})"
+            places: dict[str, array[int]] = {}
+            for term, packed in self._db.execute(f"SELECT term, files {among}", ids):
+                pairs = _unpack(packed)
+                for id, count in zip(pairs[::2], pairs[1::2], strict=True):
+                    if id in live:
+                        places.setdefault(term, array("I")).extend((id, count))
+            self._db.execute(f"DELETE {among}", ids)
+            self._db.executemany("DELETE FROM segments WHERE id = ?", [(segment,) for segment in ids])
+            self._add_segment(places, sum(files for _, files in small))
+
+
+_Item = TypeVar("_Item")
+
+
+def _batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    return (items[start : start + _MOST_PARAMETERS] for start in range(0, len(items), _MOST_PARAMETERS))
+
+
+def _terms(file: NewFile) -> dict[str, int]:
+    """Everything under which a file can be found."""
+    outline = file.outline
+    terms = {WORD + word: count for word, count in outline.words.items()}
+    terms |= {PATH_WORD + word: count for word, count in words_of_text(file.path).items()}
+    terms |= {REFERENCE + name: count for name, count in outline.references.items()}
+    for definition in outline.definitions:
+        name = short_name(definition.name)
+        terms[DEFINITION + name] = terms.get(DEFINITION + name, 0) + 1
+        for word in words_of_name(name):
+            terms[NAME_WORD + word] = terms.get(NAME_WORD + word, 0) + 1
+    return {term.encode("utf-8", "replace").decode(): count for term, count in terms.items()}
+
+
+def short_name(name: str) -> str:
+    """The last part of a name such as `Outer::method`, by which it is used."""
+    return name.rpartition("::")[2].rpartition(".")[2] or name
+
+
+def _raw(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")
+
+
+def _path(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def mark_of(stamp: Stamp | None) -> str:
+    """A stamp as the index keeps it."""
+    return "" if stamp is None else " ".join(map(str, stamp))
+
+
+def _unpack(packed: bytes) -> "array[int]":
+    pairs: array[int] = array("I")
+    if len(packed) % (2 * pairs.itemsize):
+        raise IndexDamaged("a list is cut off")
+    pairs.frombytes(packed)
+    return pairs

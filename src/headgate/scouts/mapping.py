@@ -1,0 +1,79 @@
+"""Making a map: refresh the index, rank the files, gather what is known of the best."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from headgate.protect import SecretNames
+from headgate.scouts.chosen import chosen_files, covering_tests, entry_points, prior_art, references_between
+from headgate.scouts.clues import read_clues
+from headgate.scouts.code_map import CodeMap, MapLimits, MapQuery
+from headgate.scouts.conventions import conventions_of
+from headgate.scouts.index import OutlineIndex
+from headgate.scouts.index_file import with_index
+from headgate.scouts.ranking import Weights, rank_files
+from headgate.scouts.refresh import refresh
+from headgate.workspace import Workspace
+
+INDEX_NAME = "map.db"
+"""What the index is called in Headgate's own folder."""
+_SECRETS = SecretNames()
+
+
+async def map_code(
+    workspace: Workspace,
+    query: MapQuery,
+    index: Path,
+    hidden: Callable[[str], bool] = _SECRETS.covers,
+    limits: MapLimits | None = None,
+) -> CodeMap:
+    """What a task is likely about in a tree. The same tree and the same query give the same map.
+
+    Files that are ignored, binary, that no tool may read, or for which `hidden` says so are never in it.
+    `index` is a file that is made and kept up to date: the first map reads the whole tree, a later one what
+    has changed.
+    """
+    return await asyncio.to_thread(
+        make_map, workspace, query, index, hidden, limits or MapLimits(), Weights()
+    )
+
+
+def make_map(
+    workspace: Workspace,
+    query: MapQuery,
+    index: Path,
+    hidden: Callable[[str], bool],
+    limits: MapLimits,
+    weights: Weights,
+) -> CodeMap:
+    """The same, where blocking is no harm."""
+    return with_index(index, lambda open_index: _make(open_index, workspace, query, hidden, limits, weights))
+
+
+def _make(
+    index: OutlineIndex,
+    workspace: Workspace,
+    query: MapQuery,
+    hidden: Callable[[str], bool],
+    limits: MapLimits,
+    weights: Weights,
+) -> CodeMap:
+    tree = refresh(index, workspace, hidden, limits)
+    clues = read_clues(query)
+    with index.reading():
+        ranking = rank_files(index, tree, clues, weights)
+    paths = [file.path for file in tree.files.values()]
+    files = chosen_files(ranking, clues, query, limits)
+    tests = covering_tests(files, ranking, query, paths)
+    seen = [*(file.path for file in files), *(test.path for test in tests)]
+    return CodeMap(
+        files=files,
+        references=references_between(files, ranking),
+        tests=tests,
+        entry_points=entry_points(files, paths),
+        conventions=conventions_of(seen, ranking.outlines),
+        prior_art=prior_art(files, ranking, clues),
+        files_seen=tree.seen,
+        files_parsed=tree.parsed,
+        files_left=tree.left,
+    )

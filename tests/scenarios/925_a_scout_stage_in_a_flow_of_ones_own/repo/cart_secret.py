@@ -1,0 +1,5 @@
+SIGNING_SALT = "x"
+
+
+def cart_secret():
+    """Count of the Cart."""

@@ -1,0 +1,143 @@
+"""What the build and test scout reads from a project's files, and what it makes of what is there."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core import CHARS_PER_CODE_TOKEN
+from headgate.reading import FailedTest
+from headgate.scouts import (
+    BuildFacts,
+    NeededTool,
+    Problem,
+    environment_problems,
+    find_framework,
+    is_satisfied,
+    needed_tools,
+    render_build,
+)
+
+FILES = {
+    "pyproject.toml": '[project]\nrequires-python = ">=3.11,<4"\n',
+    "package.json": '{"engines": {"node": "^20 || >=22"}, "scripts": {"test": "vitest run"}}',
+    "go.mod": "module example\n\ngo 1.22.1\n",
+    "Cargo.toml": '[package]\nrust-version = "1.75"\n',
+    "pom.xml": "<properties><java.version>17</java.version></properties>",
+    ".nvmrc": "v20.11.0\n",
+}
+
+
+def test_the_versions_that_files_ask_for() -> None:
+    assert needed_tools(lambda path: FILES.get(path, "")) == (
+        NeededTool("python3", ">=3.11,<4", "pyproject.toml"),
+        NeededTool("node", "^20 || >=22", "package.json"),
+        NeededTool("go", ">=1.22.1", "go.mod"),
+        NeededTool("rustc", ">=1.75", "Cargo.toml"),
+        NeededTool("java", ">=17", "pom.xml"),
+        NeededTool("node", "==20.11.0", ".nvmrc"),
+    )
+
+
+@pytest.mark.parametrize("text", ["{", "[project", "\x00", "[1]", '{"engines": 3}', "[project]\nname = 1"])
+def test_files_that_cannot_be_understood_ask_for_nothing(text: str) -> None:
+    assert needed_tools(lambda path: text if path in ("pyproject.toml", "package.json") else "") == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "present", "satisfied"),
+    [
+        (">=3.11", "3.11.2", True),
+        (">=3.11", "3.9.18", False),
+        (">=3.11,<4", "3.12.0", True),
+        (">=3.11,<3.12", "3.12.0", False),
+        ("~=3.11", "3.13.1", True),
+        ("~=3.11.1", "3.12.0", False),
+        ("^20 || >=22", "21.1.0", False),
+        ("^20 || >=22", "20.9.0", True),
+        ("20.x", "20.9.0", True),
+        (">=18 <21", "20.1.0", True),
+        (">=18 <21", "21.0.0", False),
+        ("==3.11", "3.11.9", True),
+        (">1.2", "1.2.9", False),
+        ("<=1.2", "1.2.9", True),
+        ("!=3.12", "3.12.1", False),
+        ("~> 3.2", "3.9.0", True),
+        ("lts/iron", "20.1.0", None),
+        (">=3.11", "unknown", None),
+    ],
+)
+def test_whether_a_version_is_what_was_asked_for(wanted: str, present: str, satisfied: bool | None) -> None:
+    assert is_satisfied(wanted, present) is satisfied
+
+
+@given(st.text(max_size=40), st.text(max_size=20))
+def test_any_wish_is_judged_or_left_open(wanted: str, present: str) -> None:
+    assert is_satisfied(wanted, present) in (True, False, None)
+
+
+@pytest.mark.parametrize(
+    ("commands", "scripts", "framework", "one"),
+    [
+        (["python3 -m pytest -q"], "", "pytest", "pytest FILE::TEST"),
+        ([".venv/bin/pytest"], "", "pytest", "pytest FILE::TEST"),
+        (["python -m unittest discover"], "", "unittest", "python3 -m unittest MODULE.CLASS.TEST"),
+        (["npm test"], FILES["package.json"], "Vitest", "npx vitest run FILE -t TEST"),
+        (["cd api && go test ./..."], "", "go test", "go test ./PACKAGE -run '^TEST$'"),
+        (["./gradlew test"], "", "Gradle", "gradle test --tests CLASS.TEST"),
+        (["sh check.sh"], "", "", ""),
+        ([], "", "", ""),
+    ],
+)
+def test_how_one_test_is_run(commands: list[str], scripts: str, framework: str, one: str) -> None:
+    assert find_framework(commands, scripts) == (framework, one)
+
+
+def test_what_is_missing_or_too_old() -> None:
+    present = {"python3": "3.9.1"}
+    versions = [
+        (tool, present.get(tool.program, "")) for tool in needed_tools(lambda path: FILES.get(path, ""))
+    ]
+    found = environment_problems(
+        ["npm ci && npm test", "cd api && ./run.sh", "$TOOL x"],
+        versions[:3],
+        lambda program: program in present,
+        lambda path: path == "package.json",
+    )
+    assert found == (
+        Problem("blocking", "npm, which a verification step runs, is not installed."),
+        Problem("warning", "pyproject.toml asks for python3 >=3.11,<4, and 3.9.1 is installed."),
+        Problem("warning", "package.json asks for node, which is not installed."),
+        Problem("warning", "go.mod asks for go, which is not installed."),
+        Problem("warning", "package.json is there and node_modules is not: run the install step."),
+    )
+
+
+FACTS = BuildFacts(
+    kinds=(("Python", "pyproject.toml"),),
+    steps=(("tests", "pytest -q"),),
+    framework="pytest",
+    one_test="pytest FILE::TEST",
+    versions=((NeededTool("python3", ">=3.11", "pyproject.toml"), "3.12.1"),),
+    problems=(Problem("warning", "Old."), Problem("blocking", "Missing.")),
+    failing=(FailedTest("test_a.py::test_it", "test_a.py:3", "assert 1 == 2"),),
+    places=("a.py:7",),
+)
+
+
+def test_what_fails_comes_first() -> None:
+    assert render_build(FACTS, 1_000).split("\n") == [
+        "Failing before the task:",
+        "- test_a.py::test_it (test_a.py:3): assert 1 == 2",
+        "Places that the failures name: a.py:7",
+        "Problem (blocking): Missing.",
+        "Problem (warning): Old.",
+        "Project: Python (pyproject.toml)",
+        "Verification: tests: pytest -q",
+        "One test: pytest FILE::TEST",
+        "Versions: python3 3.12.1 (wanted: >=3.11)",
+    ]
+
+
+@given(st.integers(1, 400))
+def test_the_text_keeps_to_its_tokens(tokens: int) -> None:
+    assert len(render_build(FACTS, tokens)) <= tokens * CHARS_PER_CODE_TOKEN
