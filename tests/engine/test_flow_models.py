@@ -11,7 +11,8 @@ from headgate.core.flow import Flow, Stage
 from headgate.core.messages import Model
 from headgate.core.recipes import Recipe
 from headgate.core.task import Options
-from headgate.engine.resolved import ResolvedConfig, requests_made, resolve
+from headgate.engine.flow_models import requests_made
+from headgate.engine.resolved import ResolvedConfig, resolve
 from headgate.models.scripted import ScriptedModel
 from headgate.store.folder import Folder
 

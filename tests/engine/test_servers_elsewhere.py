@@ -7,7 +7,8 @@ import pytest
 
 from headgate.config.load import load_config
 from headgate.core.task import Options
-from headgate.engine.resolved import choose_flow, describe_servers, find_models
+from headgate.engine.flow_models import describe_servers, find_models
+from headgate.engine.resolved import choose_flow
 from headgate.store.folder import Folder
 
 AWAY = "http://192.0.2.2:18999"

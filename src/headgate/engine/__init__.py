@@ -2,13 +2,13 @@
 
 from headgate.engine.assembly import build_verifier, find_sandbox, guards_for, known_tests
 from headgate.engine.engine import RETRIED_STATES, Engine
+from headgate.engine.flow_models import check_price
 from headgate.engine.resolved import (
     CHECK_SPECS,
     FLOW_NAMES,
     SPECS,
     ConfigReader,
     FlowParts,
-    check_price,
     find_recipes,
     resolve_package,
     with_recipes,

@@ -26,13 +26,13 @@ from headgate.core import (
 )
 from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
+from headgate.engine.flow_models import describe_servers
 from headgate.engine.outcome import settle_proposal
 from headgate.engine.recovery import check_lock, restore_orphaned_copies, write_missing_report
 from headgate.engine.resolved import (
     PARTS,
     FlowParts,
     ResolvedConfig,
-    describe_servers,
     load_options,
     resolve,
     resolve_stored,

@@ -39,9 +39,10 @@ from headgate.engine.assembly import (
     task_boundaries,
     without_secrets,
 )
+from headgate.engine.flow_models import open_models
 from headgate.engine.outcome import OutcomeRecorder, abandon_apply, apply_proposal
 from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, commit_events
-from headgate.engine.resolved import ResolvedConfig, open_models, resolve_package
+from headgate.engine.resolved import ResolvedConfig, resolve_package
 from headgate.engine.tool_list import tools_for
 from headgate.engine.tree import TaskTree, hides_secrets
 from headgate.errors import HeadgateError

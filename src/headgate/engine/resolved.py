@@ -5,8 +5,7 @@ out, it uses the same object. Another process makes it once, from the pin.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,30 +18,19 @@ from headgate.config import (
     Loaded,
     config_files,
     flow_from_config,
-    is_on_this_machine,
     load_config,
     load_recipes,
-    provider_of,
-    repository_source,
     require_checks,
-    same_server,
     unpin,
     with_scouts,
 )
 from headgate.core import (
     DRIVE,
     PLANNER,
-    Event,
     Flow,
     Model,
-    ModelSettings,
     Options,
-    PhaseProbed,
-    Price,
     Recipe,
-    ReplyFailed,
-    ReplyReceived,
-    StageCompacted,
     State,
     Task,
     ToolSpec,
@@ -50,17 +38,12 @@ from headgate.core import (
     expand_flow,
     parse_task_text,
     show_path,
-    stage_ids,
 )
+from headgate.engine.flow_models import FlowModel, check_price, find_models
 from headgate.engine.tool_list import TOOLS
 from headgate.errors import ConfigError
 from headgate.models import (
-    ScriptedModel,
     check_model,
-    find_endpoint,
-    open_configured_model,
-    profile_for,
-    with_price,
 )
 from headgate.store import Folder
 from headgate.tools import Tool
@@ -173,111 +156,6 @@ def choose_flow(
             "set verification.steps in agent.yaml, or choose another flow."
         )
     return flow
-
-
-def check_price(loaded: Loaded, settings: ModelSettings) -> None:
-    """ConfigError where money is limited and nobody knows what a model costs."""
-    priced = with_price(settings, profile_for(settings))
-    if loaded.config.limits.cost is not None and priced.price == Price():
-        raise ConfigError(f"`limits: cost` needs a `price` for {settings.model} in `models`.")
-
-
-def requests_made(past: Iterable[Event], flow: Flow, model: str | None) -> int:
-    """How often a task has asked one of its models so far."""
-    leaves = [*flow.leaves(), flow.replan]
-    models = {stage.id: stage.model for stage in leaves}
-    steps = [stage for stage in leaves if stage.foreach]
-
-    def asked(path: str) -> str | None:
-        name = stage_ids(path)[-1]
-        of_step = next((stage.model for stage in steps if name.startswith(f"{stage.id}-")), None)
-        task_type, _, step = name.partition("-")
-        if recipe := flow.recipes.get(task_type):
-            return models.get(name, recipe.model_of(step.partition(".")[2]))
-        return models.get(name, of_step)
-
-    agent = flow.compaction.agent if flow.compaction else None
-    past = list(past)
-    requests = [event for event in past if isinstance(event.body, ReplyReceived | ReplyFailed | PhaseProbed)]
-    summaries = [event.body.requests for event in past if isinstance(event.body, StageCompacted)]
-    of_summaries = sum(summaries) if agent and agent.model == model else 0
-    return sum(asked(event.path) == model for event in requests) + of_summaries
-
-
-@dataclass(frozen=True, slots=True)
-class FlowModel:
-    """A model that a flow's stages ask."""
-
-    name: str | None
-    """What the stages call it; None is the default."""
-    settings: ModelSettings
-    address: str
-    """The address of its server; empty for a script and for a model that was handed in."""
-    handed_in: Model | None = None
-    """The model itself, where it need not be opened."""
-
-
-def find_models(config: Config, flow: Flow, given: Mapping[str | None, Model]) -> tuple[FlowModel, ...]:
-    """The models that a flow's stages name: those that were handed in, else those of the configuration."""
-    found: list[FlowModel] = []
-    for name in flow.models:
-        model = given.get(name)
-        if model is not None:
-            price = model.price if isinstance(model, ScriptedModel) else Price()
-            found.append(FlowModel(name, ModelSettings(model=model.name, price=price), "", model))
-        else:
-            try:
-                settings = config.model_settings(name)
-                is_script = provider_of(settings.model) == "script"
-                found.append(FlowModel(name, settings, "" if is_script else find_endpoint(settings).root))
-            except ConfigError as error:
-                raise ConfigError(f"{_who_names(flow, name)}{error}") from error
-    return tuple(found)
-
-
-def _who_names(flow: Flow, model: str | None) -> str:
-    """The recipe that names a model, for a message about it; nothing if the flow does itself."""
-    named = [one for one in flow.recipes.values() if model in one.models]
-    return f"{named[0].source or f'The recipe {named[0].name}'}: " if named else ""
-
-
-def describe_servers(
-    models: Iterable[FlowModel], loaded: Loaded, options: Options, repo: Path, flow: Flow
-) -> tuple[str, ...]:
-    """A line for each server on another machine that only a file of the repository sends code to."""
-    recipes = {name: one.source for one in flow.recipes.values() if one.source for name in one.models}
-    lines: list[str] = []
-    for model in models:
-        root = model.address
-        if not root or is_on_this_machine(root) or same_server(root) in loaded.chosen:
-            continue
-        # Only a configuration file can name an address; a flow file can name a model of a hosted service.
-        named = None if model.settings.base_url else model.name
-        is_own = named is None or named in loaded.config.models
-        of_recipe = "" if is_own else recipes.get(named, "")
-        if said_by := of_recipe or repository_source(repo, loaded, options.flow, named):
-            lines.append(f"{said_by} in this repository sends the code that tasks read to {root}.")
-    return tuple(dict.fromkeys(lines))
-
-
-async def open_models(
-    stack: AsyncExitStack, found: Iterable[FlowModel], flow: Flow, repo: Path, past: Sequence[Event]
-) -> tuple[dict[str | None, Model], dict[str | None, ModelSettings]]:
-    """The models that a flow's stages name, open while the stack is, and their settings.
-
-    A script goes on where an earlier process was in it.
-    """
-    models: dict[str | None, Model] = {}
-    settings: dict[str | None, ModelSettings] = {}
-    for model in found:
-        if model.handed_in is not None:
-            models[model.name], settings[model.name] = model.handed_in, model.settings
-            continue
-        opened, complete = await stack.enter_async_context(open_configured_model(model.settings, repo))
-        if isinstance(opened, ScriptedModel):
-            opened.skip(requests_made(past, flow, model.name))
-        models[model.name], settings[model.name] = opened, complete
-    return models, settings
 
 
 @dataclass(frozen=True, slots=True)
