@@ -267,3 +267,10 @@ def test_a_planner_is_drawn_with_the_way_back_to_it() -> None:
     assert "   max_iterations 10\n   tools   only execute, escalate, reasoning\n" in text
     assert "1.1. steps\n   each    recipe that the planner has executed; its results go back" in text
     assert "step of the plan" not in text
+
+
+def test_scouts_come_before_the_first_stage() -> None:
+    flow = Flow(name="f", stages=(Stage(id="work"),), scouts=("code", "build"))
+    assert "Before the first stage\n   facts   Scout A, Scout B\n" in draw_text(flow)
+    edges = [line.strip() for line in draw_mermaid(flow).splitlines() if ">" in line]
+    assert edges[:3] == ['scouts["Scout A<br/>Scout B"]', "task --> scouts", "scouts --> stage1"]

@@ -7,6 +7,7 @@ from headgate.core import (
     DRIVE,
     DRIVEN,
     PLANNER,
+    SCOUTS,
     VERIFY_CHECK,
     Budget,
     CheckSpec,
@@ -58,8 +59,9 @@ def draw_text(flow: Flow, tools: Iterable[ToolSpec] = (), checks: Sequence[Check
     `checks` are those that the flow may name.
     """
     lines = [f"{_line(flow.name)}: {_line(flow.description)}" if flow.description else _line(flow.name)]
-    if flow.begin:
-        lines += ["", "Before the first stage", *_rows([("checks", flow.begin)])]
+    before = [("checks", flow.begin), ("facts", ", ".join(SCOUTS[name] for name in flow.scouts))]
+    if known := [(name, text) for name, text in before if text]:
+        lines += ["", "Before the first stage", *_rows(known)]
     for number, stage in _numbered(flow.stages):
         title = f"{_line(stage.title)} ({stage.id})" if stage.label else stage.id
         lines += ["", f"{number}. {title}", *_rows(_stage_rows(flow, stage, checks))]
@@ -87,7 +89,11 @@ def draw_mermaid(flow: Flow, tools: Iterable[ToolSpec] = (), checks: Sequence[Ch
         label = "<br/>".join([_escape(stage.title), *facts])
         lines.append(f'    {nodes[path]}{left}"{label}"{right}')
     paths = list(nodes)
-    lines.append(f"    task --> {nodes[paths[0]]}")
+    if flow.scouts:
+        lines.append(f'    scouts["{"<br/>".join(SCOUTS[name] for name in flow.scouts)}"]')
+        lines += ["    task --> scouts", f"    scouts --> {nodes[paths[0]]}"]
+    else:
+        lines.append(f"    task --> {nodes[paths[0]]}")
     for before, path in pairwise(paths):
         parent = path.rpartition("/")[0]
         needs = [join_path(parent, need) for need in leaves[path].needs]
