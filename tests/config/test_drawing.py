@@ -256,7 +256,7 @@ def test_a_planner_is_drawn_with_the_way_back_to_it() -> None:
     flow = load_flow("planned", Path())
     edges = [line.strip() for line in draw_mermaid(flow, WRITE, CHECK_SPECS).splitlines() if ">" in line]
     assert {
-        "task --> stage1",
+        "scouts --> stage1",
         'stage1 -->|"execute"| recipe1',
         'recipe1 -.->|"results, or why it was handed back"| stage1',
         "stage1 --> checks",
@@ -273,4 +273,4 @@ def test_scouts_come_before_the_first_stage() -> None:
     flow = Flow(name="f", stages=(Stage(id="work"),), scouts=("code", "build"))
     assert "Before the first stage\n   facts   Scout A, Scout B\n" in draw_text(flow)
     edges = [line.strip() for line in draw_mermaid(flow).splitlines() if ">" in line]
-    assert edges[:3] == ['scouts["Scout A<br/>Scout B"]', "task --> scouts", "scouts --> stage1"]
+    assert edges[1:4] == ['scouts["Scout A<br/>Scout B"]', "task --> scouts", "scouts --> stage1"]
