@@ -36,11 +36,11 @@ from headgate.reading import (
 from headgate.repair.answers import Partial
 from headgate.repair.fault_localisation import (
     Suspect,
-    measure_coverage,
     rank_functions,
     score_lines,
     suspect_lines,
 )
+from headgate.repair.spectrum import measure_coverage
 from headgate.run import Job, Kind, StageEnd, StageRun, Trials, run_verification
 from headgate.workspace import CopyImpossible
 
