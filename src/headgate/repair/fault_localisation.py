@@ -4,7 +4,7 @@ The measure for a line is Ochiai's: the failing tests that ran it, over the geom
 tests and of all tests that ran it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -12,6 +12,8 @@ from headgate.reading import find_functions, lines_with_logic
 
 TRACE_BONUS = 0.15
 """What being in the trace of a failure adds: it breaks ties, and little more."""
+NAMED_BONUS = 0.1
+"""What being named by the task adds, as a file or as a function: among equals, it comes first."""
 Lines = Mapping[str, frozenset[int]]
 """The lines of each file, by its path."""
 
@@ -69,10 +71,12 @@ def rank_functions(
     sources: Mapping[str, str],
     scores: Mapping[tuple[str, int], float],
     trace: Iterable[tuple[str, int]] = (),
+    named: Container[str] = (),
 ) -> tuple[Suspect, ...]:
     """The functions of Python sources, the most suspect first, those that nothing speaks against left out.
 
-    `trace` holds the places that the trace of a failure names, outermost first.
+    `trace` holds the places that the trace of a failure names, outermost first; `named`, the paths and the
+    words of the task.
     """
     traced = list(trace)
     found: list[tuple[float, int, Suspect]] = []
@@ -88,7 +92,8 @@ def rank_functions(
             if not lines and depth < 0:
                 continue
             top = max(lines.values(), default=0.5)
-            score = top + (TRACE_BONUS if depth >= 0 else 0.0)
+            is_named = path in named or function.short in named
+            score = top + TRACE_BONUS * (depth >= 0) + NAMED_BONUS * is_named
             ordered = sorted((-value, line) for line, value in lines.items() if line in telling)
             suspect = Suspect(
                 path,

@@ -6,7 +6,7 @@ The stage completes if there are places to ask about, and is skipped otherwise.
 import asyncio
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,6 +49,7 @@ MOST_SECONDS = 120.0
 SAID_LINES, SAID_CHARS = 14, 1_500
 TEST_LINES, TEST_CHARS = 40, 2_500
 _PLACE = re.compile(r'(?:File "|^|[\s(])([\w./-]+\.\w+)(?:", line |:)(\d{1,7})', re.MULTILINE)
+_NAME = re.compile(r"[^\W\d]\w+")
 _SAID = re.compile(r"^(?:E  |>  )")
 _MOST_FILES = 40
 MOST_FILE_LINES = 300
@@ -151,13 +152,14 @@ def _weigh(
     trace: list[tuple[str, int]],
     scores: Mapping[tuple[str, int], float],
 ) -> Evidence:
-    ran = dict.fromkeys(path for path, _ in scores)
-    named = (*ran, *(path for path, _ in reversed(trace)), *_named(job))
-    paths = [path for path in dict.fromkeys(named) if is_code(path) and not is_test(path)]
+    ran, in_task = dict.fromkeys(path for path, _ in scores), _named(job)
+    known = (*ran, *(path for path, _ in reversed(trace)), *in_task)
+    paths = [path for path in dict.fromkeys(known) if is_code(path) and not is_test(path)]
     writable = [path for path in paths if job.context.workspace.may_write(path)][:_MOST_FILES]
     sources = {path: job.context.workspace.read(path).text for path in writable}
     python = {path: text for path, text in sources.items() if path.endswith(".py")}
-    suspects = rank_functions(python, scores, trace)
+    words = _NAME.findall(job.task.request)
+    suspects = rank_functions(python, scores, trace, frozenset([*in_task, *words]))
     whole = tuple(Suspect(path, last=text.count("\n") + 1) for path, text in sources.items())
     names = tuple(failure.name for failure in failures)
     test = _test_source(job, failures, trace)
@@ -212,7 +214,7 @@ def _readable(job: Job, path: str) -> bool:
         return False
 
 
-def _named(job: Job) -> Iterable[str]:
+def _named(job: Job) -> list[str]:
     """The files that the task's own words name."""
     workspace = job.context.workspace
     paths = [workspace.read(word).path for word in path_words(job.task.request) if _readable(job, word)]
