@@ -47,6 +47,10 @@ class Candidates(Data):
     """Require the answer as JSON, `{"code": ...}`, if the server can enforce it."""
     suspects: int = Field(1, ge=1)
     """How many places to ask about, one after the other, the most suspect first."""
+    longest: int = Field(0, ge=0)
+    """Of these, leave out functions with more lines; 0: none."""
+    cut_off: int = Field(0, ge=0)
+    """Leave the stage after so many answers that were cut off at `max_tokens`; 0: never."""
     temperature: float | None = Field(None, ge=0)
     """Sampling temperature for the answers; absent: the model's own setting."""
     max_tokens: int = Field(1000, ge=16)

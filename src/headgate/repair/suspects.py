@@ -6,6 +6,7 @@ The stage completes if there are places to ask about, and is skipped otherwise.
 import asyncio
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,8 +84,12 @@ class RepairMemory:
     """What stands for the code of every answer that was checked, in each of the places it was tried in."""
     partials: list[Partial] = field(default_factory=list)
     """Answers that fix a part, the latest last."""
-    asked: str = ""
+    said: str = ""
     """The question that was asked last."""
+    asked: dict[tuple[str, bool, str], str] = field(default_factory=dict)
+    """What was asked so far: the prompt, the form and the place, and in which stage."""
+    cut_off: Counter[str] = field(default_factory=Counter)
+    """How many answers were cut off at their length limit, by the path of the attempt."""
     unjudged: dict[str, Message] = field(default_factory=dict)
     """After a crash: answers that had not been tried yet, by the path of the attempt."""
 
