@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from hashlib import sha256
 from itertools import islice, pairwise
 from typing import Any
 
@@ -69,6 +70,11 @@ def code_identity(source: str, *, is_python: bool) -> str:
     """Stands for what the code does: by its syntax tree, else by its lines without layout."""
     found = python_fingerprint(source) if is_python else ""
     return found or "\n".join(line.strip() for line in source.split("\n") if line.strip())
+
+
+def code_mark(path: str, identity: str) -> str:
+    """Stands for a file as it would be, in the log."""
+    return sha256(f"{path}\n{identity}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _placed(source: str, code: str, suspect: Suspect, ask: str, is_python: bool) -> Iterable[str]:

@@ -4,8 +4,6 @@ A turn is one answer. What was answered before is never shown again: small model
 """
 
 import asyncio
-from dataclasses import dataclass
-from hashlib import sha256
 from typing import Literal
 
 from headgate.checks import Verification
@@ -13,27 +11,29 @@ from headgate.core import (
     AnyBody,
     Candidates,
     CandidateTried,
-    CheckFinished,
     Decision,
     Message,
     MessageAdded,
-    Note,
     Pass,
     Reply,
     ReplyFailed,
     ReplyReceived,
     Request,
     Stage,
-    StageDoneSignalled,
     StageEnded,
     ToolFinished,
-    ToolStarted,
     clean_text,
-    parse_path,
     show_path,
 )
-from headgate.errors import ToolError
-from headgate.repair.answers import CODE, Partial, answered_sources, code_identity, partners
+from headgate.repair.answers import (
+    CODE,
+    Partial,
+    answered_sources,
+    code_identity,
+    code_mark,
+    partners,
+)
+from headgate.repair.keeping import Judged, is_late, keep, open_write, settle
 from headgate.repair.questions import Question, askable, pose, question_key, reachable
 from headgate.repair.suspects import memory_of
 from headgate.run import (
@@ -46,23 +46,14 @@ from headgate.run import (
     read_reply,
     reply_content,
     take_step,
-    write_changes,
 )
 from headgate.workspace import CopyImpossible, FileChange
 
 STOP = ("\n```\n\n",)
 """The end of a block of code, and not the beginning of one: what would follow is talk."""
-_CALL = "candidate-"
 LISTED = 12
 _BLOT = "[redacted]"
 """What a model is shown in the place of a secret: it is not to be written over the secret itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    tried: CandidateTried
-    changes: tuple[FileChange, ...] = ()
-    """What to write: only for an answer that passed."""
 
 
 async def take_candidate(run: StageRun) -> None:
@@ -97,63 +88,54 @@ async def _try(run: StageRun, question: Question, reply: Reply) -> None:
     try:
         judged = await _judge(run, question, reply)
     except CopyImpossible as error:
-        judged = _Judged(_tried(run, question, "refused", str(error)))
+        judged = Judged(_tried(run, question, "refused", str(error)))
     memory_of(run.job).asked.setdefault(question_key(run.stage, judged.tried.place), run.stage.id)
     if not judged.changes:
         run.record(judged.tried)
-    elif await _write(run, judged):
-        run.record(judged.tried)
-        _finish(run, judged)
+    else:
+        await keep(run, judged)
 
 
-async def _judge(run: StageRun, question: Question, reply: Reply) -> _Judged:
+async def _judge(run: StageRun, question: Question, reply: Reply) -> Judged:
     """Puts an answer in its place and has it checked, unless it is none, or was there before."""
     job, suspect = run.job, question.suspect
     file = await asyncio.to_thread(job.context.workspace.read, show_path(suspect.path))
     is_python = suspect.path.endswith(".py")
     if reply.finish == "length":
-        return _Judged(_tried(run, question, "unusable", "it was cut off at its length limit"))
+        return Judged(_tried(run, question, "unusable", "it was cut off at its length limit"))
     answer = reply.message.content
     sources = await asyncio.to_thread(
         answered_sources, file.text, answer, suspect, question.ask, is_python=is_python
     )
     if _BLOT in answer and _BLOT not in file.text:
-        return _Judged(_tried(run, question, "unusable", "it contains a placeholder for a secret"))
+        return Judged(_tried(run, question, "unusable", "it contains a placeholder for a secret"))
     if not sources:
-        return _Judged(_tried(run, question, "unusable", "it contains no usable code"))
+        return Judged(_tried(run, question, "unusable", "it contains no usable code"))
     before = code_identity(file.text, is_python=is_python)
     known = {tried.fingerprint for tried in job.state.answers.tried}
     verdict, reason, fingerprint = "unchanged", "", ""
     for source in sources:
         identity = code_identity(source, is_python=is_python)
-        mark = sha256(f"{suspect.path}\n{identity}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        mark = code_mark(suspect.path, identity)
         if identity == before:
             continue
         if mark in known | memory_of(job).tried:
             verdict = "repeated" if verdict == "unchanged" else verdict
             fingerprint = fingerprint or mark
             continue
-        if verdict == "failed" and _is_late(run):
+        if verdict == "failed" and is_late(run):
             break
         memory_of(job).tried.add(mark)
         change = FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
         found = await Trials(job).verify([change])
         if isinstance(found.verdict, Pass):
-            return _Judged(_tried(run, question, "passed", "", mark), (change,))
+            return Judged(_tried(run, question, "passed", "", mark), (change,))
         verdict, reason, fingerprint = "failed", _say_failure(found), fingerprint or mark
         if any(step.timed_out for step in found.steps):
             break  # what does not end here will not end elsewhere
         if together := await _try_together(job, change, found):
-            return _Judged(_tried(run, question, "passed", "with an earlier answer", mark), together)
-    return _Judged(_tried(run, question, verdict, reason, fingerprint))
-
-
-def _is_late(run: StageRun) -> bool:
-    """Whether time is up for the stage or the task: one answer may be tried in many places."""
-    job, most, left = run.job, run.stage.budget.seconds, run.job.seconds_left()
-    if most is not None and job.now() - run.state.started_at >= most:
-        return True
-    return job.stopping() or (left is not None and left <= 0)
+            return Judged(_tried(run, question, "passed", "with an earlier answer", mark), together)
+    return Judged(_tried(run, question, verdict, reason, fingerprint))
 
 
 async def _try_together(job: Job, change: FileChange, found: Verification) -> tuple[FileChange, ...]:
@@ -186,43 +168,13 @@ def _say_failure(found: Verification) -> str:
     return f"{count} test{'s' if count != 1 else ''}" if count else found.verdict.reason
 
 
-async def _write(run: StageRun, judged: _Judged) -> bool:
-    """Writes an answer that passed, as a tool would: recorded before, and guarded. False if refused."""
-    job, changes = run.job, judged.changes
-    call, paths = f"{_CALL}{run.turn}", tuple(show_path(change.path) for change in changes)
-    started = ToolStarted(call=call, name="write_file", category="write", target=", ".join(paths))
-    finished = ToolFinished(call=call, name="write_file", ok=True, changed=paths, category="write")
-    try:
-        await write_changes(run, started, changes)
-    except ToolError as error:
-        told = job.redact(clean_text(str(error)))
-        refused = {"ok": False, "error": error.slug, "detail": told[:300], "changed": ()}
-        run.record(finished.model_copy(update=refused))
-        run.record(judged.tried.model_copy(update={"verdict": "refused", "reason": told}))
-        return False
-    run.record(finished)
-    return True
-
-
-def _finish(run: StageRun, judged: _Judged) -> None:
-    paths = tuple(show_path(change.path) for change in judged.changes)
-    summary = f"Changed {', '.join(paths)}; the check passes in a copy of the tree with this change."
-    note = Note(summary=summary, files_changed=paths)
-    run.record(StageDoneSignalled(note=note, implied=True))
-    run.record(CheckFinished(check="exit", verdict="pass"))
-
-
 async def _settle(run: StageRun, cut_off: bool) -> None:
     """After a crash: an answer that was being written, or that nobody had judged yet, is not lost."""
     job, memory = run.job, memory_of(run.job)
     answer = memory.unjudged.pop(run.path, None)
-    begun = next((call for call in job.state.open_calls.values() if call.call.startswith(_CALL)), None)
-    if begun and all(job.tree.hash_of(change.path) == change.after for change in begun.changes):
-        paths = tuple(change.path for change in begun.changes)
-        tried = CandidateTried(place=", ".join(paths), verdict="passed")
-        run.record(ToolFinished(call=begun.call, name=begun.name, ok=True, changed=paths, category="write"))
-        run.record(tried)
-        _finish(run, _Judged(tried, tuple(FileChange(parse_path(path), None, None) for path in paths)))
+    begun = open_write(job)
+    if begun and settle(run, begun):
+        pass
     elif answer is not None and memory.evidence is not None:
         question = pose(job, run.stage, run.state.turns - 1)
         await _try(run, question, Reply(answer, finish="length" if cut_off else "stop"))

@@ -36,15 +36,7 @@ def pose(job: Job, stage: Stage, turn: int) -> Question:
     found = askable(job, stage)
     suspect = found[turn % len(found)]
     source = job.context.workspace.read(show_path(suspect.path)).text
-    known = fill(
-        "repair",
-        task=job.task.request,
-        constraints=job.task.constraints.render(),
-        files=_files(job, evidence, suspect, source),
-        language=language_of(suspect.path),
-        test=evidence.test,
-        said=evidence.said,
-    )
+    system, known = known_facts(job, stage, suspect)
     wanted = fill_text(
         stage.prompt,
         path=show_path(suspect.path),
@@ -54,11 +46,28 @@ def pose(job: Job, stage: Stage, turn: int) -> Question:
         line="".join(source.split("\n")[suspect.line - 1 : suspect.line]) if suspect.line else "",
     )
     return Question(
-        render_parts(stage.system) or prompt("repair_system"),
+        system,
         f"{known}\n\n{wanted.strip()}",
         suspect,
         settings.ask,
     )
+
+
+def known_facts(job: Job, stage: Stage, suspect: Suspect) -> tuple[str, str]:
+    """What comes first: the system message, and all that is known about the bug."""
+    evidence = memory_of(job).evidence
+    assert evidence is not None
+    source = job.context.workspace.read(show_path(suspect.path)).text
+    known = fill(
+        "repair",
+        task=job.task.request,
+        constraints=job.task.constraints.render(),
+        files=_files(job, evidence, suspect, source),
+        language=language_of(suspect.path),
+        test=evidence.test,
+        said=evidence.said,
+    )
+    return render_parts(stage.system) or prompt("repair_system"), known
 
 
 def reachable(job: Job, stage: Stage) -> tuple[Suspect, ...]:
