@@ -2,6 +2,7 @@
 
 import asyncio
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -143,6 +144,29 @@ def test_when_a_stage_is_left_or_not_entered(
     ended = [event.body for event in events if isinstance(event.body, StageEnded)]
     assert tried == ["unusable"] * verdicts
     assert next((body.reason for body in ended if body.stage == "a"), "") == reason
+
+
+CASES = """\
+import pytest
+from cart import total
+
+@pytest.mark.parametrize(("prices", "expected"), [([], 0), ([4, 5], 9), (list(range(200)), 19900)])
+def test_total(prices, expected):
+    assert total(prices) == expected
+"""
+
+
+def test_a_question_shows_what_the_failing_case_was_given(tmp_path: Path) -> None:
+    model = Answering([FUNCTION])
+    flow = (
+        "begin: verify\nstages:\n- id: a\n  prompt: Write it.\n  candidates: {ask: function}\n"
+        "  budget: {turns: 1, retries: 0, exhausted: fail}\nchecks: [verify]\n"
+    )
+    agent = f"flow: flow.yaml\n{STEPS}".replace("python3 -m unittest", f"{sys.executable} -m pytest -q")
+    cart = CART.replace(" + 1", " - len(prices)")
+    report, _ = work(tmp_path, model, agent, {"cart.py": cart, "test_cart.py": CASES, "flow.yaml": flow})
+    assert (report.state, report.verified) == ("SUCCESS", True)
+    assert "\nprices = [4, 5], expected = 9\n" in model.requests[0].messages[-1].content
 
 
 def test_a_package_of_a_monorepo(tmp_path: Path) -> None:

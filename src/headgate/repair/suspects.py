@@ -23,6 +23,7 @@ from headgate.core import (
     SuspectsFound,
     clean_text,
     path_words,
+    shorten,
 )
 from headgate.errors import ToolError
 from headgate.reading import (
@@ -49,7 +50,9 @@ MOST_SECONDS = 120.0
 """Measuring which lines run takes no longer, and is not tried where the check alone takes that long."""
 SAID_LINES, SAID_CHARS = 14, 1_500
 TEST_LINES, TEST_CHARS = 40, 2_500
+GIVEN_LINES, GIVEN_CHARS = 8, 300
 _PLACE = re.compile(r'(?:File "|^|[\s(])([\w./-]+\.\w+)(?:", line |:)(\d{1,7})', re.MULTILINE)
+_VALUES = re.compile(r"[^\W\d]\w* = ")
 _NAME = re.compile(r"[^\W\d]\w+")
 _SAID = re.compile(r"^(?:E  |>  )")
 _MOST_FILES = 40
@@ -234,6 +237,7 @@ def _said(output: str, failures: Sequence[FailedTest]) -> str:
     if first is not None:
         title = first.name.rpartition("::")[2].split("[", maxsplit=1)[0]
         start = next((at for at, line in enumerate(lines) if line.startswith("_") and title in line), 0)
+    given = _given(lines[start + 1 :]) if start else []
     marked: list[str] = []
     for line in lines[start:]:
         if marked and line.startswith("____"):
@@ -241,10 +245,21 @@ def _said(output: str, failures: Sequence[FailedTest]) -> str:
         if _SAID.match(line):
             marked.append(line[1:].strip())
     if marked:
-        return "\n".join(marked[:SAID_LINES])
+        return "\n".join([*given, *marked][:SAID_LINES])
     if first is not None and first.message:
         return first.message
     return "\n".join([line for line in lines if line.strip()][-SAID_LINES:])
+
+
+def _given(lines: Sequence[str]) -> list[str]:
+    """What the failing case was given: pytest names the values of its parameters before its source."""
+    found: list[str] = []
+    for line in lines[:GIVEN_LINES]:
+        if line.startswith((" ", ">", "E", "_")):
+            break
+        if _VALUES.match(line) and " at 0x" not in line:
+            found.append(shorten(line, GIVEN_CHARS))
+    return found
 
 
 def _test_source(job: Job, failures: Sequence[FailedTest], trace: Sequence[tuple[str, int]]) -> str:
