@@ -10,6 +10,7 @@ import urllib.request
 from pathlib import Path
 
 from evaltasks import Result, Task, checked_out, is_solved, run_check
+from halves import holds
 
 from headgate.reading.source_text import find_functions
 from headgate.repair.answers import code_in
@@ -78,6 +79,8 @@ def run_baseline(task: Task, server: Server, run: str) -> Result:
             messages += [{"role": "assistant", "content": reply}, {"role": "user", "content": again}]
         result.seconds = round(time.monotonic() - started, 1)
         result.solved = is_solved(task, repo)
+        if result.solved and (task.folder / "held_out").exists():
+            result.holds = holds(task, repo)
     result.ending = "solved" if result.solved else "not solved"
     return result
 

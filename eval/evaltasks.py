@@ -75,6 +75,8 @@ class Result:
     """What of this project was run."""
     limit: str = ""
     """What ends a run that finds nothing."""
+    holds: bool | None = None
+    """Whether what was solved also passes the tests that the run did not see; None where there were none."""
 
 
 def project_commit(project: Path = PROJECT, ignored: Path | None = None) -> str:
@@ -94,9 +96,9 @@ def project_commit(project: Path = PROJECT, ignored: Path | None = None) -> str:
     return f"{named.stdout.strip()}{'+' if changed.stdout else ''}"
 
 
-def all_tasks(chosen: str = "all") -> list[Task]:
+def all_tasks(chosen: str = "all", where: Path = TASKS) -> list[Task]:
     """All of them, the `subset`, or those whose names begin with one of some numbers (`01,07`)."""
-    tasks = [Task(folder) for folder in sorted(TASKS.iterdir()) if (folder / "task.txt").exists()]
+    tasks = [Task(folder) for folder in sorted(where.iterdir()) if (folder / "task.txt").exists()]
     if chosen == "all":
         return tasks
     numbers = SUBSET if chosen == "subset" else tuple(chosen.split(","))

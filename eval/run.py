@@ -2,6 +2,8 @@
 
     python eval/run.py                     the baseline and Headgate as it comes, on all tasks
     python eval/run.py --runs all --tasks subset
+    python eval/run.py --split             shows half of the tests, and judges what passed by the others
+    python eval/run.py --tasks-from DIR    other tasks: folders with `task.txt`, `level`, `repo`, `solution`
     python eval/run.py --table             only print what there is
 
 Results are kept, so that an interrupted run goes on; `--fresh` begins the named runs anew.
@@ -16,12 +18,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import yaml
 from baseline import Server, run_baseline
-from evaltasks import CHECK, Result, Results, Task, all_tasks, checked_out, is_solved, project_commit
+from evaltasks import CHECK, TASKS, Result, Results, Task, all_tasks, checked_out, is_solved, project_commit
+from halves import holds, seen_half
 from table import print_tables
 
 from headgate.cli.local_server import local_server
@@ -83,6 +87,8 @@ def run_headgate(task: Task, server: Server, run: str, seconds: int, keep: Path 
         result.solved = is_solved(task, repo)
         if report["state"] == "SUCCESS" and not result.solved:
             result.notes["false_success"] = 1
+        if result.solved and (task.folder / "held_out").exists():
+            result.holds = holds(task, repo)
     result.flow, result.ending = report["flow"], f"{report['state']} {report['reason']}".strip()
     result.requests, result.prompt = report["requests"], report["prompt_tokens"]
     result.evaluated = report["prompt_tokens"] - report["cached_tokens"]
@@ -105,6 +111,8 @@ def told(events: Iterable[dict[str, Any]]) -> Counter[str]:
                 begun, turned = True, begun
             case "decision_made" if body["action"] == "final_turn":
                 turned = True
+            case "candidate_tried" if body.get("origin") == "mutation":
+                counts["mutation"] += body["verdict"] == "passed"
             case "candidate_tried":
                 counts[body["verdict"]] += 1
             case "reply_received":
@@ -129,6 +137,8 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Run Headgate on small real bugs with a small real model.")
     parser.add_argument("--runs", default="baseline,headgate", help=f"of baseline, {', '.join(RUNS)}; or all")
     parser.add_argument("--tasks", default="all", help="all, subset, or numbers such as 01,07")
+    parser.add_argument("--tasks-from", type=Path, default=TASKS, help="a folder with tasks of the same form")
+    parser.add_argument("--split", action="store_true", help="show one half of the tests, judge by the other")
     parser.add_argument(
         "--model", type=Path, help="a GGUF file; by default the one that fetch-eval-model brings"
     )
@@ -155,7 +165,7 @@ def main() -> None:
         raise SystemExit(
             f"eval: there is no run {', '.join(sorted(unknown))}: choose of baseline, {', '.join(RUNS)}."
         )
-    tasks = all_tasks(args.tasks)
+    tasks = all_tasks(args.tasks, args.tasks_from)
     if args.base_url:
         carry_out(
             runs,
@@ -189,14 +199,15 @@ def carry_out(
     for task in tasks:
         for run in runs:
             if results.missing(run, [task], server.model):
-                result = (
-                    run_baseline(task, server, run)
-                    if run == "baseline"
-                    else run_headgate(task, server, run, args.seconds, args.keep)
-                )
+                with seen_half(task) if args.split else nullcontext(task) as shown:
+                    result = (
+                        run_baseline(shown, server, run)
+                        if run == "baseline"
+                        else run_headgate(shown, server, run, args.seconds, args.keep)
+                    )
                 result.model, result.commit = server.model, commit
                 results.add(result)
-                sign = "solved" if result.solved else "-"
+                sign = ("solved" if result.holds is not False else "passes") if result.solved else "-"
                 print(
                     f"{task.name:22} {run:22} {sign:7} {result.seconds:6.0f} s  {result.ending}", flush=True
                 )

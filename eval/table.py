@@ -13,7 +13,18 @@ from evaltasks import Result, Results, all_tasks
 PAGE = Path(__file__).parents[1] / "docs" / "local-models.md"
 RESULTS = Path(__file__).parent / "results.jsonl"
 
-_HEAD = "| run | limit | solved | wall time | requests | prompt tokens | of these read | completion tokens |"
+_HEAD = [
+    "run",
+    "limit",
+    "solved",
+    "wall time",
+    "requests",
+    "prompt tokens",
+    "of these read",
+    "completion tokens",
+]
+_HOLDS = "of these hold"
+"""A column for runs that saw half of the tests: what passed with these, judged by the others."""
 _VERDICTS = ("passed", "failed", "unchanged", "repeated", "unusable")
 _CALLS = {
     "unusable_reply": "replies unusable",
@@ -24,7 +35,6 @@ _CALLS = {
     "first_replies": "replies after a change of stage",
     "read_for_these": "tokens read for these",
 }
-_RULE = "|---|---|---|---|---|---|---|---|"
 
 
 def print_tables(results: Sequence[Result]) -> None:
@@ -53,10 +63,12 @@ def groups(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
 
 def totals(results: Iterable[Result]) -> str:
     """One line for each run."""
-    rows = [_HEAD, _RULE]
     by_run: dict[str, list[Result]] = {}
     for result in results:
         by_run.setdefault(result.run, []).append(result)
+    judged = any(result.holds is not None for own in by_run.values() for result in own)
+    head = [*_HEAD[:3], _HOLDS, *_HEAD[3:]] if judged else _HEAD
+    rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for run, own in by_run.items():
         solved = sum(result.solved for result in own)
         seconds = sum(result.seconds for result in own)
@@ -64,9 +76,17 @@ def totals(results: Iterable[Result]) -> str:
             sum(getattr(result, name) for result in own)
             for name in ("requests", "prompt", "evaluated", "completion")
         ]
-        numbers = " | ".join(f"{count:,}" for count in counts)
         limit = ", ".join(dict.fromkeys(result.limit for result in own))
-        rows.append(f"| {run} | {limit} | {solved} of {len(own)} | {seconds:,.0f} s | {numbers} |")
+        cells = [
+            run,
+            limit,
+            f"{solved} of {len(own)}",
+            f"{seconds:,.0f} s",
+            *(f"{count:,}" for count in counts),
+        ]
+        if judged:
+            cells.insert(3, f"{sum(result.holds is True for result in own)} of {solved}")
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 

@@ -76,7 +76,7 @@ def test_a_small_model_has_a_flow_for_bugs_besides(repo: Path) -> None:
         "model: openai/qwen2.5-coder-1.5b\nverification: {steps: [{name: tests, command: 'true'}]}\n"
     )
     assert (
-        "Because the model is small, a task uses repair here unless it asks for something new: line -> "
+        "Because the model is small, a task uses repair here unless it asks for something new: mutate -> "
         in outcome(repo)[1]
     )
     code, out, err = outcome(repo, "draw", "--text")

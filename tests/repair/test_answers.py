@@ -5,7 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.reading.source_text import parse_python
-from headgate.repair.answers import MOST_PLACES, answered_sources, code_identity, code_in
+from headgate.repair.answers import (
+    MOST_PLACES,
+    answered_sources,
+    code_identity,
+    code_in,
+    count_leftovers,
+)
 from headgate.repair.fault_localisation import Suspect
 
 SOURCE = "def f(a, b):\n    if a:\n        return a - b\n    return b\n"
@@ -50,9 +56,20 @@ def test_the_code_of_a_reply(reply: str, code: str) -> None:
             [
                 SOURCE.replace("return a - b", "print(a)"),
                 SOURCE.replace("return a - b", "print(a)\n        return a - b"),
-                SOURCE.replace("return a - b", "return a - b\n        print(a)"),
+                SOURCE.replace("return a - b", "return a - b\n        print(a)"),  # nothing reaches it
             ],
         ),
+        (
+            "line",
+            "if a:\n    return a + b\nreturn b",
+            [
+                SOURCE.replace("a - b", "a + b"),
+                SOURCE.replace(
+                    "        return a - b", "        if a:\n            return a + b\n        return b"
+                ),
+            ],
+        ),
+        ("line", "def f(a, b):\n    return a + b", ["def f(a, b):\n    return a + b\n"]),
         ("line", "return (", []),
         ("line", '{"code": ""}', []),
         ("line", "", []),
@@ -81,6 +98,13 @@ def test_where_an_answer_goes(ask: str, reply: str, sources: list[str]) -> None:
     assert found == sources
     with_returns = answered_sources(SOURCE.replace("\n", "\r\n"), reply, PLACE, ask, is_python=True)
     assert with_returns == [source.replace("\n", "\r\n") for source in sources]
+
+
+def test_what_leaves_old_code_behind_comes_last() -> None:
+    assert [count_leftovers(text) for text in (SOURCE, "x = 1\nx = 1\n", "def (")] == [0, 1, 0]
+    assert count_leftovers(SOURCE + "    return a\n") == 1
+    found = answered_sources(SOURCE, "return f(b, 1)", PLACE, "line", is_python=True)
+    assert [count_leftovers(text) for text in found] == sorted(count_leftovers(text) for text in found)
 
 
 def test_files_that_are_no_python_are_only_taken_whole() -> None:

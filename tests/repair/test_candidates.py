@@ -2,6 +2,7 @@
 
 import asyncio
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from headgate.config.load import load_config
-from headgate.core.events import CandidateTried, Event, StageStarted, SuspectsFound
-from headgate.core.messages import Message, Reply, Request
+from headgate.core.events import CandidateTried, Event, StageEnded, StageStarted, SuspectsFound
+from headgate.core.messages import Finish, Message, Reply, Request
 from headgate.core.report import Report
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
@@ -42,10 +43,12 @@ class Answering:
     answers: Sequence[str]
     requests: list[Request] = field(default_factory=list)
     name: str = "openai/tiny-1b"
+    finish: Finish = "stop"
 
     async def reply(self, request: Request, on_delta: object = None) -> Reply:
         self.requests.append(request)
-        return Reply(Message("assistant", self.answers[(len(self.requests) - 1) % len(self.answers)]))
+        answer = self.answers[(len(self.requests) - 1) % len(self.answers)]
+        return Reply(Message("assistant", answer), finish=self.finish)
 
 
 def work(repo: Path, model: Answering, agent: str, files: dict[str, str]) -> tuple[Report, list[Event]]:
@@ -69,7 +72,7 @@ def work(repo: Path, model: Answering, agent: str, files: dict[str, str]) -> tup
 )
 def test_the_built_in_flow_keeps_what_passes(tmp_path: Path, agent: str) -> None:
     """Whatever its first questions are: an answer fits either a line or a function."""
-    model = Answering([LINE, FUNCTION])
+    model = Answering([FUNCTION, LINE])
     report, events = work(tmp_path, model, agent + STEPS, {"cart.py": CART, "test_cart.py": TEST})
     assert (report.flow, report.state, report.verified) == ("repair", "SUCCESS", True)
     assert report.files_changed == ("cart.py",)
@@ -116,9 +119,59 @@ def test_what_a_request_asks_of_the_server(tmp_path: Path, as_json: bool) -> Non
     assert request.messages[-1].content.endswith("Line 2 of cart.py:     return sum(prices) + 1")
 
 
+LONG = "def total(prices):\n    prices = list(prices)\n    prices = prices[1:]\n    return sum(prices)\n"
+
+
+@pytest.mark.parametrize(
+    ("candidates", "verdicts", "reason"),
+    [
+        ("{ask: line, suspects: 3, temperature: 0, cut_off: 2}", 2, "retry_exhaustion"),
+        ("{ask: line, suspects: 3, temperature: 0}", 3, "max_turns"),
+        ("{ask: function, longest: 4}", 4, "max_turns"),
+        ("{ask: function, longest: 3}", 0, ""),
+    ],
+)
+def test_when_a_stage_is_left_or_not_entered(
+    tmp_path: Path, candidates: str, verdicts: int, reason: str
+) -> None:
+    flow = (
+        f"begin: verify\nstages:\n- id: a\n  prompt: Write it.\n  candidates: {candidates}\n"
+        "  budget: {turns: 4, retries: 0, exhausted: skip}\nchecks: [verify]\n"
+    )
+    files = {"cart.py": LONG, "test_cart.py": TEST, "flow.yaml": flow}
+    _, events = work(tmp_path, Answering(["x"], finish="length"), f"flow: flow.yaml\n{STEPS}", files)
+    tried = [event.body.verdict for event in events if isinstance(event.body, CandidateTried)]
+    ended = [event.body for event in events if isinstance(event.body, StageEnded)]
+    assert tried == ["unusable"] * verdicts
+    assert next((body.reason for body in ended if body.stage == "a"), "") == reason
+
+
+CASES = """\
+import pytest
+from cart import total
+
+@pytest.mark.parametrize(("prices", "expected"), [([], 0), ([4, 5], 9), (list(range(200)), 19900)])
+def test_total(prices, expected):
+    assert total(prices) == expected
+"""
+
+
+def test_a_question_shows_what_the_failing_case_was_given(tmp_path: Path) -> None:
+    model = Answering([FUNCTION])
+    flow = (
+        "begin: verify\nstages:\n- id: a\n  prompt: Write it.\n  candidates: {ask: function}\n"
+        "  budget: {turns: 1, retries: 0, exhausted: fail}\nchecks: [verify]\n"
+    )
+    agent = f"flow: flow.yaml\n{STEPS}".replace("python3 -m unittest", f"{sys.executable} -m pytest -q")
+    cart = CART.replace(" + 1", " - len(prices)")
+    report, _ = work(tmp_path, model, agent, {"cart.py": cart, "test_cart.py": CASES, "flow.yaml": flow})
+    assert (report.state, report.verified) == ("SUCCESS", True)
+    assert "\nprices = [4, 5], expected = 9\n" in model.requests[0].messages[-1].content
+
+
 def test_a_package_of_a_monorepo(tmp_path: Path) -> None:
     """Names in the output are relative to the package, those of the tree are not."""
-    model = Answering([LINE, FUNCTION])
+    model = Answering([FUNCTION, LINE])
     files = {"packages/api/src/cart.py": CART, "packages/api/test_cart.py": TEST}
     agent = f"monorepo: {{package: packages/api}}\ntask_flow_mode: repair\n{STEPS}".replace(
         "python3 -m", "PYTHONPATH=src:$PYTHONPATH python3 -m"
@@ -135,7 +188,7 @@ def test_a_whole_path_in_the_output_and_a_number_without_end(tmp_path: Path) -> 
     check += f'echo "{tmp_path}/cart.py:2: no"; echo "cart.py:$(seq -s "" 3000)"; exit 1\n'
     files = {"cart.py": CART, "test_cart.py": TEST, "check.sh": check}
     agent = f"task_flow_mode: repair\n{STEPS}".replace("python3 -m unittest", "sh check.sh")
-    report, events = work(tmp_path, Answering([LINE, FUNCTION]), agent, files)
+    report, events = work(tmp_path, Answering([FUNCTION, LINE]), agent, files)
     (found,) = [event.body for event in events if isinstance(event.body, SuspectsFound)]
     assert found == SuspectsFound(functions=("cart.py: total",), files=("cart.py",))
     assert report.state == "SUCCESS"

@@ -5,7 +5,14 @@ from math import sqrt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.repair.fault_localisation import TRACE_BONUS, Suspect, rank_functions, score_lines
+from headgate.repair.fault_localisation import (
+    NAMED_BONUS,
+    TRACE_BONUS,
+    Suspect,
+    rank_functions,
+    score_lines,
+    suspect_lines,
+)
 
 SOURCE = """\
 def used(a):
@@ -71,6 +78,16 @@ def test_the_trace_breaks_ties_and_finds_what_nothing_measured() -> None:
     by_trace = rank_functions({"m.py": SOURCE}, {}, [("m.py", 9), ("m.py", 3), ("m.py", 12)])
     assert [suspect.function for suspect in by_trace] == ["unused", "used", "other"]  # the innermost first
     assert all(suspect.lines == () for suspect in by_trace)
+
+
+def test_what_the_task_names_comes_first_among_equals() -> None:
+    scores = score_lines([ran(4, 9), ran(4, 9, path="n.py")], [])
+    sources = {"m.py": SOURCE, "n.py": SOURCE}
+    for named, first in [("n.py", "n.py: used"), ("other", "m.py: other"), ("no", "m.py: used")]:
+        assert rank_functions(sources, scores, named={named})[0].place == first
+    lines = suspect_lines(rank_functions(sources, scores, named={"n.py"}))
+    assert [line.place for line in lines][:2] == ["n.py:4", "n.py:9"]
+    assert lines[0].score == lines[2].score + NAMED_BONUS
 
 
 def test_places_as_people_are_told() -> None:

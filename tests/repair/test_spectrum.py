@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core.settings import VerifyStep
-from headgate.repair.fault_localisation import CoverageByTest, measure_coverage
+from headgate.repair.spectrum import CoverageByTest, measure_coverage
 
 CART = """\
 def total(prices):
@@ -30,7 +30,7 @@ class TestTotal:
         assert total([1, 2]) == 3
 
 
-@pytest.mark.parametrize("paid", [101, 102])
+@pytest.mark.parametrize("paid", [1, 101, 102])
 def test_rest(paid):
     assert rest([200], paid) == 200 - paid
 """
@@ -48,7 +48,28 @@ class TestTotal(unittest.TestCase):
     def test_rest(self):
         self.assertEqual(rest([200], 101), 99)
 """
+FIXTURES = """\
+import subprocess
+import sys
+import pytest
+from shop.cart import total
+
+
+@pytest.fixture
+def three():
+    return total([1, 2])
+
+
+def test_fixture(three):
+    assert three == 3
+
+
+def test_process():
+    code = "from shop.cart import rest; print(rest([200], 101))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "0\\n"
+"""
 TOTAL, REST = {"shop/cart.py": frozenset({2})}, {"shop/cart.py": frozenset({6, 7})}
+PAID_LITTLE = {"shop/cart.py": frozenset({2, 6, 8})}
 
 
 @pytest.fixture
@@ -73,20 +94,37 @@ def of_project(spectrum: CoverageByTest) -> dict[str, dict[str, frozenset[int]]]
     }
 
 
-def test_with_pytest(tree: Path) -> None:
+CASES = ("test_shop.py::test_rest[1]", "test_shop.py::test_rest[101]", "test_shop.py::test_rest[102]")
+
+
+@pytest.mark.parametrize("options", ["", "-x", "--maxfail=1", "--exitfirst -n 2"])
+def test_with_pytest(tree: Path, options: str) -> None:
+    """Each case of a parametrised test is one, and all of them run."""
     (tree / "test_shop.py").write_text(PYTEST)
+    (tree / "pytest.ini").write_text("[pytest]\naddopts = -x\n")
     before = sorted(path.name for path in tree.iterdir())
-    spectrum = run(tree, f"{sys.executable} -m pytest -q -p no:cacheprovider")
-    assert of_project(spectrum) == {"test_shop.TestTotal.test_total": TOTAL, "test_shop.test_rest": REST}
+    spectrum = run(tree, f"{sys.executable} -m pytest -q -p no:cacheprovider {options}")
+    total = "test_shop.py::TestTotal::test_total"
+    assert of_project(spectrum) == {total: TOTAL, CASES[0]: PAID_LITTLE, CASES[1]: REST, CASES[2]: REST}
     assert sorted(path.name for path in tree.iterdir()) == before
-    failed, passed = spectrum.split(["test_shop.py::test_rest[101]", "test_shop.py::test_rest[102]"])
-    assert [set(lines["shop/cart.py"]) for lines in failed] == [{6, 7}]
-    assert [set(lines["shop/cart.py"]) for lines in passed] == [{2}]
+    assert spectrum.failed == set(CASES[1:])
+    failed, passed = spectrum.split(["what the runner printed of it"])
+    assert [set(lines["shop/cart.py"]) for lines in failed] == [{6, 7}, {6, 7}]
+    assert sorted(sorted(lines["shop/cart.py"]) for lines in passed) == [[2], [2, 6, 8]]
+
+
+def test_what_fixtures_and_other_processes_run_belongs_to_the_case(tree: Path) -> None:
+    (tree / "test_shop.py").write_text(FIXTURES)
+    spectrum = run(tree, f"{sys.executable} -m pytest -q -p no:cacheprovider", PYTHONPATH=str(tree))
+    inside = {test: lines["shop/cart.py"] & {2, 6, 7} for test, lines in of_project(spectrum).items()}
+    assert inside == {"test_shop.py::test_fixture": {2}, "test_shop.py::test_process": {6, 7}}
 
 
 def test_with_unittest(tree: Path) -> None:
     (tree / "test_shop.py").write_text(UNITTEST)
-    spectrum = run(tree, f"{sys.executable} -m unittest", PYTHONPATH=str(tree))
+    spectrum = run(
+        tree, f"{sys.executable} -m unittest", PYTHONPATH=str(tree), PYTEST_CURRENT_TEST="of::another (call)"
+    )
     names = {"test_shop.TestTotal.test_total": TOTAL, "test_shop.TestTotal.test_rest": REST}
     assert of_project(spectrum) == names
     failed, _ = spectrum.split(["test_rest (test_shop.TestTotal.test_rest)"])

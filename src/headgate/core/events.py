@@ -489,6 +489,8 @@ class CandidateTried(Body):
     reason: str = ""
     fingerprint: str = ""
     """Stands for the code as it would be: equal answers have equal ones."""
+    origin: Literal["model", "mutation"] = "model"
+    """Whose it was: an answer, or a small change that was found by trial."""
 
 
 class DiagnosisGiven(Body):

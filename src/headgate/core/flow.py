@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 PLANNER = "planner"
 """The kind of a stage that has recipes carried out."""
 DRIVE, DRIVEN = "drive", "driven"
-"""The kind of a stage whose model works through the stages in it, and that of a stage which such a model
-carries out itself, in the same conversation."""
+"""A stage whose model works through the stages in it, and one that it carries out in its conversation."""
 WITHOUT_BUDGET = ("verify", "review", "suspects", "scout")
 """Kinds of stages that the runtime itself carries out."""
 TASKS_ENDED = "tasks_ended"
@@ -47,6 +46,10 @@ class Candidates(Data):
     """Require the answer as JSON, `{"code": ...}`, if the server can enforce it."""
     suspects: int = Field(1, ge=1)
     """How many places to ask about, one after the other, the most suspect first."""
+    longest: int = Field(0, ge=0)
+    """Of these, leave out functions with more lines; 0: none."""
+    cut_off: int = Field(0, ge=0)
+    """Leave the stage after so many answers that were cut off at `max_tokens`; 0: never."""
     temperature: float | None = Field(None, ge=0)
     """Sampling temperature for the answers; absent: the model's own setting."""
     max_tokens: int = Field(1000, ge=16)
@@ -330,8 +333,7 @@ class Flow(Data):
     description: str = ""
     stages: tuple[Stage, ...] = Field(min_length=1)
     scouts: tuple[Literal["code", "build"], ...] = ()
-    """What finds out about the task before the first stage, as `scouts` in agent.yaml says: `code`, `build`.
-    Short for stages of the kind `scout`."""
+    """`code`, `build`: what finds out about the task first. Short for stages of the kind `scout`."""
     begin: Literal["verify"] | None = None
     """`verify`: run the verification steps before the first stage. The stages get the failures."""
     checks: dict[str, Any] = Field(default_factory=dict)

@@ -137,6 +137,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Suspect: {', '.join((body.functions or body.files)[:3])}{_how_to_go_on(body, state)}"
         case ev.SuspectsFound() if state.answers.opening and not state.answers.opening.passed:
             return "The failing check does not show where the bug is"
+        case ev.CandidateTried(origin="mutation") as body:
+            return f"Mutation of {body.place}: {body.verdict}, {body.reason}"
         case ev.CandidateTried() as body:
             why = f", {body.reason}" if body.reason else ""
             return f"Answer {len(state.answers.tried)} ({body.place}): {body.verdict}{why}"

@@ -29,7 +29,11 @@ def expand_flow(flow: Flow, tools: Iterable[ToolSpec], checks: Iterable[CheckSpe
         stages = [_deliver(stage, fix.id) for stage in stages]
     if flow.begin is not None:
         leaves = [leaf for stage in stages for leaf in stage.leaves()]
-        asks = dict.fromkeys(leaf.settings["ask"] for leaf in leaves if leaf.kind == "answer")
+        asks = dict.fromkeys(
+            "line" if leaf.kind == "mutate" else leaf.settings["ask"]
+            for leaf in leaves
+            if leaf.kind in ("answer", "mutate")
+        )
         stages.insert(0, first.model_copy(update={"settings": {"asks": list(asks)}}))
     stages = _check_rounds(flow, stages, fix, ids, list(checks))
     stages = _plan_rounds(flow, stages, ids)

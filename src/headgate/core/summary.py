@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headgate.core.attempt import StageState
 from headgate.core.boundary_text import boundary_problems
-from headgate.core.events import Note
+from headgate.core.events import CandidateTried, Note
 from headgate.core.flow import PLANNER
 from headgate.core.milestones import say_reason
 from headgate.core.progress import given_up_recipes, left_out_steps
@@ -114,14 +114,24 @@ def _answers(state: State) -> list[str]:
     """What came of the whole answers that were asked for."""
     if not state.answers.tried:
         return []
-    counts = Counter(tried.verdict for tried in state.answers.tried)
+    answers = [tried for tried in state.answers.tried if tried.origin == "model"]
+    counts = Counter(tried.verdict for tried in answers)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    passed = next((tried.place for tried in state.answers.tried if tried.verdict == "passed"), "")
+    passed = next((tried.place for tried in answers if tried.verdict == "passed"), "")
     kept = f"the one for {passed} was kept" if passed else "none was kept"
+    mutated = [tried for tried in state.answers.tried if tried.origin == "mutation"]
+    told_lines = [f"Answers tried: {len(answers)} ({told}); {kept}."] if answers else []
+    told_lines += [f"{_mutation(tried)}." for tried in mutated]
     failing = state.answers.opening.failing if state.answers.opening else ()
     more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
     began = [f"The task began with a failing check: {failing[0].split(' (')[0]}{more}."] if failing else []
-    return [*began, f"Answers tried: {len(state.answers.tried)} ({told}); {kept}."]
+    return [*began, *told_lines]
+
+
+def _mutation(tried: CandidateTried) -> str:
+    """The report says that nobody thought of it."""
+    kept = "was kept" if tried.verdict == "passed" else f"was {tried.verdict}"
+    return f"A mutation of {tried.place}, found by trial and not by the model, {kept}: {tried.reason}"
 
 
 def _sources(state: State) -> list[str]:

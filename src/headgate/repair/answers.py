@@ -1,11 +1,13 @@
 """A whole answer from a model: the code in it, and the file as it would be with that code in its place."""
 
+import ast
 import json
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from hashlib import sha256
 from itertools import islice, pairwise
 from typing import Any
 
@@ -31,6 +33,8 @@ MOST_PLACES = 10
 MOST_LOOKED_AT = 40
 _ALIKE = 0.6
 """A line that has less in common with the old one than this may be meant to stand beside it."""
+_ENDS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_DEFINITION = re.compile(r"\s*(?:@|(?:async\s+)?def\s)")
 _FENCE = re.compile(
     r"^ {0,3}(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -62,7 +66,9 @@ def answered_sources(source: str, reply: str, suspect: Suspect, ask: str, *, is_
             found.setdefault(code_identity(text, is_python=is_python), text)
         if len(found) == MOST_PLACES:
             break
-    return list(found.values())
+    # A change that leaves the old code behind, unreachable or twice, is only taken if no other passes.
+    rest = count_leftovers(source) if is_python else 0
+    return sorted(found.values(), key=lambda text: is_python and count_leftovers(text) > rest)
 
 
 def code_identity(source: str, *, is_python: bool) -> str:
@@ -71,8 +77,15 @@ def code_identity(source: str, *, is_python: bool) -> str:
     return found or "\n".join(line.strip() for line in source.split("\n") if line.strip())
 
 
+def code_mark(path: str, identity: str) -> str:
+    """Stands for a file as it would be, in the log."""
+    return sha256(f"{path}\n{identity}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
 def _placed(source: str, code: str, suspect: Suspect, ask: str, is_python: bool) -> Iterable[str]:
     match ask:
+        case "line" if is_python and _DEFINITION.match(code):
+            return filter(None, [with_definitions(source, code, suspect.function)])
         case "line":
             return _at_line(source, code, suspect.line)
         case "missing":
@@ -88,17 +101,49 @@ def _placed(source: str, code: str, suspect: Suspect, ask: str, is_python: bool)
 
 
 def _at_line(source: str, code: str, number: int) -> Iterator[str]:
-    """In the place of a line; and, where it has little in common with that line, before and after it."""
+    """In the place of a line and of the lines around it that the answer repeats; in the place of that line
+    alone; and, where it has little in common with that line, before and after it."""
     lines = source.split("\n")
     if not 0 < number <= len(lines):
         return
+    first, last = _repeated(lines, code.strip("\n").split("\n"), number)
+    if first < last:
+        indent = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
+        yield _inserted("\n".join([*lines[: first - 1], *lines[last:]]), code, first, indent)
     old = lines[number - 1]
     indent = old[: len(old) - len(old.lstrip())]
     new = textwrap.indent(textwrap.dedent(code.strip("\n")), indent).split("\n")
     yield "\n".join([*lines[: number - 1], *new, *lines[number:]])
-    if SequenceMatcher(None, old.strip(), code.strip()).ratio() < _ALIKE:
+    if first == last and SequenceMatcher(None, old.strip(), code.strip()).ratio() < _ALIKE:
         yield _inserted(source, code, number, indent)
         yield _inserted(source, code, number + 1, indent)
+
+
+def _repeated(lines: list[str], code: list[str], number: int) -> tuple[int, int]:
+    """The first and the last of the lines that an answer of several lines stands for."""
+    around = range(max(number - len(code), 0), min(number - 1 + len(code), len(lines)))
+    there, new = [lines[place].strip() for place in around], [line.strip() for line in code]
+    matching = SequenceMatcher(None, there, new, autojunk=False).get_matching_blocks()
+    same = [
+        around[block.a + offset] + 1
+        for block in matching
+        for offset in range(block.size)
+        if there[block.a + offset]
+    ]
+    return min([*same, number]), max([*same, number])
+
+
+def count_leftovers(source: str) -> int:
+    """Statements that nothing reaches, or that stand twice in a row."""
+    module = parse_python(source)
+    blocks = [
+        block
+        for node in (ast.walk(module) if module else ())
+        for name in ("body", "orelse", "finalbody")
+        if isinstance(block := getattr(node, name, None), list)
+    ]
+    pairs = [pair for block in blocks for pair in pairwise(block)]
+    return sum(isinstance(one, _ENDS) or ast.dump(one) == ast.dump(other) for one, other in pairs)
 
 
 def _inserted(source: str, code: str, number: int, indent: str) -> str:

@@ -1,45 +1,41 @@
 """Whole answers instead of tool calls: each is tried in a copy of the tree, the first that passes is written.
 
-A turn is one answer. What was answered before is never shown again: small models repeat what they see. What
-is known about the bug comes first in a question, and what is wanted last. Where the suspect files are short,
-all questions begin with the same words, so that a server reads them once.
+A turn is one answer. What was answered before is never shown again: small models repeat what they see.
 """
 
 import asyncio
-from dataclasses import dataclass
-from hashlib import sha256
+from typing import Literal
 
 from headgate.checks import Verification
-from headgate.config import fill, fill_text, prompt
 from headgate.core import (
     AnyBody,
     Candidates,
     CandidateTried,
-    CheckFinished,
+    Decision,
     Message,
     MessageAdded,
-    Note,
     Pass,
     Reply,
     ReplyFailed,
     ReplyReceived,
     Request,
     Stage,
-    StageDoneSignalled,
     StageEnded,
-    SuspectsFound,
     ToolFinished,
-    ToolStarted,
     clean_text,
-    parse_path,
-    render_parts,
     show_path,
 )
-from headgate.errors import ToolError
-from headgate.reading import find_functions
-from headgate.repair.answers import CODE, Partial, answered_sources, code_identity, partners
-from headgate.repair.fault_localisation import Suspect
-from headgate.repair.suspects import Evidence, memory_of, places, places_for
+from headgate.repair.answers import (
+    CODE,
+    Partial,
+    answered_sources,
+    code_identity,
+    code_mark,
+    partners,
+)
+from headgate.repair.keeping import Judged, is_late, keep, open_write, settle
+from headgate.repair.questions import Question, askable, pose, question_key, reachable
+from headgate.repair.suspects import memory_of
 from headgate.run import (
     Job,
     Kind,
@@ -49,127 +45,27 @@ from headgate.run import (
     ask_model,
     read_reply,
     reply_content,
-    take_turns,
-    write_changes,
+    take_step,
 )
 from headgate.workspace import CopyImpossible, FileChange
 
-WHOLE_LINES = 160
-"""Files of this length together are shown whole; of longer ones, one function and the heads of the others."""
-MOST_CHARS = 12_000
-"""No more of the program is shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked, and about which place."""
-
-    system: str
-    text: str
-    suspect: Suspect
-    ask: str
-
-
-def pose(job: Job, stage: Stage, evidence: Evidence, turn: int) -> Question:
-    """The question of a turn: the suspects take turns."""
-    settings = Candidates.model_validate(stage.settings)
-    found = places(settings.ask, evidence)[: settings.suspects]
-    suspect = found[turn % len(found)]
-    source = job.context.workspace.read(show_path(suspect.path)).text
-    known = fill(
-        "repair",
-        task=job.task.request,
-        constraints=job.task.constraints.render(),
-        files=_files(job, evidence, suspect, source),
-        language=language_of(suspect.path),
-        test=evidence.test,
-        said=evidence.said,
-    )
-    wanted = fill_text(
-        stage.prompt,
-        path=show_path(suspect.path),
-        language=language_of(suspect.path),
-        function=suspect.function,
-        number=suspect.line,
-        line="".join(source.split("\n")[suspect.line - 1 : suspect.line]) if suspect.line else "",
-    )
-    return Question(
-        render_parts(stage.system) or prompt("repair_system"),
-        f"{known}\n\n{wanted.strip()}",
-        suspect,
-        settings.ask,
-    )
-
-
-def language_of(path: str) -> str:
-    """What a block of code from this file is marked with."""
-    suffix = path.rpartition(".")[2].lower()
-    return {"py": "python", "js": "javascript", "ts": "typescript", "rs": "rust", "rb": "ruby"}.get(
-        suffix, suffix
-    )
-
-
-def _files(job: Job, evidence: Evidence, suspect: Suspect, source: str) -> str:
-    """All suspect files where they are short, always in the same order; else the one in question."""
-    paths = dict.fromkeys(each.path for each in evidence.suspects if each.function) or {suspect.path: None}
-    sources = {path: job.context.workspace.read(show_path(path)).text for path in paths}
-    texts = sources.values()
-    is_long = sum(text.count("\n") for text in texts) > WHOLE_LINES or sum(map(len, texts)) > MOST_CHARS
-    if suspect.path not in sources or is_long:
-        sources = {suspect.path: _shown(source, suspect)}
-    return "\n\n".join(
-        f"{show_path(path)}:\n```{language_of(path)}\n{text.rstrip()}\n```" for path, text in sources.items()
-    )
-
-
-def _shown(source: str, suspect: Suspect) -> str:
-    lines = source.rstrip("\n").split("\n")
-    if not suspect.function or (len(lines) <= WHOLE_LINES and len(source) <= MOST_CHARS):
-        return "\n".join(lines)[:MOST_CHARS]
-    hidden = [
-        range(function.first + 1, function.last + 1)
-        for function in find_functions(source)
-        if function.name != suspect.function
-    ]
-    kept: list[str] = []
-    for number, line in enumerate(lines, 1):
-        if not any(number in body for body in hidden):
-            kept.append(line)
-        elif any(number == body.start for body in hidden):
-            indent = line[: len(line) - len(line.lstrip())]
-            kept.append(f"{indent}...")
-    shown = "\n".join(kept)
-    if len(shown) <= MOST_CHARS:
-        return shown
-    return "\n".join(lines[suspect.first - 1 : suspect.last])[:MOST_CHARS]
-
-
 STOP = ("\n```\n\n",)
 """The end of a block of code, and not the beginning of one: what would follow is talk."""
-_CALL = "candidate-"
 LISTED = 12
 _BLOT = "[redacted]"
 """What a model is shown in the place of a secret: it is not to be written over the secret itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    tried: CandidateTried
-    changes: tuple[FileChange, ...] = ()
-    """What to write: only for an answer that passed."""
 
 
 async def take_candidate(run: StageRun) -> None:
     """Asks for one answer and tries it. Everything that happens is recorded."""
     job, candidates = run.job, Candidates.model_validate(run.stage.settings)
     memory = memory_of(job)
-    assert memory.evidence is not None
     run.turn += 1
-    question = pose(job, run.stage, memory.evidence, run.state.turns)
+    question = pose(job, run.stage, run.state.turns)
     system, text = (job.redact(clean_text(part)) for part in (question.system, question.text))
-    if text != memory.asked:
+    if text != memory.said:
         run.record(MessageAdded(role="user", slug="question"), text)
-        memory.asked = text
+        memory.said = text
     request = Request(
         (Message("system", system), Message("user", text)),
         temperature=candidates.temperature,
@@ -179,6 +75,7 @@ async def take_candidate(run: StageRun) -> None:
     )
     reply = await ask_model(run, request)
     if reply is not None:
+        memory.cut_off[run.path] += reply.finish == "length"
         price = job.model_settings[run.stage.model].price
         run.record(ReplyReceived.of(reply, price), reply_content(reply.message))
         await job.log.commit()
@@ -191,62 +88,54 @@ async def _try(run: StageRun, question: Question, reply: Reply) -> None:
     try:
         judged = await _judge(run, question, reply)
     except CopyImpossible as error:
-        judged = _Judged(_tried(run, question, "refused", str(error)))
+        judged = Judged(_tried(run, question, "refused", str(error)))
+    memory_of(run.job).asked.setdefault(question_key(run.stage, judged.tried.place), run.stage.id)
     if not judged.changes:
         run.record(judged.tried)
-    elif await _write(run, judged):
-        run.record(judged.tried)
-        _finish(run, judged)
+    else:
+        await keep(run, judged)
 
 
-async def _judge(run: StageRun, question: Question, reply: Reply) -> _Judged:
+async def _judge(run: StageRun, question: Question, reply: Reply) -> Judged:
     """Puts an answer in its place and has it checked, unless it is none, or was there before."""
     job, suspect = run.job, question.suspect
     file = await asyncio.to_thread(job.context.workspace.read, show_path(suspect.path))
     is_python = suspect.path.endswith(".py")
     if reply.finish == "length":
-        return _Judged(_tried(run, question, "unusable", "it was cut off at its length limit"))
+        return Judged(_tried(run, question, "unusable", "it was cut off at its length limit"))
     answer = reply.message.content
     sources = await asyncio.to_thread(
         answered_sources, file.text, answer, suspect, question.ask, is_python=is_python
     )
     if _BLOT in answer and _BLOT not in file.text:
-        return _Judged(_tried(run, question, "unusable", "it contains a placeholder for a secret"))
+        return Judged(_tried(run, question, "unusable", "it contains a placeholder for a secret"))
     if not sources:
-        return _Judged(_tried(run, question, "unusable", "it contains no usable code"))
+        return Judged(_tried(run, question, "unusable", "it contains no usable code"))
     before = code_identity(file.text, is_python=is_python)
     known = {tried.fingerprint for tried in job.state.answers.tried}
     verdict, reason, fingerprint = "unchanged", "", ""
     for source in sources:
         identity = code_identity(source, is_python=is_python)
-        mark = sha256(f"{suspect.path}\n{identity}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        mark = code_mark(suspect.path, identity)
         if identity == before:
             continue
         if mark in known | memory_of(job).tried:
             verdict = "repeated" if verdict == "unchanged" else verdict
             fingerprint = fingerprint or mark
             continue
-        if verdict == "failed" and _is_late(run):
+        if verdict == "failed" and is_late(run):
             break
         memory_of(job).tried.add(mark)
         change = FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
         found = await Trials(job).verify([change])
         if isinstance(found.verdict, Pass):
-            return _Judged(_tried(run, question, "passed", "", mark), (change,))
+            return Judged(_tried(run, question, "passed", "", mark), (change,))
         verdict, reason, fingerprint = "failed", _say_failure(found), fingerprint or mark
         if any(step.timed_out for step in found.steps):
             break  # what does not end here will not end elsewhere
         if together := await _try_together(job, change, found):
-            return _Judged(_tried(run, question, "passed", "with an earlier answer", mark), together)
-    return _Judged(_tried(run, question, verdict, reason, fingerprint))
-
-
-def _is_late(run: StageRun) -> bool:
-    """Whether time is up for the stage or the task: one answer may be tried in many places."""
-    job, most, left = run.job, run.stage.budget.seconds, run.job.seconds_left()
-    if most is not None and job.now() - run.state.started_at >= most:
-        return True
-    return job.stopping() or (left is not None and left <= 0)
+            return Judged(_tried(run, question, "passed", "with an earlier answer", mark), together)
+    return Judged(_tried(run, question, verdict, reason, fingerprint))
 
 
 async def _try_together(job: Job, change: FileChange, found: Verification) -> tuple[FileChange, ...]:
@@ -279,45 +168,15 @@ def _say_failure(found: Verification) -> str:
     return f"{count} test{'s' if count != 1 else ''}" if count else found.verdict.reason
 
 
-async def _write(run: StageRun, judged: _Judged) -> bool:
-    """Writes an answer that passed, as a tool would: recorded before, and guarded. False if refused."""
-    job, changes = run.job, judged.changes
-    call, paths = f"{_CALL}{run.turn}", tuple(show_path(change.path) for change in changes)
-    started = ToolStarted(call=call, name="write_file", category="write", target=", ".join(paths))
-    finished = ToolFinished(call=call, name="write_file", ok=True, changed=paths, category="write")
-    try:
-        await write_changes(run, started, changes)
-    except ToolError as error:
-        told = job.redact(clean_text(str(error)))
-        refused = {"ok": False, "error": error.slug, "detail": told[:300], "changed": ()}
-        run.record(finished.model_copy(update=refused))
-        run.record(judged.tried.model_copy(update={"verdict": "refused", "reason": told}))
-        return False
-    run.record(finished)
-    return True
-
-
-def _finish(run: StageRun, judged: _Judged) -> None:
-    paths = tuple(show_path(change.path) for change in judged.changes)
-    summary = f"Changed {', '.join(paths)}; the check passes in a copy of the tree with this change."
-    note = Note(summary=summary, files_changed=paths)
-    run.record(StageDoneSignalled(note=note, implied=True))
-    run.record(CheckFinished(check="exit", verdict="pass"))
-
-
 async def _settle(run: StageRun, cut_off: bool) -> None:
     """After a crash: an answer that was being written, or that nobody had judged yet, is not lost."""
     job, memory = run.job, memory_of(run.job)
     answer = memory.unjudged.pop(run.path, None)
-    begun = next((call for call in job.state.open_calls.values() if call.call.startswith(_CALL)), None)
-    if begun and all(job.tree.hash_of(change.path) == change.after for change in begun.changes):
-        paths = tuple(change.path for change in begun.changes)
-        tried = CandidateTried(place=", ".join(paths), verdict="passed")
-        run.record(ToolFinished(call=begun.call, name=begun.name, ok=True, changed=paths, category="write"))
-        run.record(tried)
-        _finish(run, _Judged(tried, tuple(FileChange(parse_path(path), None, None) for path in paths)))
+    begun = open_write(job)
+    if begun and settle(run, begun):
+        pass
     elif answer is not None and memory.evidence is not None:
-        question = pose(job, run.stage, memory.evidence, run.state.turns - 1)
+        question = pose(job, run.stage, run.state.turns - 1)
         await _try(run, question, Reply(answer, finish="length" if cut_off else "stop"))
         await job.log.commit()
         if begun and begun in job.state.open_calls.values():  # it does not pass any more
@@ -334,19 +193,24 @@ async def answer(run: StageRun) -> StageEnd:
         await _settle(run, run.interrupted.cut_off)
     else:
         await run.job.log.commit()
-    return await take_turns(run, take_candidate)
+    most = Candidates.model_validate(run.stage.settings).cut_off
+    ends: Literal["skip", "fail"] = "skip" if run.stage.budget.exhausted == "skip" else "fail"
+    if not askable(run.job, run.stage):
+        return StageEnd(Decision(ends, "nothing_to_ask", "nothing new is left to ask"))
+    while not most or memory_of(run.job).cut_off[run.path] < most:
+        if end := await take_step(run, take_candidate):
+            return end
+    return StageEnd(Decision(ends, "retry_exhaustion", f"{most} replies cut off at the length limit"))
 
 
 def _adapt(job: Job, stage: Stage) -> Stage | None:
     """The stage, with no more turns than there is something new to ask; None if there is nothing to ask."""
-    settings = Candidates.model_validate(stage.settings)
-    askable = places_for(settings.ask, job.state.answers.suspects or SuspectsFound())
-    if stage.id not in job.state.tree.attempts and (not askable or job.state.answers.repaired):
+    is_new = stage.id not in job.state.tree.attempts
+    if is_new and (not reachable(job, stage) or job.state.answers.repaired):
         return None
-    if settings.temperature != 0:
+    if Candidates.model_validate(stage.settings).temperature != 0:
         return stage
-    # Asked the same once more, a model that is not sampled says the same once more.
-    turns = min(stage.budget.turns, settings.suspects, max(len(askable), 1))
+    turns = min(stage.budget.turns, max(len(askable(job, stage)), 1))
     return stage.model_copy(update={"budget": stage.budget.model_copy(update={"turns": turns})})
 
 
@@ -364,11 +228,16 @@ def _tell_tried(job: Job) -> str:
 
 def _replay(run: StageRun, body: AnyBody, content: str) -> None:
     """Keeps the latest answer until its result is known. Answers enter no conversation."""
-    unjudged = memory_of(run.job).unjudged
+    memory = memory_of(run.job)
+    unjudged = memory.unjudged
     match body:
         case ReplyReceived():
             unjudged[run.path] = read_reply(content)
-        case CandidateTried() | ReplyFailed() | StageEnded():
+            memory.cut_off[run.path] += body.finish == "length"
+        case CandidateTried():
+            memory.asked.setdefault(question_key(run.stage, body.place), run.stage.id)
+            unjudged.pop(run.path, None)
+        case ReplyFailed() | StageEnded():
             unjudged.pop(run.path, None)
         case _:
             pass

@@ -6,7 +6,8 @@ The stage completes if there are places to ask about, and is skipped otherwise.
 import asyncio
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from headgate.core import (
     SuspectsFound,
     clean_text,
     path_words,
+    shorten,
 )
 from headgate.errors import ToolError
 from headgate.reading import (
@@ -36,11 +38,11 @@ from headgate.reading import (
 from headgate.repair.answers import Partial
 from headgate.repair.fault_localisation import (
     Suspect,
-    measure_coverage,
     rank_functions,
     score_lines,
     suspect_lines,
 )
+from headgate.repair.spectrum import measure_coverage
 from headgate.run import Job, Kind, StageEnd, StageRun, Trials, run_verification
 from headgate.workspace import CopyImpossible
 
@@ -48,7 +50,10 @@ MOST_SECONDS = 120.0
 """Measuring which lines run takes no longer, and is not tried where the check alone takes that long."""
 SAID_LINES, SAID_CHARS = 14, 1_500
 TEST_LINES, TEST_CHARS = 40, 2_500
+GIVEN_LINES, GIVEN_CHARS = 8, 300
 _PLACE = re.compile(r'(?:File "|^|[\s(])([\w./-]+\.\w+)(?:", line |:)(\d{1,7})', re.MULTILINE)
+_VALUES = re.compile(r"[^\W\d]\w* = ")
+_NAME = re.compile(r"[^\W\d]\w+")
 _SAID = re.compile(r"^(?:E  |>  )")
 _MOST_FILES = 40
 MOST_FILE_LINES = 300
@@ -82,8 +87,12 @@ class RepairMemory:
     """What stands for the code of every answer that was checked, in each of the places it was tried in."""
     partials: list[Partial] = field(default_factory=list)
     """Answers that fix a part, the latest last."""
-    asked: str = ""
+    said: str = ""
     """The question that was asked last."""
+    asked: dict[tuple[str, bool, str], str] = field(default_factory=dict)
+    """What was asked so far: the prompt, the form and the place, and in which stage."""
+    cut_off: Counter[str] = field(default_factory=Counter)
+    """How many answers were cut off at their length limit, by the path of the attempt."""
     unjudged: dict[str, Message] = field(default_factory=dict)
     """After a crash: answers that had not been tried yet, by the path of the attempt."""
 
@@ -151,13 +160,14 @@ def _weigh(
     trace: list[tuple[str, int]],
     scores: Mapping[tuple[str, int], float],
 ) -> Evidence:
-    ran = dict.fromkeys(path for path, _ in scores)
-    named = (*ran, *(path for path, _ in reversed(trace)), *_named(job))
-    paths = [path for path in dict.fromkeys(named) if is_code(path) and not is_test(path)]
+    ran, in_task = dict.fromkeys(path for path, _ in scores), _named(job)
+    known = (*ran, *(path for path, _ in reversed(trace)), *in_task)
+    paths = [path for path in dict.fromkeys(known) if is_code(path) and not is_test(path)]
     writable = [path for path in paths if job.context.workspace.may_write(path)][:_MOST_FILES]
     sources = {path: job.context.workspace.read(path).text for path in writable}
     python = {path: text for path, text in sources.items() if path.endswith(".py")}
-    suspects = rank_functions(python, scores, trace)
+    words = _NAME.findall(job.task.request)
+    suspects = rank_functions(python, scores, trace, frozenset([*in_task, *words]))
     whole = tuple(Suspect(path, last=text.count("\n") + 1) for path, text in sources.items())
     names = tuple(failure.name for failure in failures)
     test = _test_source(job, failures, trace)
@@ -212,7 +222,7 @@ def _readable(job: Job, path: str) -> bool:
         return False
 
 
-def _named(job: Job) -> Iterable[str]:
+def _named(job: Job) -> list[str]:
     """The files that the task's own words name."""
     workspace = job.context.workspace
     paths = [workspace.read(word).path for word in path_words(job.task.request) if _readable(job, word)]
@@ -227,6 +237,7 @@ def _said(output: str, failures: Sequence[FailedTest]) -> str:
     if first is not None:
         title = first.name.rpartition("::")[2].split("[", maxsplit=1)[0]
         start = next((at for at, line in enumerate(lines) if line.startswith("_") and title in line), 0)
+    given = _given(lines[start + 1 :]) if start else []
     marked: list[str] = []
     for line in lines[start:]:
         if marked and line.startswith("____"):
@@ -234,10 +245,21 @@ def _said(output: str, failures: Sequence[FailedTest]) -> str:
         if _SAID.match(line):
             marked.append(line[1:].strip())
     if marked:
-        return "\n".join(marked[:SAID_LINES])
+        return "\n".join([*given, *marked][:SAID_LINES])
     if first is not None and first.message:
         return first.message
     return "\n".join([line for line in lines if line.strip()][-SAID_LINES:])
+
+
+def _given(lines: Sequence[str]) -> list[str]:
+    """What the failing case was given: pytest names the values of its parameters before its source."""
+    found: list[str] = []
+    for line in lines[:GIVEN_LINES]:
+        if line.startswith((" ", ">", "E", "_")):
+            break
+        if _VALUES.match(line) and " at 0x" not in line:
+            found.append(shorten(line, GIVEN_CHARS))
+    return found
 
 
 def _test_source(job: Job, failures: Sequence[FailedTest], trace: Sequence[tuple[str, int]]) -> str:

@@ -9,7 +9,7 @@ from headgate.run.kinds import KINDS
 from headgate.run.outputs import find_schema_fault, read_output
 from headgate.run.program_code import ProgramFailed, call_program
 from headgate.run.stage import Entrance, Kind, StageEnd, StageRun
-from headgate.run.talk import take_turns
+from headgate.run.talk import take_step
 from headgate.run.transcript import read_reply, reply_content
 from headgate.run.trials import Trials
 from headgate.run.turn import ask_model

@@ -39,6 +39,8 @@ class Trials:
     """Copies of one task's tree, and the check in them."""
 
     job: Job
+    least: float = TRIAL_SECONDS
+    """A trial may take so long in any case, in seconds."""
 
     @cached_property
     def root(self) -> Path:
@@ -92,7 +94,7 @@ class Trials:
     def _impatient(self, step: VerifyStep) -> VerifyStep:
         opening = self.job.state.answers.opening
         took = sum(ran.seconds for ran in opening.steps if ran.name == step.name) if opening else 0.0
-        return step.model_copy(update={"timeout": min(step.timeout, max(TRIAL_SECONDS, PATIENCE * took))})
+        return step.model_copy(update={"timeout": min(step.timeout, max(self.least, PATIENCE * took))})
 
 
 LEAST_SECONDS = 30.0

@@ -1,0 +1,2 @@
+def is_free(total, limit):
+    return total >= limit

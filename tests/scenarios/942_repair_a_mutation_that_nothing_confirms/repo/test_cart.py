@@ -1,0 +1,11 @@
+import unittest
+
+from cart import is_free
+
+
+class IsFreeTest(unittest.TestCase):
+    def test_at_the_limit(self):
+        self.assertTrue(is_free(50, 50))
+
+    def test_below(self):
+        self.assertFalse(is_free(49, 50))
