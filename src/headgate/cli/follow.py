@@ -262,7 +262,9 @@ def on_interrupt(
         quit_at_once(number, frame, quit_message())
 
     def closed() -> None:
-        loop.remove_signal_handler(signal.SIGHUP)
+        # The shell that goes down as well makes it two signals. Removing the loop's handler would let the
+        # second one end this process.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         for number in SIGNALS:
             loop.remove_signal_handler(number)
         use_worker_signals()

@@ -127,7 +127,8 @@ async def test_a_type_of_task_is_done_over_each_transport(
         assert "first described in 1884" in json.dumps(planned.asked[-2]["messages"])
     if task_type == "skill_build":
         steps = [event.body.stage for event in events if isinstance(event.body, StageStarted)]
-        assert steps[1:3] == ["skill_build-1.research", "skill_build-1.generate"]
+        built = [step for step in steps if step.startswith("skill_build-")]
+        assert built == ["skill_build-1.research", "skill_build-1.generate"]
         assert "Open them slowly." in next(repo.rglob("headgates/SKILL.md")).read_text()
 
 
