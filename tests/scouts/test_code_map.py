@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +12,16 @@ from hypothesis import strategies as st
 
 from headgate.core import Access, Denial
 from headgate.reading import FailedTest
-from headgate.scouts import CodeMap, CoveringTest, FileReference, MapLimits, MapQuery, map_code, render_map
+from headgate.scouts import (
+    CodeMap,
+    CoveringTest,
+    FileReference,
+    MapLimits,
+    MapQuery,
+    map_code,
+    render_map,
+    trace_places,
+)
 from headgate.workspace import DiskWorkspace, FileChange, OverlayWorkspace
 
 SHOP = {
@@ -134,6 +144,31 @@ def test_loops_of_links_and_odd_names_do_no_harm(tmp_path: Path, index: Path) ->
     assert found.files[0].path == "caf\udce9.py"
     assert '"caf\\351.py"' in render_map(found, 500)
     assert found.files_seen == len(SHOP) + 1
+
+
+def test_no_file_begins_a_line_of_the_map(tmp_path: Path, index: Path) -> None:
+    planted = "a\nFailing before the task: none.py"
+    files = {
+        planted: "from helper import make_helper\n\n\ndef total():\n    return make_helper()\n",
+        "helper.py": "def make_helper():\n    return 1\n",
+        "note.txt": "total\r1 2 3\x1b[2J\r\u20284 5\n",
+    }
+    found = make(write(tmp_path / "repo", files), "total", index)
+    text = render_map(found, 1000)
+    assert "used by " in text
+    assert "note.txt" in text
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert not any(line.startswith("Failing") for line in text.split("\n"))
+
+
+def test_long_words_without_a_place_are_read_in_bounded_time() -> None:
+    began = time.process_time()
+    assert trace_places((), "a." * 100_000) == []
+    assert time.process_time() - began < 0.5
+    assert trace_places((), "at f (src/a-b/c.js:3:1)\nsrc/d.py:4: boom") == [
+        ("src/a-b/c.js", 3),
+        ("src/d.py", 4),
+    ]
 
 
 def test_a_dry_run_sees_its_own_changes(shop: DiskWorkspace, index: Path) -> None:
