@@ -30,7 +30,7 @@ def with_index(path: Path, work: Callable[[OutlineIndex], _Result]) -> _Result:
                 for part in _PARTS:
                     check_own(Path(f"{path}{part}"))
                 return _with_own(path, work)
-            except (sqlite3.Error, IndexDamaged, OSError):
+            except (sqlite3.Error, IndexDamaged, OSError, UnicodeDecodeError):  # the last: of an error's text
                 if is_first and not _remove(path, lock):
                     break
     finally:
