@@ -148,7 +148,7 @@ class Round(SkippingRound):
         if decision.action == "propose":
             return decision
         # Work that has passed is not given up because nothing came of what a review asked for, and no task
-        # is because nothing came of a model that only looks around: it may be another than the one that works.
+        # is because nothing came of a model that only looks around: it may not be the one that works.
         gives_way = self.has_passed and stage.id == self.told_stage()
         gives_way |= stage.id in job.scouting and decision.reason in _NO_MODEL
         return decision if decision.action in ("infra", "stuck") and not gives_way else None

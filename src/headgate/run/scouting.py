@@ -45,6 +45,7 @@ from headgate.scouts import (
     MapLimits,
     MapQuery,
     NeededTool,
+    Problem,
     environment_problems,
     find_framework,
     map_code,
@@ -61,10 +62,32 @@ ANSWER_TOKENS = 800
 """What `ask_scout` returns at most."""
 SAID_LINES, LOG_CHARS = 12, 200_000
 _VERSION_SECONDS = 10.0
-_FAILS = re.compile(
-    r"\b(fail(s|ed|ing|ure|ures)?|broken|breaks|crash(es|ed|ing)?|raises|traceback|red|error|errors|wrong)\b",
+_CHECK = r"(?:tests?|test_\w+|\w+_test|suite|build|checks?|ci|pytest)"
+_FAILING_CHECK = re.compile(
+    r"\btraceback\b|\bFile \"[^\"\n]+\", line \d|(?-i:\bFAILED\b|\w(?:Error|Exception): )"
+    rf"|\b{_CHECK}\b[^.!?\n]{{0,60}}\b(?:fail(?:s|ed|ing|ures?)?|red|broken|breaks)\b"
+    rf"|\b(?:failing|broken|red) {_CHECK}\b"
+    r"|\bmake\b(?! sure)[^!?\n]{0,40}\bpass\b",
     re.IGNORECASE,
 )
+"""A check that fails, or what one printed."""
+_WRONG = re.compile(
+    r"\b(?:fails|failing|broken|breaks|crash(?:es|ed|ing)|regressions?|raises|wrong(?:ly)?|incorrect(?:ly)?|bugs?)\b",
+    re.IGNORECASE,
+)
+_NEW_WORK = re.compile(
+    r"\W*(?:add|allow|build|change|create|document|extend|implement|introduce|let|log|make|move|print|refactor"
+    r"|remove|rename|replace|report|return|show|support|update|use|write)\b",
+    re.IGNORECASE,
+)
+"""How requests begin that speak of errors because the new code is to deal with them."""
+
+
+def says_that_it_fails(text: str) -> bool:
+    """Whether a task says that something fails now, so that it pays to run the check before anything else."""
+    if _FAILING_CHECK.search(text):
+        return True
+    return _WRONG.search(text) is not None and not _NEW_WORK.match(text)
 
 
 class ScoutStageSettings(Data):
@@ -83,6 +106,8 @@ class ScoutMemory:
     failures: tuple[FailedTest, ...] = ()
     trace: str = ""
     """What the latest failing run printed."""
+    stopped: bool = False
+    """The check that was to be run first took too long."""
 
 
 def scout_memory(job: Job) -> ScoutMemory:
@@ -152,9 +177,14 @@ async def _run_check_first(run: StageRun) -> StageEnd | None:
     job = run.job
     if job.verifier is None or job.proposing or job.state.answers.opening or job.task.is_question:
         return None
-    if not _FAILS.search(job.task.request):
+    if not says_that_it_fails(job.task.request):
         return None
-    found = await run_verification(job, run.path, asked=True, opening=True)
+    try:
+        async with asyncio.timeout(job.scouts.seconds):
+            found = await run_verification(job, run.path, asked=True, opening=True)
+    except TimeoutError:
+        scout_memory(job).stopped = True
+        return None
     if isinstance(found.verdict, Broken):
         return StageEnd(Decision("infra", "check_broken", found.verdict.reason))
     return None
@@ -170,6 +200,9 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
         lambda program: _is_there(job, program),
         job.context.workspace.exists,
     )
+    if scout_memory(job).stopped:
+        said = f"The verification was stopped after {job.scouts.seconds:g} s: what fails now is not known."
+        problems = (*problems, Problem("warning", said))
     opening = job.state.answers.opening
     failing: dict[str, Any] = {"passes": opening.passed} if opening else {}
     latest = job.state.failures[-1].run_id if job.state.failures else ""
@@ -177,7 +210,8 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
     if run_id and job.verifier:
         failing |= {"passes": False, **await asyncio.to_thread(_read_run, job, run_id)}
     made = BuildFacts(**{**facts, **failing}, versions=tuple(versions), problems=problems)
-    told = [problem.sentence for problem in problems if problem.severity == "blocking"]
+    stopped = problems[-1:] if scout_memory(job).stopped else ()
+    told = [problem.sentence for problem in problems if problem.severity == "blocking" or problem in stopped]
     told += [failure.name for failure in made.failing]
     return told, render_build(made, tokens)
 
