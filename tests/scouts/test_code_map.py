@@ -22,7 +22,7 @@ from headgate.scouts import (
     render_map,
     trace_places,
 )
-from headgate.workspace import DiskWorkspace, FileChange, OverlayWorkspace
+from headgate.workspace import DiskWorkspace, File, FileChange, OverlayWorkspace
 
 SHOP = {
     "shop/cart.py": '"""The cart of a customer."""\n\nfrom shop.prices import round_price\n\n\n'
@@ -184,6 +184,24 @@ def test_a_dry_run_sees_its_own_changes(shop: DiskWorkspace, index: Path) -> Non
     on_disk = make(shop, "unicorn mail", index)
     assert {"shop/mail.py"} == {file.path for file in on_disk.files} - {"README.md", "shop/__main__.py"}
     assert on_disk.files_parsed == 0
+
+
+class SlowWorkspace(DiskWorkspace):
+    """A tenth of a second for each file."""
+
+    def read(self, path: str) -> File:
+        time.sleep(0.1)
+        return super().read(path)
+
+
+async def test_a_map_that_is_cancelled_reads_no_further(tmp_path: Path, index: Path) -> None:
+    write(tmp_path / "repo", {f"part{number}.py": f"x = {number}\n" for number in range(150)})
+    workspace = SlowWorkspace(tmp_path / "repo")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(map_code(workspace, MapQuery("part"), index), 0.3)
+    began = time.monotonic()
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert time.monotonic() - began < 5
 
 
 def test_there_is_a_limit_on_files(shop: DiskWorkspace, index: Path) -> None:
