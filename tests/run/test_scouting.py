@@ -1,9 +1,15 @@
-"""When the check is run before the model is asked."""
+"""When the check is run before the model is asked, and when it is run once more."""
 
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from headgate.checks import Verification
+from headgate.core import Fail
+from headgate.reading import FailedTest
+from headgate.run.failure_clues import find_flaky
 from headgate.run.scouting import says_that_it_fails
 
 
@@ -52,3 +58,25 @@ def test_long_tasks_are_read_at_once(text: str) -> None:
     began = time.process_time()
     says_that_it_fails(text)
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("failing_last", "red_before"),
+    [
+        (["test_a (a.py:3): other words", "test_b"], []),
+        ([], ["test_a", "test_b"]),
+        (["test_a: x"], ["test_b"]),
+    ],
+)
+async def test_what_failed_before_is_not_run_again(failing_last: list[str], red_before: list[str]) -> None:
+    found = Verification(
+        Fail("verify_failed", "no"),
+        (),
+        "",
+        (FailedTest("test_a", "a.py:9", "boom"), FailedTest("test_b", "", "")),
+    )
+    # It has no verifier: running anything would raise.
+    job: Any = SimpleNamespace(
+        state=SimpleNamespace(failures=[SimpleNamespace(failing=failing_last)]), redact=lambda text: text
+    )
+    assert await find_flaky(job, found, red_before) == ()

@@ -63,7 +63,7 @@ def refresh(
     limits: MapLimits,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Tree:
-    """Reads what has changed. Blocks; a long first time is cut off by the limit in seconds or by `stopped`."""
+    """Reads what has changed. Blocks; a long first time is cut off by its limit or by `stopped`."""
     deadline = time.monotonic() + limits.seconds
     now = time.time_ns()
     stamps = _stamps(workspace, hidden, limits)
