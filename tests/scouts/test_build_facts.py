@@ -158,6 +158,14 @@ FACTS = BuildFacts(
 )
 
 
+def test_what_fails_later_is_not_said_to_have_failed_before() -> None:
+    failing = (FailedTest("test_a", "", ""),)
+    assert render_build(BuildFacts(failing=failing, is_later=True), 500).startswith(
+        "Failing in the latest run:"
+    )
+    assert render_build(BuildFacts(failing=failing), 500).startswith("Failing before the task:")
+
+
 def test_what_fails_comes_first() -> None:
     assert render_build(FACTS, 1_000).split("\n") == [
         "Failing before the task:",

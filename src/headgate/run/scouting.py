@@ -10,7 +10,7 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -103,11 +103,15 @@ class ScoutStageSettings(Data):
 class ScoutMemory:
     """What only this process knows about the latest failing run."""
 
+    run_id: str = ""
     failures: tuple[FailedTest, ...] = ()
     trace: str = ""
     """What the latest failing run printed."""
     stopped: bool = False
     """The check that was to be run first took too long."""
+    is_checked: bool = False
+    checking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Whoever comes first runs that check, and the other scout waits for it."""
 
 
 def scout_memory(job: Job) -> ScoutMemory:
@@ -120,7 +124,7 @@ async def scout(run: StageRun) -> StageEnd:
     """Finds the facts and records them. A scout that finds nothing is no failure."""
     settings = ScoutStageSettings.model_validate(run.stage.settings)
     if settings.scout not in run.job.scout_texts:
-        if settings.scout == "build" and (broken := await _run_check_first(run)):
+        if broken := await _run_check_first(run):
             return broken
         tokens = min(settings.tokens, int(window_of(run.job, run.stage) * WINDOW_SHARE))
         body, text = await _report(run.job, settings.scout, "", tokens)
@@ -154,11 +158,31 @@ async def _report(job: Job, name: str, question: str, tokens: int) -> tuple[Scou
     return body, text
 
 
+async def _remember(job: Job) -> ScoutMemory:
+    """What is known about the latest failing run, also after a crash."""
+    memory, opening = scout_memory(job), job.state.answers.opening
+    latest = job.state.failures[-1].run_id if job.state.failures else ""
+    run_id = latest or (opening.run_id if opening and not opening.passed else "")
+    if run_id and run_id != memory.run_id and job.verifier:
+        memory.run_id, memory.failures, memory.trace = run_id, *await asyncio.to_thread(_read, job, run_id)
+    return memory
+
+
+def _read(job: Job, run_id: str) -> tuple[tuple[FailedTest, ...], str]:
+    """The tests that failed in a run, and the end of what it printed."""
+    assert job.verifier is not None
+    try:
+        output = (job.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")[-LOG_CHARS:]
+    except OSError:
+        return (), ""
+    return tuple(find_failures(output, str(job.verifier.directory))), output
+
+
 # Scout A.
 
 
 async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str], str]:
-    memory = scout_memory(job)
+    memory = await _remember(job)
     query = MapQuery(
         text=f"{question}\n{job.task.request}" if question else job.task.request,
         failures=memory.failures,
@@ -173,12 +197,27 @@ async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str]
 
 
 async def _run_check_first(run: StageRun) -> StageEnd | None:
-    """Runs the verification steps if the task says that something fails: what fails is the best clue."""
-    job = run.job
+    """Runs the verification steps if the task says that something fails: what fails is the best clue.
+
+    That is Scout B's work, but Scout A needs it as well: it says where to look.
+    """
+    job, memory = run.job, scout_memory(run.job)
+    async with memory.checking:
+        if memory.is_checked or not _is_checked_first(job):
+            return None
+        memory.is_checked = True
+        return await _check(run)
+
+
+def _is_checked_first(job: Job) -> bool:
     if job.verifier is None or job.proposing or job.state.answers.opening or job.task.is_question:
-        return None
-    if not says_that_it_fails(job.task.request):
-        return None
+        return False
+    has_scout_b = any(leaf.settings.get("scout") == "build" for leaf in job.flow.leaves())
+    return has_scout_b and says_that_it_fails(job.task.request)
+
+
+async def _check(run: StageRun) -> StageEnd | None:
+    job = run.job
     try:
         async with asyncio.timeout(job.scouts.seconds):
             found = await run_verification(job, run.path, asked=True, opening=True)
@@ -205,10 +244,16 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
         problems = (*problems, Problem("warning", said))
     opening = job.state.answers.opening
     failing: dict[str, Any] = {"passes": opening.passed} if opening else {}
-    latest = job.state.failures[-1].run_id if job.state.failures else ""
-    run_id = latest or (opening.run_id if opening and not opening.passed else "")
-    if run_id and job.verifier:
-        failing |= {"passes": False, **await asyncio.to_thread(_read_run, job, run_id)}
+    memory = await _remember(job)
+    failing["is_later"] = bool(job.state.failures)
+    if memory.run_id:
+        lines = [] if memory.failures else [line for line in plain_lines(memory.trace) if line.strip()]
+        failing |= {
+            "passes": False,
+            "failing": memory.failures,
+            "places": await asyncio.to_thread(failure_places, job, memory.failures, memory.trace),
+            "said": "\n".join(lines[-SAID_LINES:]),
+        }
     made = BuildFacts(**{**facts, **failing}, versions=tuple(versions), problems=problems)
     stopped = problems[-1:] if scout_memory(job).stopped else ()
     told = [problem.sentence for problem in problems if problem.severity == "blocking" or problem in stopped]
@@ -228,23 +273,6 @@ def _read_project(job: Job) -> dict[str, Any]:
         "framework": framework,
         "one_test": one,
         "red_before": tuple(job.state.runs.red),
-    }
-
-
-def _read_run(job: Job, run_id: str) -> dict[str, Any]:
-    """What a failed run says: its tests, the places that it names, and the end of its output."""
-    assert job.verifier is not None
-    try:
-        output = (job.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")[-LOG_CHARS:]
-    except OSError:
-        return {}
-    memory = scout_memory(job)
-    memory.failures, memory.trace = tuple(find_failures(output, str(job.verifier.directory))), output
-    lines = [line for line in plain_lines(output) if line.strip()]
-    return {
-        "failing": memory.failures,
-        "places": failure_places(job, memory.failures, output),
-        "said": "" if memory.failures else "\n".join(lines[-SAID_LINES:]),
     }
 
 

@@ -220,6 +220,8 @@ class BuildFacts:
     """The end of what the failing step printed."""
     passes: bool = False
     """The steps were run, and they pass."""
+    is_later: bool = False
+    """They were run after the task had begun to change something."""
 
 
 def environment_problems(
@@ -267,10 +269,11 @@ def render_build(facts: BuildFacts, tokens: int) -> str:
 
 
 def _parts(facts: BuildFacts) -> Iterator[str]:
+    when = "in the latest run" if facts.is_later else "before the task"
     if facts.failing:
-        yield f"Failing before the task:\n{render_failures(facts.failing[:10])}"
+        yield f"Failing {when}:\n{render_failures(facts.failing[:10])}"
     elif facts.said:
-        yield "The verification fails before the task."
+        yield f"The verification fails {when}."
     if facts.places:
         yield f"Places that the failures name: {', '.join(facts.places)}"
     if facts.flaky:
