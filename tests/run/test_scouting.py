@@ -1,6 +1,8 @@
 """When the check is run before the model is asked, and when it is run once more."""
 
+import os
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +12,8 @@ from headgate.checks import Verification
 from headgate.core import Fail
 from headgate.reading import FailedTest
 from headgate.run.failure_clues import find_flaky
-from headgate.run.scouting import says_that_it_fails
+from headgate.run.scouting import present_version, says_that_it_fails
+from headgate.scouts import NeededTool
 
 
 @pytest.mark.parametrize(
@@ -80,3 +83,16 @@ async def test_what_failed_before_is_not_run_again(failing_last: list[str], red_
         state=SimpleNamespace(failures=[SimpleNamespace(failing=failing_last)]), redact=lambda text: text
     )
     assert await find_flaky(job, found, red_before) == ()
+
+
+async def test_asking_for_a_version_downloads_none(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    go.write_text('#!/bin/sh\ntest "$GOTOOLCHAIN" = local && echo go version go1.22.1\n')
+    go.chmod(0o755)
+    context = SimpleNamespace(
+        environment={"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"},
+        workspace=SimpleNamespace(root=tmp_path),
+        sandbox=None,
+    )
+    job: Any = SimpleNamespace(proposing=False, verifier=None, context=context)
+    assert await present_version(job, NeededTool("go", ">=1.99", "go.mod")) == "1.22.1"

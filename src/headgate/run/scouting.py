@@ -62,6 +62,8 @@ ANSWER_TOKENS = 800
 """What `ask_scout` returns at most."""
 SAID_LINES, LOG_CHARS = 12, 200_000
 _VERSION_SECONDS = 10.0
+_NO_DOWNLOADS = {"GOTOOLCHAIN": "local", "RUSTUP_AUTO_INSTALL": "0"}
+"""A repository can ask for another version of Go or Rust: asked for its own, the program would download it."""
 _CHECK = r"(?:tests?|test_\w+|\w+_test|suite|build|checks?|ci|pytest)"
 _FAILING_CHECK = re.compile(
     r"\btraceback\b|\bFile \"[^\"\n]+\", line \d|(?-i:\bFAILED\b|\w(?:Error|Exception): )"
@@ -231,7 +233,9 @@ async def _check(run: StageRun) -> StageEnd | None:
 
 async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence[str], str]:
     facts = await asyncio.to_thread(_read_project, job)
-    versions = [(tool, await _version(job, tool)) for tool in needed_tools(lambda path: _text(job, path))]
+    versions = [
+        (tool, await present_version(job, tool)) for tool in needed_tools(lambda path: _text(job, path))
+    ]
     commands = [step.command for step in job.verifier.steps] if job.verifier else []
     problems = environment_problems(
         commands,
@@ -289,7 +293,7 @@ def _is_there(job: Job, program: str) -> bool:
     return shutil.which(program, path=environment.get("PATH")) is not None
 
 
-async def _version(job: Job, tool: NeededTool) -> str:
+async def present_version(job: Job, tool: NeededTool) -> str:
     """The version of a program; empty if it is not there. A dry run runs nothing."""
     if job.proposing or not _is_there(job, tool.program):
         return ""
@@ -299,7 +303,7 @@ async def _version(job: Job, tool: NeededTool) -> str:
         done = await run_command(
             [tool.program, flag],
             cwd=Path(job.context.workspace.root),
-            env=environment,
+            env={**environment, **_NO_DOWNLOADS},
             timeout=_VERSION_SECONDS,
             max_output=1_000,
             sandbox=job.verifier.sandbox if job.verifier else job.context.sandbox,
