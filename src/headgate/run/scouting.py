@@ -63,7 +63,7 @@ ANSWER_TOKENS = 800
 SAID_LINES, LOG_CHARS = 12, 200_000
 _VERSION_SECONDS = 10.0
 _NO_DOWNLOADS = {"GOTOOLCHAIN": "local", "RUSTUP_AUTO_INSTALL": "0"}
-"""A repository can ask for another version of Go or Rust: asked for its own, the program would download it."""
+"""A repository can ask for another version of Go or Rust, which these programs download unasked."""
 _CHECK = r"(?:tests?|test_\w+|\w+_test|suite|build|checks?|ci|pytest)"
 _FAILING_CHECK = re.compile(
     r"\btraceback\b|\bFile \"[^\"\n]+\", line \d|(?-i:\bFAILED\b|\w(?:Error|Exception): )"
