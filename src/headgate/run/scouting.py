@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pydantic import Field
@@ -241,7 +241,7 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
         commands,
         versions,
         lambda program: _is_there(job, program),
-        job.context.workspace.exists,
+        lambda path: job.context.workspace.exists(str(_project(job) / path)),
     )
     if scout_memory(job).stopped:
         said = f"The verification was stopped after {job.scouts.seconds:g} s: what fails now is not known."
@@ -267,8 +267,8 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
 
 def _read_project(job: Job) -> dict[str, Any]:
     """What the project's own files say."""
-    root = Path(job.context.workspace.root)
-    kinds = tuple((kind.name, kind.evidence) for kind in detect_project(root).kinds)
+    root = Path(job.context.workspace.root) / _project(job)
+    kinds = tuple((kind.name, show_path(kind.evidence)) for kind in detect_project(root).kinds)
     steps = tuple((step.name, step.command) for step in job.verifier.steps) if job.verifier else ()
     framework, one = find_framework([command for _, command in steps], _text(job, "package.json"))
     return {
@@ -280,8 +280,16 @@ def _read_project(job: Job) -> dict[str, Any]:
     }
 
 
+def _project(job: Job) -> PurePosixPath:
+    """The folder that the steps run in, within the tree: that of the package in a monorepo."""
+    root = Path(job.context.workspace.root).resolve()
+    folder = job.verifier.directory.resolve() if job.verifier else root
+    return PurePosixPath(folder.relative_to(root) if folder.is_relative_to(root) else ".")
+
+
 def _text(job: Job, path: str) -> str:
-    """A file at the project's root; empty if there is none that can be read."""
+    """A file in the project's folder; empty if there is none that can be read."""
+    path = str(_project(job) / path)
     try:
         return job.context.workspace.read(path).text if job.context.workspace.exists(path) else ""
     except ToolError:
@@ -302,7 +310,7 @@ async def present_version(job: Job, tool: NeededTool) -> str:
     try:
         done = await run_command(
             [tool.program, flag],
-            cwd=Path(job.context.workspace.root),
+            cwd=Path(job.context.workspace.root) / _project(job),
             env={**environment, **_NO_DOWNLOADS},
             timeout=_VERSION_SECONDS,
             max_output=1_000,
