@@ -190,7 +190,9 @@ async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str]
         failures=memory.failures,
         traces=(memory.trace,) if memory.trace else (),
     )
-    index = Path(job.context.workspace.root) / OWN_FOLDER / INDEX_NAME
+    own = Path(job.context.workspace.root) / OWN_FOLDER
+    # A program that runs a flow in a folder of its own wants no other files in it.
+    index = own / INDEX_NAME if own.is_dir() else None
     found = await map_code(job.context.workspace, query, index, limits=MapLimits(seconds=MAP_SECONDS))
     return [show_path(file.path) for file in found.files], render_map(found, tokens)
 

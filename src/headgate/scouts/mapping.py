@@ -24,7 +24,7 @@ _SECRETS = SecretNames()
 async def map_code(
     workspace: Workspace,
     query: MapQuery,
-    index: Path,
+    index: Path | None,
     hidden: Callable[[str], bool] = _SECRETS.covers,
     limits: MapLimits | None = None,
 ) -> CodeMap:
@@ -32,7 +32,7 @@ async def map_code(
 
     Files that are ignored, binary, that no tool may read, or for which `hidden` says so are never in it.
     `index` is a file that is made and kept up to date: the first map reads the whole tree, a later one what
-    has changed.
+    has changed. Without one, every map reads the whole tree.
     """
     stop = threading.Event()
     try:
@@ -46,7 +46,7 @@ async def map_code(
 def make_map(
     workspace: Workspace,
     query: MapQuery,
-    index: Path,
+    index: Path | None,
     hidden: Callable[[str], bool],
     limits: MapLimits,
     weights: Weights,
