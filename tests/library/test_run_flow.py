@@ -1,6 +1,7 @@
 """Flows that a Python program builds and runs, without a repository."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -369,3 +370,20 @@ def test_how_groups_have_ended() -> None:
     result = run(flow, model, callbacks=calls)
     assert {name: result[name].status for name in "guh"} == {"g": "skipped", "u": "failed", "h": "completed"}
     assert ended == [1, 2, 3, 4, 5]
+
+
+def test_a_scout_leaves_nothing_in_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "cart.py").write_text("def total():\n    return 1\n")
+    file = tmp_path / "mapped.yaml"
+    file.write_text(
+        "name: mapped\nstages:\n  - {id: look, kind: scout, scout: {scout: code}}\n"
+        "  - {id: work, prompt: Work., needs: [look]}\n"
+    )
+    model = ScriptedModel(
+        [ScriptEntry.model_validate({"calls": [done("work")], "expect": {"seen": ["1-2 def total()"]}})]
+    )
+    result = run(Flow.load(file), model, input="Round the total.", workspace=folder)
+    assert result.status == "completed"
+    assert [path.name for path in folder.iterdir()] == ["cart.py"]

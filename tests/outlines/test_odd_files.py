@@ -1,5 +1,6 @@
 """Files that are broken, huge, deep or no text at all have an outline nevertheless."""
 
+import os
 import sys
 import time
 
@@ -101,6 +102,21 @@ def test_a_process_that_fails_leaves_plain_text(program: str) -> None:
     assert made == {path: outline_file(path, data, parse=False) for path, data in files.items()}
     assert made["a.py"] is not None
     assert made["a.py"].purpose == "Reads mails."
+
+
+def test_ctrl_c_does_not_reach_a_process_that_parses() -> None:
+    program = (
+        "import json, os, struct, sys\n"
+        "sizes = struct.unpack('>II', sys.stdin.buffer.read(8))\n"
+        "sys.stdin.buffer.read(sum(sizes))\n"
+        "said = {'lines': os.getpgrp(), 'definitions': [], 'imports': [], 'layout': {}}\n"
+        "data = json.dumps(said).encode()\n"
+        "sys.stdout.buffer.write(struct.pack('>I', len(data)) + data)\n"
+    )
+    pool = OutlinePool(lambda path: b"x = 1\n", (sys.executable, "-c", program))
+    ((_, outline),) = pool.outlines(["a.py"], time.monotonic() + 20)
+    assert outline is not None
+    assert outline.lines not in (1, os.getpgrp())
 
 
 def test_nothing_is_read_after_the_deadline() -> None:

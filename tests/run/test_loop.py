@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fakes import UnchangedTree
 
-from headgate.core.events import ReplyFailed, TaskStatusGiven, ToolFinished
+from headgate.core.events import Note, ReplyFailed, TaskStatusGiven, ToolFinished
 from headgate.core.flow import Flow, Stage
 from headgate.core.knobs import Budget, ToolScope, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
@@ -21,6 +21,7 @@ from headgate.core.task import Constraints, Task
 from headgate.engine.resolved import CHECK_SPECS
 from headgate.errors import CallUnknown
 from headgate.models.scripted import ScriptedModel
+from headgate.run.first_messages import opening_message
 from headgate.run.flow import run_flow
 from headgate.run.job import Job
 from headgate.run.kinds import KINDS
@@ -387,3 +388,14 @@ async def test_a_file_that_changed_from_outside_is_read_again(store: Store) -> N
     finished = [event.body for event in store.events(TASK.id) if isinstance(event.body, ToolFinished)]
     assert [body.error for body in finished] == ["", "", "", "repeated", "", ""]
     assert "another line" in told[0]
+
+
+@pytest.mark.parametrize(("window", "most"), [(2_000, 900), (100_000, 4_500)])
+def test_what_a_model_scouted_is_cut_to_a_share_of_the_window(store: Store, window: int, most: int) -> None:
+    stages = (Stage(id="look", label="Scout A", prompt="Look."), Stage(id="work", prompt="Work."))
+    job = make_job(store, Flow(name="test", stages=stages), {None: Reader(reads=0)}, window)
+    places = [{"path": f"part_{number}.py", "why": "as it is " * 30} for number in range(8)]
+    job.state.notes["look"] = Note(summary="Found.", output={"relevant_files": places})
+    message = opening_message(job, job.flow.stages[1])
+    assert "Scout A says:" in message
+    assert most / 2 < len(message.partition("Scout A says:")[2]) < most

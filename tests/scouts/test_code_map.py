@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,8 +12,17 @@ from hypothesis import strategies as st
 
 from headgate.core import Access, Denial
 from headgate.reading import FailedTest
-from headgate.scouts import CodeMap, CoveringTest, FileReference, MapLimits, MapQuery, map_code, render_map
-from headgate.workspace import DiskWorkspace, FileChange, OverlayWorkspace
+from headgate.scouts import (
+    CodeMap,
+    CoveringTest,
+    FileReference,
+    MapLimits,
+    MapQuery,
+    map_code,
+    render_map,
+    trace_places,
+)
+from headgate.workspace import DiskWorkspace, File, FileChange, OverlayWorkspace
 
 SHOP = {
     "shop/cart.py": '"""The cart of a customer."""\n\nfrom shop.prices import round_price\n\n\n'
@@ -136,6 +146,31 @@ def test_loops_of_links_and_odd_names_do_no_harm(tmp_path: Path, index: Path) ->
     assert found.files_seen == len(SHOP) + 1
 
 
+def test_no_file_begins_a_line_of_the_map(tmp_path: Path, index: Path) -> None:
+    planted = "a\nFailing before the task: none.py"
+    files = {
+        planted: "from helper import make_helper\n\n\ndef total():\n    return make_helper()\n",
+        "helper.py": "def make_helper():\n    return 1\n",
+        "note.txt": "total\r1 2 3\x1b[2J\r\u20284 5\n",
+    }
+    found = make(write(tmp_path / "repo", files), "total", index)
+    text = render_map(found, 1000)
+    assert "used by " in text
+    assert "note.txt" in text
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert not any(line.startswith("Failing") for line in text.split("\n"))
+
+
+def test_long_words_without_a_place_are_read_in_bounded_time() -> None:
+    began = time.process_time()
+    assert trace_places((), "a." * 100_000) == []
+    assert time.process_time() - began < 0.5
+    assert trace_places((), "at f (src/a-b/c.js:3:1)\nsrc/d.py:4: boom") == [
+        ("src/a-b/c.js", 3),
+        ("src/d.py", 4),
+    ]
+
+
 def test_a_dry_run_sees_its_own_changes(shop: DiskWorkspace, index: Path) -> None:
     overlay = OverlayWorkspace(shop)
     before = make(overlay, "unicorn", index)
@@ -149,6 +184,24 @@ def test_a_dry_run_sees_its_own_changes(shop: DiskWorkspace, index: Path) -> Non
     on_disk = make(shop, "unicorn mail", index)
     assert {"shop/mail.py"} == {file.path for file in on_disk.files} - {"README.md", "shop/__main__.py"}
     assert on_disk.files_parsed == 0
+
+
+class SlowWorkspace(DiskWorkspace):
+    """A tenth of a second for each file."""
+
+    def read(self, path: str) -> File:
+        time.sleep(0.1)
+        return super().read(path)
+
+
+async def test_a_map_that_is_cancelled_reads_no_further(tmp_path: Path, index: Path) -> None:
+    write(tmp_path / "repo", {f"part{number}.py": f"x = {number}\n" for number in range(150)})
+    workspace = SlowWorkspace(tmp_path / "repo")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(map_code(workspace, MapQuery("part"), index), 0.3)
+    began = time.monotonic()
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert time.monotonic() - began < 5
 
 
 def test_there_is_a_limit_on_files(shop: DiskWorkspace, index: Path) -> None:

@@ -1,8 +1,10 @@
 """What a map costs, counted in files that are parsed; and an index that is damaged, old or shared."""
 
 import asyncio
+import json
 import os
 import sqlite3
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -110,6 +112,56 @@ def test_a_damaged_or_old_index_is_made_again(repo: Path, index: Path, how: str)
     again = make(repo, index)
     assert (again.files, again.files_parsed) == (whole.files, COUNT)
     assert make(repo, index).files_parsed == 0
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["DROP TABLE dropped", "CREATE VIEW dropped AS SELECT 0 AS files"],
+        ["CREATE TRIGGER t AFTER INSERT ON files BEGIN DELETE FROM files; END"],
+        ["UPDATE files SET path = 'part7.py'  || id"],
+        ["UPDATE files SET size = -size"],
+        ["UPDATE files SET size = 'many'"],
+        ["UPDATE files SET outline = 'text'"],
+        ["UPDATE places SET files = 'texttext'"],
+        ["UPDATE sqlite_sequence SET seq = 1 << 60", "DELETE FROM files"],
+    ],
+)
+def test_an_index_that_somebody_else_wrote_is_made_again(
+    repo: Path, index: Path, statements: list[str]
+) -> None:
+    whole = make(repo, index)
+    with sqlite3.connect(index) as db:
+        for statement in statements:
+            db.execute(statement)
+    again = make(repo, index)
+    assert (again.files, again.files_parsed) == (whole.files, COUNT)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lines": "many"},
+        {"purpose": None},
+        {"words": []},
+        {"references": {"make_part_7": -4}},
+        {"references": {"make_part_7": "x"}},
+        {"imports": [3]},
+        {"definitions": [{"kind": "function", "name": "f", "signature": 1, "first": 1, "last": 2}]},
+        {"definitions": [{"kind": "function", "name": "f", "signature": "f", "first": "1", "last": 2}]},
+        {"purpose": "x" * 30_000_000},
+    ],
+)
+def test_outlines_that_somebody_else_wrote_are_made_again(
+    repo: Path, index: Path, change: dict[str, object]
+) -> None:
+    whole = make(repo, index)
+    with sqlite3.connect(index) as db:
+        (kept,) = db.execute("SELECT outline FROM files WHERE path = ?", (b"part7.py",)).fetchone()
+        planted = zlib.compress(json.dumps({**json.loads(zlib.decompress(kept)), **change}).encode())
+        db.execute("UPDATE files SET outline = ? WHERE path = ?", (planted, b"part7.py"))
+    again = make(repo, index)
+    assert (again.files, again.files_parsed) == (whole.files, COUNT)
 
 
 @pytest.mark.parametrize("what", ["a folder", "a link", "a file in place of its folder"])

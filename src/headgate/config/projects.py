@@ -196,7 +196,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a file; one that is not valid says nothing about the project."""
     try:
         return tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return {}
 
 

@@ -180,7 +180,7 @@ class ScoutSettings(Settings):
     model: str | None = None
     """The model that `llm` asks; absent: the default model."""
     seconds: float = Field(120, gt=0, allow_inf_nan=False)
-    """How long a model may read for one scout."""
+    """How long a model may read for one scout, and how long the verification may take that is run first."""
     tokens: int = Field(1200, ge=100)
     """The most that each scout adds to the first message, in tokens. A tenth of the context window if that
     is less."""

@@ -70,6 +70,25 @@ def decode_outline(data: bytes) -> Outline:
         definitions = tuple(Definition(**one) for one in kept.pop("definitions"))
         layout = Layout(**kept.pop("layout"))
         imports = tuple(kept.pop("imports"))
-        return Outline(definitions=definitions, layout=layout, imports=imports, **kept)
+        outline = Outline(definitions=definitions, layout=layout, imports=imports, **kept)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"not an outline: {error!r}") from error
+    if not _has_its_types(outline):
+        raise ValueError("not an outline: a value of another type")
+    return outline
+
+
+def _has_its_types(outline: Outline) -> bool:
+    """An index may have been written by somebody else."""
+    layout = outline.layout
+    if not isinstance(outline.words, dict) or not isinstance(outline.references, dict):
+        return False
+    texts: list[object] = [outline.language, outline.purpose, layout.indent, *outline.imports]
+    numbers: list[object] = [outline.lines, layout.long_line, layout.single_quoted, layout.double_quoted]
+    numbers += [*outline.words.values(), *outline.references.values()]
+    for one in outline.definitions:
+        texts += (one.kind, one.name, one.signature, one.parent)
+        numbers += (one.first, one.last)
+    return all(type(text) is str for text in texts) and all(
+        type(number) is int and number >= 0 for number in numbers
+    )

@@ -33,8 +33,13 @@ class OutlinePool:
     ) -> None:
         self._read, self._command, self._seconds = read, tuple(command), seconds
 
-    def outlines(self, paths: Sequence[str], deadline: float) -> Iterator[tuple[str, Outline | None]]:
-        """Each path with its outline, as they come. After `deadline` (monotonic) the rest is left out."""
+    def outlines(
+        self, paths: Sequence[str], deadline: float, stopped: Callable[[], bool] = lambda: False
+    ) -> Iterator[tuple[str, Outline | None]]:
+        """Each path with its outline, as they come.
+
+        After `deadline` (monotonic), or once `stopped` says so, the rest is left out.
+        """
         if not paths:
             return
         wanted = min(_MOST_PROCESSES, os.cpu_count() or 1, 1 + len(paths) // _WORTH_A_PROCESS)
@@ -46,7 +51,7 @@ class OutlinePool:
         def work() -> None:
             with _Parser(self._command, self._seconds) as parser:
                 try:
-                    while not stop.is_set() and time.monotonic() < deadline:
+                    while not stop.is_set() and not stopped() and time.monotonic() < deadline:
                         with lock:
                             path = next(ahead, None)
                         if path is None:
@@ -114,7 +119,12 @@ class _Parser:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/"
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            process_group=0,  # Ctrl-C is not for it: the file that it reads would be kept as plain text
         )
         return self._process
 

@@ -3,6 +3,7 @@
 A request is two lengths, the path and the content; an answer is a length and the outline as JSON.
 """
 
+import signal
 import struct
 import sys
 from typing import IO
@@ -12,6 +13,8 @@ from headgate.outlines.reading import outline_file
 
 REQUEST = struct.Struct(">II")
 ANSWER = struct.Struct(">I")
+_MOST_SECONDS = 30
+"""For one file. Whoever asked ends this process much earlier, unless it was ended itself."""
 
 
 def answer_all(source: IO[bytes], sink: IO[bytes]) -> None:
@@ -19,7 +22,10 @@ def answer_all(source: IO[bytes], sink: IO[bytes]) -> None:
     while len(head := source.read(REQUEST.size)) == REQUEST.size:
         path_size, size = REQUEST.unpack(head)
         path = source.read(path_size).decode("utf-8", "surrogateescape")
-        answer = encode_outline(outline_file(path, source.read(size)))
+        content = source.read(size)
+        signal.alarm(_MOST_SECONDS)
+        answer = encode_outline(outline_file(path, content))
+        signal.alarm(0)
         sink.write(ANSWER.pack(len(answer)) + answer)
         sink.flush()
 

@@ -113,7 +113,7 @@ def opening_message(job: Job, stage: Stage) -> str:
         return "\n\n".join(parts)
     if files := list_files(job.context.workspace):
         parts.append(files)
-    parts += scout_reports(job)
+    parts += scout_reports(job, min(job.scouts.tokens, window_of(job, stage) * SHARE))
     if job.earlier_report:
         report = cut_text(job.earlier_report, 2 * plan_room(job, stage), "the report")
         parts.append(fill("earlier_attempt", report=report))
@@ -122,13 +122,13 @@ def opening_message(job: Job, stage: Stage) -> str:
     return "\n\n".join(parts)
 
 
-def scout_reports(job: Job) -> list[str]:
-    """What the scouts have said so far."""
+def scout_reports(job: Job, tokens: float) -> list[str]:
+    """What the scouts have said so far; what a model said in so many tokens at most."""
     said = [text for name in SCOUTS if (text := job.scout_texts.get(name))]
     for name, title in job.scouting.items():
         note = job.state.notes.get(name)
         if note and note.accepted and note.output is not None:
-            room = int(job.scouts.tokens * CHARS_PER_CODE_TOKEN)
+            room = int(tokens * CHARS_PER_CODE_TOKEN)
             said.append(f"{title} says:\n{render_notes([(name, note)], room)}")
     return said
 
@@ -136,7 +136,7 @@ def scout_reports(job: Job) -> list[str]:
 def context_document(job: Job, tokens: int = 0) -> str:
     """The document about the task as it stands. `tokens`: how many it may have, by an estimate."""
     steps = [f"Verification: {step}" for step in job.task.steps]
-    facts = [*scout_reports(job), list_files(job.context.workspace), *steps]
+    facts = [*scout_reports(job, job.scouts.tokens), list_files(job.context.workspace), *steps]
     room = int(tokens * CHARS_PER_CODE_TOKEN)
     return job.redact(render_context(job.state, job.flow.recipes, [*filter(None, facts)], room))
 

@@ -31,6 +31,7 @@ from headgate.run.stage import Entrance, FailedRounds
 
 REASON_CHARS = 1_000
 MOST_REVIEWS = 10
+_NO_MODEL = ("model_unavailable", "model_refused")
 _GIVES_WAY = ("stage_failed", "verify_loops", "no_progress")
 """Why a group fails that is not required, so that the flow goes on."""
 
@@ -146,8 +147,10 @@ class Round(SkippingRound):
         decision = await complete_stage(job, stage, self.path, self._entrance(stage))
         if decision.action == "propose":
             return decision
-        # Work that has passed is not given up because nothing came of what a review asked for.
+        # Work that has passed is not given up because nothing came of what a review asked for, and no task
+        # is because nothing came of a model that only looks around: it may not be the one that works.
         gives_way = self.has_passed and stage.id == self.told_stage()
+        gives_way |= stage.id in job.scouting and decision.reason in _NO_MODEL
         return decision if decision.action in ("infra", "stuck") and not gives_way else None
 
     def _entrance(self, stage: Stage) -> Entrance:

@@ -10,8 +10,8 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pydantic import Field
@@ -45,6 +45,7 @@ from headgate.scouts import (
     MapLimits,
     MapQuery,
     NeededTool,
+    Problem,
     environment_problems,
     find_framework,
     map_code,
@@ -61,10 +62,34 @@ ANSWER_TOKENS = 800
 """What `ask_scout` returns at most."""
 SAID_LINES, LOG_CHARS = 12, 200_000
 _VERSION_SECONDS = 10.0
-_FAILS = re.compile(
-    r"\b(fail(s|ed|ing|ure|ures)?|broken|breaks|crash(es|ed|ing)?|raises|traceback|red|error|errors|wrong)\b",
+_NO_DOWNLOADS = {"GOTOOLCHAIN": "local", "RUSTUP_AUTO_INSTALL": "0"}
+"""A repository can ask for another version of Go or Rust, which these programs download unasked."""
+_CHECK = r"(?:tests?|test_\w+|\w+_test|suite|build|checks?|ci|pytest)"
+_FAILING_CHECK = re.compile(
+    r"\btraceback\b|\bFile \"[^\"\n]+\", line \d|(?-i:\bFAILED\b|\w(?:Error|Exception): )"
+    rf"|\b{_CHECK}\b[^.!?\n]{{0,60}}\b(?:fail(?:s|ed|ing|ures?)?|red|broken|breaks)\b"
+    rf"|\b(?:failing|broken|red) {_CHECK}\b"
+    r"|\bmake\b(?! sure)[^!?\n]{0,40}\bpass\b",
     re.IGNORECASE,
 )
+"""A check that fails, or what one printed."""
+_WRONG = re.compile(
+    r"\b(?:fails|failing|broken|breaks|crash(?:es|ed|ing)|regressions?|raises|wrong(?:ly)?|incorrect(?:ly)?|bugs?)\b",
+    re.IGNORECASE,
+)
+_NEW_WORK = re.compile(
+    r"\W*(?:add|allow|build|change|create|document|extend|implement|introduce|let|log|make|move|print|refactor"
+    r"|remove|rename|replace|report|return|show|support|update|use|write)\b",
+    re.IGNORECASE,
+)
+"""How requests begin that speak of errors because the new code is to deal with them."""
+
+
+def says_that_it_fails(text: str) -> bool:
+    """Whether a task says that something fails now, so that it pays to run the check before anything else."""
+    if _FAILING_CHECK.search(text):
+        return True
+    return _WRONG.search(text) is not None and not _NEW_WORK.match(text)
 
 
 class ScoutStageSettings(Data):
@@ -80,9 +105,15 @@ class ScoutStageSettings(Data):
 class ScoutMemory:
     """What only this process knows about the latest failing run."""
 
+    run_id: str = ""
     failures: tuple[FailedTest, ...] = ()
     trace: str = ""
     """What the latest failing run printed."""
+    stopped: bool = False
+    """The check that was to be run first took too long."""
+    is_checked: bool = False
+    checking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Whoever comes first runs that check, and the other scout waits for it."""
 
 
 def scout_memory(job: Job) -> ScoutMemory:
@@ -95,7 +126,7 @@ async def scout(run: StageRun) -> StageEnd:
     """Finds the facts and records them. A scout that finds nothing is no failure."""
     settings = ScoutStageSettings.model_validate(run.stage.settings)
     if settings.scout not in run.job.scout_texts:
-        if settings.scout == "build" and (broken := await _run_check_first(run)):
+        if broken := await _run_check_first(run):
             return broken
         tokens = min(settings.tokens, int(window_of(run.job, run.stage) * WINDOW_SHARE))
         body, text = await _report(run.job, settings.scout, "", tokens)
@@ -129,17 +160,39 @@ async def _report(job: Job, name: str, question: str, tokens: int) -> tuple[Scou
     return body, text
 
 
+async def _remember(job: Job) -> ScoutMemory:
+    """What is known about the latest failing run, also after a crash."""
+    memory, opening = scout_memory(job), job.state.answers.opening
+    latest = job.state.failures[-1].run_id if job.state.failures else ""
+    run_id = latest or (opening.run_id if opening and not opening.passed else "")
+    if run_id and run_id != memory.run_id and job.verifier:
+        memory.run_id, memory.failures, memory.trace = run_id, *await asyncio.to_thread(_read, job, run_id)
+    return memory
+
+
+def _read(job: Job, run_id: str) -> tuple[tuple[FailedTest, ...], str]:
+    """The tests that failed in a run, and the end of what it printed."""
+    assert job.verifier is not None
+    try:
+        output = (job.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")[-LOG_CHARS:]
+    except OSError:
+        return (), ""
+    return tuple(find_failures(output, str(job.verifier.directory))), output
+
+
 # Scout A.
 
 
 async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str], str]:
-    memory = scout_memory(job)
+    memory = await _remember(job)
     query = MapQuery(
         text=f"{question}\n{job.task.request}" if question else job.task.request,
         failures=memory.failures,
         traces=(memory.trace,) if memory.trace else (),
     )
-    index = Path(job.context.workspace.root) / OWN_FOLDER / INDEX_NAME
+    own = Path(job.context.workspace.root) / OWN_FOLDER
+    # A program that runs a flow in a folder of its own wants no other files in it.
+    index = own / INDEX_NAME if own.is_dir() else None
     found = await map_code(job.context.workspace, query, index, limits=MapLimits(seconds=MAP_SECONDS))
     return [show_path(file.path) for file in found.files], render_map(found, tokens)
 
@@ -148,13 +201,33 @@ async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str]
 
 
 async def _run_check_first(run: StageRun) -> StageEnd | None:
-    """Runs the verification steps if the task says that something fails: what fails is the best clue."""
-    job = run.job
+    """Runs the verification steps if the task says that something fails: what fails is the best clue.
+
+    That is Scout B's work, but Scout A needs it as well: it says where to look.
+    """
+    job, memory = run.job, scout_memory(run.job)
+    async with memory.checking:
+        if memory.is_checked or not _is_checked_first(job):
+            return None
+        memory.is_checked = True
+        return await _check(run)
+
+
+def _is_checked_first(job: Job) -> bool:
     if job.verifier is None or job.proposing or job.state.answers.opening or job.task.is_question:
+        return False
+    has_scout_b = any(leaf.settings.get("scout") == "build" for leaf in job.flow.leaves())
+    return has_scout_b and says_that_it_fails(job.task.request)
+
+
+async def _check(run: StageRun) -> StageEnd | None:
+    job = run.job
+    try:
+        async with asyncio.timeout(job.scouts.seconds):
+            found = await run_verification(job, run.path, asked=True, opening=True)
+    except TimeoutError:
+        scout_memory(job).stopped = True
         return None
-    if not _FAILS.search(job.task.request):
-        return None
-    found = await run_verification(job, run.path, asked=True, opening=True)
     if isinstance(found.verdict, Broken):
         return StageEnd(Decision("infra", "check_broken", found.verdict.reason))
     return None
@@ -162,30 +235,42 @@ async def _run_check_first(run: StageRun) -> StageEnd | None:
 
 async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence[str], str]:
     facts = await asyncio.to_thread(_read_project, job)
-    versions = [(tool, await _version(job, tool)) for tool in needed_tools(lambda path: _text(job, path))]
+    versions = [
+        (tool, await present_version(job, tool)) for tool in needed_tools(lambda path: _text(job, path))
+    ]
     commands = [step.command for step in job.verifier.steps] if job.verifier else []
     problems = environment_problems(
         commands,
         versions,
         lambda program: _is_there(job, program),
-        job.context.workspace.exists,
+        lambda path: job.context.workspace.exists(str(_project(job) / path)),
     )
+    if scout_memory(job).stopped:
+        said = f"The verification was stopped after {job.scouts.seconds:g} s: what fails now is not known."
+        problems = (*problems, Problem("warning", said))
     opening = job.state.answers.opening
     failing: dict[str, Any] = {"passes": opening.passed} if opening else {}
-    latest = job.state.failures[-1].run_id if job.state.failures else ""
-    run_id = latest or (opening.run_id if opening and not opening.passed else "")
-    if run_id and job.verifier:
-        failing |= {"passes": False, **await asyncio.to_thread(_read_run, job, run_id)}
+    memory = await _remember(job)
+    failing["is_later"] = bool(job.state.failures)
+    if memory.run_id:
+        lines = [] if memory.failures else [line for line in plain_lines(memory.trace) if line.strip()]
+        failing |= {
+            "passes": False,
+            "failing": memory.failures,
+            "places": await asyncio.to_thread(failure_places, job, memory.failures, memory.trace),
+            "said": "\n".join(lines[-SAID_LINES:]),
+        }
     made = BuildFacts(**{**facts, **failing}, versions=tuple(versions), problems=problems)
-    told = [problem.sentence for problem in problems if problem.severity == "blocking"]
+    stopped = problems[-1:] if scout_memory(job).stopped else ()
+    told = [problem.sentence for problem in problems if problem.severity == "blocking" or problem in stopped]
     told += [failure.name for failure in made.failing]
     return told, render_build(made, tokens)
 
 
 def _read_project(job: Job) -> dict[str, Any]:
     """What the project's own files say."""
-    root = Path(job.context.workspace.root)
-    kinds = tuple((kind.name, kind.evidence) for kind in detect_project(root).kinds)
+    root = Path(job.context.workspace.root) / _project(job)
+    kinds = tuple((kind.name, show_path(kind.evidence)) for kind in detect_project(root).kinds)
     steps = tuple((step.name, step.command) for step in job.verifier.steps) if job.verifier else ()
     framework, one = find_framework([command for _, command in steps], _text(job, "package.json"))
     return {
@@ -197,25 +282,16 @@ def _read_project(job: Job) -> dict[str, Any]:
     }
 
 
-def _read_run(job: Job, run_id: str) -> dict[str, Any]:
-    """What a failed run says: its tests, the places that it names, and the end of its output."""
-    assert job.verifier is not None
-    try:
-        output = (job.verifier.runs / run_id / COMBINED).read_text("utf-8", "replace")[-LOG_CHARS:]
-    except OSError:
-        return {}
-    memory = scout_memory(job)
-    memory.failures, memory.trace = tuple(find_failures(output, str(job.verifier.directory))), output
-    lines = [line for line in plain_lines(output) if line.strip()]
-    return {
-        "failing": memory.failures,
-        "places": failure_places(job, memory.failures, output),
-        "said": "" if memory.failures else "\n".join(lines[-SAID_LINES:]),
-    }
+def _project(job: Job) -> PurePosixPath:
+    """The folder that the steps run in, within the tree: that of the package in a monorepo."""
+    root = Path(job.context.workspace.root).resolve()
+    folder = job.verifier.directory.resolve() if job.verifier else root
+    return PurePosixPath(folder.relative_to(root) if folder.is_relative_to(root) else ".")
 
 
 def _text(job: Job, path: str) -> str:
-    """A file at the project's root; empty if there is none that can be read."""
+    """A file in the project's folder; empty if there is none that can be read."""
+    path = str(_project(job) / path)
     try:
         return job.context.workspace.read(path).text if job.context.workspace.exists(path) else ""
     except ToolError:
@@ -227,7 +303,7 @@ def _is_there(job: Job, program: str) -> bool:
     return shutil.which(program, path=environment.get("PATH")) is not None
 
 
-async def _version(job: Job, tool: NeededTool) -> str:
+async def present_version(job: Job, tool: NeededTool) -> str:
     """The version of a program; empty if it is not there. A dry run runs nothing."""
     if job.proposing or not _is_there(job, tool.program):
         return ""
@@ -236,8 +312,8 @@ async def _version(job: Job, tool: NeededTool) -> str:
     try:
         done = await run_command(
             [tool.program, flag],
-            cwd=Path(job.context.workspace.root),
-            env=environment,
+            cwd=Path(job.context.workspace.root) / _project(job),
+            env={**environment, **_NO_DOWNLOADS},
             timeout=_VERSION_SECONDS,
             max_output=1_000,
             sandbox=job.verifier.sandbox if job.verifier else job.context.sandbox,

@@ -1,6 +1,7 @@
 """Running the project's own checks: as the flow's last word, or because the model asked."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from headgate.checks import Verification, new_run_id, unless_cut_short
@@ -90,7 +91,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     before.record(found)
     message = _failure_message(job, "tests_failed" if asked else "verify_failed", run_id, found)
     if message and not asked and job.scouts.build != "off":
-        message = "\n".join([message, *await _clues(job, found)])
+        message = "\n".join([message, *await _clues(job, found, before.same)])
     failing = tuple(job.redact(describe(failure)) for failure in found.failures)
     if message and not asked and job.state.round.is_idle(job.state.failures, tree, reason, failing):
         message = fill("verify_unchanged", run_id=job.state.failures[-1].run_id) + "\n\n" + message
@@ -129,10 +130,10 @@ def _is_told(one: Restored) -> bool:
     return one.path == OWN_FOLDER or isinstance(one, CommitsFound)
 
 
-async def _clues(job: Job, found: Verification) -> list[str]:
+async def _clues(job: Job, found: Verification, red_before: Collection[str]) -> list[str]:
     """What the runtime found out about a failure."""
     places = await asyncio.to_thread(failure_places, job, found.failures, found.tail)
-    flaky = await find_flaky(job, found)
+    flaky = await find_flaky(job, found, red_before)
     told = [f"Places that the output names: {', '.join(places)}"] if places else []
     if flaky:
         names = ", ".join(job.redact(name) for name in flaky[:5])

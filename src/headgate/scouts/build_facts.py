@@ -26,9 +26,11 @@ class NeededTool:
     said_by: str
 
 
-_RUBY = re.compile(r"^\s*ruby\s+[\"']([^\"'\n]+)[\"']", re.MULTILINE)
+_RUBY = re.compile(r"^[ \t]*ruby[ \t]+[\"']([^\"'\n]+)[\"']", re.MULTILINE)
 _GO = re.compile(r"^go\s+(\d[\w.]*)", re.MULTILINE)
 _JAVA = re.compile(r"<(?:maven\.compiler\.release|java\.version)>\s*(\d[\w.]*)")
+_MOST_WANTED = 60
+"""Characters of a version that is asked for."""
 _PINS = (
     (".python-version", "python3"),
     (".nvmrc", "node"),
@@ -39,8 +41,13 @@ _PINS = (
 
 def needed_tools(read: ReadFile) -> tuple[NeededTool, ...]:
     """What the files at the project's root ask for. A file that cannot be understood asks for nothing."""
-    found = [tool for tool in _asked_for(read) if re.search(r"\d", tool.wanted)]
+    found = [tool for tool in _asked_for(read) if _is_version(tool.wanted)]
     return tuple({(tool.program, tool.wanted): tool for tool in found}.values())
+
+
+def _is_version(wanted: str) -> bool:
+    """Whether it can be told as a version. Other text from a file would be read as ours."""
+    return len(wanted) <= _MOST_WANTED and wanted.isprintable() and re.search(r"\d", wanted) is not None
 
 
 def _asked_for(read: ReadFile) -> Iterator[NeededTool]:
@@ -65,7 +72,7 @@ def _asked_for(read: ReadFile) -> Iterator[NeededTool]:
 def _toml(text: str) -> Mapping[str, object]:
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # the former also for a number with thousands of digits
         return {}
 
 
@@ -213,6 +220,8 @@ class BuildFacts:
     """The end of what the failing step printed."""
     passes: bool = False
     """The steps were run, and they pass."""
+    is_later: bool = False
+    """They were run after the task had begun to change something."""
 
 
 def environment_problems(
@@ -260,10 +269,11 @@ def render_build(facts: BuildFacts, tokens: int) -> str:
 
 
 def _parts(facts: BuildFacts) -> Iterator[str]:
+    when = "in the latest run" if facts.is_later else "before the task"
     if facts.failing:
-        yield f"Failing before the task:\n{render_failures(facts.failing[:10])}"
+        yield f"Failing {when}:\n{render_failures(facts.failing[:10])}"
     elif facts.said:
-        yield "The verification fails before the task."
+        yield f"The verification fails {when}."
     if facts.places:
         yield f"Places that the failures name: {', '.join(facts.places)}"
     if facts.flaky:

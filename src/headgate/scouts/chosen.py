@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from headgate.core import show_path
 from headgate.outlines import Definition, Outline, words_of_name
 from headgate.reading import find_tests, is_code, is_test
 from headgate.scouts.clues import Clues
@@ -76,7 +77,7 @@ def _why(
         one.path for one in best if file.path in ranking.uses.get(one.path, {}) and not is_test(one.path)
     ]
     if users and (file.in_graph > 0.3 or not (file.words or file.defines)):
-        yield f"used by {', '.join(users[:2])}"
+        yield f"used by {', '.join(map(show_path, users[:2]))}"
     elif not (file.words or file.defines or file.is_named or file.lines):
         yield "connected with the files above"
 

@@ -21,7 +21,7 @@ _CALL = re.compile(r"\b([A-Za-z_]\w+)\(")
 _DOTTED = re.compile(r"\b[A-Za-z_]\w*(?:(?:\.|::|#|->)[A-Za-z_]\w*)+")
 _PLACE = re.compile(
     r"File \"(?P<python>[^\"\n]{1,300})\", line (?P<python_line>\d+)"
-    r"|(?P<path>[\w@./+-]{1,300}\.[A-Za-z]\w{0,9})[:(](?P<line>\d+)"
+    r"|(?<![\w@./+-])(?P<path>[\w@./+-]{1,300}\.[A-Za-z]\w{0,9})[:(](?P<line>\d+)"
 )
 _TITLE = 3.0
 _QUOTED_WEIGHT = 2.0

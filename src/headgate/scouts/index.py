@@ -9,7 +9,8 @@ import sqlite3
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -34,6 +35,8 @@ _SMALL_SEGMENT = 500
 _MOST_SMALL_SEGMENTS = 16
 _MOST_PARAMETERS = 500
 _BUSY_SECONDS = 30.0
+_MOST_OUTLINE = 20_000_000
+"""Bytes. No file that is parsed has an outline of a tenth of that."""
 
 WORD, PATH_WORD, NAME_WORD, DEFINITION, REFERENCE = "wpndr"
 """What a term in the lists is: the first character of each."""
@@ -86,15 +89,17 @@ class OutlineIndex:
     def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute("PRAGMA trusted_schema=OFF")
         with self._writing():
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if version == 0 and tables == 0:
-                for statement in _TABLES.split(";\n"):
-                    self._db.execute(statement)
+                _make_tables(self._db)
                 self._db.execute(f"PRAGMA user_version={VERSION}")
             elif version != VERSION:
                 raise IndexDamaged(f"version {version}")
+            elif frozenset(self._db.execute(_OBJECTS)) != _known_objects():
+                raise IndexDamaged("other tables")  # a view could go on for ever, a trigger change any row
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -118,7 +123,7 @@ class OutlineIndex:
     def known(self) -> list[KnownFile]:
         """Every file in the index, also those that are no longer in the tree."""
         rows = self._db.execute("SELECT id, path, digest, stamp, size FROM files")
-        return [KnownFile(id, _path(path), digest, mark, size) for id, path, digest, mark, size in rows]
+        return [_known_file(*row) for row in rows]
 
     def add(self, files: Sequence[NewFile]) -> None:
         """Puts files into the index, except those that another process put there meanwhile."""
@@ -134,7 +139,7 @@ class OutlineIndex:
                 )
                 if new.rowcount and new.lastrowid is not None:
                     for term, count in _terms(file).items():
-                        places.setdefault(term, array("I")).extend((new.lastrowid, count))
+                        _note(places, term, new.lastrowid, count)
             self._add_segment(places, len(files))
         self._merge_small_segments()
 
@@ -181,8 +186,8 @@ class OutlineIndex:
             marks = ",".join("?" * len(some))
             for id, kept in self._db.execute(f"SELECT id, outline FROM files WHERE id IN ({marks})", some):
                 try:
-                    found[id] = decode_outline(zlib.decompress(kept))
-                except (ValueError, zlib.error) as error:
+                    found[id] = decode_outline(_decompress(kept))
+                except (ValueError, TypeError, zlib.error) as error:
                     raise IndexDamaged(str(error)) from error
         return found
 
@@ -206,10 +211,50 @@ class OutlineIndex:
                 pairs = _unpack(packed)
                 for id, count in zip(pairs[::2], pairs[1::2], strict=True):
                     if id in live:
-                        places.setdefault(term, array("I")).extend((id, count))
+                        _note(places, term, id, count)
             self._db.execute(f"DELETE {among}", ids)
             self._db.executemany("DELETE FROM segments WHERE id = ?", [(segment,) for segment in ids])
             self._add_segment(places, sum(files for _, files in small))
+
+
+_OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+
+
+def _make_tables(db: sqlite3.Connection) -> None:
+    for statement in _TABLES.split(";\n"):
+        db.execute(statement)
+
+
+@cache
+def _known_objects() -> frozenset[tuple[object, ...]]:
+    """The tables of an index, and how they were created."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        _make_tables(db)
+        return frozenset(db.execute(_OBJECTS))
+
+
+def _known_file(id: int, path: object, digest: object, mark: object, size: object) -> KnownFile:
+    if not isinstance(path, bytes) or not isinstance(digest, bytes) or not isinstance(mark, str):
+        raise IndexDamaged("a file of another kind")
+    if not isinstance(size, int) or size < 0:
+        raise IndexDamaged("a size that is none")
+    return KnownFile(id, _path(path), digest, mark, size)
+
+
+def _note(places: dict[str, "array[int]"], term: str, id: int, count: int) -> None:
+    try:
+        places.setdefault(term, array("I")).extend((id, count))
+    except OverflowError as error:
+        raise IndexDamaged("a number is too large") from error
+
+
+def _decompress(kept: bytes) -> bytes:
+    """What was compressed, if it is no larger than an outline can be."""
+    unpacking = zlib.decompressobj()
+    data = unpacking.decompress(kept, _MOST_OUTLINE)
+    if unpacking.unconsumed_tail:
+        raise ValueError("no outline is that large")
+    return data
 
 
 _Item = TypeVar("_Item")
@@ -253,7 +298,7 @@ def mark_of(stamp: Stamp | None) -> str:
 
 def _unpack(packed: bytes) -> "array[int]":
     pairs: array[int] = array("I")
-    if len(packed) % (2 * pairs.itemsize):
+    if not isinstance(packed, bytes) or len(packed) % (2 * pairs.itemsize):
         raise IndexDamaged("a list is cut off")
     pairs.frombytes(packed)
     return pairs

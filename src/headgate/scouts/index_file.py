@@ -15,8 +15,10 @@ _LOCK_SECONDS = 5.0
 _Result = TypeVar("_Result")
 
 
-def with_index(path: Path, work: Callable[[OutlineIndex], _Result]) -> _Result:
+def with_index(path: Path | None, work: Callable[[OutlineIndex], _Result]) -> _Result:
     """Does work with the index in a file. A damaged one is made anew, in memory if there is no other way."""
+    if path is None:
+        return _with_own(None, work)
     try:
         make_own_folder(path.parent)
         lock = open_own(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
@@ -30,7 +32,7 @@ def with_index(path: Path, work: Callable[[OutlineIndex], _Result]) -> _Result:
                 for part in _PARTS:
                     check_own(Path(f"{path}{part}"))
                 return _with_own(path, work)
-            except (sqlite3.Error, IndexDamaged, OSError):
+            except (sqlite3.Error, IndexDamaged, OSError, UnicodeDecodeError):  # the last: of an error's text
                 if is_first and not _remove(path, lock):
                     break
     finally:

@@ -1,6 +1,7 @@
 """Making a map: refresh the index, rank the files, gather what is known of the best."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from headgate.scouts.conventions import conventions_of
 from headgate.scouts.index import OutlineIndex
 from headgate.scouts.index_file import with_index
 from headgate.scouts.ranking import Weights, rank_files
-from headgate.scouts.refresh import refresh
+from headgate.scouts.refresh import Tree, refresh
 from headgate.workspace import Workspace
 
 INDEX_NAME = "map.db"
@@ -23,7 +24,7 @@ _SECRETS = SecretNames()
 async def map_code(
     workspace: Workspace,
     query: MapQuery,
-    index: Path,
+    index: Path | None,
     hidden: Callable[[str], bool] = _SECRETS.covers,
     limits: MapLimits | None = None,
 ) -> CodeMap:
@@ -31,34 +32,36 @@ async def map_code(
 
     Files that are ignored, binary, that no tool may read, or for which `hidden` says so are never in it.
     `index` is a file that is made and kept up to date: the first map reads the whole tree, a later one what
-    has changed.
+    has changed. Without one, every map reads the whole tree.
     """
-    return await asyncio.to_thread(
-        make_map, workspace, query, index, hidden, limits or MapLimits(), Weights()
-    )
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(
+            make_map, workspace, query, index, hidden, limits or MapLimits(), Weights(), stop.is_set
+        )
+    finally:
+        stop.set()  # where it was cancelled, the thread still reads
 
 
 def make_map(
     workspace: Workspace,
     query: MapQuery,
-    index: Path,
+    index: Path | None,
     hidden: Callable[[str], bool],
     limits: MapLimits,
     weights: Weights,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> CodeMap:
-    """The same, where blocking is no harm."""
-    return with_index(index, lambda open_index: _make(open_index, workspace, query, hidden, limits, weights))
+    """The same, where blocking is no harm. Nothing comes of one that is `stopped`, but the index is kept."""
+
+    def make(open_index: OutlineIndex) -> CodeMap:
+        tree = refresh(open_index, workspace, hidden, limits, stopped)
+        return CodeMap() if stopped() else _make(open_index, tree, query, limits, weights)
+
+    return with_index(index, make)
 
 
-def _make(
-    index: OutlineIndex,
-    workspace: Workspace,
-    query: MapQuery,
-    hidden: Callable[[str], bool],
-    limits: MapLimits,
-    weights: Weights,
-) -> CodeMap:
-    tree = refresh(index, workspace, hidden, limits)
+def _make(index: OutlineIndex, tree: Tree, query: MapQuery, limits: MapLimits, weights: Weights) -> CodeMap:
     clues = read_clues(query)
     with index.reading():
         ranking = rank_files(index, tree, clues, weights)

@@ -1,14 +1,14 @@
 """Bringing the index up to date with a tree: only files that changed are read, only new content is parsed."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Lock
 
 from headgate.errors import ToolError
 from headgate.file_stamps import Stamp, is_settled
-from headgate.outlines import OutlinePool
+from headgate.outlines import Outline, OutlinePool
 from headgate.reading import word_set
 from headgate.scouts.code_map import MapLimits
 from headgate.scouts.index import KnownFile, NewFile, OutlineIndex, mark_of
@@ -57,9 +57,13 @@ class _Change:
 
 
 def refresh(
-    index: OutlineIndex, workspace: Workspace, hidden: Callable[[str], bool], limits: MapLimits
+    index: OutlineIndex,
+    workspace: Workspace,
+    hidden: Callable[[str], bool],
+    limits: MapLimits,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Tree:
-    """Reads what has changed. Blocks; a long first time is cut off by the limit in seconds."""
+    """Reads what has changed. Blocks; a long first time is cut off by its limit or by `stopped`."""
     deadline = time.monotonic() + limits.seconds
     now = time.time_ns()
     stamps = _stamps(workspace, hidden, limits)
@@ -70,7 +74,9 @@ def refresh(
     marks = {path: mark_of(stamp) for path, stamp in stamps.items()}
     fresh = {file.path for file in known if file.mark and file.mark == marks.get(file.path)}
     change = _Change(stamps, {(file.path, file.digest): file.id for file in known}, now)
-    parsed = _read(index, workspace, [path for path in stamps if path not in fresh], change, limits, deadline)
+    pool = OutlinePool(lambda path: _new_content(workspace, path, change, limits))
+    changed = [path for path in stamps if path not in fresh]
+    parsed = _add(index, pool.outlines(changed, deadline, stopped), change)
     index.restamp(change.again)
     if change.read:
         known = index.known()
@@ -95,31 +101,24 @@ def _stamps(workspace: Workspace, hidden: Callable[[str], bool], limits: MapLimi
     return found
 
 
-def _read(
-    index: OutlineIndex,
-    workspace: Workspace,
-    paths: list[str],
-    change: _Change,
-    limits: MapLimits,
-    deadline: float,
-) -> int:
-    """Parses files whose content is new; returns how many."""
+def _new_content(workspace: Workspace, path: str, change: _Change, limits: MapLimits) -> bytes | None:
+    """The content to be parsed; None where the index has its outline, or nothing can be said of it."""
+    data = _content(workspace, path, change.stamps[path], limits)
+    digest = sha256(data).digest()
+    with change.lock:
+        change.read[path] = digest
+        id = change.by_digest.get((path, digest))
+        if id is not None:
+            change.again.append((id, change.settled(path)))
+    return None if id is not None else data
 
-    def read(path: str) -> bytes | None:
-        """The content to be parsed; None where the index has its outline, or nothing can be said of it."""
-        data = _content(workspace, path, change.stamps[path], limits)
-        digest = sha256(data).digest()
-        with change.lock:
-            change.read[path] = digest
-            id = change.by_digest.get((path, digest))
-            if id is not None:
-                change.again.append((id, change.settled(path)))
-        return None if id is not None else data
 
+def _add(index: OutlineIndex, outlines: Iterable[tuple[str, Outline | None]], change: _Change) -> int:
+    """Puts files into the index whose content is new; returns how many."""
     batch: list[NewFile] = []
     parsed = 0
     written = time.monotonic()
-    for path, outline in OutlinePool(read).outlines(paths, deadline):
+    for path, outline in outlines:
         if outline is None:
             continue
         parsed += 1

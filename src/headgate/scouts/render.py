@@ -20,11 +20,16 @@ def render_map(code_map: CodeMap, tokens: int) -> str:
         return ""
     room = int(tokens * CHARS_PER_CODE_TOKEN)
     for step in _STEPS:
-        text = "\n".join(_lines(code_map, *step))
+        text = "\n".join(map(_one_line, _lines(code_map, *step)))
         if len(text) <= room:
             return text
     first = show_path(code_map.files[0].path)
     return first if len(first) <= room else ""
+
+
+def _one_line(text: str) -> str:
+    """Nothing in a file, nor in an index that somebody else wrote, can begin a line of its own."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
 
 
 def _lines(code_map: CodeMap, most_files: int, most_symbols: int, most_extra: int) -> Iterator[str]:
