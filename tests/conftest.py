@@ -1,8 +1,11 @@
 """What all tests share: repeatable property tests, and a place at the end for figures they found out."""
 
 import os
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -26,6 +29,12 @@ def _own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     (config / "git").mkdir()  # a commit would start another process to see whether to tidy up
     (config / "git" / "config").write_text("[maintenance]\n\tauto = false\n")
     with pytest.MonkeyPatch.context() as patch:
+        # What a process that is killed leaves behind is gone with the other folders of the tests.
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("tmp")))
+        patch.setattr(tempfile, "tempdir", None)
+        # Commands say `python3`, which may be a script of a version manager that asks which one is meant.
+        interpreters = Path(sys.executable).resolve().parent
+        patch.setenv("PATH", f"{interpreters}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
         for name in list(os.environ):
             if name.startswith(("HEADGATE_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "LOCALCODE_")):
                 patch.delenv(name)

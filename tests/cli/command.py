@@ -34,7 +34,7 @@ def on_terminal(repo: Path, *args: str, typed: str | None = None, **env: str) ->
 
 
 def environment(repo: Path, **env: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     user_file = repo.parent / "config" / "headgate" / "config.yaml"
     if not user_file.exists():  # these tests are about what holds without a sandbox
         user_file.parent.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable
@@ -53,12 +54,16 @@ class EventCount:
 
 
 class FileCount:
-    """Counts what each write does to the file system, and dies before one of those operations."""
+    """Counts what each write does to the file system, and dies before one of those operations.
+
+    What is done in a temporary folder counts as one: nobody looks into it again after a crash.
+    """
 
     def __init__(self, deadly: tuple[int, int] | None) -> None:
         self.deadly = deadly
         self.writes: list[int] = []
         self._writing = False
+        self._temporary = ""
 
     def hear(self, event: Event) -> None:
         if isinstance(event.body, ToolStarted | ApplyStarted) and event.body.changes:
@@ -68,7 +73,14 @@ class FileCount:
             self._writing = False
 
     def audit(self, name: str, args: tuple[Any, ...]) -> None:
-        if self._writing and name in FILE_OPERATIONS and not (name == "open" and _only_reads(args[2])):
+        if not self._writing or name not in FILE_OPERATIONS or (name == "open" and _only_reads(args[2])):
+            return
+        if self._temporary:
+            if (name, args[0]) == ("os.rmdir", self._temporary):
+                self._temporary = ""
+        else:
+            if name == "os.mkdir" and str(args[0]).startswith(f"{tempfile.gettempdir()}/headgate-"):
+                self._temporary = args[0]
             self.writes[-1] += 1
             if self.deadly == (len(self.writes), self.writes[-1]):
                 die()

@@ -214,7 +214,7 @@ def test_another_process_applies_as_the_one_that_proposed(ground: Ground) -> Non
 def test_killed_in_the_middle_of_an_apply_and_then_cancelled(ground: Ground) -> None:
     [count] = ground.counted["proposed"]["writes"]
     before = {name: text.encode() for name, text in FILES.items()}
-    for point in range(1, count + 1, 4):
+    for point in (*range(1, count, 4), count):
         with ground.place("proposed") as place:
             dies_writing(place, {"write": (1, point)})
             place.finish(cancel=True)

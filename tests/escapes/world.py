@@ -21,7 +21,7 @@ import threading
 from base64 import b32encode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,8 @@ from headgate.store import Bus, Folder
 from headgate.tools import shell
 from headgate.workspace import Snapshots
 
-ATTEMPTS = yaml.safe_load((Path(__file__).parent / "attempts.yaml").read_text())
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a hundred times as fast, where there is one
+ATTEMPTS = yaml.load((Path(__file__).parent / "attempts.yaml").read_text(), _LOADER)
 SECRETS = {
     "ssh key": "CANARY-ssh-8f3a91c2",
     "dotenv": "CANARY-dotenv-51b7e0d4",
@@ -98,6 +99,8 @@ class World:
 
     folder: Path
     sandbox: str
+    _git: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    """The files of the repository's .git with their modes, once it was made, and its folders."""
 
     def make(self) -> None:
         """Everything as it was at the beginning."""
@@ -109,11 +112,33 @@ class World:
         (self.folder / "home/.config/headgate/config.yaml").write_text(
             f"sandbox: {self.sandbox}\ncommands: {{file_mb: 64, processes: 400, memory_mb: 2000}}\n"
         )
-        self.git("init", "-q")
-        self.commit()
+        if self._git:
+            self._write_git()
+        else:
+            self.git("init", "-q")
+            self.commit()
+            self._keep_git()
         own = Folder(self.folder / "repo")
         own.create()
         own.database.write_text("the store\n")
+
+    def _keep_git(self) -> None:
+        """Every world is the same, and what git makes of it. In memory, where no attempt finds it."""
+        top = self.folder / "repo" / ".git"
+        for path in sorted(top.rglob("*")):
+            mode = path.stat().st_mode
+            self._git[str(path.relative_to(top))] = (mode, path.read_bytes() if stat.S_ISREG(mode) else b"")
+
+    def _write_git(self) -> None:
+        top = self.folder / "repo" / ".git"
+        top.mkdir()
+        for name, (mode, data) in self._git.items():
+            path = top / name
+            if stat.S_ISDIR(mode):
+                path.mkdir()
+            else:
+                path.write_bytes(data)
+                path.chmod(stat.S_IMODE(mode))
 
     def git(self, *words: str) -> None:
         who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
@@ -300,19 +325,23 @@ def main(folder: Path, mode: str, sandbox: str, ids: list[str]) -> None:
             world.make()
             listener.connected.clear()
             before = world.look()
+            leaves = ATTEMPTS[name].get("leaves")
             snapshots = Snapshots(world.folder / "repo")
-            snapshots.take()
+            if leaves:
+                snapshots.take()
             trying = try_shell if mode == "shell" else try_steps
             output, layer = asyncio.run(trying(world, commands_of(name)))
             harm = find_harm(before, world.look(), output, world)
-            harm += find_left(snapshots) if ATTEMPTS[name].get("leaves") else []
+            harm += find_left(snapshots) if leaves else []
             if layer == "noticed":  # no copies of packages are kept, but no verification counts any more
                 harm = [one for one in harm if not one.startswith(_PACKAGES)]
             harm += [f"connected: {one}" for one in sorted(set(listener.connected))]
-            harm += ["left running"] if processes_called(os.environ["CANARY"]) else []
+            left = processes_called(os.environ["CANARY"])
+            harm += ["left running"] if left else []
             harm += ["killed a neighbour"] if other.poll() is not None else []
             print(json.dumps({"id": name, "layer": layer, "harm": harm, "said": output[-300:]}), flush=True)
-            end_processes_called(os.environ["CANARY"])
+            if left:
+                end_processes_called(os.environ["CANARY"])
 
 
 @contextmanager

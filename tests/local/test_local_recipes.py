@@ -6,9 +6,11 @@ recipe's steps is its own.
 
 import asyncio
 import json
+import re
 import subprocess
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +28,10 @@ from web.site import Site
 
 PATIENCE = 900.0
 """Seconds after which a run counts as one that does not end."""
-LONGEST = 300
+LONGEST = 96
 """Tokens of a reply."""
+TURNS = 3
+"""Of each step that Headgate gives more: after two or three, this model only says the same again."""
 GOAL = "Change 0 to 1 in n.txt"
 DECISIONS = (
     ("stage_done", {"summary": "It was carried out."}),
@@ -59,9 +63,15 @@ class Executor:
         return self.replies[-1]
 
 
-def make_repo(repo: Path) -> Path:
+def make_repo(repo: Path, task_type: str) -> Path:
+    """A repository with a recipe of its own: the one that Headgate has, with fewer turns for each step."""
     subprocess.run(["git", "init", "-q", str(repo)], check=True)
     (repo / "n.txt").write_text("0\n")
+    own = repo / ".headgate" / "recipes"
+    own.mkdir(parents=True)
+    for name in (f"{task_type}.yaml", "executor.md"):
+        text = (resources.files("headgate.config") / "recipes" / name).read_text("utf-8")
+        (own / name).write_text(re.sub(r"turns: \d+", f"turns: {TURNS}", text))
     return repo
 
 
@@ -69,7 +79,7 @@ def make_repo(repo: Path) -> Path:
 async def test_a_small_model_carries_a_recipe_out(
     tmp_path: Path, roomy_server: LocalServer, task_type: str
 ) -> None:
-    repo = make_repo(tmp_path / "repo")
+    repo = make_repo(tmp_path / "repo", task_type)
     user_file = tmp_path / "user.yaml"
     events: list[Event] = []
     async with AsyncExitStack() as stack:

@@ -21,7 +21,9 @@ from headgate.errors import (
 )
 from headgate.models.encoding import CallIds, encode_json
 
+_LOADER: type[yaml.SafeLoader] | type[yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_BYTES = 16_000_000
+_MOST_DEPTH = 200
 
 
 class ScriptError(ModelError):
@@ -245,6 +247,19 @@ class ScriptedModel:
         return error
 
 
+def _load(text: str) -> Any:
+    """The document in a text; RecursionError if it is nested deeply, of which the C parser would die."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _MOST_DEPTH:
+            raise RecursionError
+    return yaml.load(text, Loader=_LOADER)
+
+
 def _read_script(path: Path) -> list[ScriptEntry]:
     try:
         if not path.is_file() and path.exists() and not path.is_dir():
@@ -253,7 +268,7 @@ def _read_script(path: Path) -> list[ScriptEntry]:
             raw = file.read(_MAX_BYTES + 1)
         if len(raw) > _MAX_BYTES:
             raise ConfigError(f"The script {path} is larger than {_MAX_BYTES // 1_000_000} MB.")
-        document = yaml.safe_load(raw.decode("utf-8-sig"))
+        document = _load(raw.decode("utf-8-sig"))
     except RecursionError:
         raise ConfigError(f"The script {path} is nested too deeply.") from None
     except FileNotFoundError as error:
