@@ -330,6 +330,26 @@ def test_values_of_constants_and_words_in_strings_and_comments_are_not_taken_for
 
 
 @pytest.mark.parametrize(
+    ("path", "text", "signature"),
+    [
+        (
+            "a.py",
+            "def f(key='sk-abcdefghijklmnopqrstuvwxyz', mode=\"fast\"):\n    pass\n",
+            "def f(key='...', mode=\"fast\")",
+        ),
+        (
+            "a.ts",
+            'function f(key: string = "sk-abcdefghijklmnopqrstuvwxyz", m: "a" = "a") {}\n',
+            'function f(key: string = "...", m: "a" = "a")',
+        ),
+        ("a.rb", 'def f(key = "sk-abcdefghijklmnopqrstuvwxyz")\nend\n', 'def f(key = "...")'),
+    ],
+)
+def test_long_defaults_are_not_in_signatures(path: str, text: str, signature: str) -> None:
+    assert [one.signature for one in outline_file(path, text.encode()).definitions] == [signature]
+
+
+@pytest.mark.parametrize(
     ("path", "data", "name"),
     [
         ("a.PY", b"", "python"),

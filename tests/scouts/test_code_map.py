@@ -204,6 +204,17 @@ async def test_a_map_that_is_cancelled_reads_no_further(tmp_path: Path, index: P
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.parametrize("text", ["Tidy zoo/zebra.py.", "The stripes of a zebra are missing."])
+def test_what_the_task_names_is_read_first(tmp_path: Path, index: Path, text: str) -> None:
+    files = {f"part{number}.py": f"x = {number}\n" for number in range(150)}
+    write(tmp_path / "repo", {**files, "zoo/zebra.py": "def stripes(): pass\n"})
+    limits = MapLimits(seconds=1)
+    query = MapQuery(text)
+    found = asyncio.run(map_code(SlowWorkspace(tmp_path / "repo"), query, index, limits=limits))
+    assert found.files_left > 100
+    assert found.files[0].path == "zoo/zebra.py"
+
+
 def test_there_is_a_limit_on_files(shop: DiskWorkspace, index: Path) -> None:
     found = asyncio.run(map_code(shop, MapQuery("cart"), index, limits=MapLimits(files=2)))
     assert found.files_seen == 2

@@ -18,6 +18,8 @@ _DEEPEST = 120
 _MOST_BESIDE = 20_000
 """Nodes beside each other: of a broken file, or of data. The time grows with the square of them as well."""
 _MOST_SIGNATURE = 160
+_LONG_STRING = 20
+"""Bytes. What is longer is left out of signatures."""
 _MOST_DEFINITIONS = 3_000
 _MOST_IMPORTS = 200
 _NOT_DEFINITIONS = frozenset(["name", "value", "import", "callee", "comment", "string", "purpose"])
@@ -68,7 +70,7 @@ def parse_syntax(language: Language, data: bytes) -> Syntax | None:
                 value = captured.get("value", nodes)
                 found.append((kind, nodes[0], captured["name"][0], value[0]))
     return Syntax(
-        definitions=_definitions(found, _blanked(comments, data)),
+        definitions=_definitions(found, *_for_signatures(comments, strings, data)),
         imports=tuple(_imports(language, imports, data)),
         comments=(*(_text(node, data) for node in docstrings[:1]), *_blocks(_leading(comments, found), data)),
         code=_without((*comments, *strings), data),
@@ -101,7 +103,21 @@ def _blanked(nodes: "Iterable[Node]", data: bytes) -> bytes:
     return bytes(text)
 
 
-def _definitions(found: "list[tuple[str, Node, Node, Node]]", data: bytes) -> tuple[Definition, ...]:
+def _for_signatures(comments: "list[Node]", strings: "list[Node]", data: bytes) -> tuple[bytes, bytes]:
+    """The file without comments, and without long strings as well: a default may be a password."""
+    bare = _blanked(comments, data)
+    text = bytearray(bare)
+    for node in strings:
+        size = node.end_byte - node.start_byte
+        if size > _LONG_STRING:
+            quote = _quote(node, data).encode()
+            text[node.start_byte : node.end_byte] = (quote + b"..." + quote).ljust(size)
+    return bare, bytes(text)
+
+
+def _definitions(
+    found: "list[tuple[str, Node, Node, Node]]", data: bytes, without_strings: bytes
+) -> tuple[Definition, ...]:
     """In the order of the file, each with the names of those around it."""
     # A function that is kept in a constant is a function.
     found.sort(key=lambda one: (one[1].start_byte, -one[1].end_byte, one[0] == "constant", one[2].start_byte))
@@ -120,7 +136,9 @@ def _definitions(found: "list[tuple[str, Node, Node, Node]]", data: bytes) -> tu
         first, last = node.start_point[0] + 1, node.end_point[0] + 1
         if node.end_point[1] == 0 and last > first:
             last -= 1  # the node ends with a line break
-        out.append(Definition(kind, name, _signature(kind, name, node, value, data), first, last, parent))
+        out.append(
+            Definition(kind, name, _signature(kind, name, node, value, without_strings), first, last, parent)
+        )
         around.append((node.end_byte, out[-1].full_name))
     return tuple(out)
 
@@ -134,7 +152,7 @@ def _signature(kind: str, name: str, node: "Node", value: "Node", data: bytes) -
     else:
         text = _text(node, data).partition("\n")[0]
     text = " ".join(text.split()).rstrip("{ ").removesuffix(":").removesuffix("=>").rstrip()
-    text = text.replace("( ", "(").replace(", )", ")").replace(" )", ")")
+    text = text.replace("( ", "(").replace(", )", ")").replace(" )", ")").replace(" ,", ",")
     return text if len(text) <= _MOST_SIGNATURE else f"{text[: _MOST_SIGNATURE - 4].rstrip()} ..."
 
 

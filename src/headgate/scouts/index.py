@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from headgate.file_stamps import Stamp
 from headgate.outlines import Outline, decode_outline, encode_outline, words_of_name, words_of_text
 
-VERSION = 1
+VERSION = 2
 """Raised with every change of the tables, or of what an outline holds."""
 _TABLES = """
 CREATE TABLE files (

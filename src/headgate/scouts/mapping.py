@@ -5,9 +5,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from headgate.outlines import words_of_text
 from headgate.protect import SecretNames
+from headgate.reading import is_code
 from headgate.scouts.chosen import chosen_files, covering_tests, entry_points, prior_art, references_between
-from headgate.scouts.clues import read_clues
+from headgate.scouts.clues import Clues, read_clues
 from headgate.scouts.code_map import CodeMap, MapLimits, MapQuery
 from headgate.scouts.conventions import conventions_of
 from headgate.scouts.index import OutlineIndex
@@ -19,6 +21,7 @@ from headgate.workspace import Workspace
 INDEX_NAME = "map.db"
 """What the index is called in Headgate's own folder."""
 _SECRETS = SecretNames()
+_NAMED = 1_000.0
 
 
 async def map_code(
@@ -55,14 +58,23 @@ def make_map(
     """The same, where blocking is no harm. Nothing comes of one that is `stopped`, but the index is kept."""
 
     def make(open_index: OutlineIndex) -> CodeMap:
-        tree = refresh(open_index, workspace, hidden, limits, stopped)
-        return CodeMap() if stopped() else _make(open_index, tree, query, limits, weights)
+        clues = read_clues(query)
+        tree = refresh(open_index, workspace, hidden, limits, stopped, lambda path: _likely(path, clues))
+        return CodeMap() if stopped() else _make(open_index, tree, query, clues, limits, weights)
 
     return with_index(index, make)
 
 
-def _make(index: OutlineIndex, tree: Tree, query: MapQuery, limits: MapLimits, weights: Weights) -> CodeMap:
-    clues = read_clues(query)
+def _likely(path: str, clues: Clues) -> float:
+    """How likely a file is wanted, as far as its path tells."""
+    if path.endswith(clues.paths + clues.test_paths + tuple(place for place, _ in clues.places)):
+        return _NAMED
+    return sum(clues.words.get(word, 0.0) for word in words_of_text(path)) + is_code(path)
+
+
+def _make(
+    index: OutlineIndex, tree: Tree, query: MapQuery, clues: Clues, limits: MapLimits, weights: Weights
+) -> CodeMap:
     with index.reading():
         ranking = rank_files(index, tree, clues, weights)
     paths = [file.path for file in tree.files.values()]

@@ -62,8 +62,12 @@ def refresh(
     hidden: Callable[[str], bool],
     limits: MapLimits,
     stopped: Callable[[], bool] = lambda: False,
+    likely: Callable[[str], float] = lambda path: 0.0,
 ) -> Tree:
-    """Reads what has changed. Blocks; a long first time is cut off by its limit or by `stopped`."""
+    """Reads what has changed. Blocks; a long first time is cut off by its limit or by `stopped`.
+
+    What is most `likely` wanted, by its path, is read first.
+    """
     deadline = time.monotonic() + limits.seconds
     now = time.time_ns()
     stamps = _stamps(workspace, hidden, limits)
@@ -75,7 +79,7 @@ def refresh(
     fresh = {file.path for file in known if file.mark and file.mark == marks.get(file.path)}
     change = _Change(stamps, {(file.path, file.digest): file.id for file in known}, now)
     pool = OutlinePool(lambda path: _new_content(workspace, path, change, limits))
-    changed = [path for path in stamps if path not in fresh]
+    changed = sorted((path for path in stamps if path not in fresh), key=likely, reverse=True)
     parsed = _add(index, pool.outlines(changed, deadline, stopped), change)
     index.restamp(change.again)
     if change.read:
