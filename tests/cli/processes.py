@@ -130,7 +130,8 @@ def terminal(repo: Path, words: list[str], **streams: int) -> Iterator[tuple[int
     """Runs a command on a terminal of its own; yields its process id and the terminal's other end."""
     master, slave = pty.openpty()
     take = (
-        "import fcntl, os, sys, termios;"
+        "import fcntl, os, signal, sys, termios;"
+        " signal.signal(signal.SIGHUP, signal.SIG_DFL);"  # tests may run under nohup
         " fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
     )
     process = subprocess.Popen(
