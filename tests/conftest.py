@@ -1,5 +1,6 @@
 """What all tests share: repeatable property tests, and a place at the end for figures they found out."""
 
+import gc
 import os
 import sys
 import tempfile
@@ -43,6 +44,11 @@ def _own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
     end_launchers()
+
+
+def pytest_collection_finish() -> None:
+    """Modules and thousands of tests stay to the end: no look for garbage has to go through them."""
+    gc.freeze()
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -51,7 +51,6 @@ class Observer(Worker):
             yield
         finally:
             sys.setprofile(None)
-            gc.unfreeze()
 
 
 async def test_a_stage_takes_as_much_work_wherever_it_is(tmp_path: Path) -> None:
