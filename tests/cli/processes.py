@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from command import environment
 from headgate.process.lock import FileLock
 from headgate.store.folder import Folder
 from headgate.store.store import Store
-from launcher import run_headgate
+from launcher import Launched, launch, run_headgate
 
 HEADGATE = [sys.executable, "-m", "headgate"]
 PATIENCE = 180.0
@@ -39,15 +40,58 @@ def step(word: str) -> str:
     return f"- calls: [{{shell: {{command: echo {word} >> order}}}}]\n- text: Done.\n"
 
 
-async def start(repo: Path, *args: str, **env: str) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate", *args),
-        cwd=repo,
-        env=environment(repo, **env),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+class Started:
+    """A process like one of asyncio, which did not have to import Headgate first."""
+
+    def __init__(self, process: Launched, stdout: asyncio.StreamReader, stderr: asyncio.StreamReader) -> None:
+        self.stdout, self.stderr = stdout, stderr
+        self._process = process
+        self._ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(process.launcher, self._end)
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    def _end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._process.launcher)
+        self._process.reap()
+        self._ended.set()
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int | None:
+        await self._ended.wait()
+        return self.returncode
+
+    async def communicate(self) -> tuple[bytes, bytes]:
+        """What it printed, once it has ended."""
+        out, err = await asyncio.gather(self.stdout.read(), self.stderr.read())
+        await self.wait()
+        return out, err
+
+
+async def start(repo: Path, *args: str, **env: str) -> Started:
+    out, out_end = os.pipe()
+    err, err_end = os.pipe()
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    streams = (nowhere, out_end, err_end)
+    words = ["-m", "headgate", *args]
+    process = await asyncio.to_thread(launch, words, repo, environment(repo, **env), streams)
+    for descriptor in streams:
+        os.close(descriptor)
+    return Started(process, await _read_pipe(out), await _read_pipe(err))
+
+
+async def _read_pipe(descriptor: int) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    pipe = os.fdopen(descriptor, "rb", buffering=0)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+    return reader
 
 
 async def call(repo: Path, *args: str, **env: str) -> tuple[int | None, str, str]:
@@ -57,7 +101,7 @@ async def call(repo: Path, *args: str, **env: str) -> tuple[int | None, str, str
     return done.returncode, done.stdout, done.stderr
 
 
-async def ended(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+async def ended(process: Started | asyncio.subprocess.Process) -> tuple[bytes, bytes]:
     """What a process printed, once it has ended."""
     async with asyncio.timeout(PATIENCE):
         return await process.communicate()
