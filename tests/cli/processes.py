@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from command import environment
 
@@ -43,9 +43,10 @@ def step(word: str) -> str:
 class Started:
     """A process like one of asyncio, which did not have to import Headgate first."""
 
-    def __init__(self, process: Launched, stdout: asyncio.StreamReader, stderr: asyncio.StreamReader) -> None:
-        self.stdout, self.stderr = stdout, stderr
+    def __init__(self, process: Launched, stdout: "Pipe", stderr: "Pipe") -> None:
+        self.stdout, self.stderr = stdout.reader, stderr.reader
         self._process = process
+        self._pipes = (stdout, stderr)
         self._ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(process.launcher, self._end)
 
@@ -65,7 +66,10 @@ class Started:
         self.send_signal(signal.SIGKILL)
 
     async def wait(self) -> int | None:
+        """Its exit code, once it has ended; what it printed cannot be read any more."""
         await self._ended.wait()
+        for pipe in self._pipes:
+            pipe.transport.close()
         return self.returncode
 
     async def communicate(self) -> tuple[bytes, bytes]:
@@ -84,14 +88,22 @@ async def start(repo: Path, *args: str, **env: str) -> Started:
     process = await asyncio.to_thread(launch, words, repo, environment(repo, **env), streams)
     for descriptor in streams:
         os.close(descriptor)
-    return Started(process, await _read_pipe(out), await _read_pipe(err))
+    return Started(process, await Pipe.open(out), await Pipe.open(err))
 
 
-async def _read_pipe(descriptor: int) -> asyncio.StreamReader:
-    reader = asyncio.StreamReader()
-    pipe = os.fdopen(descriptor, "rb", buffering=0)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-    return reader
+class Pipe(NamedTuple):
+    """The end of a pipe that is read."""
+
+    reader: asyncio.StreamReader
+    transport: asyncio.BaseTransport
+
+    @classmethod
+    async def open(cls, descriptor: int) -> "Pipe":
+        reader = asyncio.StreamReader()
+        connect = asyncio.get_running_loop().connect_read_pipe
+        file = os.fdopen(descriptor, "rb", buffering=0)
+        transport, _ = await connect(lambda: asyncio.StreamReaderProtocol(reader), file)
+        return cls(reader, transport)
 
 
 async def call(repo: Path, *args: str, **env: str) -> tuple[int | None, str, str]:
