@@ -35,6 +35,7 @@ FILES = {
     "vendor/lib.py": "VERSION = 1\n",
 }
 SETTINGS: dict[str, Any] = {
+    "scouts": {"code": "off", "build": "off"},  # what they do is done before a model is asked anything
     "protect_tests": "all",
     "boundaries": ["vendor/**"],
     "verification": {"steps": [{"name": "tests", "command": VERIFY, "timeout": 30}]},
