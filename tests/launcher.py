@@ -1,8 +1,8 @@
 """Python processes that do not have to import Headgate first: the `headgate` command, and other programs.
 
 Run as a program, this imports Headgate, and forks a child for each command line that it is sent. The child
-gets its own folder, environment and streams, and is then a process like any other. Whoever sends signals to a
-process, closes its streams or looks at how it starts should start a real one.
+gets its own folder, environment and streams, and is then a process like any other, but for its command line
+and its parent. Whoever closes its streams or looks at how it starts should start a real one.
 """
 
 import json
@@ -23,6 +23,7 @@ from typing import Any
 
 _MOST = 1_000_000
 _idle: SimpleQueue[socket.socket] = SimpleQueue()
+_busy: set[socket.socket] = set()
 _running: list[subprocess.Popen[bytes]] = []
 
 
@@ -30,8 +31,18 @@ _running: list[subprocess.Popen[bytes]] = []
 class Launched:
     """A process that was started."""
 
+    pid: int
+    launcher: socket.socket
+    """Can be read when the process has ended."""
     returncode: int | None = None
     """Known once it has ended."""
+
+    def reap(self) -> int:
+        """Waits for the end of the process; returns its exit code, negative if a signal ended it."""
+        self.returncode = int(self.launcher.recv(_MOST))
+        _busy.remove(self.launcher)
+        _idle.put(self.launcher)
+        return self.returncode
 
 
 def run_headgate(
@@ -70,16 +81,23 @@ def launched(
     words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: tuple[int, int, int]
 ) -> Iterator[Launched]:
     """Starts Python with these descriptors as its streams, and waits for it at the end of the block."""
+    process = launch(words, cwd, env, streams)
+    yield process
+    process.reap()
+
+
+def launch(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str], streams: tuple[int, int, int]
+) -> Launched:
+    """Starts Python with these descriptors as its streams."""
     try:
         launcher = _idle.get_nowait()
     except Empty:
         launcher = _start_launcher()  # each runs one command at a time
-    process = Launched()
+    _busy.add(launcher)
     job = {"words": words, "cwd": str(cwd), "env": dict(env)}
     socket.send_fds(launcher, [json.dumps(job).encode()], streams)
-    yield process
-    process.returncode = int(launcher.recv(_MOST))
-    _idle.put(launcher)
+    return Launched(int(launcher.recv(_MOST)), launcher)
 
 
 def _start_launcher() -> socket.socket:
@@ -97,6 +115,8 @@ def end_launchers() -> None:
     """Ends those that were started: each does when it can be sent nothing more."""
     while not _idle.empty():
         _idle.get().close()
+    while _busy:
+        _busy.pop().close()
     while _running:
         _running.pop().wait(60)
 
@@ -127,7 +147,7 @@ def _exchange(writing: int, text: bytes, reading: Sequence[int]) -> dict[int, by
 
 
 def serve(commands: socket.socket) -> None:
-    """Forks a child for each command line, and answers with how it ended."""
+    """Forks a child for each command line, and answers with its process id, and then with how it ended."""
     while True:
         message, streams, _, _ = socket.recv_fds(commands, _MOST, 3)
         if not message:
@@ -139,6 +159,7 @@ def serve(commands: socket.socket) -> None:
             return
         for descriptor in streams:
             os.close(descriptor)
+        commands.send(str(pid).encode())
         commands.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
 
 

@@ -21,6 +21,7 @@ from headgate.core.report import Report, report_problems
 from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
 
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 PATIENCE = 60.0
 """Seconds after which a run counts as one that does not end."""
 PYTHON = f"{shlex.quote(sys.executable)} -S -B"
@@ -35,6 +36,7 @@ FILES = {
     "vendor/lib.py": "VERSION = 1\n",
 }
 SETTINGS: dict[str, Any] = {
+    "scouts": {"code": "off", "build": "off"},  # what they do is done before a model is asked anything
     "protect_tests": "all",
     "boundaries": ["vendor/**"],
     "verification": {"steps": [{"name": "tests", "command": VERIFY, "timeout": 30}]},
@@ -155,7 +157,7 @@ def make_repo(row: Row, cage: Cage, place: Path) -> Path:
     reached = {"base_url": cage.url, "timeouts": {"idle": 20}, "tool_transport": "native"}
     model = {"model": f"openai/{row.name}", **reached, **row.model}
     settings = {**SETTINGS, "model": "beast", "models": {"beast": model}, **row.settings}
-    (repo / "agent.yaml").write_text(yaml.safe_dump(settings))
+    (repo / "agent.yaml").write_text(yaml.dump(settings, Dumper=_DUMPER))
     who = ("-c", "user.name=Tests", "-c", "user.email=tests@localhost", "-c", "commit.gpgsign=false")
     for command in (("init", "-q", "-b", "main"), ("add", "-A"), (*who, "commit", "-q", "-m", "start")):
         subprocess.run(["git", *command], cwd=repo, check=True, stdin=subprocess.DEVNULL)

@@ -4,20 +4,21 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from command import environment
 
 from headgate.process.lock import FileLock
 from headgate.store.folder import Folder
 from headgate.store.store import Store
-from launcher import run_headgate
+from launcher import Launched, launch, run_headgate
 
 HEADGATE = [sys.executable, "-m", "headgate"]
 PATIENCE = 180.0
@@ -39,15 +40,70 @@ def step(word: str) -> str:
     return f"- calls: [{{shell: {{command: echo {word} >> order}}}}]\n- text: Done.\n"
 
 
-async def start(repo: Path, *args: str, **env: str) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate", *args),
-        cwd=repo,
-        env=environment(repo, **env),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+class Started:
+    """A process like one of asyncio, which did not have to import Headgate first."""
+
+    def __init__(self, process: Launched, stdout: "Pipe", stderr: "Pipe") -> None:
+        self.stdout, self.stderr = stdout.reader, stderr.reader
+        self._process = process
+        self._pipes = (stdout, stderr)
+        self._ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(process.launcher, self._end)
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.returncode
+
+    def _end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._process.launcher)
+        self._process.reap()
+        self._ended.set()
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int | None:
+        """Its exit code, once it has ended; what it printed cannot be read any more."""
+        await self._ended.wait()
+        for pipe in self._pipes:
+            pipe.transport.close()
+        return self.returncode
+
+    async def communicate(self) -> tuple[bytes, bytes]:
+        """What it printed, once it has ended."""
+        out, err = await asyncio.gather(self.stdout.read(), self.stderr.read())
+        await self.wait()
+        return out, err
+
+
+async def start(repo: Path, *args: str, **env: str) -> Started:
+    out, out_end = os.pipe()
+    err, err_end = os.pipe()
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    streams = (nowhere, out_end, err_end)
+    words = ["-m", "headgate", *args]
+    process = await asyncio.to_thread(launch, words, repo, environment(repo, **env), streams)
+    for descriptor in streams:
+        os.close(descriptor)
+    return Started(process, await Pipe.open(out), await Pipe.open(err))
+
+
+class Pipe(NamedTuple):
+    """The end of a pipe that is read."""
+
+    reader: asyncio.StreamReader
+    transport: asyncio.BaseTransport
+
+    @classmethod
+    async def open(cls, descriptor: int) -> "Pipe":
+        reader = asyncio.StreamReader()
+        connect = asyncio.get_running_loop().connect_read_pipe
+        file = os.fdopen(descriptor, "rb", buffering=0)
+        transport, _ = await connect(lambda: asyncio.StreamReaderProtocol(reader), file)
+        return cls(reader, transport)
 
 
 async def call(repo: Path, *args: str, **env: str) -> tuple[int | None, str, str]:
@@ -57,7 +113,7 @@ async def call(repo: Path, *args: str, **env: str) -> tuple[int | None, str, str
     return done.returncode, done.stdout, done.stderr
 
 
-async def ended(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+async def ended(process: Started | asyncio.subprocess.Process) -> tuple[bytes, bytes]:
     """What a process printed, once it has ended."""
     async with asyncio.timeout(PATIENCE):
         return await process.communicate()

@@ -2,14 +2,14 @@
 
 import os
 import pty
-import select
-import subprocess
-import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from headgate.cli.approval import describe
 from headgate.core import Access
+from launcher import launched
 
 ASK = """
 from contextlib import nullcontext
@@ -40,23 +40,19 @@ def test_a_command_is_shown_as_it_runs(command: str, shown: list[str]) -> None:
 def ask(typed: str) -> str:
     """What is answered when this is typed at the question, after a line was typed too early."""
     outer, inner = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", ASK], stdin=inner, stdout=inner, stderr=inner)
-    os.close(inner)
     said = b""
     sent = 0
-    while process.poll() is None or select.select([outer], [], [], 0)[0]:
-        if select.select([outer], [], [], 0.05)[0]:
-            try:
-                said += os.read(outer, 4096)
-            except OSError:
-                break
-        if sent == 0 and b"ready" in said:
-            os.write(outer, b"\na\n")
-            sent = 1
-        if sent == 1 and b"[N] no: " in said:
-            os.write(outer, typed.encode())
-            sent = 2
-    process.wait()
+    with launched(["-c", ASK], Path.cwd(), os.environ, (inner, inner, inner)):
+        os.close(inner)
+        with suppress(OSError):  # the terminal's other side is closed when the program has ended
+            while piece := os.read(outer, 4096):
+                said += piece
+                if sent == 0 and b"ready" in said:
+                    os.write(outer, b"\na\n")
+                    sent = 1
+                if sent == 1 and b"[N] no: " in said:
+                    os.write(outer, typed.encode())
+                    sent = 2
     os.close(outer)
     return said.decode().rpartition("=")[2].strip()
 

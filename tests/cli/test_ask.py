@@ -1,12 +1,12 @@
 """`headgate ask`: the answer alone on standard output, and nothing changed."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from command import environment, headgate
+
+from launcher import launch
 
 ANSWER = "It lowercases the text.\n\nSee slug.py, line 1."
 SCRIPT = f"""
@@ -42,9 +42,9 @@ def test_a_question_from_standard_input_and_from_a_file(asked: Path) -> None:
 
 
 def test_what_others_change_meanwhile_is_not_the_question_s_doing(asked: Path) -> None:
-    command = [sys.executable, "-m", "headgate", "ask", "--json", "How does slug() work?"]
+    words = ["-m", "headgate", "ask", "--json", "How does slug() work?"]
     with (asked / "out.txt").open("w") as out:  # grows with every event, while the task runs
-        subprocess.run(command, cwd=asked, env=environment(asked), stdout=out, check=True)
+        assert launch(words, asked, environment(asked), (0, out.fileno(), 2)).reap() == 0
     *events, report = map(json.loads, (asked / "out.txt").read_text().splitlines())
     assert (report["kind"], report["answer"], report["files_changed"]) == ("report", ANSWER, [])
     assert [event["body"]["text"] for event in events if event["kind"] == "answer_given"] == [ANSWER]

@@ -2,15 +2,14 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import environment, headgate
+from command import headgate
 from loopback import serving
-from processes import is_dead, pid_of, until
+from processes import is_dead, pid_of, start, until
 
 STEPS: list[tuple[str, dict[str, Any]]] = [
     ("write_file", {"path": "a.txt", "content": "a\n"}),
@@ -53,13 +52,7 @@ def server(model: Counting) -> Iterator[str]:
 async def test_a_killed_task_is_taken_up_by_the_next_run(repo: Path, server: str, model: Counting) -> None:
     (repo / "agent.yaml").write_text("task_flow_mode: flat\nkeep_conversations: true\n")
     flags = ("--model", "openai/m", "--base-url", server)
-    first = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate", "run", "Write two files", *flags),
-        cwd=repo,
-        env=environment(repo),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    first = await start(repo, "run", "Write two files", *flags)
     await until(lambda: pid_of(repo))
     first.kill()
     await first.wait()

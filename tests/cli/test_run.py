@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from command import environment, headgate
 from loopback import serving
+from processes import start
 
 from headgate.engine.engine import Engine
 from headgate.process.lock import FileLock
@@ -164,14 +165,7 @@ async def test_a_signal_cancels_and_keeps_what_was_done(repo: Path, number: sign
     (repo / "script.yaml").write_text(
         "- calls: [{write_file: {path: new.txt, content: x}}]\n- {text: late, delay: 60}\n"
     )
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate", "run", "--json", "Write new.txt"),
-        cwd=repo,
-        env=environment(repo),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
+    process = await start(repo, "run", "--json", "Write new.txt")
     while json.loads(await process.stdout.readline())["kind"] != "tool_finished":
         pass
     process.send_signal(number)
@@ -189,14 +183,7 @@ async def test_a_second_run_waits_for_the_first(repo: Path, cancelled: bool) -> 
     Engine.open(repo).store.close()
     lock = FileLock(repo / ".git" / "headgate" / "lock")
     assert lock.try_acquire()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate", "run", "two"),
-        cwd=repo,
-        env=environment(repo),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stderr is not None
+    process = await start(repo, "run", "two")
     assert (
         f"process {os.getpid()} is working in this repository" in (await process.stderr.readline()).decode()
     )
@@ -216,13 +203,7 @@ async def test_a_second_run_waits_for_the_first(repo: Path, cancelled: bool) -> 
 
 async def test_a_signal_ends_the_running_command_too(repo: Path) -> None:
     (repo / "script.yaml").write_text("- calls: [{shell: {command: 'echo $$ > pid; exec sleep 300'}}]\n")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate", "run", "Sleep"),
-        cwd=repo,
-        env=environment(repo),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    process = await start(repo, "run", "Sleep")
     while not (repo / "pid").exists() or not (repo / "pid").read_text().strip():
         await asyncio.sleep(0.05)
     process.send_signal(signal.SIGTERM)
@@ -271,14 +252,7 @@ def test_the_latest_task_needs_no_id(repo: Path) -> None:
 
 async def test_watching_a_task_whose_process_was_killed_ends(repo: Path) -> None:
     (repo / "script.yaml").write_text("- {text: late, delay: 60}\n")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "headgate", "run", "--json", "x"),
-        cwd=repo,
-        env=environment(repo),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
+    process = await start(repo, "run", "--json", "x")
     await process.stdout.readline()
     process.kill()
     await process.communicate()
