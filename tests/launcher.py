@@ -10,6 +10,7 @@ import os
 import re
 import runpy
 import selectors
+import signal
 import socket
 import subprocess
 import sys
@@ -212,6 +213,14 @@ def prepare() -> None:
     gc.freeze()  # what is shared with the children is not to be touched by each of them
 
 
+def heed_signals() -> None:
+    """As in a terminal: whoever runs tests in the background may have the shell ignore these for them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 if __name__ == "__main__":
+    heed_signals()
     prepare()
     serve(socket.socket(fileno=int(sys.argv[1])))
