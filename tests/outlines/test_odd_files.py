@@ -76,8 +76,10 @@ def test_ranges_of_lines_are_inside_the_file_and_inside_their_parents(text: str)
 
 @given(st.binary(max_size=300))
 def test_any_bytes_have_an_outline(data: bytes) -> None:
-    outline_file("a.c", data)
-    outline_file("a.md", data)
+    for path in ("a.c", "a.md"):
+        outline = outline_file(path, data)
+        assert decode_outline(encode_outline(outline)) == outline
+        assert all(1 <= one.first <= one.last <= max(1, outline.lines) for one in outline.definitions)
 
 
 def test_a_process_makes_the_same_outlines() -> None:
