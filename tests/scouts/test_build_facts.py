@@ -175,7 +175,7 @@ def test_what_fails_comes_first() -> None:
         "Problem (warning): Old.",
         "Project: Python (pyproject.toml)",
         "Verification: tests: pytest -q",
-        "One test: pytest FILE::TEST",
+        "One test (pytest): pytest FILE::TEST",
         "Versions: python3 3.12.1 (wanted: >=3.11)",
     ]
 

@@ -214,8 +214,6 @@ class BuildFacts:
     """Steps that failed before the task."""
     places: tuple[str, ...] = ()
     """`file:line` where a failure may come from, the most likely first."""
-    flaky: tuple[str, ...] = ()
-    """Tests that failed, and passed when they were run again."""
     said: str = ""
     """The end of what the failing step printed."""
     passes: bool = False
@@ -276,8 +274,6 @@ def _parts(facts: BuildFacts) -> Iterator[str]:
         yield f"The verification fails {when}."
     if facts.places:
         yield f"Places that the failures name: {', '.join(facts.places)}"
-    if facts.flaky:
-        yield f"Flaky (failed, then passed unchanged): {', '.join(facts.flaky)}"
     if facts.said:
         yield f"Output:\n```\n{facts.said}\n```"
     if facts.passes:
@@ -293,7 +289,7 @@ def _parts(facts: BuildFacts) -> Iterator[str]:
     if facts.steps:
         yield f"Verification: {'; '.join(f'{name}: {command}' for name, command in facts.steps)}"
     if facts.one_test:
-        yield f"One test: {facts.one_test}"
+        yield f"One test ({facts.framework}): {facts.one_test}"
     told = [
         f"{tool.program} {version} (wanted: {tool.wanted})" for tool, version in facts.versions if version
     ]
