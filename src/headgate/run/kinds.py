@@ -44,7 +44,7 @@ DIFF_CHARS = 8_000
 DONE = Decision("advance", "done")
 NOT_IN_DRY_RUN = "not verified: dry run"
 NO_STEPS = "not verified: no verification steps are configured"
-"""What a planner is told of a step that has verified nothing."""
+"""What a planner is told about a step that verified nothing."""
 
 
 class VerifySettings(Data):

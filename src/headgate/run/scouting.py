@@ -57,7 +57,7 @@ from headgate.scouts import (
 WINDOW_SHARE = 0.1
 """Of the context window, for what one scout says."""
 MAP_SECONDS = 20.0
-"""The first map of a large repository stops reading then; the next one goes on from there."""
+"""The first map of a large repository stops reading then; the next one continues there."""
 ANSWER_TOKENS = 800
 """What `ask_scout` returns at most."""
 SAID_LINES, LOG_CHARS = 12, 200_000

@@ -16,7 +16,7 @@ _Result = TypeVar("_Result")
 
 
 def with_index(path: Path | None, work: Callable[[OutlineIndex], _Result]) -> _Result:
-    """Does work with the index in a file. A damaged one is made anew, in memory if there is no other way."""
+    """Does work with the index in a file. A damaged one is made again, in memory if there is no other way."""
     if path is None:
         return _with_own(None, work)
     try:
