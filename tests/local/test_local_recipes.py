@@ -6,11 +6,9 @@ recipe's steps is its own.
 
 import asyncio
 import json
-import re
 import subprocess
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +26,8 @@ from web.site import Site
 
 PATIENCE = 900.0
 """Seconds after which a run counts as one that does not end."""
-LONGEST = 96
+LONGEST = 300
 """Tokens of a reply."""
-TURNS = 3
-"""Of each step that Headgate gives more: after two or three, this model only says the same again."""
 GOAL = "Change 0 to 1 in n.txt"
 DECISIONS = (
     ("stage_done", {"summary": "It was carried out."}),
@@ -63,15 +59,9 @@ class Executor:
         return self.replies[-1]
 
 
-def make_repo(repo: Path, task_type: str) -> Path:
-    """A repository with a recipe of its own: the one that Headgate has, with fewer turns for each step."""
+def make_repo(repo: Path) -> Path:
     subprocess.run(["git", "init", "-q", str(repo)], check=True)
     (repo / "n.txt").write_text("0\n")
-    own = repo / ".headgate" / "recipes"
-    own.mkdir(parents=True)
-    for name in (f"{task_type}.yaml", "executor.md"):
-        text = (resources.files("headgate.config") / "recipes" / name).read_text("utf-8")
-        (own / name).write_text(re.sub(r"turns: \d+", f"turns: {TURNS}", text))
     return repo
 
 
@@ -79,7 +69,7 @@ def make_repo(repo: Path, task_type: str) -> Path:
 async def test_a_small_model_carries_a_recipe_out(
     tmp_path: Path, roomy_server: LocalServer, task_type: str
 ) -> None:
-    repo = make_repo(tmp_path / "repo", task_type)
+    repo = make_repo(tmp_path / "repo")
     user_file = tmp_path / "user.yaml"
     events: list[Event] = []
     async with AsyncExitStack() as stack:
