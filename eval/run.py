@@ -4,6 +4,8 @@
     python eval/run.py --runs all --tasks subset
     python eval/run.py --split             shows half of the tests, and judges what passed by the others
     python eval/run.py --tasks-from DIR    other tasks: folders with `task.txt`, `level`, `repo`, `solution`
+    python eval/run.py --runs before,headgate --also before=VENV/bin/python
+                                           takes turns with another version, in its own environment
     python eval/run.py --table             only print what there is
 
 Results are kept, so that an interrupted run goes on; `--fresh` begins the named runs anew.
@@ -48,8 +50,9 @@ RUNS: dict[str, dict[str, object]] = {
 """What is compared, and how its configuration differs. The first is Headgate as it comes."""
 
 
-def run_headgate(task: Task, server: Server, run: str, seconds: int, keep: Path | None) -> Result:
+def run_headgate(task: Task, server: Server, run: str, args: argparse.Namespace) -> Result:
     """One task, by the command line, as a user would."""
+    seconds, keep = args.seconds, args.keep
     result = Result(run, task.name, task.level, limit=f"{seconds} s")
     with checked_out(task) as repo, tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "agent.yaml"
@@ -58,7 +61,7 @@ def run_headgate(task: Task, server: Server, run: str, seconds: int, keep: Path 
             "base_url": server.base_url,
             "verification": {"steps": [{"name": "tests", "command": CHECK, "timeout": 60}]},
             "limits": {"seconds": seconds},
-            **RUNS[run],
+            **RUNS.get(run, {}),
         }
         config.write_text(yaml.safe_dump(settings), encoding="utf-8")
         environment = {
@@ -67,7 +70,8 @@ def run_headgate(task: Task, server: Server, run: str, seconds: int, keep: Path 
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "XDG_CACHE_HOME": folder,
         }
-        command = [sys.executable, "-m", "headgate", "run", task.text, "--json"]
+        python = args.also.get(run, sys.executable)
+        command = [python, "-P", "-m", "headgate", "run", task.text, "--json"]
         started = time.monotonic()
         done = subprocess.run(
             [*command, "--repo", str(repo), "--config", str(config)],
@@ -150,7 +154,24 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, help="a folder for the events of every run")
     parser.add_argument("--fresh", action="store_true", help="forget what the named runs brought earlier")
     parser.add_argument("--table", action="store_true", help="only print the tables of what there is")
+    parser.add_argument(
+        "--also",
+        action=OtherVersion,
+        default={},
+        metavar="RUN=PYTHON",
+        help="a run of another Headgate with its defaults: the one that this interpreter has",
+    )
     return parser.parse_args()
+
+
+class OtherVersion(argparse.Action):
+    """Collects `RUN=PYTHON` pairs into a dictionary."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        run, _, python = values.partition("=")
+        if not run or not Path(python).is_file():
+            parser.error(f"{option_string} {values}: write RUN=PYTHON, with the path of an interpreter.")
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest), run: python})
 
 
 def main() -> None:
@@ -161,7 +182,7 @@ def main() -> None:
         print_tables(results.read())
         return
     runs = ["baseline", *RUNS] if args.runs == "all" else args.runs.split(",")
-    if unknown := set(runs) - {"baseline", *RUNS}:
+    if unknown := set(runs) - {"baseline", *RUNS, *args.also}:
         raise SystemExit(
             f"eval: there is no run {', '.join(sorted(unknown))}: choose of baseline, {', '.join(RUNS)}."
         )
@@ -203,9 +224,9 @@ def carry_out(
                     result = (
                         run_baseline(shown, server, run)
                         if run == "baseline"
-                        else run_headgate(shown, server, run, args.seconds, args.keep)
+                        else run_headgate(shown, server, run, args)
                     )
-                result.model, result.commit = server.model, commit
+                result.model, result.commit = server.model, "" if run in args.also else commit
                 results.add(result)
                 sign = ("solved" if result.holds is not False else "passes") if result.solved else "-"
                 print(
