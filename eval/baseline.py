@@ -8,6 +8,7 @@ import json
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from evaltasks import Result, Task, checked_out, is_solved, run_check
 from halves import holds
@@ -39,15 +40,13 @@ class Server:
     def __init__(self, base_url: str, key: str, model: str) -> None:
         self.base_url, self.key, self.model = base_url, key, model
 
+    def forget(self) -> None:
+        """Asks something else, so that a run finds nothing in the server's cache that another left there."""
+        self._post([{"role": "user", "content": "Hello"}], max_tokens=1)
+
     def ask(self, messages: list[dict[str, str]], result: Result) -> str:
         """The reply's text."""
-        body = {"model": self.model, "messages": messages, "temperature": 0.0, "max_tokens": 1500}
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
-        request = urllib.request.Request(
-            f"{self.base_url}/chat/completions", json.dumps(body).encode(), headers
-        )
-        with urllib.request.urlopen(request, timeout=1200) as response:
-            reply = json.load(response)
+        reply = self._post(messages, max_tokens=1500)
         usage = reply["usage"]
         cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
         result.requests += 1
@@ -55,6 +54,16 @@ class Server:
         result.evaluated += usage["prompt_tokens"] - cached
         result.completion += usage["completion_tokens"]
         return str(reply["choices"][0]["message"]["content"])
+
+    def _post(self, messages: list[dict[str, str]], max_tokens: int) -> dict[str, Any]:
+        body = {"model": self.model, "messages": messages, "temperature": 0.0, "max_tokens": max_tokens}
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
+        request = urllib.request.Request(
+            f"{self.base_url}/chat/completions", json.dumps(body).encode(), headers
+        )
+        with urllib.request.urlopen(request, timeout=1200) as response:
+            reply: dict[str, Any] = json.load(response)
+        return reply
 
 
 def run_baseline(task: Task, server: Server, run: str) -> Result:

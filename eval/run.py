@@ -220,6 +220,7 @@ def carry_out(
     for task in tasks:
         for run in runs:
             if results.missing(run, [task], server.model):
+                server.forget()
                 with seen_half(task) if args.split else nullcontext(task) as shown:
                     result = (
                         run_baseline(shown, server, run)

@@ -26,7 +26,9 @@ def answering(text: str) -> Iterator[tuple[str, list[str]]]:
 
     class Answer(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["model"])
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if request.get("max_tokens") != 1:  # what makes a server forget is no question
+                asked.append(request["model"])
             usage = {"prompt_tokens": 10, "completion_tokens": 5}
             body = json.dumps({"choices": [{"message": {"content": text}}], "usage": usage}).encode()
             self.send_response(200)
@@ -86,6 +88,21 @@ def test_results_belong_to_a_run_a_task_and_a_model(tmp_path: Path) -> None:
     ]
     for name in ("baseline (unknown)", "baseline (other)", "repair (m)", "baseline (m)"):
         assert f"| {name} | " in printed
+
+
+def test_another_version_takes_turns_with_this_one(tmp_path: Path) -> None:
+    file, other = tmp_path / "results.jsonl", tmp_path / "other"
+    counts = {"requests": 3, "prompt_tokens": 20, "cached_tokens": 5, "completion_tokens": 2}
+    report = {"kind": "report", "state": "STUCK", "reason": "no_progress", "flow": "repair", **counts}
+    other.write_text(f"#!/bin/sh\necho '{json.dumps(report)}'\n")
+    other.chmod(0o755)
+    with answering(f"```python\n{SOLUTION}```") as (url, _):
+        given = ["--results", str(file), "--base-url", url, "--name", "m", "--tasks", "25"]
+        evaluate(*given, "--runs", "before,baseline", "--also", f"before={other}")
+    before, baseline = rows(file)
+    assert (before["run"], before["ending"], before["evaluated"]) == ("before", "STUCK no_progress", 15)
+    assert before["commit"] == ""  # nobody knows which one that is
+    assert (baseline["run"], baseline["solved"]) == ("baseline", True)
 
 
 def test_what_a_model_calls_is_counted(tmp_path: Path) -> None:
