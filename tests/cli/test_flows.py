@@ -76,8 +76,8 @@ def test_a_small_model_has_a_flow_for_bugs_besides(repo: Path) -> None:
         "model: openai/qwen2.5-coder-1.5b\nverification: {steps: [{name: tests, command: 'true'}]}\n"
     )
     assert (
-        "Because the model is small, a task uses repair here unless it asks for something new: mutate -> "
-        in outcome(repo)[1]
+        "Because the model is small, a task uses repair here unless it asks for something new:"
+        " fixes(mutate | short -> line -> " in outcome(repo)[1]
     )
     code, out, err = outcome(repo, "draw", "--text")
     assert (code, out.startswith("staged")) == (0, True)
@@ -112,7 +112,7 @@ def test_a_built_in_flow_is_shown_as_it_is_and_is_a_file_to_change(
     code, out, err = person.types(repo, "show", name, "--as-written")
     assert (code, out, err) == (0, builtin_flows()[name].read_text("utf-8"), "")
     (repo / "mine.yaml").write_text(out)
-    count = len(load_flow(name, repo).stages)
+    count = len(list(load_flow(name, repo).leaves()))
     recipes = ", 6 recipes" if name == "planned" else ""
     ok = f"mine.yaml: ok, {count} {'stage' if count == 1 else 'stages'}{recipes}\n"
     assert person.types(repo, "check", "mine.yaml") == (0, ok, "")

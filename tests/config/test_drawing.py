@@ -157,6 +157,42 @@ def test_nothing_in_a_label_means_something_to_mermaid() -> None:
 
 def test_outlines() -> None:
     assert outline(EVERYTHING) == "look -> plan -> work*"
+    assert outline(AT_ONCE) == "look -> any(a | b -> c) -> last"
+
+
+AT_ONCE = Flow(
+    name="at-once",
+    stages=(
+        Stage(id="look"),
+        Stage(
+            id="any",
+            join="any",
+            max_parallel=2,
+            stages=(Stage(id="a"), Stage(id="b"), Stage(id="c", needs=("b",))),
+        ),
+        Stage(id="last"),
+    ),
+)
+
+
+def test_stages_that_run_at_once_stand_in_one_box() -> None:
+    drawn = draw_mermaid(AT_ONCE)
+    assert_readable(drawn)
+    assert [line.strip() for line in drawn.splitlines()][7:] == [
+        'subgraph group1["ANY<br/>at once: up to 2 of its stages<br/>'
+        'ends: when one of its stages has completed"]',
+        "stage2",
+        "stage3",
+        "stage4",
+        "end",
+        "task --> stage1",
+        "stage1 --> group1",
+        "stage3 ==> stage4",
+        "group1 --> stage5",
+        'success(["SUCCESS"])',
+        "stage5 --> success",
+    ]
+    assert "2. any\n   at once up to 2 of its stages\n   ends    when one of its stages" in draw_text(AT_ONCE)
 
 
 @pytest.mark.parametrize("name", builtin_flows())
@@ -167,12 +203,21 @@ def test_built_in_flows_can_be_drawn(name: str, tmp_path: Path) -> None:
 
 
 def assert_readable(drawn: str) -> None:
-    """Every line is a node with a harmless label, or an arrow between nodes that are there."""
+    """Every line is a node with a harmless label, or an arrow between nodes that are there.
+
+    A box with nodes in it is a node, too.
+    """
     head, *lines = drawn.removesuffix("\n").split("\n")
     assert head == "flowchart TD"
     nodes, ends = set(), set()
     for line in lines:
-        node, edge = NODE.fullmatch(line.strip()), EDGE.fullmatch(line.strip())
+        if line.startswith("        "):
+            ends.add(line.strip())
+            continue
+        if line == "    end":
+            continue
+        node = NODE.fullmatch(line.strip().removeprefix("subgraph "))
+        edge = EDGE.fullmatch(line.strip())
         assert node or edge, line
         if node:
             assert node[1] not in nodes

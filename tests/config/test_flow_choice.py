@@ -193,5 +193,6 @@ def test_a_plan_mode_leaves_the_questions_of_repair_alone(
         {"verification": STEPS, "task_flow_mode": "repair", "task_plan_mode": mode}
     )
     flow = flow_from_config(config, None, tmp_path)
+    assert [stage.id for stage in flow.stages] == ["fixes", *(stages or ["explore", "plan", "implement"])]
     questions = ["mutate", "short", "line", "missing", "rewrite", "again", "function"]
-    assert [stage.id for stage in flow.stages] == questions + (stages or ["explore", "plan", "implement"])
+    assert [stage.id for stage in flow.stages[0].stages] == questions

@@ -1,39 +1,23 @@
 """A crash at every point of a run that asks for whole answers: nothing is lost, nothing written twice."""
 
 import asyncio
-import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from repair_runs import Case
 
-from crashing_store import Crash, CrashingStore, fresh_store
-from headgate import repair, run
-from headgate.checks.verify import Verifier
+from crashing_store import Crash, CrashingStore
 from headgate.core.events import CandidateTried, Event, ReplyReceived, ToolStarted
 from headgate.core.flow import Candidates, Flow, Stage
 from headgate.core.knobs import Budget
 from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.rules import Decision
-from headgate.core.settings import ModelSettings, VerifyStep
-from headgate.core.short_form import expand_flow
 from headgate.core.state import fold
 from headgate.core.task import Task
-from headgate.engine.resolved import CHECK_SPECS
-from headgate.engine.tree import TaskTree
-from headgate.run.attempts import restore
-from headgate.run.flow import run_flow
-from headgate.run.job import Job
-from headgate.store.log import Bus, TaskLog
 from headgate.store.store import Store
-from headgate.tools.base import ToolContext
-from headgate.workspace.disk import DiskWorkspace
-from headgate.workspace.git_repository import git
-from headgate.workspace.snapshots import Snapshots
 
 TASK = Task(id="t1", text="Make n 4.", goal="Make n 4.")
 FLOW = Flow(
@@ -76,60 +60,7 @@ class Answering:
         return Reply(Message("assistant", ANSWERS[given]), Usage(10, 1))
 
 
-@contextmanager
-def place(top: Path) -> Iterator[Store]:
-    with fresh_store(top, TASK) as store:
-        git(top / "repo", "init", "-q")
-        (top / "repo" / "calc.sh").write_text("echo 0\n")
-        yield store
-
-
-def make_job(store: Store, log: TaskLog, tree: TaskTree) -> Job:
-    repo = store.path.parent / "repo"
-    environment = {"PATH": os.environ["PATH"]}
-    step = VerifyStep(name="check", command=CHECK, timeout=60)
-
-    async def no_sleep(seconds: float) -> None:
-        raise AssertionError(f"waited {seconds} s")
-
-    return Job(
-        task=TASK,
-        flow=expand_flow(FLOW, [], CHECK_SPECS),
-        kinds={**run.KINDS, **repair.KINDS},
-        log=log,
-        models={None: Answering(store)},
-        model_settings={None: ModelSettings(model="openai/answering")},
-        tools={},
-        context=ToolContext(
-            workspace=DiskWorkspace(repo), save_output=lambda text: "saved", environment=environment
-        ),
-        verifier=Verifier([step], repo, store.path.parent / "runs", environment),
-        tree=tree,
-        redact=lambda text: text,
-        now=time.time,
-        sleep=no_sleep,
-        pulse=lambda *pulse, **more: None,
-    )
-
-
-async def start(store: Store, appending: Any) -> Decision:
-    log = TaskLog(appending, Bus(), TASK, time.time)
-    tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
-    (store.path.parent / "baseline").write_text(await tree.begin())
-    return await run_flow(make_job(store, log, tree))
-
-
-async def take_up(store: Store) -> tuple[Decision, Job]:
-    log = TaskLog(store, Bus(), TASK, time.time)
-    events = store.events("t1")
-    log.state = fold(events)
-    log.state.flow = FLOW
-    tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
-    tree.resume((store.path.parent / "baseline").read_text(), log.state.left_behind)
-    job = make_job(store, log, tree)
-    contents = store.contents("t1")
-    restore(job, events, contents)
-    return await run_flow(job), job
+CASE = Case(FLOW, {"calc.sh": "echo 0\n"}, CHECK, Answering, task=TASK)
 
 
 @dataclass
@@ -159,9 +90,9 @@ def result(decision: Decision, store: Store) -> Result:
 def test_a_crash_at_every_commit(
     tmp_path: Path, before: bool, record_property: Callable[[str, object], None]
 ) -> None:
-    with place(tmp_path / "whole") as store:
+    with CASE.place(tmp_path / "whole") as store:
         counter = CrashingStore(store, commits=-1, before=before)
-        whole = result(asyncio.run(start(store, counter)), store)
+        whole = result(asyncio.run(CASE.start(store, counter)), store)
         commits = counter.seen
     assert whole == Result(
         Decision("advance", "done"),
@@ -171,10 +102,10 @@ def test_a_crash_at_every_commit(
         len(VERDICTS),
     )
     for number in range(1, commits + 1):
-        with place(tmp_path / f"{number}") as store:
+        with CASE.place(tmp_path / f"{number}") as store:
             with pytest.raises(Crash):
-                asyncio.run(start(store, CrashingStore(store, number, before)))
-            decision, job = asyncio.run(take_up(store))
+                asyncio.run(CASE.start(store, CrashingStore(store, number, before)))
+            decision, job = asyncio.run(CASE.take_up(store))
             assert result(decision, store) == whole, f"crashed at commit {number}"
             assert job.context.workspace.read("calc.sh").text == "echo 4\n"
             assert not job.state.open_calls
@@ -195,25 +126,25 @@ class DyingAtTheWrite(CrashingStore):
 
 
 def test_somebody_changes_the_file_between_the_crash_and_the_next_run(tmp_path: Path) -> None:
-    with place(tmp_path) as store:
+    with CASE.place(tmp_path) as store:
         with pytest.raises(Crash):
-            asyncio.run(start(store, DyingAtTheWrite(store, -1, before=False)))
+            asyncio.run(CASE.start(store, DyingAtTheWrite(store, -1, before=False)))
         file = tmp_path / "repo" / "calc.sh"
         assert file.read_text() == "echo 0\n"
         file.write_text("# mine\necho 0\n")
-        decision, job = asyncio.run(take_up(store))
+        decision, job = asyncio.run(CASE.take_up(store))
         assert decision == Decision("advance", "done")
         assert file.read_text() == "echo 4\n"
         assert job.state.replies == len(VERDICTS)
 
 
 def test_an_answer_that_no_longer_passes_is_not_written(tmp_path: Path) -> None:
-    with place(tmp_path) as store:
+    with CASE.place(tmp_path) as store:
         with pytest.raises(Crash):
-            asyncio.run(start(store, DyingAtTheWrite(store, -1, before=False)))
+            asyncio.run(CASE.start(store, DyingAtTheWrite(store, -1, before=False)))
         file = tmp_path / "repo" / "calc.sh"
         (tmp_path / "repo" / "broken").touch()
-        decision, job = asyncio.run(take_up(store))
+        decision, job = asyncio.run(CASE.take_up(store))
         assert decision.action == "stuck"
         assert file.read_text() == "echo 0\n"
         assert not job.state.open_calls

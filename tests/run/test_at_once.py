@@ -122,6 +122,22 @@ async def test_the_first_that_completes_cancels_the_others(store: Store) -> None
     assert [reasons[name] for name in "acd"] == ["join_any"] * 3
 
 
+@pytest.mark.parametrize("action", ["infra", "stuck"])
+async def test_where_one_is_enough_the_end_of_another_is_not_the_end(store: Store, action: str) -> None:
+    inner = [meet("a", action=action), meet("b", steps=9), meet("c", for_ever=True)]
+    group = {"id": "one-of", "join": "any", "max_parallel": 3, "stages": inner}
+    ran, _ = await run_crowd(store, 1, group)
+    assert ran.decision == Decision("advance", "done")
+    assert ran.ended == ["one-of/a failed", "one-of/b completed", "one-of/c skipped"]
+
+
+async def test_if_none_completes_it_is_the_end(store: Store) -> None:
+    inner = [meet("a", action="infra"), meet("b", action="fail", steps=9)]
+    ran, _ = await run_crowd(store, 1, {"id": "one-of", "join": "any", "max_parallel": 2, "stages": inner})
+    assert ran.decision == Decision("infra", "not_yet")
+    assert ran.ended == ["one-of/a failed", "one-of/b failed"]
+
+
 async def test_a_cancelled_flow_leaves_nothing_running(store: Store) -> None:
     crowd = Crowd()
     log = TaskLog(store, Bus(), TASK, lambda: 0.0)
@@ -196,6 +212,10 @@ def test_who_may_run_beside_others(store: Store) -> None:
     reads = ToolScope(allow=("read",))
     assert may_run_beside(job, Stage(id="a", tools=reads), "")
     assert not may_run_beside(job, Stage(id="a"), "")
+    meets = Kind("meet", Crowd().run, runs_beside=True)
+    job.kinds = {**job.kinds, "meet": meets, "plain": replace(meets, has_tools=False)}
+    assert not may_run_beside(job, Stage(id="a", kind="meet"), "")
+    assert may_run_beside(job, Stage(id="a", kind="plain"), "")
     assert not may_run_beside(job, Stage(id="a", tools=reads, view=ViewPolicy(transcript="parent")), "")
     assert not may_run_beside(job, Stage(id="a", kind="verify"), "")
     assert not may_run_beside(job, Stage(id="a", stages=(Stage(id="b", tools=reads),)), "")

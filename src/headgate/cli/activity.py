@@ -94,7 +94,9 @@ class Activity:
 
     def describe(self, state: State) -> str:
         """Where the task stands and what it is doing: `EXPLORE turn 2/20: reading ~3.1k tokens`."""
-        stage = next(reversed(state.nodes.values()), None)
+        entered = list(reversed(state.nodes.values()))
+        # Where several run at once, it is the latest of those.
+        stage = next((each for each in entered if each.ending is None), entered[0] if entered else None)
         if self._doing == "verifying":
             return f"Verifying: {self._name}{self._elapsed()}"
         if self._doing == "looking_back":

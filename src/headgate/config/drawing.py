@@ -40,17 +40,21 @@ _LABEL_WIDTH = 7
 
 
 def outline(flow: Flow) -> str:
-    """`explore -> plan -> implement`; a stage that runs once for each step of the plan ends in `*`."""
-    return _outline(flow.stages)
+    """`explore -> plan -> implement`; a stage that runs once for each step of the plan ends in `*`.
+
+    A bar stands between stages that may run at once: `look | measure -> plan`.
+    """
+    return _outline(flow.stages, flow.max_parallel)
 
 
-def _outline(stages: Iterable[Stage]) -> str:
-    names = []
+def _outline(stages: Iterable[Stage], at_once: int) -> str:
+    text = ""
     for stage in run_order(stages):
         shown = stage.stages and stage.kind != PLANNER
-        inner = f"{stage.id}({_outline(stage.stages)})" if shown else stage.id
-        names.append(f"{inner}{'*' if stage.foreach else ''}")
-    return " -> ".join(names)
+        inner = f"{stage.id}({_outline(stage.stages, stage.max_parallel)})" if shown else stage.id
+        joint = " | " if at_once > 1 and not stage.needs else " -> "
+        text += f"{joint if text else ''}{inner}{'*' if stage.foreach else ''}"
+    return text
 
 
 def draw_text(flow: Flow, tools: Iterable[ToolSpec] = (), checks: Sequence[CheckSpec] = ()) -> str:
@@ -88,22 +92,28 @@ def draw_mermaid(flow: Flow, tools: Iterable[ToolSpec] = (), checks: Sequence[Ch
         facts = [f"{name}: {_escape(text)}" for name, text in _gates(stage, checks)]
         label = "<br/>".join([_escape(stage.title), *facts])
         lines.append(f'    {nodes[path]}{left}"{label}"{right}')
-    paths = list(nodes)
+    paths, boxes = list(nodes), dict(nodes)
+    for number, (group_path, group) in enumerate(_groups_at_once(flow.stages), 1):
+        inside = [path for path in paths if path.startswith(f"{group_path}/")]
+        boxes |= dict.fromkeys(inside, f"group{number}")
+        facts = [f"{name}: {_escape(text)}" for name, text in _gates(group, checks)]
+        lines.append(f'    subgraph group{number}["{"<br/>".join([_escape(group.title), *facts])}"]')
+        lines += [*(f"        {nodes[path]}" for path in inside), "    end"]
     if flow.scouts:
         lines.append(f'    scouts["{"<br/>".join(SCOUTS[name] for name in flow.scouts)}"]')
-        lines += ["    task --> scouts", f"    scouts --> {nodes[paths[0]]}"]
+        lines += ["    task --> scouts", f"    scouts --> {boxes[paths[0]]}"]
     else:
-        lines.append(f"    task --> {nodes[paths[0]]}")
+        lines.append(f"    task --> {boxes[paths[0]]}")
     for before, path in pairwise(paths):
         parent = path.rpartition("/")[0]
         needs = [join_path(parent, need) for need in leaves[path].needs]
-        lines.append(f"    {nodes[before]} {'==>' if before in needs else '-->'} {nodes[path]}")
-        lines += [
-            f"    {nodes[need]} ==> {nodes[path]}" for need in needs if need in nodes and need != before
-        ]
+        if boxes[before] != boxes[path]:
+            lines.append(f"    {boxes[before]} {'==>' if before in needs else '-->'} {boxes[path]}")
+            needs = [need for need in needs if need != before]
+        lines += [f"    {nodes[need]} ==> {nodes[path]}" for need in needs if need in nodes]
     lines += [f"    {line}" for line in _ways_back(flow.stages, nodes, "")]
     held = ", ".join(_flow_checks(flow.checks, checks))
-    closing = _closing_lines(flow, held, nodes[paths[-1]], fix_stage(flow, tools), nodes)
+    closing = _closing_lines(flow, held, boxes[paths[-1]], fix_stage(flow, tools), nodes)
     lines += [f"    {line}" for line in closing]
     return "\n".join(lines) + "\n"
 
@@ -116,6 +126,16 @@ def _leaves_in_order(stages: Iterable[Stage], parent: str = "") -> dict[str, Sta
         inner = stage.kind != PLANNER and stage.stages
         leaves |= _leaves_in_order(inner, path) if inner else {path: stage}
     return leaves
+
+
+def _groups_at_once(stages: Iterable[Stage], parent: str = "") -> Iterator[tuple[str, Stage]]:
+    """The outermost groups whose stages may run at once, by path: what is in them has no other order."""
+    for stage in run_order(stages):
+        path = join_path(parent, stage.id)
+        if stage.is_group and stage.max_parallel > 1:
+            yield path, stage
+        elif stage.kind != PLANNER:
+            yield from _groups_at_once(stage.stages, path)
 
 
 def _ways_back(stages: Iterable[Stage], nodes: Mapping[str, str], parent: str) -> Iterator[str]:
@@ -139,6 +159,8 @@ def _ways_back(stages: Iterable[Stage], nodes: Mapping[str, str], parent: str) -
 def _repeat(group: Stage) -> Iterator[tuple[str, str]]:
     """How a group goes on."""
     repeat = group.repeat
+    if group.max_parallel > 1:
+        yield "at once", f"up to {group.max_parallel} of its stages"
     if group.join == "any":
         yield "ends", "when one of its stages has completed"
     if repeat is None:

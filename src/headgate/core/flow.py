@@ -115,7 +115,7 @@ class Stage(Data):
     kind: str = Field("talk", pattern=r"^[a-z][a-z_]{0,39}$")
     """What the stage does: `talk` is a conversation with tools, `verify` runs the verification steps,
     `review` looks at the diff, `scout` finds out about the task, `drive` lets the model start and complete
-    the stages in it, `answer` and `suspects` belong to the flow `repair`."""
+    the stages in it, `answer`, `mutate` and `suspects` belong to the flow `repair`."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """The settings of its kind. In a flow file, they stand under the name of the kind."""
     label: str = ""
@@ -192,7 +192,8 @@ class Stage(Data):
     skipped."""
     max_parallel: int = Field(1, ge=1)
     """How many stages of a group may run at once. Only stages without inner stages, with a conversation of
-    their own and without tools that write or run take part. Others run alone."""
+    their own and without tools that write or run take part, and stages of the kinds `answer` and `mutate`.
+    Others run alone."""
     delivers: bool = False
     """The work of this stage is the task's result. If the stage ends without the closing signal, files must
     have changed and verification must pass. By default, this is the stage that fixes failed checks."""

@@ -23,6 +23,8 @@ _REASONS = {
     "limit_seconds": "the task reached its time limit",
     "limit_cost": "the task reached its cost limit",
     "final_turn_spent": "the final turn was not enough",
+    "join_any": "another stage was enough",
+    "outrun": "another change was written first",
     "needs_not_met": "a stage that it depends on did not complete",
     "verify_loops": "verification failed too often",
     "condition_failed": "the condition of a stage failed",

@@ -21,7 +21,6 @@ from headgate.core import (
     Request,
     Stage,
     StageEnded,
-    ToolFinished,
     clean_text,
     show_path,
 )
@@ -33,7 +32,7 @@ from headgate.repair.answers import (
     code_mark,
     partners,
 )
-from headgate.repair.keeping import Judged, is_late, keep, open_write, settle
+from headgate.repair.keeping import OUTRUN, Judged, drop, is_late, is_outrun, keep, open_write, settle
 from headgate.repair.questions import Question, askable, pose, question_key, reachable
 from headgate.repair.suspects import memory_of
 from headgate.run import (
@@ -73,7 +72,8 @@ async def take_candidate(run: StageRun) -> None:
         stop=() if candidates.as_json else STOP,
         form=CODE if candidates.as_json else None,
     )
-    reply = await ask_model(run, request)
+    async with memory.asking:
+        reply = await ask_model(run, request)
     if reply is not None:
         memory.cut_off[run.path] += reply.finish == "length"
         price = job.model_settings[run.stage.model].price
@@ -84,16 +84,23 @@ async def take_candidate(run: StageRun) -> None:
 
 
 async def _try(run: StageRun, question: Question, reply: Reply) -> None:
-    """Has an answer judged, and writes it if it passed; the stage is over once one is written."""
-    try:
-        judged = await _judge(run, question, reply)
-    except CopyImpossible as error:
-        judged = Judged(_tried(run, question, "refused", str(error)))
-    memory_of(run.job).asked.setdefault(question_key(run.stage, judged.tried.place), run.stage.id)
-    if not judged.changes:
-        run.record(judged.tried)
-    else:
-        await keep(run, judged)
+    """Has an answer judged, and writes it if it passed; the stage is over once one is written.
+
+    Until then the model has nothing to do, so nothing else is tried in between.
+    """
+    memory = memory_of(run.job)
+    async with memory.trying:
+        if is_outrun(run):
+            return
+        try:
+            judged = await _judge(run, question, reply)
+        except CopyImpossible as error:
+            judged = Judged(_tried(run, question, "refused", str(error)))
+        memory.asked.setdefault(question_key(run.stage, judged.tried.place), run.stage.id)
+        if not judged.changes:
+            run.record(judged.tried)
+        else:
+            await keep(run, judged)
 
 
 async def _judge(run: StageRun, question: Question, reply: Reply) -> Judged:
@@ -172,16 +179,16 @@ async def _settle(run: StageRun, cut_off: bool) -> None:
     """After a crash: an answer that was being written, or that nobody had judged yet, is not lost."""
     job, memory = run.job, memory_of(run.job)
     answer = memory.unjudged.pop(run.path, None)
-    begun = open_write(job)
+    begun = open_write(job, run.path)
     if begun and settle(run, begun):
         pass
-    elif answer is not None and memory.evidence is not None:
+    elif answer is not None and memory.evidence is not None and not is_outrun(run):
         question = pose(job, run.stage, run.state.turns - 1)
         await _try(run, question, Reply(answer, finish="length" if cut_off else "stop"))
-        await job.log.commit()
-        if begun and begun in job.state.open_calls.values():  # it does not pass any more
-            run.record(ToolFinished(call=begun.call, name=begun.name, ok=False, error="interrupted"))
     await job.log.commit()
+    if begun and open_write(job, run.path):  # it does not pass any more, or is not needed
+        drop(run, begun)
+        await job.log.commit()
 
 
 # The kind of stage that asks for answers.
@@ -198,6 +205,8 @@ async def answer(run: StageRun) -> StageEnd:
     if not askable(run.job, run.stage):
         return StageEnd(Decision(ends, "nothing_to_ask", "nothing new is left to ask"))
     while not most or memory_of(run.job).cut_off[run.path] < most:
+        if is_outrun(run):
+            return StageEnd(OUTRUN)
         if end := await take_step(run, take_candidate):
             return end
     return StageEnd(Decision(ends, "retry_exhaustion", f"{most} replies cut off at the length limit"))
@@ -248,6 +257,8 @@ ANSWER = Kind(
     answer,
     settings=Candidates,
     adapt=_adapt,
+    runs_beside=True,
+    has_tools=False,
     explain_failure=_explain_failure,
     replay=_replay,
     tell_tried=_tell_tried,

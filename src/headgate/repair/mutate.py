@@ -20,18 +20,27 @@ from headgate.core import (
     Decision,
     Message,
     MessageAdded,
+    Note,
     Pass,
     ReplyReceived,
     Request,
     Stage,
-    ToolFinished,
     clean_text,
     show_path,
 )
 from headgate.errors import ToolError
 from headgate.repair.answers import Partial, code_identity, code_mark
 from headgate.repair.fault_localisation import Suspect
-from headgate.repair.keeping import Judged, is_late, keep, open_write, settle
+from headgate.repair.keeping import (
+    OUTRUN,
+    Judged,
+    drop,
+    is_late,
+    is_outrun,
+    keep,
+    open_write,
+    settle,
+)
 from headgate.repair.mutations import Mutation, mutations
 from headgate.repair.questions import known_facts
 from headgate.repair.suspects import memory_of, places
@@ -80,55 +89,56 @@ class _Found:
 
 async def mutate(run: StageRun) -> StageEnd:
     """Tries changes in order, and writes one that passes."""
-    job, begun = run.job, open_write(run.job) if run.interrupted else None
+    begun = open_write(run.job, run.path)
+    if begun and not settle(run, begun, "mutation", "as recorded before an interruption"):
+        drop(run, begun)  # it is found again
+    await run.job.log.commit()
+    if not run.state.done and (missed := await _find(run)):
+        return StageEnd(missed)
+    return StageEnd(Decision("advance", "done"), run.state.done or Note())
+
+
+async def _find(run: StageRun) -> Decision | None:
+    """Looks for changes that pass, and writes one; returns how the stage ends if none is written."""
+    job = run.job
+    try:
+        found = await _search(run)
+    except CopyImpossible as error:
+        return Decision("skip", "no_copy", job.redact(clean_text(str(error))))
+    run.turn += 1
+    chosen = await _choose(run, found) if len(found) > 1 else found[0] if found else None
+    if chosen:
+        async with memory_of(job).trying:
+            if await keep(run, Judged(_tried(run, chosen), (chosen.change,))):
+                return None
     await job.log.commit()
-    if begun and settle(run, begun, "mutation", "as recorded before an interruption"):
-        await job.log.commit()
-    elif not run.state.done:
-        try:
-            found = await _search(run)
-        except CopyImpossible as error:
-            return StageEnd(Decision("skip", "no_copy", job.redact(clean_text(str(error)))))
-        if begun:
-            run.record(ToolFinished(call=begun.call, name=begun.name, ok=False, error="interrupted"))
-        run.turn += 1
-        chosen = await _choose(run, found) if len(found) > 1 else found[0] if found else None
-        if chosen is None or not await keep(run, Judged(_tried(run, chosen), (chosen.change,))):
-            await job.log.commit()
-            return StageEnd(Decision("skip", "no_mutation", "no small change passes all tests"))
-        await job.log.commit()
-    return StageEnd(
-        Decision("advance", "done"),
-        run.state.note or run.state.done or StageEnd(Decision("advance", "done")).note,
-    )
+    return OUTRUN if is_outrun(run) else Decision("skip", "no_mutation", "no small change passes all tests")
 
 
 async def _search(run: StageRun) -> list[_Found]:
     """The changes that pass, up to as many as the model is to choose from."""
     job, settings = run.job, MutateSettings.model_validate(run.stage.settings)
-    memory, trials = memory_of(job), Trials(job, TRIAL_SECONDS)
+    memory, trials = memory_of(job), Trials(job, TRIAL_SECONDS, quiet=True)
     assert memory.evidence is not None
     selecting = frozenset(sorted(memory.evidence.failing)[::2])
     passed: list[_Found] = []
-    doubts, tried, most = 0, 0, settings.trials
+    doubts, tried, most, waited = 0, 0, settings.trials, 0.0
     for candidate in await asyncio.to_thread(lambda: list(_candidates(job, settings))):
-        if (
-            tried == settings.trials
-            or doubts == settings.doubts
-            or len(passed) == settings.choices
-            or is_late(run)
-        ):
+        is_enough = tried == most or doubts == settings.doubts or len(passed) == settings.choices
+        if is_enough or is_late(run, waited) or is_outrun(run):
             break
-        if candidate.mark in memory.tried:
-            continue
-        memory.tried.add(candidate.mark)
+        since = job.now()
+        async with memory.trying:
+            waited += job.now() - since
+            if candidate.mark in memory.tried:
+                continue
+            result = await trials.verify([candidate.change])
         tried += 1
-        result = await trials.verify([candidate.change])
         if isinstance(result.verdict, Pass):
-            memory.tried.discard(candidate.mark)  # an answer that says the same is as good
             passed.append(candidate)
             most = min(most, tried + MORE) if len(passed) == 1 else most
         else:
+            memory.tried.add(candidate.mark)  # an answer that says the same would be as bad
             doubts += _is_doubtful(result, selecting)
             _keep_partial(job, candidate.change, result)
     return [] if doubts == settings.doubts else passed
@@ -172,6 +182,8 @@ def _keep_partial(job: Job, change: FileChange, result: Verification) -> None:
 async def _choose(run: StageRun, found: list[_Found]) -> _Found | None:
     """Shows the model what passed; the first one where it makes no choice."""
     job = run.job
+    if job.is_pressed:
+        return found[0]
     shown = "\n".join(f"{number}. {each.suspect.place}: {each.words}" for number, each in enumerate(found, 1))
     wanted = fill_text(run.stage.prompt, changes=shown)
     system, known = known_facts(job, run.stage, found[0].suspect)
@@ -182,7 +194,10 @@ async def _choose(run: StageRun, found: list[_Found]) -> _Found | None:
         temperature=0,
         max_tokens=16,
     )
-    reply = await ask_model(run, request)
+    async with memory_of(job).asking:
+        if is_outrun(run):
+            return None
+        reply = await ask_model(run, request)
     if reply is None:
         return found[0]
     price = job.model_settings[run.stage.model].price
@@ -213,4 +228,4 @@ def _adapt(job: Job, stage: Stage) -> Stage | None:
     return stage if fits else None
 
 
-MUTATE = Kind("mutate", mutate, settings=MutateSettings, adapt=_adapt)
+MUTATE = Kind("mutate", mutate, settings=MutateSettings, adapt=_adapt, runs_beside=True, has_tools=False)

@@ -95,6 +95,12 @@ class RepairMemory:
     """How many answers were cut off at their length limit, by the path of the attempt."""
     unjudged: dict[str, Message] = field(default_factory=dict)
     """After a crash: answers that had not been tried yet, by the path of the attempt."""
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Whoever asks the model holds it: a local server often answers one request at a time, and what waits
+    there would run out of its time."""
+    trying: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Whoever tries something in a copy of the tree holds it, so that the rest of the machine is left to the
+    model; and whoever writes to the tree itself, until that is on record."""
 
 
 def memory_of(job: Job) -> RepairMemory:

@@ -1,8 +1,9 @@
-"""Stages that run at once: only such that neither write nor run anything, each with its own conversation."""
+"""Stages that run at once, each with its own conversation, and none with tools that write or run commands."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 
 from headgate.core import AnyBody, Decision, Stage, State, join_path
 from headgate.run.job import Job, Log
@@ -13,8 +14,11 @@ _EFFECTS = ("write", "run")
 
 def may_run_beside(job: Job, stage: Stage, parent: str) -> bool:
     """Whether a stage may run while others do."""
-    if stage.stages or not job.kinds[stage.kind].runs_beside or stage.view.transcript != "own":
+    kind = job.kinds[stage.kind]
+    if stage.stages or not kind.runs_beside or stage.view.transcript != "own":
         return False
+    if not kind.has_tools:
+        return True
     run = StageRun(job, stage, join_path(parent, stage.id), Entrance())
     return not any(spec.category in _EFFECTS for spec in run.all_specs)
 
@@ -55,7 +59,8 @@ class StagesAtOnce:
 
     def start(self, stage: Stage, run: Callable[[Job, Stage], Awaitable[Decision | None]]) -> None:
         """Starts a stage with a log of its own."""
-        job = replace(self._job, log=BranchLog(self._job.log, self.lock, self._job.state))
+        job = copy(self._job)  # with what it has found out so far, such as the files that git ignores
+        job.log = BranchLog(self._job.log, self.lock, self._job.state)
 
         async def run_stage() -> Decision | None:
             return await run(job, stage)

@@ -162,12 +162,12 @@ def _left_after(left: Interrupted, body: AnyBody, content: str) -> Interrupted:
 
 def restore_overlay(overlay: OverlayWorkspace, events: Iterable[Event], contents: Mapping[int, str]) -> None:
     """Gives a dry run what it had written: every change that was made, or was about to be made."""
-    begun: dict[str, str] = {}
+    begun: dict[tuple[str, str], str] = {}
     for event in events:
         match event.body:
             case ToolStarted(changes=changes) as body if changes and event.seq in contents:
-                begun[body.call] = contents[event.seq]
-            case ToolFinished() as body if kept := begun.pop(body.call, ""):
+                begun[event.path, body.call] = contents[event.seq]
+            case ToolFinished() as body if kept := begun.pop((event.path, body.call), ""):
                 if body.ok:
                     overlay.remember(decode_changes(kept))
             case _:

@@ -89,10 +89,17 @@ class Round(SkippingRound):
                     )
                 if not ready and not beside.stages:
                     return await self.skip_rest()
-                if ended := await self._run_ready(ready, beside) or await beside.wait():
+                ended = await self._run_ready(ready, beside) or await beside.wait()
+                if ended and not await self._is_won_beside(beside):
                     return ended
         finally:
             await beside.cancel()
+
+    async def _is_won_beside(self, beside: StagesAtOnce) -> bool:
+        """Whether a stage completes that runs beside one that ends the flow, where one of them is enough."""
+        while self.group.join == "any" and not self.is_won(self.endings()) and beside.stages:
+            await beside.wait()
+        return self.is_won(self.endings())
 
     async def _run_ready(self, ready: Sequence[Stage], beside: StagesAtOnce) -> Decision | None:
         """Starts what may run beside what runs already, or runs one stage; returns what ends the flow."""

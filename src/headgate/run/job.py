@@ -135,8 +135,8 @@ class Job:
     earlier_report: str = ""
     """The report of the stuck task that this one takes up."""
     transcripts: dict[str, Transcript] = field(default_factory=dict)
-    last_tests: tuple[str, str] = ("", "")
-    """The tree that the model had tested last, and what it was told."""
+    last_tests: dict[str, str] = field(default_factory=dict)
+    """What the model was told about the tree that it had tested last, by that tree."""
     failure_message: str = ""
     """What the stage that makes the fix is told about the latest failed verification."""
     memory: dict[str, Any] = field(default_factory=dict)
@@ -163,7 +163,7 @@ class Job:
 
     def forget_runs(self) -> None:
         """Something was written or run: what git ignores is in no tree, and may be what a check looks at."""
-        self.last_tests = ("", "")
+        self.last_tests.clear()
 
     def seconds_left(self) -> float | None:
         """Of the task's time; None where it has no limit."""

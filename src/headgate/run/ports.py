@@ -212,9 +212,10 @@ class _ProjectTests:
             self.ports.ran_tests = True
             job = run.job
             tree = await job.tree.mark()
-            if tree == job.last_tests[0]:
-                return f"Not run again: nothing has changed since the last run. {job.last_tests[1]}"
+            if told := job.last_tests.get(tree):
+                return f"Not run again: nothing has changed since the last run. {told}"
             finding = await run_verification(job, run.path, run.turn, asked=True)
             text = finding.message or f"The tests pass ({finding.run_id})."
-            job.last_tests = (tree, text)
+            job.last_tests.clear()
+            job.last_tests[tree] = text
             return text

@@ -124,7 +124,10 @@ class RoundRecord:
         """What ends the flow if one stage of the group was to complete, and none did."""
         if self.group.join == "all" or self.is_won(self.endings()):
             return None
-        return Decision("stuck", "stage_failed", f'No stage of the group "{self.group.id}" completed.')
+        tried = [stage for stage in reversed(self.stages) if not stage.is_group and self.latest(stage.id)]
+        told = (self.job.kinds[stage.kind].explain_failure(self.job, stage) for stage in tried)
+        why = next(filter(None, told), f'No stage of the group "{self.group.id}" completed.')
+        return Decision("stuck", "stage_failed", why)
 
     @property
     def has_passed(self) -> bool:

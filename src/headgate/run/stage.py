@@ -281,7 +281,10 @@ class Kind:
     send_back: Callable[[Job, Stage], Entrance] | None = None
     """What the next round of the group is told, if a failed stage of this kind sends the work back."""
     runs_beside: bool = False
-    """It may run while others do, unless it has tools that write or run."""
+    """It may run while others do, unless it has tools that write or run. A kind that writes by itself sees
+    to it that what others write meanwhile is not written over."""
+    has_tools: bool = True
+    """Its stages have tools; otherwise nobody calls any in it, whatever the stage admits."""
     finds_once: bool = False
     """What sends the work back is a finding, not a failure. Each is told once, and is then a warning."""
     after_told: Callable[[Job, str], Awaitable[None]] | None = None

@@ -41,6 +41,8 @@ class Trials:
     job: Job
     least: float = TRIAL_SECONDS
     """A trial may take so long in any case, in seconds."""
+    quiet: bool = False
+    """People who watch are not shown what the check prints: something else goes on meanwhile."""
 
     @cached_property
     def root(self) -> Path:
@@ -86,7 +88,10 @@ class Trials:
         with TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as runs:
             async with self.verifier(changes) as (_, verifier):
                 steps = tuple(map(self._impatient, verifier.steps))
-                found = await replace(verifier, runs=Path(runs), steps=steps).run("trial")
+                verifier = replace(verifier, runs=Path(runs), steps=steps)
+                if self.quiet:
+                    verifier = replace(verifier, on_step=lambda step: None, on_line=lambda line: None)
+                found = await verifier.run("trial")
             if isinstance(found.verdict, Pass):
                 return await asyncio.to_thread(unless_cut_short, found, Path(runs) / "trial")
             return found

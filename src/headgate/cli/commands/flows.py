@@ -214,7 +214,7 @@ def list_flows(root: Path | None) -> None:
         say(f"{name.ljust(width)}  {flow.description}", hanging=width + 2)
         say(f"{' ' * width}  {outline(flow)}", hanging=width + 2)
     if any(stage.foreach for flow in flows.values() for stage in flow.leaves()):
-        say("\n* once for each step of the plan")
+        say("\n* once for each step of the plan; | at the same time")
     if root is None:
         say("\nThis is not a git repository, so no flow is in use here.")
         return

@@ -1,0 +1,127 @@
+"""Whole runs of flows of answers and small changes on a real store, for tests of what a crash leaves."""
+
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crashing_store import fresh_store
+from headgate import repair, run
+from headgate.checks.verify import AfterStep, Verification, Verifier, stop
+from headgate.core.flow import Flow
+from headgate.core.messages import Model
+from headgate.core.rules import Decision, Pass
+from headgate.core.settings import ModelSettings, VerifyStep
+from headgate.core.short_form import expand_flow
+from headgate.core.state import fold
+from headgate.core.task import Task
+from headgate.engine.resolved import CHECK_SPECS
+from headgate.engine.tree import TaskTree
+from headgate.run.attempts import restore
+from headgate.run.flow import run_flow
+from headgate.run.job import Job
+from headgate.store.log import Bus, TaskLog
+from headgate.store.store import Store
+from headgate.tools.base import ToolContext
+from headgate.workspace.disk import DiskWorkspace
+from headgate.workspace.git_repository import git
+from headgate.workspace.snapshots import Snapshots
+
+
+@dataclass(frozen=True, slots=True)
+class CountingVerifier(Verifier):
+    """Keeps the verdict of each run that has ended."""
+
+    verdicts: list[bool] = field(default_factory=list)
+    """Whether each has passed."""
+    after_run: Callable[[], Awaitable[None]] | None = None
+    """Called after each, before anybody else hears of it."""
+
+    async def run(self, run_id: str, after_step: AfterStep = stop) -> Verification:
+        found = await Verifier.run(self, run_id, after_step)
+        self.verdicts.append(isinstance(found.verdict, Pass))
+        if self.after_run:
+            await self.after_run()
+        return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """A task with its repository, its check, its flow and its model."""
+
+    flow: Flow
+    files: Mapping[str, str]
+    check: str
+    model: Callable[[Store], Model]
+    workspace: Callable[[Path], DiskWorkspace] = DiskWorkspace
+    verdicts: list[bool] = field(default_factory=list)
+    """Whether each run of the check has passed."""
+    after_run: Callable[[], Awaitable[None]] | None = None
+    """Called after each run of the check."""
+    task: Task = field(default_factory=lambda: Task(id="t1", text="Fix it.", goal="Fix it."))
+
+    @contextmanager
+    def place(self, top: Path) -> Iterator[Store]:
+        """A store beside the repository of the task."""
+        with fresh_store(top, self.task) as store:
+            git(top / "repo", "init", "-q")
+            for name, text in self.files.items():
+                (top / "repo" / name).write_text(text)
+            yield store
+
+    def job(self, store: Store, log: TaskLog, tree: TaskTree) -> Job:
+        """What a run needs."""
+        repo = store.path.parent / "repo"
+        environment = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+        steps = [VerifyStep(name="check", command=self.check, timeout=60)]
+
+        async def no_sleep(seconds: float) -> None:
+            raise AssertionError(f"waited {seconds} s")
+
+        return Job(
+            task=self.task,
+            flow=expand_flow(self.flow, [], CHECK_SPECS),
+            kinds={**run.KINDS, **repair.KINDS},
+            log=log,
+            models={None: self.model(store)},
+            model_settings={None: ModelSettings(model="openai/answering")},
+            tools={},
+            context=ToolContext(
+                workspace=self.workspace(repo), save_output=lambda text: "saved", environment=environment
+            ),
+            verifier=CountingVerifier(
+                steps,
+                repo,
+                store.path.parent / "runs",
+                environment,
+                verdicts=self.verdicts,
+                after_run=self.after_run,
+            ),
+            tree=tree,
+            redact=lambda text: text,
+            now=time.time,
+            sleep=no_sleep,
+            pulse=lambda *pulse, **more: None,
+        )
+
+    async def start(self, store: Store, appending: Any) -> Decision:
+        """Runs the flow on a store that may be one of a process that dies."""
+        log = TaskLog(appending, Bus(), self.task, time.time)
+        tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
+        (store.path.parent / "baseline").write_text(await tree.begin())
+        return await run_flow(self.job(store, log, tree))
+
+    async def take_up(self, store: Store) -> tuple[Decision, Job]:
+        """Goes on after a crash."""
+        log = TaskLog(store, Bus(), self.task, time.time)
+        events = store.events("t1")
+        log.state = fold(events)
+        log.state.flow = self.flow
+        tree = TaskTree(Snapshots(store.path.parent / "repo"), lambda: log.state.first_hashes)
+        tree.resume((store.path.parent / "baseline").read_text(), log.state.left_behind)
+        job = self.job(store, log, tree)
+        restore(job, events, store.contents("t1"))
+        return await run_flow(job), job
