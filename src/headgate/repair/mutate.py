@@ -30,12 +30,12 @@ from headgate.core import (
 )
 from headgate.errors import ToolError
 from headgate.repair.answers import Partial, code_identity, code_mark
-from headgate.repair.fault_localisation import Suspect
 from headgate.repair.keeping import Judged, is_late, keep, open_write, settle
 from headgate.repair.mutations import Mutation, mutations
 from headgate.repair.questions import known_facts
 from headgate.repair.suspects import memory_of, places
 from headgate.run import Job, Kind, StageEnd, StageRun, Trials, ask_model, reply_content
+from headgate.scouts import Suspect
 from headgate.workspace import CopyImpossible, FileChange
 
 AT_A_TIME = 6

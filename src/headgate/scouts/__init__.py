@@ -22,5 +22,12 @@ from headgate.scouts.code_map import (
     MapQuery,
     PriorArt,
 )
+from headgate.scouts.fault_localisation import (
+    Suspect,
+    rank_functions,
+    score_lines,
+    suspect_lines,
+)
 from headgate.scouts.mapping import INDEX_NAME, map_code
 from headgate.scouts.render import render_map
+from headgate.scouts.spectrum import measure_coverage

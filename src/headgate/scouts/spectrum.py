@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from headgate.core import VerifyStep
 from headgate.process import CommandUnavailable, Sandbox, run_command
-from headgate.repair.fault_localisation import Lines
+from headgate.scouts.fault_localisation import Lines
 
 _MOST_TESTS = 5_000
 _MAX_OUTPUT = 400_000

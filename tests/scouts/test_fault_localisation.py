@@ -5,7 +5,7 @@ from math import sqrt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.repair.fault_localisation import (
+from headgate.scouts.fault_localisation import (
     NAMED_BONUS,
     TRACE_BONUS,
     Suspect,
