@@ -126,6 +126,7 @@ async def scout(run: StageRun) -> StageEnd:
     """Finds the facts and records them. A scout that finds nothing is no failure."""
     settings = ScoutStageSettings.model_validate(run.stage.settings)
     if settings.scout not in run.job.scout_texts:
+        await run.job.log.commit()  # people see now that it has begun
         if broken := await _run_check_first(run):
             return broken
         tokens = min(settings.tokens, int(window_of(run.job, run.stage) * WINDOW_SHARE))
