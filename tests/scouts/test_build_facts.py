@@ -12,6 +12,7 @@ from headgate.core import CHARS_PER_CODE_TOKEN
 from headgate.reading import FailedTest
 from headgate.scouts import (
     BuildFacts,
+    FailureClues,
     NeededTool,
     Problem,
     environment_problems,
@@ -154,7 +155,7 @@ FACTS = BuildFacts(
     versions=((NeededTool("python3", ">=3.11", "pyproject.toml"), "3.12.1"),),
     problems=(Problem("warning", "Old."), Problem("blocking", "Missing.")),
     failing=(FailedTest("test_a.py::test_it", "test_a.py:3", "assert 1 == 2"),),
-    places=("a.py:7",),
+    clues=FailureClues(places=("a.py:7",), suspects=("b.py:9 in C.f",), flaky=("test_b",)),
 )
 
 
@@ -171,6 +172,8 @@ def test_what_fails_comes_first() -> None:
         "Failing before the task:",
         "- test_a.py::test_it (test_a.py:3): assert 1 == 2",
         "Places that the failures name: a.py:7",
+        "Suspect, by the lines that failing tests run: b.py:9 in C.f",
+        "Run again without a change, these tests passed, so they may be flaky: test_b",
         "Problem (blocking): Missing.",
         "Problem (warning): Old.",
         "Project: Python (pyproject.toml)",

@@ -33,7 +33,7 @@ from headgate.core import (
 from headgate.errors import ToolError, ToolFailed
 from headgate.process import CommandUnavailable, run_command
 from headgate.reading import FailedTest, find_failures, plain_lines
-from headgate.run.failure_clues import failure_places
+from headgate.run.failure_clues import FailedRun, find_clues
 from headgate.run.first_messages import window_of
 from headgate.run.job import Job
 from headgate.run.stage import Kind, StageEnd, StageRun
@@ -42,6 +42,7 @@ from headgate.scouts import (
     INDEX_NAME,
     VERSION,
     BuildFacts,
+    FailureClues,
     MapLimits,
     MapQuery,
     NeededTool,
@@ -258,7 +259,7 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
         failing |= {
             "passes": False,
             "failing": memory.failures,
-            "places": await asyncio.to_thread(failure_places, job, memory.failures, memory.trace),
+            "clues": await _find_clues(job, memory),
             "said": "\n".join(lines[-SAID_LINES:]),
         }
     made = BuildFacts(**{**facts, **failing}, versions=tuple(versions), problems=problems)
@@ -266,6 +267,21 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
     told = [problem.sentence for problem in problems if problem.severity == "blocking" or problem in stopped]
     told += [failure.name for failure in made.failing]
     return told, render_build(made, tokens)
+
+
+async def _find_clues(job: Job, memory: ScoutMemory) -> FailureClues:
+    """Where the latest failure may come from. After a verification, that has been looked into already."""
+    if job.state.failures:
+        tree = job.state.failures[-1].tree_after
+        return await find_clues(job, FailedRun(tree, memory.failures, memory.trace), runs=False)
+    opening = job.state.answers.opening
+    assert opening is not None
+    names = tuple(failure.name for failure in memory.failures)
+    took = sum(step.seconds for step in opening.steps)
+    failed = FailedRun(opening.tree_after, memory.failures, memory.trace, took, names)
+    # A flow that looks for suspects has measured the same tree itself.
+    runs = job.state.answers.suspects is None and await job.tree.mark() == failed.tree
+    return await find_clues(job, failed, runs=runs)
 
 
 def _read_project(job: Job) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from headgate.scouts.build_facts import (
     VERSION,
     BuildFacts,
+    FailureClues,
     NeededTool,
     Problem,
     environment_problems,
@@ -24,10 +25,11 @@ from headgate.scouts.code_map import (
 )
 from headgate.scouts.fault_localisation import (
     Suspect,
+    likely_lines,
     rank_functions,
     score_lines,
     suspect_lines,
 )
 from headgate.scouts.mapping import INDEX_NAME, map_code
 from headgate.scouts.render import render_map
-from headgate.scouts.spectrum import measure_coverage
+from headgate.scouts.spectrum import CoverageByTest, measure_coverage, measuring

@@ -196,6 +196,30 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureClues:
+    """Where a failure may come from, and whether it is one."""
+
+    places: tuple[str, ...] = ()
+    """`file:line` that the output names, the innermost first."""
+    suspects: tuple[str, ...] = ()
+    """`file:line in function`: lines that failing tests run, the most suspect first."""
+    flaky: tuple[str, ...] = ()
+    """Tests that failed and then passed without a change."""
+
+    def render(self) -> list[str]:
+        """A line of text for each, where there is one."""
+        told = []
+        if self.places:
+            told.append(f"Places that the failures name: {', '.join(self.places)}")
+        if self.suspects:
+            told.append(f"Suspect, by the lines that failing tests run: {', '.join(self.suspects)}")
+        if self.flaky:
+            names = ", ".join(self.flaky)
+            told.append(f"Run again without a change, these tests passed, so they may be flaky: {names}")
+        return told
+
+
+@dataclass(frozen=True, slots=True)
 class BuildFacts:
     """What the build and test scout found out."""
 
@@ -212,8 +236,7 @@ class BuildFacts:
     """What fails now."""
     red_before: tuple[str, ...] = ()
     """Steps that failed before the task."""
-    places: tuple[str, ...] = ()
-    """`file:line` where a failure may come from, the most likely first."""
+    clues: FailureClues = FailureClues()
     said: str = ""
     """The end of what the failing step printed."""
     passes: bool = False
@@ -272,8 +295,7 @@ def _parts(facts: BuildFacts) -> Iterator[str]:
         yield f"Failing {when}:\n{render_failures(facts.failing[:10])}"
     elif facts.said:
         yield f"The verification fails {when}."
-    if facts.places:
-        yield f"Places that the failures name: {', '.join(facts.places)}"
+    yield from facts.clues.render()
     if facts.said:
         yield f"Output:\n```\n{facts.said}\n```"
     if facts.passes:
