@@ -26,7 +26,6 @@ _START = "import coverage\ncoverage.process_startup()\n"
 _SETTINGS = """[run]
 data_file = {folder}/data
 parallel = true
-dynamic_context = test_function
 plugins = {inside}
 source = {source}
 disable_warnings = no-data-collected,module-not-measured,module-not-imported,couldnt-parse,no-ctracer
