@@ -99,7 +99,7 @@ def test_places_as_people_are_told() -> None:
 
 
 def suspect(name: str, score: float, *lines: int) -> Suspect:
-    return Suspect("m.py", name, min(lines, default=1), max(lines, default=9), score, lines)
+    return Suspect("m.py", name, min(lines, default=1), max(lines, default=0), score, lines)
 
 
 def lines_of(found: list[Suspect]) -> list[str]:
@@ -112,9 +112,10 @@ def test_one_line_of_each_function_that_stands_out_is_likely() -> None:
     assert likely_lines([]) == []
 
 
-def test_a_function_whose_place_is_named_anyway_or_that_has_no_line_is_not_told() -> None:
-    found = [suspect("a", 1.0, 2, 4), suspect("b", 1.0), suspect("c", 1.0, 12)]
-    assert lines_of(likely_lines(found, [("m.py", 3), ("n.py", 12)])) == ["m.py:12 in c"]
+def test_what_is_no_more_suspect_than_a_place_that_is_named_anyway_is_not_told() -> None:
+    found = [suspect("a", 1.0, 22), suspect("b", 1.0), suspect("c", 0.9, 2, 4), suspect("d", 0.9, 12)]
+    assert lines_of(likely_lines(found, [("m.py", 3), ("n.py", 22)])) == ["m.py:22 in a"]
+    assert lines_of(likely_lines(found, [("n.py", 3)])) == ["m.py:22 in a", "m.py:2 in c", "m.py:12 in d"]
 
 
 def test_of_many_that_are_equally_suspect_none_is_told() -> None:

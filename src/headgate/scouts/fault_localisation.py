@@ -118,15 +118,16 @@ def rank_functions(
 def likely_lines(suspects: Sequence[Suspect], named: Iterable[tuple[str, int]] = ()) -> list[Suspect]:
     """The most suspect line of each function that stands out, for a reader who looks at a few places only.
 
-    A function with a place that is named anyway is left out.
+    `named` are places that are told anyway: what is no more suspect than they are adds nothing.
     """
     places = list(named)
+    known = max((suspect.score for suspect in suspects if _holds_any(suspect, places)), default=0.0)
     found: list[Suspect] = []
     for score, group in groupby(suspects, key=lambda suspect: suspect.score):
         tied = list(group)
-        if score < suspects[0].score * LEAST_SHARE or len(tied) > MOST_TIED:
+        if score <= known or score < suspects[0].score * LEAST_SHARE or len(tied) > MOST_TIED:
             break
-        found += [suspect for suspect in tied if suspect.lines and not _holds_any(suspect, places)]
+        found += [suspect for suspect in tied if suspect.lines]
     return [replace(suspect, line=suspect.lines[0]) for suspect in found]
 
 
