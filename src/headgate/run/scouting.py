@@ -246,6 +246,7 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
         versions,
         lambda program: _is_there(job, program),
         lambda path: job.context.workspace.exists(str(_project(job) / path)),
+        _text(job, "package.json"),
     )
     if scout_memory(job).stopped:
         said = f"The verification was stopped after {job.scouts.seconds:g} s: what fails now is not known."
@@ -265,7 +266,7 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
     made = BuildFacts(**{**facts, **failing}, versions=tuple(versions), problems=problems)
     stopped = problems[-1:] if scout_memory(job).stopped else ()
     told = [problem.sentence for problem in problems if problem.severity == "blocking" or problem in stopped]
-    told += [failure.name for failure in made.failing]
+    told += [*made.clues.places, *made.clues.suspects] or [failure.name for failure in made.failing]
     return told, render_build(made, tokens)
 
 
@@ -293,6 +294,7 @@ def _read_project(job: Job) -> dict[str, Any]:
     return {
         "kinds": kinds,
         "steps": steps,
+        "folder": "" if _project(job) == PurePosixPath(".") else show_path(str(_project(job))),
         "framework": framework,
         "one_test": one,
         "red_before": tuple(job.state.runs.red),

@@ -147,40 +147,58 @@ def _numbers(version: str) -> tuple[int, ...]:
 # How a single test is run.
 
 
-_ONE_TEST = (
-    (("pytest", "py.test"), "pytest", "pytest FILE::TEST"),
-    (("unittest",), "unittest", "python3 -m unittest MODULE.CLASS.TEST"),
-    (("vitest",), "Vitest", "npx vitest run FILE -t TEST"),
-    (("jest",), "Jest", "npx jest FILE -t TEST"),
-    (("mocha",), "Mocha", "npx mocha FILE -g TEST"),
-    (("go",), "go test", "go test ./PACKAGE -run '^TEST$'"),
-    (("cargo",), "cargo test", "cargo test TEST"),
-    (("mvn", "mvnw"), "Maven", "mvn test -Dtest=CLASS#TEST"),
-    (("gradle", "gradlew"), "Gradle", "gradle test --tests CLASS.TEST"),
-    (("ctest",), "CTest", "ctest -R TEST --output-on-failure"),
-    (("rspec",), "RSpec", "rspec FILE:LINE"),
-    (("phpunit",), "PHPUnit", "phpunit --filter TEST FILE"),
-    (("dotnet",), "dotnet test", "dotnet test --filter TEST"),
+@dataclass(frozen=True, slots=True)
+class _Framework:
+    """How a test framework is called."""
+
+    name: str
+    words: str
+    """The program, or the option, that is it: a pattern."""
+    called: str
+    """What calls it, where the project's own command does not show that."""
+    one: str
+    """What follows to have it run one test."""
+
+    def calling(self, command: str) -> str | None:
+        """The beginning of a command that calls it, up to its name."""
+        found = re.match(rf"(?:.*?[ /])?(?:{self.words})(?= |$)", command)
+        return found[0] if found else None
+
+
+_FRAMEWORKS = (
+    _Framework("pytest", r"pytest|py\.test", "pytest", "FILE::TEST"),
+    _Framework("unittest", "unittest", "python3 -m unittest", "MODULE.CLASS.TEST"),
+    _Framework("Vitest", "vitest", "npx vitest", "run FILE -t TEST"),
+    _Framework("Jest", "jest", "npx jest", "FILE -t TEST"),
+    _Framework("Mocha", "mocha", "npx mocha", "FILE -g TEST"),
+    _Framework(
+        "node:test", r"node(?: -\S{1,60}){0,8} --test", "node --test", "--test-name-pattern TEST FILE"
+    ),
+    _Framework("go test", "go", "go", "test ./PACKAGE -run '^TEST$'"),
+    _Framework("cargo test", "cargo", "cargo", "test TEST"),
+    _Framework("Maven", "mvnw?", "mvn", "test -Dtest=CLASS#TEST"),
+    _Framework("Gradle", "gradlew?", "gradle", "test --tests CLASS.TEST"),
+    _Framework("CTest", "ctest", "ctest", "-R TEST --output-on-failure"),
+    _Framework("RSpec", "rspec", "rspec", "FILE:LINE"),
+    _Framework("PHPUnit", "phpunit", "phpunit", "--filter TEST FILE"),
+    _Framework("dotnet test", "dotnet", "dotnet", "test --filter TEST"),
 )
+_TEST_SCRIPT = re.compile(r'"test[\w:-]*"\s*:\s*"([^"\n]*)"')
 
 
-def find_framework(commands: Iterable[str], scripts: str = "") -> tuple[str, str]:
+def find_framework(commands: Iterable[str], package: str = "") -> tuple[str, str]:
     """The framework that commands run tests with, and how to run one test with it; empty if unknown.
 
-    `scripts` is more text to look at: package.json, whose test script says what `npm test` runs.
+    `package` is the text of package.json, whose test script says what `npm test` runs.
     """
-    words = [
-        word.rpartition("/")[2]
-        for command in commands
-        for part in split_commands(command)
-        for word in part.words
-    ]
-    for names, framework, one in _ONE_TEST:
-        if any(name in words for name in names):
-            return framework, one
-    for names, framework, one in _ONE_TEST:
-        if any(re.search(rf'"test[\w:-]*"\s*:\s*"[^"\n]*\b{name}\b', scripts) for name in names):
-            return framework, one
+    called = [" ".join(part.words) for command in commands for part in split_commands(command)]
+    for framework in _FRAMEWORKS:
+        if caller := next(filter(None, map(framework.calling, called)), None):
+            return framework.name, f"{caller} {framework.one}"
+    scripts = _TEST_SCRIPT.findall(package)
+    for framework in _FRAMEWORKS:
+        if any(map(framework.calling, scripts)):
+            return framework.name, f"{framework.called} {framework.one}"
     return "", ""
 
 
@@ -227,6 +245,8 @@ class BuildFacts:
     """Kinds of projects, each with the file that shows it."""
     steps: tuple[tuple[str, str], ...] = ()
     """The verification steps: names and commands."""
+    folder: str = ""
+    """Where they run, unless that is the repository itself."""
     framework: str = ""
     one_test: str = ""
     versions: tuple[tuple[NeededTool, str], ...] = ()
@@ -250,8 +270,12 @@ def environment_problems(
     versions: Iterable[tuple[NeededTool, str]],
     has: Callable[[str], bool],
     exists: Callable[[str], bool],
+    package: str = "",
 ) -> tuple[Problem, ...]:
-    """What keeps the steps from running, or may. `has` says whether a program is there."""
+    """What keeps the steps from running, or may. `has` says whether a program is there.
+
+    `package` is the text of package.json.
+    """
     found: list[Problem] = []
     programs = dict.fromkeys(
         part.program for command in commands for part in split_commands(command) if part.program
@@ -271,11 +295,16 @@ def environment_problems(
             said = f"{tool.said_by} asks for {tool.program} {tool.wanted}, and {present} is installed."
             found.append(Problem("warning", said))
     node = {"npm", "npx", "yarn", "pnpm"} & set(programs)
-    if node and exists("package.json") and not exists("node_modules"):
+    if node and _names_packages(package) and not exists("node_modules"):
         found.append(
-            Problem("warning", "package.json is there and node_modules is not: run the install step.")
+            Problem("warning", "package.json names packages and there is no node_modules: install them.")
         )
     return tuple(found)
+
+
+def _names_packages(package: str) -> bool:
+    data = _json(package)
+    return any(_table(data, name) for name in ("dependencies", "devDependencies"))
 
 
 _SHELL_WORDS = word_set(". : [ cd echo exit export false for if set source test true while")
@@ -308,8 +337,9 @@ def _parts(facts: BuildFacts) -> Iterator[str]:
                 yield f"Problem ({severity}): {problem.sentence}"
     if facts.kinds:
         yield f"Project: {', '.join(f'{name} ({file})' for name, file in facts.kinds)}"
-    if facts.steps:
-        yield f"Verification: {'; '.join(f'{name}: {command}' for name, command in facts.steps)}"
+    where = f" (in {facts.folder})" if facts.folder else ""
+    steps = "; ".join(f"{name}: {command}" for name, command in facts.steps)
+    yield f"Verification{where}: {steps}" if steps else "Verification: no steps are configured"
     if facts.one_test:
         yield f"One test ({facts.framework}): {facts.one_test}"
     told = [
