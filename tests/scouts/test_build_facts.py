@@ -163,6 +163,9 @@ def test_what_needs_no_packages_is_not_told_to_install_them(package: str) -> Non
 def test_where_the_steps_run_or_that_there_are_none() -> None:
     inside = replace(FACTS, folder="packages/api")
     assert "Verification (in packages/api): tests: pytest -q" in render_build(inside, 1_000)
+    assert "Verification: tests: pytest -q (not run yet)" in render_build(
+        replace(FACTS, has_run=False), 1_000
+    )
     assert render_build(BuildFacts(), 100) == "Verification: no steps are configured"
 
 

@@ -254,7 +254,7 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
     opening = job.state.answers.opening
     failing: dict[str, Any] = {"passes": opening.passed} if opening else {}
     memory = await _remember(job)
-    failing["is_later"] = bool(job.state.failures)
+    failing |= {"is_later": bool(job.state.failures), "has_run": bool(job.state.run_ids)}
     if memory.run_id:
         lines = [] if memory.failures else [line for line in plain_lines(memory.trace) if line.strip()]
         failing |= {

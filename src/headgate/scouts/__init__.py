@@ -1,15 +1,11 @@
 """Scouts: facts about a task that are gathered before a model is asked. The code map says where to look."""
 
 from headgate.scouts.build_facts import (
-    VERSION,
     BuildFacts,
     FailureClues,
-    NeededTool,
     Problem,
     environment_problems,
     find_framework,
-    is_satisfied,
-    needed_tools,
     render_build,
 )
 from headgate.scouts.clues import trace_places
@@ -33,3 +29,4 @@ from headgate.scouts.fault_localisation import (
 from headgate.scouts.mapping import INDEX_NAME, map_code
 from headgate.scouts.render import render_map
 from headgate.scouts.spectrum import CoverageByTest, measure_coverage, measuring
+from headgate.scouts.tool_versions import VERSION, NeededTool, is_satisfied, needed_tools
