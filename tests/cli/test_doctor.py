@@ -438,6 +438,7 @@ def test_without_git_it_is_said_once(repo: Path) -> None:
         ("flow: planned\nrecipes: [nope]\n", "flow"),
         ("flow: [{id: a, tools: {allow: [raed_file]}}]\n", "flow"),
         ("model: openai/m\nflow: [{id: a, model: cheap}]\n", "flow"),
+        ("model: openai/m\nflow: flat\nscouts: {code: llm, model: cheap}\n", "flow"),
         ("verification: {steps: [{name: t, command: no-such-program-here -q}]}\n", "verification: t"),
         ("model: openai/m\nlimits: {cost: 1}\n", "flow"),
         ("monorepo: {package: nope}\n", "flow"),

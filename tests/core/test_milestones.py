@@ -1,6 +1,7 @@
 """The lines that people watch, where they depend on more than their event."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,19 @@ def test_a_second_look_says_why() -> None:
         (3.0, "WORK: looking at the diff again: No test covers it")
     ]
     assert lines(STARTED, REVISED)[1:] == [(1.0, "WORK: looking at the diff again")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "line"),
+    [
+        ("scout", "next", "Querying Scout A..."),
+        ("talk", "next", "Scout A: a model reads on..."),
+        ("talk", "retry", "Scout A: started again"),
+    ],
+)
+def test_a_scout_that_is_a_model_is_told_from_one_that_is_not(kind: str, reason: Any, line: str) -> None:
+    scout = REVISED.model_copy(update={"title": "Scout A", "reason": reason, "stage_kind": kind})
+    assert lines(STARTED, scout)[1:] == [(1.0, line)]
 
 
 def test_what_a_server_could_not_do_is_a_warning() -> None:

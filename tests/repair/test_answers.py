@@ -12,7 +12,7 @@ from headgate.repair.answers import (
     code_in,
     count_leftovers,
 )
-from headgate.repair.fault_localisation import Suspect
+from headgate.scouts.fault_localisation import Suspect
 
 SOURCE = "def f(a, b):\n    if a:\n        return a - b\n    return b\n"
 PLACE = Suspect("m.py", "f", 1, 4, line=3)

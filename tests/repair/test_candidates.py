@@ -17,8 +17,8 @@ from headgate.core.task import Constraints
 from headgate.engine.engine import Engine
 from headgate.repair.answers import CODE
 from headgate.repair.candidates import STOP
-from headgate.repair.fault_localisation import Suspect
 from headgate.repair.suspects import Evidence, read_evidence, write_evidence
+from headgate.scouts.fault_localisation import Suspect
 
 CART = "def total(prices):\n    return sum(prices) + 1\n"
 TEST = """\

@@ -212,10 +212,11 @@ def test_who_may_run_beside_others(store: Store) -> None:
     reads = ToolScope(allow=("read",))
     assert may_run_beside(job, Stage(id="a", tools=reads), "")
     assert not may_run_beside(job, Stage(id="a"), "")
-    meets = Kind("meet", Crowd().run, runs_beside=True)
-    job.kinds = {**job.kinds, "meet": meets, "plain": replace(meets, has_tools=False)}
+    plain = Kind("plain", Crowd().run, runs_beside=True)
+    job.kinds = {**job.kinds, "plain": plain, "meet": replace(plain, is_conversation=True)}
     assert not may_run_beside(job, Stage(id="a", kind="meet"), "")
     assert may_run_beside(job, Stage(id="a", kind="plain"), "")
     assert not may_run_beside(job, Stage(id="a", tools=reads, view=ViewPolicy(transcript="parent")), "")
     assert not may_run_beside(job, Stage(id="a", kind="verify"), "")
+    assert may_run_beside(job, Stage(id="a", kind="scout"), "")  # it has no conversation, and calls no tool
     assert not may_run_beside(job, Stage(id="a", stages=(Stage(id="b", tools=reads),)), "")

@@ -1,4 +1,4 @@
-"""When the check is run before the model is asked, and when it is run once more."""
+"""When the check is run before the model is asked."""
 
 import os
 import time
@@ -8,10 +8,6 @@ from typing import Any
 
 import pytest
 
-from headgate.checks import Verification
-from headgate.core import Fail
-from headgate.reading import FailedTest
-from headgate.run.failure_clues import find_flaky
 from headgate.run.scouting import present_version, says_that_it_fails
 from headgate.scouts import NeededTool
 
@@ -61,28 +57,6 @@ def test_long_tasks_are_read_at_once(text: str) -> None:
     began = time.process_time()
     says_that_it_fails(text)
     assert time.process_time() - began < 2
-
-
-@pytest.mark.parametrize(
-    ("failing_last", "red_before"),
-    [
-        (["test_a (a.py:3): other words", "test_b"], []),
-        ([], ["test_a", "test_b"]),
-        (["test_a: x"], ["test_b"]),
-    ],
-)
-async def test_what_failed_before_is_not_run_again(failing_last: list[str], red_before: list[str]) -> None:
-    found = Verification(
-        Fail("verify_failed", "no"),
-        (),
-        "",
-        (FailedTest("test_a", "a.py:9", "boom"), FailedTest("test_b", "", "")),
-    )
-    # It has no verifier: running anything would raise.
-    job: Any = SimpleNamespace(
-        state=SimpleNamespace(failures=[SimpleNamespace(failing=failing_last)]), redact=lambda text: text
-    )
-    assert await find_flaky(job, found, red_before) == ()
 
 
 async def test_asking_for_a_version_downloads_none(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What the build and test scout reads from a project's files, and what it makes of what is there."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from headgate.core import CHARS_PER_CODE_TOKEN
 from headgate.reading import FailedTest
 from headgate.scouts import (
     BuildFacts,
+    FailureClues,
     NeededTool,
     Problem,
     environment_problems,
@@ -109,16 +111,22 @@ def test_any_wish_is_judged_or_left_open(wanted: str, present: str) -> None:
     assert is_satisfied(wanted, present) in (True, False, None)
 
 
+NODE = "node --test --test-name-pattern TEST FILE"
+
+
 @pytest.mark.parametrize(
     ("commands", "scripts", "framework", "one"),
     [
-        (["python3 -m pytest -q"], "", "pytest", "pytest FILE::TEST"),
-        ([".venv/bin/pytest"], "", "pytest", "pytest FILE::TEST"),
-        (["python -m unittest discover"], "", "unittest", "python3 -m unittest MODULE.CLASS.TEST"),
+        (["python3 -m pytest -q"], "", "pytest", "python3 -m pytest FILE::TEST"),
+        ([".venv/bin/pytest"], "", "pytest", ".venv/bin/pytest FILE::TEST"),
+        (["CI=1 uv run pytest -x"], "", "pytest", "CI=1 uv run pytest FILE::TEST"),
+        (["python -m unittest discover"], "", "unittest", "python -m unittest MODULE.CLASS.TEST"),
+        (["node --no-warnings --test"], "", "node:test", NODE.replace("node", "node --no-warnings", 1)),
+        (["npm test"], '{"scripts": {"test": "node --test"}}', "node:test", NODE),
         (["npm test"], FILES["package.json"], "Vitest", "npx vitest run FILE -t TEST"),
         (["cd api && go test ./..."], "", "go test", "go test ./PACKAGE -run '^TEST$'"),
-        (["./gradlew test"], "", "Gradle", "gradle test --tests CLASS.TEST"),
-        (["sh check.sh"], "", "", ""),
+        (["./gradlew test"], "", "Gradle", "./gradlew test --tests CLASS.TEST"),
+        (["sh check.sh", "tests/pytest/all", "npm run --test"], '{"jest": {}}', "", ""),
         ([], "", "", ""),
     ],
 )
@@ -135,15 +143,30 @@ def test_what_is_missing_or_too_old() -> None:
         ["npm ci && npm test", "cd api && ./run.sh", "$TOOL x"],
         versions[:3],
         lambda program: program in present,
-        lambda path: path == "package.json",
+        lambda path: False,
+        '{"devDependencies": {"vitest": "^3"}}',
     )
     assert found == (
         Problem("blocking", "npm, which a verification step runs, is not installed."),
         Problem("warning", "pyproject.toml asks for python3 >=3.11,<4, and 3.9.1 is installed."),
         Problem("warning", "package.json asks for node, which is not installed."),
         Problem("warning", "go.mod asks for go, which is not installed."),
-        Problem("warning", "package.json is there and node_modules is not: run the install step."),
+        Problem("warning", "package.json names packages and there is no node_modules: install them."),
     )
+
+
+@pytest.mark.parametrize("package", ["", "{", "{}", '{"dependencies": {}}', '{"dependencies": ["a"]}'])
+def test_what_needs_no_packages_is_not_told_to_install_them(package: str) -> None:
+    assert environment_problems(["npm test"], [], lambda program: True, lambda path: False, package) == ()
+
+
+def test_where_the_steps_run_or_that_there_are_none() -> None:
+    inside = replace(FACTS, folder="packages/api")
+    assert "Verification (in packages/api): tests: pytest -q" in render_build(inside, 1_000)
+    assert "Verification: tests: pytest -q (not run yet)" in render_build(
+        replace(FACTS, has_run=False), 1_000
+    )
+    assert render_build(BuildFacts(), 100) == "Verification: no steps are configured"
 
 
 FACTS = BuildFacts(
@@ -154,7 +177,7 @@ FACTS = BuildFacts(
     versions=((NeededTool("python3", ">=3.11", "pyproject.toml"), "3.12.1"),),
     problems=(Problem("warning", "Old."), Problem("blocking", "Missing.")),
     failing=(FailedTest("test_a.py::test_it", "test_a.py:3", "assert 1 == 2"),),
-    places=("a.py:7",),
+    clues=FailureClues(places=("a.py:7",), suspects=("b.py:9 in C.f",), flaky=("test_b",)),
 )
 
 
@@ -171,6 +194,8 @@ def test_what_fails_comes_first() -> None:
         "Failing before the task:",
         "- test_a.py::test_it (test_a.py:3): assert 1 == 2",
         "Places that the failures name: a.py:7",
+        "Suspect, by the lines that failing tests run: b.py:9 in C.f",
+        "Run again without a change, these tests passed, so they may be flaky: test_b",
         "Problem (blocking): Missing.",
         "Problem (warning): Old.",
         "Project: Python (pyproject.toml)",

@@ -93,6 +93,16 @@ def test_failures_and_traces_lead_to_files_and_lines(shop: DiskWorkspace, index:
     assert prices.why[0] == "in a failure or stack trace at line 5"
 
 
+def test_words_are_told_as_they_are_written_and_endings_of_files_are_none(
+    shop: DiskWorkspace, index: Path
+) -> None:
+    failure = FailedTest("tests/test_cart.py::test_total", "", "expected: equal prices")
+    found = make(shop, "It fails.", index, failures=(failure,))
+    why = {file.path: file.why for file in found.files}
+    assert any("has the words prices" in reason for reason in why["shop/prices.py"])
+    assert not any(reason.endswith((" py", ", py")) for reasons in why.values() for reason in reasons)
+
+
 def test_prior_art_is_what_is_named_like_what_is_asked_for(tmp_path: Path, index: Path) -> None:
     files = {**SHOP, "shop/csv_tools.py": "def export_customer_csv(path): pass\n\n\ndef other(): pass\n"}
     found = make(write(tmp_path / "repo", files), "Export each customer order as CSV", index)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from headgate.checks import INSTALLED_RUNNERS
-from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config
+from headgate.config import Config, Loaded, depends_on_goal, find_configs, flow_from_config, with_scouts
 from headgate.core import OWN_FOLDER, Flow, VerifyStep
 from headgate.engine import (
     FLOW_NAMES,
@@ -169,7 +169,8 @@ def check_flow(loaded: Loaded, repo: Path) -> DoctorFinding:
         flow = flow_of_tasks(loaded, repo)
         resolve_package(repo, loaded.config)
         if loaded.config.model:
-            named = [loaded.config.model_settings(name) for name in flow.models if name]
+            models = with_scouts(flow, loaded.config.scouts).models
+            named = [loaded.config.model_settings(name) for name in models if name]
             with contextlib.suppress(ConfigError):  # what is wrong with the model itself is another check's
                 default = loaded.config.model_settings()
                 profile_for(default)

@@ -46,21 +46,26 @@ def with_scouts(flow: Flow, settings: ScoutSettings) -> Flow:
     if not wanted:
         return plain
     ids = {stage.id for stage in all_stages(flow.stages)}
-    stages: list[Stage] = []
-    for name in wanted:
-        facts = Stage(
+    facts = [
+        Stage(
             id=free_id(f"scout_{name}", ids),
             label=SCOUTS[name],
             kind="scout",
             required=False,
             settings={"scout": name, "tokens": settings.tokens},
         )
-        stages.append(facts)
-        if settings.mode(name) == "llm":
-            stages.append(_reading(name, facts.id, free_id(f"scout_{name}_model", ids), settings))
+        for name in wanted
+    ]
+    # A model reads after both: they end in any order, and what it is told must not depend on that.
+    needs = tuple(stage.id for stage in facts)
+    reading = [
+        _reading(name, needs, free_id(f"scout_{name}_model", ids), settings)
+        for name in wanted
+        if settings.mode(name) == "llm"
+    ]
     group = Stage(
         id=free_id("scouts", ids),
-        stages=tuple(stages),
+        stages=(*facts, *reading),
         required=False,
         priority="critical",
         max_parallel=len(wanted),
@@ -69,12 +74,12 @@ def with_scouts(flow: Flow, settings: ScoutSettings) -> Flow:
     return plain.model_copy(update={"stages": (group, *flow.stages)})
 
 
-def _reading(name: str, facts: str, stage_id: str, settings: ScoutSettings) -> Stage:
+def _reading(name: str, needs: tuple[str, ...], stage_id: str, settings: ScoutSettings) -> Stage:
     """A model that may only read, in a conversation of its own, and whose answer has a schema."""
     return Stage(
         id=stage_id,
         label=SCOUTS[name],
-        needs=(facts,),
+        needs=needs,
         on_skip="run",
         required=False,
         prompt=prompt(f"scout_{name}"),

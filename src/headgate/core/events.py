@@ -305,7 +305,7 @@ class ScoutReported(Body):
     question: str = ""
     """What it was asked; empty for what it says at the start."""
     found: tuple[str, ...] = ()
-    """The files, or the problems, that come first."""
+    """The files, the problems or the places that come first."""
     tokens: int = 0
     """The length of what it says, estimated."""
     problem: str = ""

@@ -72,8 +72,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Task {event.task} resumed where it was interrupted"
         case ev.StageStarted(title=""):
             return None
-        case ev.StageStarted(title=title) if title in SCOUTS.values():
-            return f"Querying {title}..."
+        case ev.StageStarted(title=title, reason="next") as body if title in SCOUTS.values():
+            return f"{title}: a model reads on..." if body.stage_kind == "talk" else f"Querying {title}..."
         case ev.StageStarted(reason="next") as body:
             doing = "asking..." if body.stage_kind == "answer" else _DOING.get(body.stage, "started")
             return f"{body.title}: {doing}"

@@ -18,7 +18,7 @@ from headgate.reading import (
     python_fingerprint,
     with_definitions,
 )
-from headgate.repair.fault_localisation import Suspect
+from headgate.scouts import Suspect
 from headgate.workspace import FileChange
 
 CODE: dict[str, Any] = {

@@ -258,7 +258,6 @@ ANSWER = Kind(
     settings=Candidates,
     adapt=_adapt,
     runs_beside=True,
-    has_tools=False,
     explain_failure=_explain_failure,
     replay=_replay,
     tell_tried=_tell_tried,

@@ -30,7 +30,6 @@ from headgate.core import (
 )
 from headgate.errors import ToolError
 from headgate.repair.answers import Partial, code_identity, code_mark
-from headgate.repair.fault_localisation import Suspect
 from headgate.repair.keeping import (
     OUTRUN,
     Judged,
@@ -45,6 +44,7 @@ from headgate.repair.mutations import Mutation, mutations
 from headgate.repair.questions import known_facts
 from headgate.repair.suspects import memory_of, places
 from headgate.run import Job, Kind, StageEnd, StageRun, Trials, ask_model, reply_content
+from headgate.scouts import Suspect
 from headgate.workspace import CopyImpossible, FileChange
 
 AT_A_TIME = 6
@@ -228,4 +228,4 @@ def _adapt(job: Job, stage: Stage) -> Stage | None:
     return stage if fits else None
 
 
-MUTATE = Kind("mutate", mutate, settings=MutateSettings, adapt=_adapt, runs_beside=True, has_tools=False)
+MUTATE = Kind("mutate", mutate, settings=MutateSettings, adapt=_adapt, runs_beside=True)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from headgate.config import fill, fill_text, prompt
 from headgate.core import Candidates, Stage, render_parts, show_path
 from headgate.reading import find_functions
-from headgate.repair.fault_localisation import Suspect
 from headgate.repair.suspects import Evidence, memory_of, places
 from headgate.run import Job
+from headgate.scouts import Suspect
 
 WHOLE_LINES = 160
 """Files of this length together are shown whole; of longer ones, one function and the heads of the others."""

@@ -36,14 +36,8 @@ from headgate.reading import (
     source_excerpt,
 )
 from headgate.repair.answers import Partial
-from headgate.repair.fault_localisation import (
-    Suspect,
-    rank_functions,
-    score_lines,
-    suspect_lines,
-)
-from headgate.repair.spectrum import measure_coverage
 from headgate.run import Job, Kind, StageEnd, StageRun, Trials, run_verification
+from headgate.scouts import Suspect, measure_coverage, rank_functions, score_lines, suspect_lines
 from headgate.workspace import CopyImpossible
 
 MOST_SECONDS = 120.0

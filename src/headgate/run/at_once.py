@@ -17,8 +17,8 @@ def may_run_beside(job: Job, stage: Stage, parent: str) -> bool:
     kind = job.kinds[stage.kind]
     if stage.stages or not kind.runs_beside or stage.view.transcript != "own":
         return False
-    if not kind.has_tools:
-        return True
+    if not kind.is_conversation:
+        return True  # nobody calls tools in it, whichever it is offered
     run = StageRun(job, stage, join_path(parent, stage.id), Entrance())
     return not any(spec.category in _EFFECTS for spec in run.all_specs)
 

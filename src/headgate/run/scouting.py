@@ -33,7 +33,7 @@ from headgate.core import (
 from headgate.errors import ToolError, ToolFailed
 from headgate.process import CommandUnavailable, run_command
 from headgate.reading import FailedTest, find_failures, plain_lines
-from headgate.run.failure_clues import failure_places
+from headgate.run.failure_clues import FailedRun, find_clues
 from headgate.run.first_messages import window_of
 from headgate.run.job import Job
 from headgate.run.stage import Kind, StageEnd, StageRun
@@ -42,6 +42,7 @@ from headgate.scouts import (
     INDEX_NAME,
     VERSION,
     BuildFacts,
+    FailureClues,
     MapLimits,
     MapQuery,
     NeededTool,
@@ -126,6 +127,7 @@ async def scout(run: StageRun) -> StageEnd:
     """Finds the facts and records them. A scout that finds nothing is no failure."""
     settings = ScoutStageSettings.model_validate(run.stage.settings)
     if settings.scout not in run.job.scout_texts:
+        await run.job.log.commit()  # people see now that it has begun
         if broken := await _run_check_first(run):
             return broken
         tokens = min(settings.tokens, int(window_of(run.job, run.stage) * WINDOW_SHARE))
@@ -244,6 +246,7 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
         versions,
         lambda program: _is_there(job, program),
         lambda path: job.context.workspace.exists(str(_project(job) / path)),
+        _text(job, "package.json"),
     )
     if scout_memory(job).stopped:
         said = f"The verification was stopped after {job.scouts.seconds:g} s: what fails now is not known."
@@ -251,20 +254,35 @@ async def _look_at_build(job: Job, question: str, tokens: int) -> tuple[Sequence
     opening = job.state.answers.opening
     failing: dict[str, Any] = {"passes": opening.passed} if opening else {}
     memory = await _remember(job)
-    failing["is_later"] = bool(job.state.failures)
+    failing |= {"is_later": bool(job.state.failures), "has_run": bool(job.state.run_ids)}
     if memory.run_id:
         lines = [] if memory.failures else [line for line in plain_lines(memory.trace) if line.strip()]
         failing |= {
             "passes": False,
             "failing": memory.failures,
-            "places": await asyncio.to_thread(failure_places, job, memory.failures, memory.trace),
+            "clues": await _find_clues(job, memory),
             "said": "\n".join(lines[-SAID_LINES:]),
         }
     made = BuildFacts(**{**facts, **failing}, versions=tuple(versions), problems=problems)
     stopped = problems[-1:] if scout_memory(job).stopped else ()
     told = [problem.sentence for problem in problems if problem.severity == "blocking" or problem in stopped]
-    told += [failure.name for failure in made.failing]
+    told += [*made.clues.places, *made.clues.suspects] or [failure.name for failure in made.failing]
     return told, render_build(made, tokens)
+
+
+async def _find_clues(job: Job, memory: ScoutMemory) -> FailureClues:
+    """Where the latest failure may come from. After a verification, that has been looked into already."""
+    if job.state.failures:
+        tree = job.state.failures[-1].tree_after
+        return await find_clues(job, FailedRun(tree, memory.failures, memory.trace), runs=False)
+    opening = job.state.answers.opening
+    assert opening is not None
+    names = tuple(failure.name for failure in memory.failures)
+    took = sum(step.seconds for step in opening.steps)
+    failed = FailedRun(opening.tree_after, memory.failures, memory.trace, took, names)
+    # A flow that looks for suspects has measured the same tree itself.
+    runs = job.state.answers.suspects is None and await job.tree.mark() == failed.tree
+    return await find_clues(job, failed, runs=runs)
 
 
 def _read_project(job: Job) -> dict[str, Any]:
@@ -276,6 +294,7 @@ def _read_project(job: Job) -> dict[str, Any]:
     return {
         "kinds": kinds,
         "steps": steps,
+        "folder": "" if _project(job) == PurePosixPath(".") else show_path(str(_project(job))),
         "framework": framework,
         "one_test": one,
         "red_before": tuple(job.state.runs.red),

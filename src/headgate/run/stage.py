@@ -283,8 +283,6 @@ class Kind:
     runs_beside: bool = False
     """It may run while others do, unless it has tools that write or run. A kind that writes by itself sees
     to it that what others write meanwhile is not written over."""
-    has_tools: bool = True
-    """Its stages have tools; otherwise nobody calls any in it, whatever the stage admits."""
     finds_once: bool = False
     """What sends the work back is a finding, not a failure. Each is told once, and is then a warning."""
     after_told: Callable[[Job, str], Awaitable[None]] | None = None

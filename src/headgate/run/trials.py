@@ -26,6 +26,7 @@ from headgate.process import uninterrupted
 from headgate.protect import Restored, protected_while
 from headgate.reading import MAX_FAILURES
 from headgate.run.job import Job
+from headgate.scouts import CoverageByTest, measuring
 from headgate.workspace import CopyImpossible, FileChange, tree_copy
 
 PATIENCE = 5.0
@@ -85,13 +86,25 @@ class Trials:
 
     async def verify(self, changes: Sequence[FileChange]) -> Verification:
         """What the check says to these changes. Nothing of the run is kept."""
+        async with self.verifier(changes) as (_, verifier):
+            return await self._run(verifier)
+
+    async def measure(self) -> tuple[Verification, CoverageByTest]:
+        """What the check says to the tree as it is, and which lines each Python test runs."""
+        async with self.verifier() as (tree, verifier):
+            with measuring(tree, verifier.environment, verifier.sandbox) as measured:
+                found = await self._run(
+                    replace(verifier, environment=measured.environment, sandbox=measured.sandbox)
+                )
+                return found, await asyncio.to_thread(measured.read)
+
+    async def _run(self, verifier: Verifier) -> Verification:
+        steps = tuple(map(self._impatient, verifier.steps))
         with TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as runs:
-            async with self.verifier(changes) as (_, verifier):
-                steps = tuple(map(self._impatient, verifier.steps))
-                verifier = replace(verifier, runs=Path(runs), steps=steps)
-                if self.quiet:
-                    verifier = replace(verifier, on_step=lambda step: None, on_line=lambda line: None)
-                found = await verifier.run("trial")
+            verifier = replace(verifier, runs=Path(runs), steps=steps)
+            if self.quiet:
+                verifier = replace(verifier, on_step=lambda step: None, on_line=lambda line: None)
+            found = await verifier.run("trial")
             if isinstance(found.verdict, Pass):
                 return await asyncio.to_thread(unless_cut_short, found, Path(runs) / "trial")
             return found

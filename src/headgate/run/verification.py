@@ -18,7 +18,7 @@ from headgate.core import (
 )
 from headgate.protect import CommitsFound, Restored
 from headgate.reading import describe, is_code, render_failures
-from headgate.run.failure_clues import failure_places, find_flaky
+from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
 from headgate.run.protected_run import ProtectedRun, list_some
 from headgate.run.trials import RedBefore
@@ -91,7 +91,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     before.record(found)
     message = _failure_message(job, "tests_failed" if asked else "verify_failed", run_id, found)
     if message and not asked and job.scouts.build != "off":
-        message = "\n".join([message, *await _clues(job, found, before.same)])
+        message = "\n".join([message, *await _clues(job, after, found, before.same)])
     failing = tuple(job.redact(describe(failure)) for failure in found.failures)
     if message and not asked and job.state.round.is_idle(job.state.failures, tree, reason, failing):
         message = fill("verify_unchanged", run_id=job.state.failures[-1].run_id) + "\n\n" + message
@@ -130,15 +130,17 @@ def _is_told(one: Restored) -> bool:
     return one.path == OWN_FOLDER or isinstance(one, CommitsFound)
 
 
-async def _clues(job: Job, found: Verification, red_before: Collection[str]) -> list[str]:
+async def _clues(job: Job, tree: str, found: Verification, red_before: Collection[str]) -> list[str]:
     """What the runtime found out about a failure."""
-    places = await asyncio.to_thread(failure_places, job, found.failures, found.tail)
-    flaky = await find_flaky(job, found, red_before)
-    told = [f"Places that the output names: {', '.join(places)}"] if places else []
-    if flaky:
-        names = ", ".join(job.redact(name) for name in flaky[:5])
-        told.append(f"Run again without a change, these tests passed, so they may be flaky: {names}")
-    return told
+    failed = FailedRun(
+        tree,
+        found.failures,
+        found.tail,
+        sum(step.seconds for step in found.steps),
+        new_failures(job, found.failures, red_before),
+    )
+    clues = await find_clues(job, failed)
+    return [job.redact(line) for line in clues.render()]
 
 
 def _failure_message(job: Job, text: str, run_id: str, found: Verification) -> str:

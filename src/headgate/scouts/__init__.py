@@ -1,14 +1,11 @@
 """Scouts: facts about a task that are gathered before a model is asked. The code map says where to look."""
 
 from headgate.scouts.build_facts import (
-    VERSION,
     BuildFacts,
-    NeededTool,
+    FailureClues,
     Problem,
     environment_problems,
     find_framework,
-    is_satisfied,
-    needed_tools,
     render_build,
 )
 from headgate.scouts.clues import trace_places
@@ -22,5 +19,14 @@ from headgate.scouts.code_map import (
     MapQuery,
     PriorArt,
 )
+from headgate.scouts.fault_localisation import (
+    Suspect,
+    likely_lines,
+    rank_functions,
+    score_lines,
+    suspect_lines,
+)
 from headgate.scouts.mapping import INDEX_NAME, map_code
 from headgate.scouts.render import render_map
+from headgate.scouts.spectrum import CoverageByTest, measure_coverage, measuring
+from headgate.scouts.tool_versions import VERSION, NeededTool, is_satisfied, needed_tools

@@ -1,186 +1,69 @@
-"""How a project is built and tested, as data: what its files ask for, what is there, and what is missing."""
+"""How a project is built and tested, as data: how one test is run, what is missing, and what fails."""
 
-import json
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from headgate.core import CHARS_PER_CODE_TOKEN, cut_text
 from headgate.reading import FailedTest, render_failures, split_commands, word_set
-
-ReadFile = Callable[[str], str]
-"""Returns the text of a file of the project; empty if there is none that can be read."""
-
-# Which versions of its tools a project asks for.
-
-
-@dataclass(frozen=True, slots=True)
-class NeededTool:
-    """A program that the project needs in some version."""
-
-    program: str
-    wanted: str
-    """As the file says it: `>=3.11`."""
-    said_by: str
-
-
-_RUBY = re.compile(r"^[ \t]*ruby[ \t]+[\"']([^\"'\n]+)[\"']", re.MULTILINE)
-_GO = re.compile(r"^go\s+(\d[\w.]*)", re.MULTILINE)
-_JAVA = re.compile(r"<(?:maven\.compiler\.release|java\.version)>\s*(\d[\w.]*)")
-_MOST_WANTED = 60
-"""Characters of a version that is asked for."""
-_PINS = (
-    (".python-version", "python3"),
-    (".nvmrc", "node"),
-    (".node-version", "node"),
-    (".ruby-version", "ruby"),
-)
-
-
-def needed_tools(read: ReadFile) -> tuple[NeededTool, ...]:
-    """What the files at the project's root ask for. A file that cannot be understood asks for nothing."""
-    found = [tool for tool in _asked_for(read) if _is_version(tool.wanted)]
-    return tuple({(tool.program, tool.wanted): tool for tool in found}.values())
-
-
-def _is_version(wanted: str) -> bool:
-    """Whether it can be told as a version. Other text from a file would be read as ours."""
-    return len(wanted) <= _MOST_WANTED and wanted.isprintable() and re.search(r"\d", wanted) is not None
-
-
-def _asked_for(read: ReadFile) -> Iterator[NeededTool]:
-    project = _table(_toml(read("pyproject.toml")), "project")
-    yield NeededTool("python3", str(project.get("requires-python", "")), "pyproject.toml")
-    engines = _table(_json(read("package.json")), "engines")
-    yield NeededTool("node", str(engines.get("node", "")), "package.json")
-    if go := _GO.search(read("go.mod")):
-        yield NeededTool("go", f">={go[1]}", "go.mod")
-    package = _table(_toml(read("Cargo.toml")), "package")
-    if rust := package.get("rust-version"):
-        yield NeededTool("rustc", f">={rust}", "Cargo.toml")
-    if java := _JAVA.search(read("pom.xml")):
-        yield NeededTool("java", f">={java[1]}", "pom.xml")
-    if ruby := _RUBY.search(read("Gemfile")):
-        yield NeededTool("ruby", ruby[1], "Gemfile")
-    for file, program in _PINS:
-        line = read(file).strip().splitlines()[:1]
-        yield NeededTool(program, f"=={line[0].strip().lstrip('v')}" if line else "", file)
-
-
-def _toml(text: str) -> Mapping[str, object]:
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError):  # the former also for a number with thousands of digits
-        return {}
-
-
-def _json(text: str) -> Mapping[str, object]:
-    try:
-        data = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
-
-
-def _table(data: Mapping[str, object], name: str) -> Mapping[str, object]:
-    value = data.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-VERSION = re.compile(r"\d+(?:\.\d+){0,3}")
-_CLAUSE = re.compile(r"\s*(>=|<=|==|~=|~>|!=|\^|~|>|<|=)?\s*v?(\d+(?:\.(?:\d+|[x*]))*)\s*")
-
-
-def is_satisfied(wanted: str, present: str) -> bool | None:
-    """Whether a version is what was asked for; None if that cannot be told."""
-    found = VERSION.search(present)
-    if not found:
-        return None
-    have = _numbers(found[0])
-    verdicts = [_is_any(alternative, have) for alternative in wanted.split("||")]
-    if True in verdicts:
-        return True
-    return None if None in verdicts else False
-
-
-def _is_any(wanted: str, have: tuple[int, ...]) -> bool | None:
-    clauses = [
-        clause for clause in re.split(r",|(?<=[\dx*])\s+(?=[<>=~^!])", wanted.strip()) if clause.strip()
-    ]
-    verdicts = [_holds(clause, have) for clause in clauses]
-    if not verdicts or None in verdicts:
-        return None
-    return all(verdicts)
-
-
-def _holds(clause: str, have: tuple[int, ...]) -> bool | None:
-    found = _CLAUSE.fullmatch(clause)
-    if not found:
-        return None
-    sign, want = found[1] or "==", _numbers(re.split(r"\.[x*]", found[2])[0])
-    same = have[: len(want)]
-    match sign:
-        case ">=":
-            return have >= want
-        case ">":
-            return have > want and same != want
-        case "<=":
-            return have <= want or same == want
-        case "<":
-            return have < want
-        case "!=":
-            return same != want
-        case "^":
-            return have >= want and have[:1] == want[:1]
-        case "~=" | "~>" | "~":
-            return have >= want and have[: max(len(want) - 1, 1)] == want[: max(len(want) - 1, 1)]
-        case _:
-            return same == want
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
-
+from headgate.scouts.tool_versions import NeededTool, is_satisfied, names_packages
 
 # How a single test is run.
 
 
-_ONE_TEST = (
-    (("pytest", "py.test"), "pytest", "pytest FILE::TEST"),
-    (("unittest",), "unittest", "python3 -m unittest MODULE.CLASS.TEST"),
-    (("vitest",), "Vitest", "npx vitest run FILE -t TEST"),
-    (("jest",), "Jest", "npx jest FILE -t TEST"),
-    (("mocha",), "Mocha", "npx mocha FILE -g TEST"),
-    (("go",), "go test", "go test ./PACKAGE -run '^TEST$'"),
-    (("cargo",), "cargo test", "cargo test TEST"),
-    (("mvn", "mvnw"), "Maven", "mvn test -Dtest=CLASS#TEST"),
-    (("gradle", "gradlew"), "Gradle", "gradle test --tests CLASS.TEST"),
-    (("ctest",), "CTest", "ctest -R TEST --output-on-failure"),
-    (("rspec",), "RSpec", "rspec FILE:LINE"),
-    (("phpunit",), "PHPUnit", "phpunit --filter TEST FILE"),
-    (("dotnet",), "dotnet test", "dotnet test --filter TEST"),
+@dataclass(frozen=True, slots=True)
+class _Framework:
+    """How a test framework is called."""
+
+    name: str
+    words: str
+    """The program, or the option, that is it: a pattern."""
+    called: str
+    """What calls it, where the project's own command does not show that."""
+    one: str
+    """What follows to have it run one test."""
+
+    def calling(self, command: str) -> str | None:
+        """The beginning of a command that calls it, up to its name."""
+        found = re.match(rf"(?:.*?[ /])?(?:{self.words})(?= |$)", command)
+        return found[0] if found else None
+
+
+_FRAMEWORKS = (
+    _Framework("pytest", r"pytest|py\.test", "pytest", "FILE::TEST"),
+    _Framework("unittest", "unittest", "python3 -m unittest", "MODULE.CLASS.TEST"),
+    _Framework("Vitest", "vitest", "npx vitest", "run FILE -t TEST"),
+    _Framework("Jest", "jest", "npx jest", "FILE -t TEST"),
+    _Framework("Mocha", "mocha", "npx mocha", "FILE -g TEST"),
+    _Framework(
+        "node:test", r"node(?: -\S{1,60}){0,8} --test", "node --test", "--test-name-pattern TEST FILE"
+    ),
+    _Framework("go test", "go", "go", "test ./PACKAGE -run '^TEST$'"),
+    _Framework("cargo test", "cargo", "cargo", "test TEST"),
+    _Framework("Maven", "mvnw?", "mvn", "test -Dtest=CLASS#TEST"),
+    _Framework("Gradle", "gradlew?", "gradle", "test --tests CLASS.TEST"),
+    _Framework("CTest", "ctest", "ctest", "-R TEST --output-on-failure"),
+    _Framework("RSpec", "rspec", "rspec", "FILE:LINE"),
+    _Framework("PHPUnit", "phpunit", "phpunit", "--filter TEST FILE"),
+    _Framework("dotnet test", "dotnet", "dotnet", "test --filter TEST"),
 )
+_TEST_SCRIPT = re.compile(r'"test[\w:-]*"\s*:\s*"([^"\n]*)"')
 
 
-def find_framework(commands: Iterable[str], scripts: str = "") -> tuple[str, str]:
+def find_framework(commands: Iterable[str], package: str = "") -> tuple[str, str]:
     """The framework that commands run tests with, and how to run one test with it; empty if unknown.
 
-    `scripts` is more text to look at: package.json, whose test script says what `npm test` runs.
+    `package` is the text of package.json, whose test script says what `npm test` runs.
     """
-    words = [
-        word.rpartition("/")[2]
-        for command in commands
-        for part in split_commands(command)
-        for word in part.words
-    ]
-    for names, framework, one in _ONE_TEST:
-        if any(name in words for name in names):
-            return framework, one
-    for names, framework, one in _ONE_TEST:
-        if any(re.search(rf'"test[\w:-]*"\s*:\s*"[^"\n]*\b{name}\b', scripts) for name in names):
-            return framework, one
+    called = [" ".join(part.words) for command in commands for part in split_commands(command)]
+    for framework in _FRAMEWORKS:
+        if caller := next(filter(None, map(framework.calling, called)), None):
+            return framework.name, f"{caller} {framework.one}"
+    scripts = _TEST_SCRIPT.findall(package)
+    for framework in _FRAMEWORKS:
+        if any(map(framework.calling, scripts)):
+            return framework.name, f"{framework.called} {framework.one}"
     return "", ""
 
 
@@ -196,6 +79,30 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureClues:
+    """Where a failure may come from, and whether it is one."""
+
+    places: tuple[str, ...] = ()
+    """`file:line` that the output names, the innermost first."""
+    suspects: tuple[str, ...] = ()
+    """`file:line in function`: lines that failing tests run, the most suspect first."""
+    flaky: tuple[str, ...] = ()
+    """Tests that failed and then passed without a change."""
+
+    def render(self) -> list[str]:
+        """A line of text for each, where there is one."""
+        told = []
+        if self.places:
+            told.append(f"Places that the failures name: {', '.join(self.places)}")
+        if self.suspects:
+            told.append(f"Suspect, by the lines that failing tests run: {', '.join(self.suspects)}")
+        if self.flaky:
+            names = ", ".join(self.flaky)
+            told.append(f"Run again without a change, these tests passed, so they may be flaky: {names}")
+        return told
+
+
+@dataclass(frozen=True, slots=True)
 class BuildFacts:
     """What the build and test scout found out."""
 
@@ -203,6 +110,8 @@ class BuildFacts:
     """Kinds of projects, each with the file that shows it."""
     steps: tuple[tuple[str, str], ...] = ()
     """The verification steps: names and commands."""
+    folder: str = ""
+    """Where they run, unless that is the repository itself."""
     framework: str = ""
     one_test: str = ""
     versions: tuple[tuple[NeededTool, str], ...] = ()
@@ -212,12 +121,13 @@ class BuildFacts:
     """What fails now."""
     red_before: tuple[str, ...] = ()
     """Steps that failed before the task."""
-    places: tuple[str, ...] = ()
-    """`file:line` where a failure may come from, the most likely first."""
+    clues: FailureClues = FailureClues()
     said: str = ""
     """The end of what the failing step printed."""
     passes: bool = False
     """The steps were run, and they pass."""
+    has_run: bool = True
+    """They were run in this task, or it was tried."""
     is_later: bool = False
     """They were run after the task had begun to change something."""
 
@@ -227,8 +137,12 @@ def environment_problems(
     versions: Iterable[tuple[NeededTool, str]],
     has: Callable[[str], bool],
     exists: Callable[[str], bool],
+    package: str = "",
 ) -> tuple[Problem, ...]:
-    """What keeps the steps from running, or may. `has` says whether a program is there."""
+    """What keeps the steps from running, or may. `has` says whether a program is there.
+
+    `package` is the text of package.json.
+    """
     found: list[Problem] = []
     programs = dict.fromkeys(
         part.program for command in commands for part in split_commands(command) if part.program
@@ -248,9 +162,9 @@ def environment_problems(
             said = f"{tool.said_by} asks for {tool.program} {tool.wanted}, and {present} is installed."
             found.append(Problem("warning", said))
     node = {"npm", "npx", "yarn", "pnpm"} & set(programs)
-    if node and exists("package.json") and not exists("node_modules"):
+    if node and names_packages(package) and not exists("node_modules"):
         found.append(
-            Problem("warning", "package.json is there and node_modules is not: run the install step.")
+            Problem("warning", "package.json names packages and there is no node_modules: install them.")
         )
     return tuple(found)
 
@@ -272,8 +186,7 @@ def _parts(facts: BuildFacts) -> Iterator[str]:
         yield f"Failing {when}:\n{render_failures(facts.failing[:10])}"
     elif facts.said:
         yield f"The verification fails {when}."
-    if facts.places:
-        yield f"Places that the failures name: {', '.join(facts.places)}"
+    yield from facts.clues.render()
     if facts.said:
         yield f"Output:\n```\n{facts.said}\n```"
     if facts.passes:
@@ -286,8 +199,10 @@ def _parts(facts: BuildFacts) -> Iterator[str]:
                 yield f"Problem ({severity}): {problem.sentence}"
     if facts.kinds:
         yield f"Project: {', '.join(f'{name} ({file})' for name, file in facts.kinds)}"
-    if facts.steps:
-        yield f"Verification: {'; '.join(f'{name}: {command}' for name, command in facts.steps)}"
+    where = f" (in {facts.folder})" if facts.folder else ""
+    steps = "; ".join(f"{name}: {command}" for name, command in facts.steps)
+    then = "" if facts.has_run else " (not run yet)"
+    yield f"Verification{where}: {steps}{then}" if steps else "Verification: no steps are configured"
     if facts.one_test:
         yield f"One test ({facts.framework}): {facts.one_test}"
     told = [

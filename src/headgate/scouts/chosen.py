@@ -40,7 +40,8 @@ def chosen_files(
     best = ranking.files[: limits.chosen]
     among = {file.path for file in best}
     used = {file.path: _used_names(file.path, among, ranking) for file in best}
-    task_words = re.findall(r"\w+", query.text)
+    failed = " ".join(f"{one.name} {one.message}" for one in query.failures)
+    task_words = re.findall(r"\w+", f"{query.text} {failed}")
     task_words += [part for word in task_words for part in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", word)]
     return tuple(
         MappedFile(

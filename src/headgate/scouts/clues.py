@@ -31,13 +31,13 @@ _STOP = frozenset(
         """
     a about above add added adding after again all allow allows also always an and another any are as at
     be because been before being below between both bug but by can cannot case change changed changes code
-    correct correctly could did do does doesn don done during each either ensure etc example expected few
+    cjs correct correctly could did do does doesn don done during each either ensure etc example expected few
     file files fix fixed fixes fixing following for from fully get gets getting give given gives go had
-    handle has have having here how however i if implement in instead into is issue it its itself just
-    keep let like line lines longer make makes making may me might more most must my need needs new no nor
-    not now of off on once one only or other otherwise our out over own please pr problem properly pull
+    handle has have having here how however i if implement in instead into is issue it its itself js jsx just
+    keep let like line lines longer make makes making may me might mjs more most must my need needs new no nor
+    not now of off on once one only or other otherwise our out over own please pr problem properly pull py
     remove request result same see should show since so some still such support task test tests than that
-    the their them then there these they this those through to too try under until up update updated us
+    the their them then there these they this those through to too try ts tsx under until up update updated us
     use used uses using via want was way we well were what when where which while who why will with within
     without work works would wrong yet you your
     """

@@ -58,7 +58,7 @@ def _lines(code_map: CodeMap, most_files: int, most_symbols: int, most_extra: in
 
 
 def _file(file: MappedFile, most: int) -> Iterator[str]:
-    lines = f" ({file.lines} lines)" if file.lines else ""
+    lines = f" ({file.lines} line{'s' * (file.lines > 1)})" if file.lines else ""
     purpose = f": {file.purpose}" if file.purpose else ""
     yield f"{show_path(file.path)}{lines}{purpose}"
     if file.why:

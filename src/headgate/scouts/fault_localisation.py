@@ -6,6 +6,7 @@ tests and of all tests that ran it.
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import sqrt
 
 from headgate.reading import find_functions, lines_with_logic
@@ -14,6 +15,10 @@ TRACE_BONUS = 0.15
 """What being in the trace of a failure adds: it breaks ties, and little more."""
 NAMED_BONUS = 0.1
 """What being named by the task adds, as a file or as a function: among equals, it comes first."""
+MOST_TIED = 10
+"""Of more functions that are equally suspect, five tell nothing."""
+LEAST_SHARE = 0.5
+"""What is less suspect than that, by the score of the first, would only lead away from it."""
 Lines = Mapping[str, frozenset[int]]
 """The lines of each file, by its path."""
 
@@ -108,3 +113,23 @@ def rank_functions(
     # Of equals, the one with more in it to get wrong comes first.
     found.sort(key=lambda each: (-each[0], -each[1], -len(each[2].lines)))
     return tuple(suspect for _, _, suspect in found)
+
+
+def likely_lines(suspects: Sequence[Suspect], named: Iterable[tuple[str, int]] = ()) -> list[Suspect]:
+    """The most suspect line of each function that stands out, for a reader who looks at a few places only.
+
+    `named` are places that are told anyway: what is no more suspect than they are adds nothing.
+    """
+    places = list(named)
+    known = max((suspect.score for suspect in suspects if _holds_any(suspect, places)), default=0.0)
+    found: list[Suspect] = []
+    for score, group in groupby(suspects, key=lambda suspect: suspect.score):
+        tied = list(group)
+        if score <= known or score < suspects[0].score * LEAST_SHARE or len(tied) > MOST_TIED:
+            break
+        found += [suspect for suspect in tied if suspect.lines]
+    return [replace(suspect, line=suspect.lines[0]) for suspect in found]
+
+
+def _holds_any(suspect: Suspect, places: Iterable[tuple[str, int]]) -> bool:
+    return any(path == suspect.path and suspect.first <= line <= suspect.last for path, line in places)

@@ -8,7 +8,8 @@ import asyncio
 import os
 import shutil
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from headgate.core import VerifyStep
 from headgate.process import CommandUnavailable, Sandbox, run_command
-from headgate.repair.fault_localisation import Lines
+from headgate.scouts.fault_localisation import Lines
 
 _MOST_TESTS = 5_000
 _MAX_OUTPUT = 400_000
@@ -25,7 +26,6 @@ _START = "import coverage\ncoverage.process_startup()\n"
 _SETTINGS = """[run]
 data_file = {folder}/data
 parallel = true
-dynamic_context = test_function
 plugins = {inside}
 source = {source}
 disable_warnings = no-data-collected,module-not-measured,module-not-imported,couldnt-parse,no-ctracer
@@ -68,6 +68,40 @@ def _is_among(test: str, names: set[str]) -> bool:
     return any(f".{test}".endswith(f".{name}") or f".{name}".endswith(f".{test}") for name in names)
 
 
+@dataclass(frozen=True)
+class Measurement:
+    """What has every Python that a command starts note down the lines it runs, while `measuring` holds."""
+
+    tree: Path
+    folder: Path
+    """Where they are noted down."""
+    environment: Mapping[str, str]
+    """What the commands are to be given."""
+    sandbox: Sandbox | None
+    """What they are to run in."""
+
+    def read(self, output: str = "") -> CoverageByTest:
+        """What was noted down so far; paths are relative to the tree."""
+        return CoverageByTest(_read(self.folder, self.tree), output, _read_failed(self.folder))
+
+
+@contextmanager
+def measuring(
+    tree: Path, environment: Mapping[str, str], sandbox: Sandbox | None = None
+) -> Iterator[Measurement]:
+    """Lets commands be measured that run in a copy of the tree."""
+    with TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as temporary:
+        folder = Path(os.path.realpath(temporary))
+        variables = _prepare(folder, tree)
+        path = os.pathsep.join(filter(None, [variables["PYTHONPATH"], environment.get("PYTHONPATH", "")]))
+        plugins = ",".join(filter(None, [_INSIDE, environment.get("PYTEST_PLUGINS", "")]))
+        measured = {**environment, **variables, "PYTHONPATH": path, "PYTEST_PLUGINS": plugins}
+        measured.pop("PYTEST_CURRENT_TEST", None)  # of a pytest around this
+        library = [place.resolve() for place in (folder / "modules").iterdir()]
+        inside = sandbox and sandbox.with_paths(read_only=library, writable=[folder])
+        yield Measurement(tree, folder, measured, inside)
+
+
 async def measure_coverage(
     steps: Sequence[VerifyStep],
     tree: Path,
@@ -81,15 +115,7 @@ async def measure_coverage(
 
     `owner` is the repository that the copy is of.
     """
-    with TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as temporary:
-        folder = Path(os.path.realpath(temporary))
-        variables = _prepare(folder, tree)
-        path = os.pathsep.join(filter(None, [variables["PYTHONPATH"], environment.get("PYTHONPATH", "")]))
-        plugins = ",".join(filter(None, [_INSIDE, environment.get("PYTEST_PLUGINS", "")]))
-        measured = {**environment, **variables, "PYTHONPATH": path, "PYTEST_PLUGINS": plugins}
-        measured.pop("PYTEST_CURRENT_TEST", None)  # of a pytest around this
-        library = [place.resolve() for place in (folder / "modules").iterdir()]
-        inside = sandbox and sandbox.with_paths(read_only=library, writable=[folder])
+    with measuring(tree, environment, sandbox) as measured:
         output: list[str] = []
         for step in steps:
             try:
@@ -97,11 +123,11 @@ async def measure_coverage(
                 done = await run_command(
                     step.command,
                     cwd=cwd,
-                    env=measured,
+                    env=measured.environment,
                     timeout=timeout,
                     max_output=_MAX_OUTPUT,
                     owner=owner,
-                    sandbox=inside,
+                    sandbox=measured.sandbox,
                 )
             except CommandUnavailable:
                 break
@@ -109,8 +135,7 @@ async def measure_coverage(
             seconds -= done.seconds
             if seconds <= 0:
                 break
-        tests = await asyncio.to_thread(_read, folder, tree)
-        return CoverageByTest(tests, "\n".join(output), await asyncio.to_thread(_read_failed, folder))
+        return await asyncio.to_thread(measured.read, "\n".join(output))
 
 
 def _prepare(folder: Path, tree: Path) -> dict[str, str]:

@@ -5,10 +5,12 @@ from math import sqrt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.repair.fault_localisation import (
+from headgate.scouts.fault_localisation import (
+    MOST_TIED,
     NAMED_BONUS,
     TRACE_BONUS,
     Suspect,
+    likely_lines,
     rank_functions,
     score_lines,
     suspect_lines,
@@ -94,3 +96,30 @@ def test_places_as_people_are_told() -> None:
     assert Suspect("m.py").place == "m.py"
     assert Suspect("m.py", "C.f").place == "m.py: C.f"
     assert Suspect("m.py", "C.f", line=3).place == "m.py:3"
+
+
+def suspect(name: str, score: float, *lines: int) -> Suspect:
+    return Suspect("m.py", name, min(lines, default=1), max(lines, default=0), score, lines)
+
+
+def lines_of(found: list[Suspect]) -> list[str]:
+    return [f"{each.path}:{each.line} in {each.function}" for each in found]
+
+
+def test_one_line_of_each_function_that_stands_out_is_likely() -> None:
+    found = [suspect("a", 1.0, 3, 2), suspect("b", 0.7, 12), suspect("c", 0.5, 20), suspect("d", 0.49, 30)]
+    assert lines_of(likely_lines(found)) == ["m.py:3 in a", "m.py:12 in b", "m.py:20 in c"]
+    assert likely_lines([]) == []
+
+
+def test_what_is_no_more_suspect_than_a_place_that_is_named_anyway_is_not_told() -> None:
+    found = [suspect("a", 1.0, 22), suspect("b", 1.0), suspect("c", 0.9, 2, 4), suspect("d", 0.9, 12)]
+    assert lines_of(likely_lines(found, [("m.py", 3), ("n.py", 22)])) == ["m.py:22 in a"]
+    assert lines_of(likely_lines(found, [("n.py", 3)])) == ["m.py:22 in a", "m.py:2 in c", "m.py:12 in d"]
+
+
+def test_of_many_that_are_equally_suspect_none_is_told() -> None:
+    many = [suspect(f"f{number}", 0.8, 10 * number + 1) for number in range(MOST_TIED + 1)]
+    assert likely_lines(many) == []
+    assert lines_of(likely_lines([suspect("a", 1.0, 999), *many])) == ["m.py:999 in a"]
+    assert len(likely_lines(many[1:])) == MOST_TIED

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.core.settings import VerifyStep
-from headgate.repair.spectrum import CoverageByTest, measure_coverage
+from headgate.scouts.spectrum import CoverageByTest, measure_coverage
 
 CART = """\
 def total(prices):

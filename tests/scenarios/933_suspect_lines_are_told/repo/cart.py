@@ -1,0 +1,15 @@
+"""A shopping cart."""
+
+
+class Cart:
+    def __init__(self):
+        self.items = {}
+
+    def add(self, name, price, quantity=1):
+        self.items[name] = (price, quantity)
+
+    def total(self):
+        return sum(price for price, quantity in self.items.values())
+
+    def count(self):
+        return sum(quantity for price, quantity in self.items.values())
