@@ -9,7 +9,7 @@ import termios
 
 import pytest
 
-from headgate.cli.activity import Activity, count_tokens
+from headgate.engine import Activity, count_tokens
 from headgate.cli.live import Footer, Progress
 from headgate.core import events as ev
 from headgate.core.messages import Delta, Pulse, ToolSpec

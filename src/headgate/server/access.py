@@ -1,0 +1,199 @@
+"""Who may ask: the token, the address that the page was opened at, where a request comes from, its size.
+
+Without a token the server listens on the loopback interface only. There, three others remain to be kept out:
+a web page whose name was made to lead to this machine (the Host header gives it away), a web page that sends
+requests here from somewhere else (Origin and Sec-Fetch-Site do), and commands of a task.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headgate.server.problems import problem
+
+MAX_BODY = 1_000_000
+"""Bytes of a request: a task's text is a few pages at the most."""
+COOKIE = "headgate_session"
+OPEN_PATHS = ("/healthz", "/login", "/static/")
+"""What is answered without a token: nothing there tells of tasks."""
+_READING = ("GET", "HEAD", "OPTIONS")
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self';"
+    " img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen at can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def known_hosts(host: str, more: tuple[str, ...] = ()) -> frozenset[str]:
+    """The names under which people may open the page of a server that listens at `host`."""
+    own = () if is_loopback(host) else (host, socket.gethostname(), socket.getfqdn())
+    return frozenset(name.lower() for name in (*_LOOPBACK_NAMES, *own, *more))
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What is asked of a request."""
+
+    token: str = ""
+    hosts: frozenset[str] = frozenset(_LOOPBACK_NAMES)
+    is_from_command: Callable[[tuple[str, int]], bool] = lambda peer: False
+    """Whether a command of a task has sent the request from this address and port."""
+
+    @property
+    def session(self) -> str:
+        """What a browser keeps in its cookie instead of the token."""
+        return hmac.new(self.token.encode(), b"headgate session", hashlib.sha256).hexdigest()
+
+    def is_token(self, given: str) -> bool:
+        """Whether this is the token, in a time that does not tell how much of it is right."""
+        return secrets.compare_digest(given.encode(), self.token.encode())
+
+    def refusal(self, scope: Scope) -> tuple[int, str] | None:
+        """The status and the sentence for a request that is not answered."""
+        headers = Headers(scope=scope)
+        host = _name_of(headers.get("host", ""))
+        if not self._is_known(host):
+            return 421, f'This server is not known as "{host}": open it as localhost, or use --allow-host.'
+        if scope["method"] not in _READING and (said := self._foreign(headers)):
+            return 403, said
+        if self.token and not self._is_open(scope["path"]) and not self._has_token(headers):
+            return 401, "This server asks for its token: log in, or send it as a bearer token."
+        return None
+
+    def _is_known(self, host: str) -> bool:
+        if host in self.hosts:
+            return True
+        # With a token, an address is as good as a name: no other site can be reached under it.
+        return bool(self.token) and _is_address(host)
+
+    def _foreign(self, headers: Headers) -> str:
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
+        if site not in ("same-origin", "none"):
+            return "Only this server's own page may send this."
+        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+            return "Only this server's own page may send this."
+        return ""
+
+    def _is_open(self, path: str) -> bool:
+        return any(path == each or (each.endswith("/") and path.startswith(each)) for each in OPEN_PATHS)
+
+    def _has_token(self, headers: Headers) -> bool:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self.is_token(given.strip())
+        try:
+            kept = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            return False
+        return kept is not None and secrets.compare_digest(kept.value.encode(), self.session.encode())
+
+
+def _name_of(host: str) -> str:
+    """The name or address in a Host header, without its port."""
+    name = urlsplit(f"//{host}")
+    try:
+        return (name.hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class BodyTooLarge(Exception):
+    """More was sent than is read."""
+
+
+class AccessControl:
+    """Stands before everything else. Adds the headers that keep a browser from running foreign code."""
+
+    def __init__(self, app: ASGIApp, access: Access, login: str = "/login") -> None:
+        self._app, self._access, self._login = app, access, login
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        guarded = _with_headers(send)
+        refused = self._access.refusal(scope)
+        if refused is None and scope["method"] not in _READING and scope.get("client"):
+            peer = tuple(scope["client"][:2])
+            if await asyncio.to_thread(self._access.is_from_command, peer):
+                refused = 403, "A command of a task cannot act for the user."
+        if refused is not None:
+            await self._refuse(scope, receive, guarded, *refused)
+            return
+        try:
+            await self._app(scope, _bounded(receive), guarded)
+        except BodyTooLarge:
+            await problem(413, f"Send at most {MAX_BODY:,} bytes.")(scope, receive, guarded)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, said: str) -> None:
+        headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+        wants_page = "text/html" in Headers(scope=scope).get("accept", "")
+        if status == 401 and wants_page and scope["method"] == "GET":
+            status, headers = 303, {"Location": self._login}
+            await send({"type": "http.response.start", "status": status, "headers": _raw(headers)})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await problem(status, said, headers)(scope, receive, send)
+
+
+def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
+def _with_headers(send: Send) -> Send:
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return guarded
+
+
+def _bounded(receive: Receive) -> Receive:
+    size = 0
+
+    async def bounded() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > MAX_BODY:
+            raise BodyTooLarge
+        return message
+
+    return bounded

@@ -1,0 +1,91 @@
+"""What goes wrong with a request, as problem details (RFC 9457): one sentence that says what to do."""
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from headgate.core import plain
+from headgate.errors import ConfigError, HeadgateError
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """An error, in the form of RFC 9457."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "about:blank",
+                    "title": "Not Found",
+                    "status": 404,
+                    "detail": 'There is no task "t99".',
+                }
+            ]
+        }
+    )
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    """One sentence for the person who can do something about it."""
+
+
+class RequestRefused(Exception):
+    """A request that cannot be answered as it was meant."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+
+
+def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
+    """The response."""
+    body = Problem(title=HTTPStatus(status).phrase, status=status, detail=plain(detail))
+    return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
+
+
+def describe(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For the description of a route: which errors it may answer with."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Has every error answered in this form."""
+
+    @app.exception_handler(RequestRefused)
+    async def refused(request: Request, error: RequestRefused) -> Response:
+        return problem(error.status, error.detail)
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        said = "There is nothing at this address." if error.status_code == 404 else str(error.detail)
+        return problem(error.status_code, said, dict(error.headers or {}))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        return problem(422, "; ".join(map(_say, error.errors()[:5])))
+
+    @app.exception_handler(ConfigError)
+    async def configuration(request: Request, error: ConfigError) -> Response:
+        return problem(422, str(error))
+
+    @app.exception_handler(HeadgateError)
+    async def environment(request: Request, error: HeadgateError) -> Response:
+        return problem(503, str(error))
+
+    @app.exception_handler(OSError)
+    async def system(request: Request, error: OSError) -> Response:
+        return problem(503, f"The system refused that: {error.strerror or type(error).__name__}.")
+
+
+def _say(error: Any) -> str:
+    place = ".".join(str(part) for part in error["loc"] if part != "body")
+    return f"{place}: {error['msg']}" if place else str(error["msg"])
