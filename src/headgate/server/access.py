@@ -95,7 +95,7 @@ class Access:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
         if site not in ("same-origin", "none"):
             return "Only this server's own page may send this."
-        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        if origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower():
             return "Only this server's own page may send this."
         return ""
 
@@ -115,9 +115,8 @@ class Access:
 
 def _name_of(host: str) -> str:
     """The name or address in a Host header, without its port."""
-    name = urlsplit(f"//{host}")
     try:
-        return (name.hostname or "").lower()
+        return (urlsplit(f"//{host}").hostname or "").lower()
     except ValueError:
         return ""
 
@@ -128,10 +127,6 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-class BodyTooLarge(Exception):
-    """More was sent than is read."""
 
 
 class AccessControl:
@@ -153,10 +148,11 @@ class AccessControl:
         if refused is not None:
             await self._refuse(scope, receive, guarded, *refused)
             return
-        try:
-            await self._app(scope, _bounded(receive), guarded)
-        except BodyTooLarge:
+        body = None if scope["method"] in _READING else await _read_body(receive)
+        if body is not None and len(body) > MAX_BODY:
             await problem(413, f"Send at most {MAX_BODY:,} bytes.")(scope, receive, guarded)
+            return
+        await self._app(scope, receive if body is None else _replayed(body, receive), guarded)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, said: str) -> None:
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
@@ -185,15 +181,21 @@ def _with_headers(send: Send) -> Send:
     return guarded
 
 
-def _bounded(receive: Receive) -> Receive:
-    size = 0
-
-    async def bounded() -> Message:
-        nonlocal size
+async def _read_body(receive: Receive) -> bytes:
+    """The body of a request; of one that is too large, not much more than it may have."""
+    body = bytearray()
+    while True:
         message = await receive()
-        size += len(message.get("body", b""))
-        if size > MAX_BODY:
-            raise BodyTooLarge
-        return message
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY or not message.get("more_body"):
+            return bytes(body)
 
-    return bounded
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body as one message, and then whatever else comes."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replayed
