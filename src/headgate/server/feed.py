@@ -109,6 +109,7 @@ class Feed:
         self._queue_frame, self._queue_number = b"", 0
         self._activity = Activity()
         self._activity_frame, self._activity_number, self._activity_at = b"", 0, 0.0
+        self.heartbeat_seconds = HEARTBEAT_SECONDS
         self.clients = 0
         self.on_sent: Callable[[float], None] = lambda seconds: None
         """Called with the age of each event that was new when it was sent."""
@@ -226,7 +227,7 @@ class Feed:
                 if news is not self._news:
                     continue  # something happened while this client was being sent to
                 try:
-                    async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    async with asyncio.timeout(self.heartbeat_seconds):
                         await news.wait()
                 except TimeoutError:
                     yield HEARTBEAT
