@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -11,7 +10,6 @@ from headgate.cli.shared import find_repo_to_act, repo_option
 from headgate.errors import ConfigError
 
 INSTALL = "pip install 'headgate[server]'"
-_NEEDED = ("fastapi", "uvicorn", "jinja2", "prometheus_client")
 
 
 @click.command("serve")
@@ -44,10 +42,10 @@ def command(host: str, port: int, allow_host: tuple[str, ...], no_worker: bool, 
     Ctrl-C stops the server. A task that is running then continues when headgate serve, run or submit is
     started again.
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"The server is not installed ({', '.join(missing)} missing): {INSTALL}")
-    from headgate.server import ServerSettings, serve
+    try:
+        from headgate.server import ServerSettings, serve
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"The server is not installed ({error.name} is missing): {INSTALL}") from None
 
     settings = ServerSettings(
         host, port, os.environ.get("HEADGATE_TOKEN", ""), allow_host, works=not no_worker
