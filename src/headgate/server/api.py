@@ -50,7 +50,7 @@ def make_router(service: Service) -> APIRouter:
     """The routes."""
     router = APIRouter(prefix="/api", tags=["tasks"])
 
-    @router.post("/tasks", status_code=201, responses=describe(401, 403, 413, 421, 422, 503))
+    @router.post("/tasks", status_code=201, responses=describe(401, 403, 409, 413, 421, 422, 503))
     async def submit(new: NewTask) -> TaskAccepted:
         """Store a task and queue it."""
         return service.submit(new)

@@ -51,7 +51,7 @@ def make_app(service: Service, access: Access) -> FastAPI:
     async def figures() -> Response:
         return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    document = _describe(app, secured=bool(access.token))
+    document = app.state.document = _describe(app, secured=bool(access.token))
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi(request: Request) -> Response:

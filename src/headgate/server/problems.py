@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import compile_path
 
 from headgate.core import plain
 from headgate.errors import ConfigError, HeadgateError
@@ -66,8 +67,20 @@ def add_problem_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
-        said = "There is nothing at this address." if error.status_code == 404 else str(error.detail)
-        return problem(error.status_code, said, dict(error.headers or {}))
+        headers = dict(error.headers or {})
+        match error.status_code:
+            case 404:
+                said = "There is nothing at this address."
+            case 405:
+                headers["Allow"] = ", ".join(_methods_at(request)) or headers.get("Allow", "")
+                said = f"This address takes {headers['Allow']}."
+            case (
+                400
+            ):  # what FastAPI says to a body that is no JSON at all; other bodies that are wrong get 422
+                return problem(422, "The body is not JSON in UTF-8.")
+            case _:
+                said = str(error.detail)
+        return problem(error.status_code, said, headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -84,6 +97,17 @@ def add_problem_handlers(app: FastAPI) -> None:
     @app.exception_handler(OSError)
     async def system(request: Request, error: OSError) -> Response:
         return problem(503, f"The system refused that: {error.strerror or type(error).__name__}.")
+
+
+def _methods_at(request: Request) -> list[str]:
+    """The methods that an address takes: each has its own route, which knows only of itself."""
+    described: dict[str, dict[str, Any]] = request.app.state.document["paths"]
+    return sorted(
+        method.upper()
+        for template, methods in described.items()
+        if compile_path(template)[0].match(request.url.path)
+        for method in methods
+    )
 
 
 def _say(error: Any) -> str:

@@ -2,13 +2,35 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StringConstraints,
+    WithJsonSchema,
+)
 
+from headgate.config import builtin_flows
 from headgate.core import TaskState
 
 TEXT_CHARS = 100_000
 TaskId = Annotated[str, StringConstraints(pattern=r"^t[1-9][0-9]{0,17}$")]
 Line = Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=r"\S")]
+
+
+FLOWS = tuple(builtin_flows())
+
+
+def _is_flow(name: str) -> str:
+    if name not in FLOWS:
+        raise ValueError(f"There is no flow {name!r}: choose one of {', '.join(FLOWS)}.")
+    return name
+
+
+FlowName = Annotated[str, AfterValidator(_is_flow), WithJsonSchema({"enum": list(FLOWS)})]
+"""A built-in flow. A file is not named here: whoever asks may be on another machine."""
 
 
 class NewTask(BaseModel):
@@ -30,9 +52,9 @@ class NewTask(BaseModel):
     """What not to do."""
     boundaries: list[Line] = Field(default_factory=list, max_length=50)
     """Paths that must not be written, as patterns."""
-    flow: str | None = Field(default=None, max_length=100, pattern=r"^[A-Za-z0-9_-]+$", examples=["staged"])
+    flow: FlowName | None = Field(default=None, examples=["staged"])
     """The name of a flow; without one the configuration decides."""
-    dry_run: bool = False
+    dry_run: StrictBool = False
     """Propose the changes as a diff instead of writing them."""
 
 

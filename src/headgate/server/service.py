@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.core import Constraints, Event, Options, Report, State, build_report, plain
+from headgate.core import (
+    Constraints,
+    Event,
+    Options,
+    Report,
+    State,
+    build_report,
+    check_task_text,
+    parse_task_text,
+    plain,
+)
 from headgate.engine import RETRIED_STATES, ConfigReader, Engine, diff_of
 from headgate.errors import ConfigError
 from headgate.regular_files import read_own
@@ -68,9 +78,13 @@ class Service:
             keep=tuple(new.keep), non_goals=tuple(new.non_goals), boundaries=tuple(new.boundaries)
         )
         options = Options(flow=new.flow, dry_run=new.dry_run)
+        check_task_text(new.text, parse_task_text(new.text).constraints + constraints)
         notices: list[str] = []
         self._read_again(notices)
-        task = self.engine.submit(new.text, constraints, options)
+        try:
+            task = self.engine.submit(new.text, constraints, options)
+        except ConfigError as error:  # not the request is wrong, but what is configured here
+            raise RequestRefused(409, str(error)) from None
         notices += self.engine.describe_boundaries(task)
         return self._accepted(task.id, notices)
 
