@@ -112,7 +112,7 @@ class Feed:
         self.heartbeat_seconds = HEARTBEAT_SECONDS
         self.clients = 0
         self.on_sent: Callable[[float], None] = lambda seconds: None
-        """Called with the age of each event that was new when it was sent."""
+        """Called with the age of the latest event, whenever some were sent."""
         self.on_event: Callable[[Event], None] = lambda event: None
         """Called with each event that is new, whichever process committed it."""
         bus.on_event.append(self._hear)
@@ -146,6 +146,8 @@ class Feed:
         self._wake.clear()
         version = self._store.version()
         if version == self._version:
+            if self._describe_activity():
+                self._tell()
             return
         self._version = version
         changed = False
@@ -171,19 +173,23 @@ class Feed:
 
     def _hear_pulse(self, pulse: Pulse) -> None:
         self._activity.hear_pulse(pulse)
-        if self._now() - self._activity_at >= ACTIVITY_SECONDS:
-            self._describe_activity()
+        if self._describe_activity():
             self._tell()
 
-    def _describe_activity(self) -> None:
+    def _describe_activity(self) -> bool:
+        """Says anew what the model is doing, now and then: it changes with every piece of a reply."""
+        if self._now() - self._activity_at < ACTIVITY_SECONDS:
+            return False
         running = self.queue.get("running")
         state = self._narrator.state(running) if running else None
         text = self._activity.describe(state) if state else ""
         lines = self._activity.lines if state else []
         made = frame("activity", {"task": running, "text": text, "lines": lines})
         self._activity_at = self._now()
-        if made != self._activity_frame:
-            self._activity_frame, self._activity_number = made, self._activity_number + 1
+        if made == self._activity_frame:
+            return False
+        self._activity_frame, self._activity_number = made, self._activity_number + 1
+        return True
 
     def _tell(self) -> None:
         news, self._news = self._news, asyncio.Event()
@@ -196,36 +202,33 @@ class Feed:
     ) -> AsyncIterator[bytes]:
         """What happens from now on, or after an event; for one task, or for all. It ends with the feed."""
         cursor = self._last if after is None else after
-        behind: Narrator | None = None
+        behind = Narrator(self._store)
         queue = activity = -1
         self.clients += 1
         try:
             yield _RETRY
             while not self._closed:
-                news = self._news
-                while cursor < self._last:
-                    if cursor >= self._floor:
-                        entries: Sequence[Entry] = self._kept_after(cursor)
-                    else:
-                        behind = behind or Narrator(self._store)
-                        found = self._store.events(task, after=cursor, most=PAGE)
-                        entries = [behind.entry(event) for event in found if event.seq <= self._last]
-                    for entry in entries:
-                        sent = entry.full if detail else entry.brief
-                        if sent and task in (None, entry.task):
-                            yield sent
-                            self.on_sent(self._now() - entry.at)
-                    # Events of other tasks, and those that were cancelled in the queue, leave gaps.
+                news, piece, latest = self._news, b"", 0.0
+                if cursor < self._last:
+                    entries = self._entries_after(cursor, task, behind)
+                    wanted = [entry for entry in entries if task in (None, entry.task)]
+                    piece = b"".join(entry.full if detail else entry.brief for entry in wanted)
+                    latest = wanted[-1].at if piece else 0.0
+                    # Events of other tasks, and of what was cancelled in the queue, leave gaps.
                     cursor = entries[-1].seq if entries else self._last
-                    await asyncio.sleep(0)
-                if queue != self._queue_number:
-                    queue = self._queue_number
-                    yield self._queue_frame
-                if activity != self._activity_number:
-                    activity = self._activity_number
-                    yield self._activity_frame
-                if news is not self._news:
-                    continue  # something happened while this client was being sent to
+                if cursor == self._last:
+                    if queue != self._queue_number:
+                        queue, piece = self._queue_number, piece + self._queue_frame
+                    if activity != self._activity_number:
+                        activity, piece = self._activity_number, piece + self._activity_frame
+                # One piece for all that is new: sending it costs as much as a thousand bytes of it.
+                if piece:
+                    yield piece
+                    if latest:
+                        self.on_sent(self._now() - latest)
+                if cursor < self._last or news is not self._news:
+                    await asyncio.sleep(0)  # there is more, but others want their turn
+                    continue
                 try:
                     async with asyncio.timeout(self.heartbeat_seconds):
                         await news.wait()
@@ -233,6 +236,13 @@ class Feed:
                     yield HEARTBEAT
         finally:
             self.clients -= 1
+
+    def _entries_after(self, cursor: int, task: str | None, behind: Narrator) -> Sequence[Entry]:
+        """What comes next for a client: what is kept, or else what the log has."""
+        if cursor >= self._floor:
+            return self._kept_after(cursor)
+        found = self._store.events(task, after=cursor, most=PAGE)
+        return [behind.entry(event) for event in found if event.seq <= self._last]
 
     def _kept_after(self, cursor: int) -> Sequence[Entry]:
         start = bisect_right(self._recent, cursor, key=attrgetter("seq"))

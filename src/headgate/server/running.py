@@ -25,7 +25,6 @@ from headgate.server.worker import Worker
 
 STOP_SECONDS = 3
 """How long requests under way may take when the server stops."""
-MAX_HEADER = 32_768
 EXIT_ENVIRONMENT = 3
 _BACKLOG = 512
 
@@ -65,8 +64,7 @@ def assemble(engine: Engine, settings: ServerSettings, say: Callable[[str], None
         access_log=False,  # addresses of requests may hold what people search for
         server_header=False,
         timeout_graceful_shutdown=STOP_SECONDS,
-        h11_max_incomplete_event_size=MAX_HEADER,
-        http="h11",
+        http="httptools",
         ws="none",
         backlog=_BACKLOG,
     )
