@@ -7,15 +7,14 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from command import headgate
-from processes import GATED, PATIENCE, Started, call, ended, is_dead, line_with, start, states, step, until
+from processes import GATED, PATIENCE, call, ended, is_dead, start, states, step, until
+from serve_process import free_port, server
 
 
 @pytest.fixture
@@ -55,24 +54,6 @@ class Client:
                 except aiohttp.ClientError:
                     pass  # it is not there at the moment
                 await asyncio.sleep(0.05)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@asynccontextmanager
-async def server(repo: Path, port: int, *options: str, **env: str) -> AsyncIterator[Started]:
-    process = await start(repo, "serve", "--port", str(port), *options, **env)
-    try:
-        await line_with(process.stderr, "Headgate serves")
-        yield process
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-        await ended(process)
 
 
 async def test_a_task_goes_on_after_a_restart_and_a_client_misses_nothing(served: Path) -> None:
