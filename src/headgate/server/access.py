@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headgate.server.problems import problem
+from headgate.server.problems import ErrorAnswers, wants_page
 
 MAX_BODY = 1_000_000
 """Bytes of a request: a task's text is a few pages at the most."""
@@ -137,8 +137,8 @@ class BodyTooLarge(Exception):
 class AccessControl:
     """Stands before everything else. Adds the headers that keep a browser from running foreign code."""
 
-    def __init__(self, app: ASGIApp, access: Access, login: str = "/login") -> None:
-        self._app, self._access, self._login = app, access, login
+    def __init__(self, app: ASGIApp, access: Access, errors: ErrorAnswers, login: str = "/login") -> None:
+        self._app, self._access, self._errors, self._login = app, access, errors, login
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -156,17 +156,17 @@ class AccessControl:
         try:
             await self._app(scope, _bounded(receive), guarded)
         except BodyTooLarge:
-            await problem(413, f"Send at most {MAX_BODY:,} bytes.")(scope, receive, guarded)
+            said = f"Send at most {MAX_BODY:,} bytes."
+            await self._errors.answer(scope, 413, said)(scope, receive, guarded)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, said: str) -> None:
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-        wants_page = "text/html" in Headers(scope=scope).get("accept", "")
-        if status == 401 and wants_page and scope["method"] == "GET":
+        if status == 401 and wants_page(scope) and scope["method"] == "GET":
             status, headers = 303, {"Location": self._login}
             await send({"type": "http.response.start", "status": status, "headers": _raw(headers)})
             await send({"type": "http.response.body", "body": b""})
             return
-        await problem(status, said, headers)(scope, receive, send)
+        await self._errors.answer(scope, status, said, headers)(scope, receive, send)
 
 
 def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
