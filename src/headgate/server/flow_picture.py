@@ -79,6 +79,8 @@ class _Drawing:
             return ("not run", "") if self._over else ("waiting", _WHEN.get(stage.when or "", ""))
         tries = len(self._tree.places.get(place, ()))
         again = f"attempt {tries}" if tries > 1 else ""
+        if attempt.ending is None and self._state.status == "PROPOSED":
+            return "waiting", "when it is applied"
         if attempt.ending is None:
             return ("stopped" if self._over else "running"), again
         status = _ENDINGS[attempt.ending]
@@ -95,9 +97,12 @@ class _Drawing:
 
     def _group_status(self, stage: Stage, children: Sequence[Box]) -> Status:
         found = [child.status for child in children]
-        for first in ("running", "stopped"):
-            if first in found:
-                return "running" if first == "running" else "stopped"
+        if "running" in found:
+            return "running"
+        if "stopped" in found:
+            return "stopped"
+        if "waiting" in found and self._over:
+            return "waiting"  # for a person
         if not any(map(_has_begun, children)):
             return "not run" if self._over else "waiting"
         awaited = stage.repeat.until.rpartition(".")[0] if stage.repeat else ""

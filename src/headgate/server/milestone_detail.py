@@ -25,6 +25,7 @@ from headgate.core import (
     StageDoneSignalled,
     StageSkipped,
     SuspectsFound,
+    TaskStarted,
     ToolCall,
     ToolFinished,
     ToolStarted,
@@ -133,6 +134,8 @@ class _Reader:
 
     def _rest(self, name: str, event: Event, kept: str) -> Iterable[Entry]:
         match event.body:
+            case TaskStarted() as body:
+                yield Entry(name, "fact", f"Flow: {body.flow.name}", _describe_start(body))
             case MessageAdded() as body:
                 title = _MESSAGES.get(body.slug, f"Message to the model ({body.slug.replace('_', ' ')})")
                 if kept:
@@ -207,6 +210,19 @@ def describe_events(
     ]
     left_out = max(len(entries) - MOST_ENTRIES, 0)
     return Detail(tuple(entries[left_out:]), left_out, DELETED if reader.missing else "")
+
+
+def _describe_start(body: TaskStarted) -> str:
+    """What a task runs with."""
+    facts = [
+        body.flow.description,
+        f"Model: {body.model}",
+        f"Tools: {', '.join(body.tools)}" if body.tools else "",
+        f"Not written: {', '.join(body.boundaries)}" if body.boundaries else "",
+        f"Not enforced: {'; '.join(body.unenforced)}" if body.unenforced else "",
+        f"Sandbox for commands: {body.sandbox}" if body.sandbox else "",
+    ]
+    return "\n".join(filter(None, facts))
 
 
 def _fix(name: str, body: FixAttempted) -> Entry:

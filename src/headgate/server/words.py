@@ -9,7 +9,7 @@ def clock(seconds: float) -> str:
 
 def long_clock(seconds: float) -> str:
     """`40 s`, `3 min 20 s`, `2 h 5 min`."""
-    whole = max(round(seconds), 0)
+    whole = max(int(seconds), 0)
     if whole < 60:
         return f"{whole} s"
     minutes, rest = divmod(whole, 60)
