@@ -44,7 +44,10 @@
     busy = true;
     while (asked) {
       asked = false;
-      await refresh();
+      if (!(await refresh())) {
+        busy = false;
+        return lose();
+      }
       await new Promise((done) => setTimeout(done, REFRESH_MS));
     }
     busy = false;
