@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headgate.server.problems import problem
+from headgate.server.problems import ErrorAnswers, wants_page
 
 MAX_BODY = 1_000_000
 """Bytes of a request: a task's text is a few pages at the most."""
@@ -33,7 +33,8 @@ _HEADERS = {
     " img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    # Not no-referrer: with that, browsers send the page's own forms with "Origin: null".
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
@@ -132,8 +133,8 @@ def _is_address(host: str) -> bool:
 class AccessControl:
     """Stands before everything else. Adds the headers that keep a browser from running foreign code."""
 
-    def __init__(self, app: ASGIApp, access: Access, login: str = "/login") -> None:
-        self._app, self._access, self._login = app, access, login
+    def __init__(self, app: ASGIApp, access: Access, errors: ErrorAnswers, login: str = "/login") -> None:
+        self._app, self._access, self._errors, self._login = app, access, errors, login
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -150,19 +151,19 @@ class AccessControl:
             return
         body = None if scope["method"] in _READING else await _read_body(receive)
         if body is not None and len(body) > MAX_BODY:
-            await problem(413, f"Send at most {MAX_BODY:,} bytes.")(scope, receive, guarded)
+            said = f"Send at most {MAX_BODY:,} bytes."
+            await self._errors.answer(scope, 413, said)(scope, receive, guarded)
             return
         await self._app(scope, receive if body is None else _replayed(body, receive), guarded)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, said: str) -> None:
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-        wants_page = "text/html" in Headers(scope=scope).get("accept", "")
-        if status == 401 and wants_page and scope["method"] == "GET":
+        if status == 401 and wants_page(scope) and scope["method"] == "GET":
             status, headers = 303, {"Location": self._login}
             await send({"type": "http.response.start", "status": status, "headers": _raw(headers)})
             await send({"type": "http.response.body", "body": b""})
             return
-        await problem(status, said, headers)(scope, receive, send)
+        await self._errors.answer(scope, status, said, headers)(scope, receive, send)
 
 
 def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:

@@ -15,9 +15,10 @@ from headgate.server.access import Access, AccessControl
 from headgate.server.api import make_router
 from headgate.server.metrics import Metrics
 from headgate.server.pages import add_pages
-from headgate.server.problems import Problem, add_problem_handlers
+from headgate.server.problems import ErrorAnswers, Problem, add_problem_handlers
 from headgate.server.schemas import Health
 from headgate.server.service import Service
+from headgate.server.templating import error_page
 
 _ABOUT = (
     "Submit tasks to Headgate, follow them, review and apply what they propose."
@@ -37,8 +38,9 @@ def make_app(service: Service, access: Access) -> FastAPI:
         openapi_url=None,
     )
     metrics = Metrics(service.engine.store, service.feed)
-    app.add_middleware(AccessControl, access=access)
-    add_problem_handlers(app)
+    errors = ErrorAnswers(error_page)
+    app.add_middleware(AccessControl, access=access, errors=errors)
+    add_problem_handlers(app, errors)
     app.include_router(make_router(service))
     add_pages(app, service, access)
 

@@ -108,6 +108,8 @@ class Feed:
         self.queue: dict[str, Any] = {}
         self._queue_frame, self._queue_number = b"", 0
         self._activity = Activity()
+        self.activity: dict[str, Any] = {"task": None, "text": "", "lines": []}
+        """What the running task is doing, in words."""
         self._activity_frame, self._activity_number, self._activity_at = b"", 0, 0.0
         self.heartbeat_seconds = HEARTBEAT_SECONDS
         self.clients = 0
@@ -184,7 +186,8 @@ class Feed:
         state = self._narrator.state(running) if running else None
         text = self._activity.describe(state) if state else ""
         lines = self._activity.lines if state else []
-        made = frame("activity", {"task": running, "text": text, "lines": lines})
+        self.activity = {"task": running, "text": text, "lines": lines}
+        made = frame("activity", self.activity)
         self._activity_at = self._now()
         if made == self._activity_frame:
             return False

@@ -6,6 +6,7 @@ rewritten.
 
 import asyncio
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -319,11 +320,16 @@ class Store:
             ).fetchall()
             return [decode_event(row) for row in rows]
 
-    def contents(self, task: str) -> dict[int, str]:
-        """What models wrote and read, by the event's sequence number. Gone when the task has ended."""
+    def contents(self, task: str, first: int = 0, last: int | None = None) -> dict[int, str]:
+        """What models wrote and read, by the event's sequence number. Gone when the task has ended.
+
+        `first` and `last`: only of the events from the one to the other.
+        """
+        last = sys.maxsize if last is None else last
         with store_errors(self.path):
             rows = self._db.execute(
-                f"SELECT seq, content FROM bodies WHERE seq IN {changes.OF_TASK}", (task,)
+                f"SELECT seq, content FROM bodies WHERE seq BETWEEN ? AND ? AND seq IN {changes.OF_TASK}",
+                (first, last, task),
             ).fetchall()
         return dict(rows)
 
