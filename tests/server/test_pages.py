@@ -94,7 +94,7 @@ async def test_a_form_that_says_nothing_keeps_what_was_typed(site: Site) -> None
 async def test_what_the_configuration_says_is_shown_beside_the_form(site: Site) -> None:
     (site.repo / "agent.yaml").write_text("modell: x\n")
     page = await site.visitor.post("/tasks", {"text": "Add a line"})
-    assert page.status == 422
+    assert page.status == 409
     assert "modell" in page.text
     assert "Add a line" in page.text
 
