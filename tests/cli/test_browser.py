@@ -79,6 +79,8 @@ def served(repo: Path) -> Path:
 
 
 async def test_submit_watch_live_expand_reload_and_restart(served: Path) -> None:
+    # A command that was interrupted has changed nothing, so the model is asked once more.
+    (served / "gated.yaml").write_text(GATED + "- text: Done.\n")
     port = free_port()
     async with browsing() as page:
         async with server(served, port) as first:
