@@ -9,11 +9,11 @@ import termios
 
 import pytest
 
-from headgate.cli.activity import Activity, count_tokens
 from headgate.cli.live import Footer, Progress
 from headgate.core import events as ev
 from headgate.core.messages import Delta, Pulse, ToolSpec
 from headgate.core.state import State, fold
+from headgate.engine import Activity, count_tokens
 from headgate.models.textcalls import sort_stream
 from headgate.store.log import Bus
 

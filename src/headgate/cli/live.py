@@ -13,9 +13,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from headgate.cli.activity import Activity, count_tokens
 from headgate.cli.terminal import fold_lines, styling_stream, terminal_width
 from headgate.core import Event, Pulse, State, milestone
+from headgate.engine import Activity, count_tokens
 from headgate.store import Bus
 
 _HIDE_CURSOR, _SHOW_CURSOR, _CLEAR_BELOW = "\x1b[?25l", "\x1b[?25h", "\x1b[J"

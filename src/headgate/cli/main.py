@@ -62,6 +62,7 @@ COMMANDS = {
     "cancel": CommandEntry("Work", "steer", "Cancel a queued or running task.", "cancel_command"),
     "apply": CommandEntry("Work", "steer", "Write a dry run's proposal and verify it.", "apply_command"),
     "abort": CommandEntry("Work", "steer", "Discard a dry run's proposal.", "abort_command"),
+    "serve": CommandEntry("Work", "serve", "Serve a page and an API for this repository."),
     "verify": CommandEntry("Work", "verify", "Run the verification steps now, without a task."),
     "tasks": CommandEntry(
         "Look back",
@@ -93,6 +94,7 @@ ENVIRONMENT = {
     "OLLAMA_API_KEY": "The key for `ollama/` models, if HEADGATE_API_KEY is not set.",
     "HEADGATE_SERVERS": "Where `init` and `doctor` look for model servers: a comma-separated list of "
     "addresses. If empty, they look nowhere.",
+    "HEADGATE_TOKEN": "The token that `serve` asks for. It is needed to listen for other machines.",
     "HEADGATE_BLOCK_TEST_EDITS": "`0` lets a benchmark's tasks change tests; otherwise they cannot.",
     "HEADGATE_DEBUG": "`1` shows the traceback of an error.",
 }

@@ -1,5 +1,6 @@
 """Tasks, the store and the repository lock: everything that outlives one run."""
 
+from headgate.engine.activity import Activity, count_tokens
 from headgate.engine.assembly import build_verifier, find_sandbox, guards_for, known_tests
 from headgate.engine.engine import RETRIED_STATES, Engine
 from headgate.engine.flow_models import check_price

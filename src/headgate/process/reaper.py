@@ -187,13 +187,14 @@ def kill_leftovers(repo: Path) -> int:
     return len(_end_marked(is_leftover))
 
 
-def is_inside_command(repo: Path) -> bool:
-    """Whether a command of this repository has started this process, directly or through others.
+def is_inside_command(repo: Path, pid: int | None = None) -> bool:
+    """Whether a command of this repository has started a process, directly or through others; or this one.
 
     A command that leaves its ancestors and clears its environment is not found; a sandbox stops that one.
     """
     root = Path(os.path.realpath(repo))
-    pids = [os.getpid(), *(found.pid for found in _ancestry())] if can_see_processes() else [os.getpid()]
+    own = os.getpid() if pid is None else pid
+    pids = [own, *(found.pid for found in _ancestry(own))] if can_see_processes() else [own]
     return any(_is_of(root, place) for pid in pids for _, _, place in _marks(pid))
 
 
@@ -210,7 +211,7 @@ def _end_marked(is_meant: Callable[[str, str, Path], bool], **options: float) ->
     """
     if not can_see_processes():
         return set()
-    spared = set(_ancestry())
+    spared = set(_ancestry(os.getpid()))
     own_session = os.getsid(0)
 
     def look() -> set[RunningProcess]:
@@ -271,9 +272,9 @@ def _is_of(root: Path, place: Path) -> bool:
     return False
 
 
-def _ancestry() -> Iterator[RunningProcess]:
-    """This process, the one that started it, and so on."""
-    found = find_process(os.getpid())
+def _ancestry(pid: int) -> Iterator[RunningProcess]:
+    """A process, the one that started it, and so on."""
+    found = find_process(pid)
     while found:
         yield found
         found = find_process(found.parent)

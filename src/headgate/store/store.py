@@ -6,6 +6,7 @@ rewritten.
 
 import asyncio
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -285,24 +286,57 @@ class Store:
             check_objects(db, self.path)
             yield db
 
-    def events(self, task: str | None = None, after: int = 0, most: int = -1) -> list[Event]:
-        """Events in order, of one task or of all, after a sequence number; the first `most` of them."""
-        where, values = ("task = ? AND ", (task, after, most)) if task else ("", (after, most))
+    def unsettled(self) -> list[tuple[str, TaskState]]:
+        """The ids and states of the tasks that have not ended: those in the queue last, in its order."""
+        with store_errors(self.path):
+            rows = self._db.execute(
+                "SELECT n, state FROM tasks WHERE state IN ('QUEUED', 'RUNNING', 'PROPOSED')"
+                " ORDER BY place NULLS FIRST, n"
+            ).fetchall()
+        return [(f"t{number}", state) for number, state in rows]
+
+    def count_tasks(self) -> dict[str, int]:
+        """How many tasks are in each state."""
+        with store_errors(self.path):
+            return dict(self._db.execute("SELECT state, COUNT(*) FROM tasks GROUP BY state").fetchall())
+
+    def last_seq(self) -> int:
+        """The number of the latest event; 0 if there is none."""
+        with store_errors(self.path):
+            return int(self._db.execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
+
+    def events(
+        self, task: str | None = None, after: int = 0, most: int = -1, before: int | None = None
+    ) -> list[Event]:
+        """Events in order, of one task or of all, between two sequence numbers; the first `most` of them."""
+        where, values = ("task = ? AND ", [task]) if task else ("", list[Any]())
+        if before is not None:
+            where, values = f"{where}seq < ? AND ", [*values, before]
         with store_errors(self.path):
             rows = self._db.execute(
                 f"SELECT seq, task, path, turn, at, kind, body FROM events WHERE {where}seq > ?"
                 " ORDER BY seq LIMIT ?",
-                values,
+                (*values, after, most),
             ).fetchall()
             return [decode_event(row) for row in rows]
 
-    def contents(self, task: str) -> dict[int, str]:
-        """What models wrote and read, by the event's sequence number. Gone when the task has ended."""
+    def contents(self, task: str, first: int = 0, last: int | None = None) -> dict[int, str]:
+        """What models wrote and read, by the event's sequence number. Gone when the task has ended.
+
+        `first` and `last`: only of the events from the one to the other.
+        """
+        last = sys.maxsize if last is None else last
         with store_errors(self.path):
             rows = self._db.execute(
-                f"SELECT seq, content FROM bodies WHERE seq IN {changes.OF_TASK}", (task,)
+                f"SELECT seq, content FROM bodies WHERE seq BETWEEN ? AND ? AND seq IN {changes.OF_TASK}",
+                (first, last, task),
             ).fetchall()
         return dict(rows)
+
+    def version(self) -> tuple[int, int]:
+        """Changes when another connection has committed something; this one's own changes do not count."""
+        with store_errors(self.path):
+            return self._db.execute("PRAGMA data_version").fetchone()[0], self._file.openings
 
     async def follow(
         self, task: str | None = None, after: int = 0, every: float = 0.2
@@ -310,8 +344,7 @@ class Store:
         """Yields events as any process commits them, for ever."""
         version = (-1, -1)
         while True:
-            with store_errors(self.path):
-                seen = (self._db.execute("PRAGMA data_version").fetchone()[0], self._file.openings)
+            seen = self.version()
             if seen != version:
                 version = seen
                 for event in self.events(task, after):

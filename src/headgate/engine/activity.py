@@ -1,4 +1,4 @@
-"""What a task is doing now, for the live footer: from its events, and from pulses between them."""
+"""What a task is doing now, for people who watch: from its events, and from pulses between them."""
 
 import time
 from collections import deque

@@ -1,0 +1,202 @@
+"""Who may ask: the token, the address that the page was opened at, where a request comes from, its size.
+
+Without a token the server listens on the loopback interface only. There, three others remain to be kept out:
+a web page whose name was made to lead to this machine (the Host header gives it away), a web page that sends
+requests here from somewhere else (Origin and Sec-Fetch-Site do), and commands of a task.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headgate.server.problems import ErrorAnswers, wants_page
+
+MAX_BODY = 1_000_000
+"""Bytes of a request: a task's text is a few pages at the most."""
+COOKIE = "headgate_session"
+OPEN_PATHS = ("/healthz", "/login", "/static/")
+"""What is answered without a token: nothing there tells of tasks."""
+_READING = ("GET", "HEAD", "OPTIONS")
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self';"
+    " img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Not no-referrer: with that, browsers send the page's own forms with "Origin: null".
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen at can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def known_hosts(host: str, more: tuple[str, ...] = ()) -> frozenset[str]:
+    """The names under which people may open the page of a server that listens at `host`."""
+    own = () if is_loopback(host) else (host, socket.gethostname(), socket.getfqdn())
+    return frozenset(name.lower() for name in (*_LOOPBACK_NAMES, *own, *more))
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What is asked of a request."""
+
+    token: str = ""
+    hosts: frozenset[str] = frozenset(_LOOPBACK_NAMES)
+    is_from_command: Callable[[tuple[str, int]], bool] = lambda peer: False
+    """Whether a command of a task has sent the request from this address and port."""
+
+    @property
+    def session(self) -> str:
+        """What a browser keeps in its cookie instead of the token."""
+        return hmac.new(self.token.encode(), b"headgate session", hashlib.sha256).hexdigest()
+
+    def is_token(self, given: str) -> bool:
+        """Whether this is the token, in a time that does not tell how much of it is right."""
+        return secrets.compare_digest(given.encode(), self.token.encode())
+
+    def refusal(self, scope: Scope) -> tuple[int, str] | None:
+        """The status and the sentence for a request that is not answered."""
+        headers = Headers(scope=scope)
+        host = _name_of(headers.get("host", ""))
+        if not self._is_known(host):
+            return 421, f'This server is not known as "{host}": open it as localhost, or use --allow-host.'
+        if scope["method"] not in _READING and (said := self._foreign(headers)):
+            return 403, said
+        if self.token and not self._is_open(scope["path"]) and not self._has_token(headers):
+            return 401, "This server asks for its token: log in, or send it as a bearer token."
+        return None
+
+    def _is_known(self, host: str) -> bool:
+        if host in self.hosts:
+            return True
+        # With a token, an address is as good as a name: no other site can be reached under it.
+        return bool(self.token) and _is_address(host)
+
+    def _foreign(self, headers: Headers) -> str:
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
+        if site not in ("same-origin", "none"):
+            return "Only this server's own page may send this."
+        if origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower():
+            return "Only this server's own page may send this."
+        return ""
+
+    def _is_open(self, path: str) -> bool:
+        return any(path == each or (each.endswith("/") and path.startswith(each)) for each in OPEN_PATHS)
+
+    def _has_token(self, headers: Headers) -> bool:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self.is_token(given.strip())
+        try:
+            kept = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            return False
+        return kept is not None and secrets.compare_digest(kept.value.encode(), self.session.encode())
+
+
+def _name_of(host: str) -> str:
+    """The name or address in a Host header, without its port."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class AccessControl:
+    """Stands before everything else. Adds the headers that keep a browser from running foreign code."""
+
+    def __init__(self, app: ASGIApp, access: Access, errors: ErrorAnswers, login: str = "/login") -> None:
+        self._app, self._access, self._errors, self._login = app, access, errors, login
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        guarded = _with_headers(send)
+        refused = self._access.refusal(scope)
+        if refused is None and scope["method"] not in _READING and scope.get("client"):
+            peer = tuple(scope["client"][:2])
+            if await asyncio.to_thread(self._access.is_from_command, peer):
+                refused = 403, "A command of a task cannot act for the user."
+        if refused is not None:
+            await self._refuse(scope, receive, guarded, *refused)
+            return
+        body = None if scope["method"] in _READING else await _read_body(receive)
+        if body is not None and len(body) > MAX_BODY:
+            said = f"Send at most {MAX_BODY:,} bytes."
+            await self._errors.answer(scope, 413, said)(scope, receive, guarded)
+            return
+        await self._app(scope, receive if body is None else _replayed(body, receive), guarded)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, said: str) -> None:
+        headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+        if status == 401 and wants_page(scope) and scope["method"] == "GET":
+            status, headers = 303, {"Location": self._login}
+            await send({"type": "http.response.start", "status": status, "headers": _raw(headers)})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await self._errors.answer(scope, status, said, headers)(scope, receive, send)
+
+
+def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
+def _with_headers(send: Send) -> Send:
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return guarded
+
+
+async def _read_body(receive: Receive) -> bytes:
+    """The body of a request; of one that is too large, not much more than it may have."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY or not message.get("more_body"):
+            return bytes(body)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body as one message, and then whatever else comes."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replayed() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replayed

@@ -1,0 +1,92 @@
+"""The application: the API, the page, the metrics, and who may use them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from headgate import __version__
+from headgate.server.access import Access, AccessControl
+from headgate.server.api import make_router
+from headgate.server.metrics import Metrics
+from headgate.server.pages import add_pages
+from headgate.server.problems import ErrorAnswers, Problem, add_problem_handlers
+from headgate.server.schemas import Health
+from headgate.server.service import Service
+from headgate.server.templating import error_page
+
+_ABOUT = (
+    "Submit tasks to Headgate, follow them, review and apply what they propose."
+    " Errors are problem details (RFC 9457)."
+)
+
+
+def make_app(service: Service, access: Access) -> FastAPI:
+    """The application for one repository. The caller starts the worker, and ends the process."""
+    app = FastAPI(
+        title="Headgate",
+        version=__version__,
+        description=_ABOUT,
+        lifespan=_lifespan(service),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    metrics = Metrics(service.engine.store, service.feed)
+    errors = ErrorAnswers(error_page)
+    app.add_middleware(AccessControl, access=access, errors=errors)
+    add_problem_handlers(app, errors)
+    app.include_router(make_router(service))
+    add_pages(app, service, access)
+
+    @app.get("/healthz", include_in_schema=False)
+    async def health() -> Health:
+        service.engine.store.last_seq()
+        return Health()
+
+    @app.get("/metrics", include_in_schema=False)
+    async def figures() -> Response:
+        return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    document = app.state.document = _describe(app, secured=bool(access.token))
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi(request: Request) -> Response:
+        return JSONResponse(document)
+
+    return app
+
+
+def _lifespan(service: Service) -> Any:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        following = asyncio.create_task(service.feed.run())
+        try:
+            yield
+        finally:
+            service.feed.close()
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+
+    return lifespan
+
+
+def _describe(app: FastAPI, *, secured: bool) -> dict[str, Any]:
+    """The OpenAPI document, with the one form that all errors have."""
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    schemas["Problem"] = Problem.model_json_schema()
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    if secured:
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+    return document

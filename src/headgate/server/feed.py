@@ -1,0 +1,263 @@
+"""The live feed: what happens, for any number of clients, as server-sent events.
+
+A client is a number: that of the last event that it has. Nothing is queued for it. What is new is read from
+the log and encoded once, whoever committed it, and kept for a while; a client that is further behind reads on
+in the log. So a slow client holds up nobody, costs no memory, and loses nothing.
+"""
+
+import asyncio
+import time
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+import orjson
+
+from headgate.core import FINAL_STATES, Event, Pulse, State, fold, milestone
+from headgate.engine import Activity
+from headgate.store import Bus, Store, find_pause
+
+POLL_SECONDS = 0.1
+"""How often to look for what other processes have committed. This process's own events come at once."""
+KEPT = 2_000
+"""Events that are kept ready to be sent."""
+PAGE = 100
+"""Events that are read from the log at a time, so that a long log keeps nobody waiting."""
+HEARTBEAT_SECONDS = 15.0
+ACTIVITY_SECONDS = 0.25
+HEARTBEAT = b": still here\n\n"
+_RETRY = b"retry: 1000\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event as it is sent: to those who want milestones, and to those who want everything."""
+
+    seq: int
+    task: str
+    at: float
+    brief: bytes
+    """Empty for what is no milestone."""
+    full: bytes
+
+
+@dataclass
+class Narrator:
+    """Says events in words, which takes the state of each task after each event."""
+
+    store: Store
+    _states: dict[str, State] = field(default_factory=dict)
+    _retried: dict[str, str] = field(default_factory=dict)
+
+    def text(self, event: Event) -> str | None:
+        """Takes the next event of a task; one line about it if it is a milestone.
+
+        Events before the first one that it is given are looked up.
+        """
+        state = self._states.get(event.task)
+        if state is None:
+            state = self._states[event.task] = fold(self.store.events(event.task, before=event.seq))
+            row = self.store.task(event.task)
+            self._retried[event.task] = row.task.resumes if row else ""
+        state.apply(event)
+        text = milestone(event, state, self._retried[event.task])
+        if state.status in FINAL_STATES:
+            del self._states[event.task], self._retried[event.task]
+        return text
+
+    def entry(self, event: Event) -> Entry:
+        """Takes the next event of a task."""
+        text = self.text(event)
+        told = {**event.as_json(), "text": text}
+        brief = {name: told[name] for name in ("seq", "task", "path", "turn", "at", "kind", "text")}
+        return Entry(
+            event.seq,
+            event.task,
+            event.at,
+            frame("milestone", brief, event.seq) if text else b"",
+            frame("milestone" if text else "event", told, event.seq),
+        )
+
+    def state(self, task: str) -> State | None:
+        """The state of a task that has not ended, after the latest event that was taken."""
+        return self._states.get(task)
+
+
+def frame(name: str, data: Any, seq: int | None = None) -> bytes:
+    """One message of an event stream. Only events of the log have an id: a client goes on after the last."""
+    head = f"id: {seq}\n" if seq is not None else ""
+    # JSON has no line breaks of its own, so nothing in it can end the message or begin another field.
+    return f"{head}event: {name}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"
+
+
+class Feed:
+    """Reads what is new, and lets clients follow it."""
+
+    def __init__(self, store: Store, bus: Bus, now: Callable[[], float] = time.time) -> None:
+        self._store, self._now = store, now
+        self._narrator = Narrator(store)
+        self._recent: list[Entry] = []
+        self._last = self._floor = store.last_seq()
+        """The last event that was read, and the last one that is no longer kept."""
+        self._news: asyncio.Event = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._version: tuple[int, int] | None = None
+        self.queue: dict[str, Any] = {}
+        self._queue_frame, self._queue_number = b"", 0
+        self._activity = Activity()
+        self.activity: dict[str, Any] = {"task": None, "text": "", "lines": []}
+        """What the running task is doing, in words."""
+        self._activity_frame, self._activity_number, self._activity_at = b"", 0, 0.0
+        self.heartbeat_seconds = HEARTBEAT_SECONDS
+        self.clients = 0
+        self.on_sent: Callable[[float], None] = lambda seconds: None
+        """Called with the age of the latest event, whenever some were sent."""
+        self.on_event: Callable[[Event], None] = lambda event: None
+        """Called with each event that is new, whichever process committed it."""
+        bus.on_event.append(self._hear)
+        bus.on_pulse.append(self._hear_pulse)
+
+    # What is new.
+
+    async def run(self) -> None:
+        """Reads what is new until the feed is closed."""
+        while not self._closed:
+            self.catch_up()
+            try:
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    def wake(self) -> None:
+        """Something has changed that this process has done."""
+        self._version = None
+        self._wake.set()
+
+    def close(self) -> None:
+        """Ends all streams."""
+        self._closed = True
+        self._wake.set()
+        self._tell()
+
+    def catch_up(self) -> None:
+        """Reads what was committed since the last time."""
+        self._wake.clear()
+        version = self._store.version()
+        if version == self._version:
+            if self._describe_activity():
+                self._tell()
+            return
+        self._version = version
+        changed = False
+        while events := self._store.events(after=self._last, most=PAGE):
+            for event in events:
+                self._recent.append(self._narrator.entry(event))
+                self._activity.hear(event)
+                self.on_event(event)
+            self._last, changed = events[-1].seq, True
+        if len(self._recent) > 2 * KEPT:
+            self._floor = self._recent[-KEPT - 1].seq
+            del self._recent[:-KEPT]
+        if (queue := describe_queue(self._store)) != self.queue:
+            self.queue, changed = queue, True
+            self._queue_frame, self._queue_number = frame("queue", queue), self._queue_number + 1
+        if changed:
+            self._describe_activity()
+            self._tell()
+
+    def _hear(self, event: Event) -> None:
+        """An execution in this process has committed something."""
+        self.wake()
+
+    def _hear_pulse(self, pulse: Pulse) -> None:
+        self._activity.hear_pulse(pulse)
+        if self._describe_activity():
+            self._tell()
+
+    def _describe_activity(self) -> bool:
+        """Says anew what the model is doing, now and then: it changes with every piece of a reply."""
+        if self._now() - self._activity_at < ACTIVITY_SECONDS:
+            return False
+        running = self.queue.get("running")
+        state = self._narrator.state(running) if running else None
+        text = self._activity.describe(state) if state else ""
+        lines = self._activity.lines if state else []
+        self.activity = {"task": running, "text": text, "lines": lines}
+        made = frame("activity", self.activity)
+        self._activity_at = self._now()
+        if made == self._activity_frame:
+            return False
+        self._activity_frame, self._activity_number = made, self._activity_number + 1
+        return True
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    # One client.
+
+    async def stream(
+        self, task: str | None = None, after: int | None = None, *, detail: bool = False
+    ) -> AsyncIterator[bytes]:
+        """What happens from now on, or after an event; for one task, or for all. It ends with the feed."""
+        cursor = self._last if after is None else after
+        behind = Narrator(self._store)
+        queue = activity = -1
+        self.clients += 1
+        try:
+            yield _RETRY
+            while not self._closed:
+                news, piece, latest = self._news, b"", 0.0
+                if cursor < self._last:
+                    entries = self._entries_after(cursor, task, behind)
+                    wanted = [entry for entry in entries if task in (None, entry.task)]
+                    piece = b"".join(entry.full if detail else entry.brief for entry in wanted)
+                    latest = wanted[-1].at if piece else 0.0
+                    # Events of other tasks, and of what was cancelled in the queue, leave gaps.
+                    cursor = entries[-1].seq if entries else self._last
+                if cursor == self._last:
+                    if queue != self._queue_number:
+                        queue, piece = self._queue_number, piece + self._queue_frame
+                    if activity != self._activity_number:
+                        activity, piece = self._activity_number, piece + self._activity_frame
+                # One piece for all that is new: sending it costs as much as a thousand bytes of it.
+                if piece:
+                    yield piece
+                    if latest:
+                        self.on_sent(self._now() - latest)
+                if cursor < self._last or news is not self._news:
+                    await asyncio.sleep(0)  # there is more, but others want their turn
+                    continue
+                try:
+                    async with asyncio.timeout(self.heartbeat_seconds):
+                        await news.wait()
+                except TimeoutError:
+                    yield HEARTBEAT
+        finally:
+            self.clients -= 1
+
+    def _entries_after(self, cursor: int, task: str | None, behind: Narrator) -> Sequence[Entry]:
+        """What comes next for a client: what is kept, or else what the log has."""
+        if cursor >= self._floor:
+            return self._kept_after(cursor)
+        found = self._store.events(task, after=cursor, most=PAGE)
+        return [behind.entry(event) for event in found if event.seq <= self._last]
+
+    def _kept_after(self, cursor: int) -> Sequence[Entry]:
+        start = bisect_right(self._recent, cursor, key=attrgetter("seq"))
+        return self._recent[start : start + PAGE]
+
+
+def describe_queue(store: Store) -> dict[str, Any]:
+    """What waits and runs, in order, and why nothing does if the queue is paused."""
+    rows, pause = store.unsettled(), find_pause(store)
+    return {
+        "running": next((name for name, state in rows if state == "RUNNING"), None),
+        "queued": [name for name, state in rows if state == "QUEUED"],
+        "proposed": [name for name, state in rows if state == "PROPOSED"],
+        "paused": pause.sentence() if pause else None,
+    }

@@ -1,0 +1,224 @@
+"""What the templates are given: from rows, events and states to a few words and figures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from headgate.core import (
+    SETTLED_STATES,
+    CheckFinished,
+    Event,
+    State,
+    TaskState,
+    VerifyFinished,
+    VerifyStarted,
+)
+from headgate.server.task_views import Spent
+from headgate.server.words import first_line
+from headgate.store import Pause, TaskRow
+
+INTERRUPTED = "INTERRUPTED"
+"""Shown instead of RUNNING where the process that ran the task is gone."""
+PER_PAGE = 30
+_GLYPHS = {
+    "QUEUED": "○",
+    "RUNNING": "●",
+    INTERRUPTED: "‖",
+    "PROPOSED": "◇",
+    "SUCCESS": "✓",
+    "STUCK": "✗",
+    "INFRA_ERROR": "!",
+    "CANCELLED": "–",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A state: a sign and a word, so that colour is not needed."""
+
+    word: str
+
+    @property
+    def glyph(self) -> str:
+        return _GLYPHS[self.word]
+
+    @property
+    def style(self) -> str:
+        return f"state-{self.word.lower()}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    """A task in a list."""
+
+    id: str
+    title: str
+    badge: Badge
+    age: float
+    position: int | None
+    resumes: str
+    dry_run: bool
+    applying: bool
+
+
+def task_line(row: TaskRow, now: float, *, interrupted: bool = False) -> TaskLine:
+    """A task in a list."""
+    task = row.task
+    return TaskLine(
+        task.id,
+        first_line(task.text),
+        badge(row.state, interrupted=interrupted),
+        now - row.created,
+        row.position,
+        task.resumes,
+        task.dry_run,
+        row.applying,
+    )
+
+
+def badge(state: TaskState, *, interrupted: bool = False) -> Badge:
+    return Badge(INTERRUPTED if interrupted and state == "RUNNING" else state)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLists:
+    """All tasks, by what people do with them."""
+
+    running: TaskLine | None
+    queued: tuple[TaskLine, ...]
+    proposed: tuple[TaskLine, ...]
+    history: tuple[TaskLine, ...]
+    """What has ended, the latest first; in a search, whatever was found."""
+    found: int
+    """How many tasks the history has on all its pages."""
+    page: int
+    pages: int
+    is_new: bool
+    """There has never been a task."""
+
+
+def sort_tasks(
+    rows: Sequence[TaskRow], found: Sequence[TaskRow] | None, page: int, now: float, *, interrupted: bool
+) -> TaskLists:
+    """The lists of the start page. `rows` are all tasks, the latest first; `found` what a search found."""
+
+    def line(row: TaskRow) -> TaskLine:
+        return task_line(row, now, interrupted=interrupted)
+
+    running = next((line(row) for row in rows if row.state == "RUNNING"), None)
+    waiting = sorted((row for row in rows if row.state == "QUEUED"), key=lambda row: row.position or 0)
+    ended = [row for row in rows if row.state in SETTLED_STATES and row.state != "PROPOSED"]
+    listed = ended if found is None else found
+    pages = max(-(-len(listed) // PER_PAGE), 1)
+    page = min(max(page, 1), pages)
+    shown = listed[(page - 1) * PER_PAGE : page * PER_PAGE]
+    return TaskLists(
+        running,
+        tuple(map(line, waiting)),
+        tuple(line(row) for row in rows if row.state == "PROPOSED"),
+        tuple(map(line, shown)),
+        len(listed),
+        page,
+        pages,
+        not rows,
+    )
+
+
+def say_pause(pause: Pause) -> str:
+    """Why nothing in the queue is carried out, without the commands that a terminal would be told."""
+    how = "ended INFRA_ERROR" if pause.ended else "could not be applied"
+    return f"The queue is paused: {pause.failed} {how}: {pause.why.rstrip('.')}."
+
+
+# Verification runs.
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A verification run."""
+
+    number: int
+    id: str
+    result: str
+    """`passed`, `failed`, `running`, `cut short` or `could not be run`."""
+    steps: str
+    reason: str = ""
+    seconds: float | None = None
+    why: str = ""
+    """Whose it was, if it was not the task's own verification."""
+
+
+def list_runs(events: Sequence[Event], *, over: bool) -> list[Run]:
+    """Every verification run of a task. Without an end, it runs or was cut short."""
+    runs: dict[str, Run] = {}
+    for event in events:
+        match event.body:
+            case VerifyStarted() as body:
+                why = "before the first stage" if body.opening else "asked for by the model"
+                made = Run(len(runs) + 1, body.run_id, "running", ", ".join(body.steps))
+                runs[body.run_id] = replace(made, why=why if body.asked else "")
+            case VerifyFinished() as body if body.run_id in runs:
+                result = "passed" if body.passed else "failed"
+                seconds = sum(step.seconds for step in body.steps)
+                runs[body.run_id] = replace(
+                    runs[body.run_id], result=result, reason=body.reason, seconds=seconds
+                )
+            case CheckFinished(check="verify", verdict="broken") as body if runs:
+                last = next(reversed(runs))
+                runs[last] = replace(runs[last], result="could not be run", reason=body.reason)
+            case _:
+                pass
+    latest = next(reversed(runs), None)
+    return [
+        replace(run, result="cut short") if run.result == "running" and (over or run.id != latest) else run
+        for run in runs.values()
+    ]
+
+
+# Tokens and cost over time.
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Lines for a picture of `WIDTH` by `HEIGHT`: what had been used up by then."""
+
+    tokens_line: str
+    tokens_area: str
+    cost_line: str
+    """Empty if nothing has a price."""
+    seconds: float
+    tokens: int
+    cost: float
+
+
+WIDTH, HEIGHT = 320, 96
+
+
+def draw_chart(spending: Sequence[Spent], state: State) -> Chart | None:
+    """The chart; None before the first request."""
+    if not spending:
+        return None
+    last = spending[-1]
+    span = max(state.seconds, last.elapsed, 0.001)
+    points = [Spent(0.0, 0, 0.0), *_thin(spending), Spent(span, last.tokens, last.cost)]
+    tokens = _steps(points, [point.tokens for point in points], span)
+    cost = _steps(points, [point.cost for point in points], span) if last.cost else ""
+    area = f"M0,{HEIGHT} L{tokens.removeprefix('M')} L{WIDTH},{HEIGHT} Z"
+    return Chart(tokens, area, cost, span, last.tokens, last.cost)
+
+
+def _thin(spending: Sequence[Spent], most: int = 200) -> Sequence[Spent]:
+    """Some of the points, the last one included: a line of 320 dots shows no more."""
+    every = -(-len(spending) // most)
+    return [*spending[:-1:every], spending[-1]] if every > 1 else spending
+
+
+def _steps(points: Sequence[Spent], values: Sequence[float], span: float) -> str:
+    """A line that goes up where something was used. Numbers only: nothing of it is anybody's text."""
+    most = max(values) or 1
+    parts, height = [], float(HEIGHT)
+    for point, value in zip(points, values, strict=True):
+        x = WIDTH * min(point.elapsed / span, 1.0)
+        parts.append(f"{x:.1f},{height:.1f}")
+        height = HEIGHT - (HEIGHT - 4) * value / most
+        parts.append(f"{x:.1f},{height:.1f}")
+    return f"M{' L'.join(parts)}"

@@ -1,0 +1,145 @@
+"""What goes wrong with a request: one sentence that says what to do.
+
+Programs get it as problem details (RFC 9457), and people as a page.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import compile_path
+from starlette.types import Scope
+
+from headgate.core import plain
+from headgate.errors import ConfigError, HeadgateError
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """An error, in the form of RFC 9457."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "about:blank",
+                    "title": "Not Found",
+                    "status": 404,
+                    "detail": 'There is no task "t99".',
+                }
+            ]
+        }
+    )
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    """One sentence for the person who can do something about it."""
+
+
+class RequestRefused(Exception):
+    """A request that cannot be answered as it was meant."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+
+
+def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
+    """The response."""
+    body = Problem(title=HTTPStatus(status).phrase, status=status, detail=plain(detail))
+    return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
+
+
+def wants_page(scope: Scope) -> bool:
+    """Whether a person waits for the answer: a browser asks for a page, and not for a part of the API."""
+    return "text/html" in Headers(scope=scope).get("accept", "") and not scope["path"].startswith("/api/")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorAnswers:
+    """Answers requests that go wrong."""
+
+    page: Callable[[int, str], str] | None = None
+    """The page about an error, from its status and its sentence; None: everybody gets problem details."""
+
+    def answer(
+        self, scope: Scope, status: int, detail: str, headers: dict[str, str] | None = None
+    ) -> Response:
+        if self.page and wants_page(scope):
+            return HTMLResponse(self.page(status, plain(detail)), status, headers)
+        return problem(status, detail, headers)
+
+
+def describe(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """For the description of a route: which errors it may answer with."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
+
+
+def add_problem_handlers(app: FastAPI, errors: ErrorAnswers) -> None:
+    """Has every error answered in one of the two forms."""
+
+    @app.exception_handler(RequestRefused)
+    async def refused(request: Request, error: RequestRefused) -> Response:
+        return errors.answer(request.scope, error.status, error.detail)
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        status, headers, said = error.status_code, dict(error.headers or {}), str(error.detail)
+        if status == 404:
+            said = "There is nothing at this address."
+        elif status == 405:
+            headers["Allow"] = ", ".join(_methods_at(request)) or headers.get("Allow", "")
+            said = f"This address takes {headers['Allow']}."
+        elif (
+            status == 400
+        ):  # what FastAPI says to a body that is no JSON at all; others that are wrong get 422
+            status, said = 422, "The body is not JSON in UTF-8."
+        return errors.answer(request.scope, status, said, headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        return errors.answer(request.scope, 422, say_invalid(error.errors()))
+
+    @app.exception_handler(ConfigError)
+    async def configuration(request: Request, error: ConfigError) -> Response:
+        return errors.answer(request.scope, 422, str(error))
+
+    @app.exception_handler(HeadgateError)
+    async def environment(request: Request, error: HeadgateError) -> Response:
+        return errors.answer(request.scope, 503, str(error))
+
+    @app.exception_handler(OSError)
+    async def system(request: Request, error: OSError) -> Response:
+        said = f"The system refused that: {error.strerror or type(error).__name__}."
+        return errors.answer(request.scope, 503, said)
+
+
+def say_invalid(errors: Sequence[Any]) -> str:
+    """What is wrong with what was sent, as pydantic tells it: the first few faults in one line."""
+    return "; ".join(map(_say, errors[:5]))
+
+
+def _methods_at(request: Request) -> list[str]:
+    """The methods that an address takes: each has its own route, which knows only of itself."""
+    described: dict[str, dict[str, Any]] = request.app.state.document["paths"]
+    return sorted(
+        method.upper()
+        for template, methods in described.items()
+        if compile_path(template)[0].match(request.url.path)
+        for method in methods
+    )
+
+
+def _say(error: Any) -> str:
+    place = ".".join(str(part) for part in error["loc"] if part != "body")
+    return f"{place}: {error['msg']}" if place else str(error["msg"])

@@ -1,0 +1,149 @@
+"""Running the server: listening, working, and stopping without losing anything."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from headgate.engine import Engine
+from headgate.errors import ConfigError, HeadgateError
+from headgate.process import is_peer_inside_command, kill_own_commands
+from headgate.server.access import Access, is_loopback, known_hosts
+from headgate.server.app import make_app
+from headgate.server.feed import Feed
+from headgate.server.service import Service
+from headgate.server.worker import Worker
+
+STOP_SECONDS = 3
+"""How long requests under way may take when the server stops."""
+EXIT_ENVIRONMENT = 3
+_BACKLOG = 512
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Where to listen, for whom, and whether to carry tasks out."""
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    token: str = ""
+    allow_hosts: tuple[str, ...] = ()
+    works: bool = True
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def assemble(engine: Engine, settings: ServerSettings, say: Callable[[str], None]) -> tuple[_Server, Service]:
+    """The server for an engine, which serves once `serve` is called, and what it serves."""
+    feed = Feed(engine.store, engine.bus)
+    worker = Worker(engine, partial(_tell_crash, say)) if settings.works else None
+    access = Access(
+        settings.token,
+        known_hosts(settings.host, settings.allow_hosts),
+        partial(is_peer_inside_command, engine.repo),
+    )
+    service = Service(engine, feed, worker)
+    config = uvicorn.Config(
+        make_app(service, access),
+        log_level="warning",
+        access_log=False,  # addresses of requests may hold what people search for
+        server_header=False,
+        timeout_graceful_shutdown=STOP_SECONDS,
+        http="httptools",
+        ws="none",
+        backlog=_BACKLOG,
+    )
+    return _Server(config), service
+
+
+async def serve(repo: Path, settings: ServerSettings, say: Callable[[str], None]) -> None:
+    """Serves until a signal comes. A task that runs then goes on when the next process works here.
+
+    It does not return: leaving the event loop would cancel that task.
+    """
+    if not settings.token and not is_loopback(settings.host):
+        raise ConfigError(
+            f"{settings.host} can be reached from other machines: set HEADGATE_TOKEN to a secret of your"
+            " own, or leave out --host."
+        )
+    listening = listen(settings.host, settings.port)
+    engine = Engine.open(repo)
+    engine.keep_crash_trace = True
+    for note in engine.notes:
+        say(note)
+    server, service = assemble(engine, settings, say)
+    _stop_on_signals(server, service.feed)
+    working = asyncio.create_task(service.worker.run()) if service.worker else None
+    address, port = listening.getsockname()[:2]
+    shown = f"[{address}]" if ":" in address else address
+    say(f"Headgate serves {engine.repo} at http://{shown}:{port}")
+    if not working:
+        say("This server runs no tasks (--no-worker).")
+    code = os.EX_OK
+    try:
+        await _until_either(server.serve(sockets=[listening]), working)
+    except HeadgateError as error:  # the store is gone, or another process took the lock away
+        say(f"headgate: {error}")
+        code = EXIT_ENVIRONMENT
+    finally:
+        # What the task has recorded is in the store. The process that works here next goes on from there.
+        kill_own_commands()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+async def _until_either(serving: Coroutine[Any, Any, None], working: "asyncio.Task[None] | None") -> None:
+    """Waits until the server has stopped, or the worker has failed: it does not end otherwise."""
+    served = asyncio.create_task(serving)
+    await asyncio.wait({served, *([working] if working else [])}, return_when=asyncio.FIRST_COMPLETED)
+    if working and working.done():
+        working.result()
+    served.result()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at this address. ConfigError if there can be none."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)  # whoever reads the address and connects at once is not refused
+    except OSError as error:
+        raise ConfigError(
+            f"Cannot listen at {host}, port {port}: {error.strerror or error}. Choose another with --port."
+        ) from None
+    listening.set_inheritable(False)
+    return listening
+
+
+def _stop_on_signals(server: uvicorn.Server, feed: Feed) -> None:
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        server.force_exit = server.should_exit  # the second signal waits for nobody
+        server.should_exit = True
+        feed.close()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+
+
+def _tell_crash(say: Callable[[str], None], bug: Exception) -> None:
+    say(f"Headgate itself failed: {type(bug).__name__}: {bug}")

@@ -1,0 +1,206 @@
+"""What the API and the page can do with tasks: one place for the rules and the sentences of both."""
+
+import asyncio
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.core import (
+    Constraints,
+    Event,
+    Options,
+    Report,
+    State,
+    build_report,
+    check_task_text,
+    parse_task_text,
+    plain,
+)
+from headgate.engine import RETRIED_STATES, ConfigReader, Engine, diff_of
+from headgate.errors import ConfigError
+from headgate.regular_files import read_own
+from headgate.server.feed import Feed, Narrator
+from headgate.server.problems import RequestRefused
+from headgate.server.schemas import Milestone, NewTask, Outcome, TaskAccepted, TaskSummary
+from headgate.server.worker import Worker
+from headgate.store import TaskRow, load_state
+
+COMBINED = "combined.log"
+LOG_BYTES = 4_000_000
+"""Of a verification log: its end, where the failures are, if it is longer."""
+_RUN_ID = re.compile(r"run_[0-9]{8}_[0-9]{6}_[0-9a-f]{6}")
+
+
+@dataclass
+class Service:
+    """The repository's tasks, for clients."""
+
+    engine: Engine
+    feed: Feed
+    worker: Worker | None
+    """None if another process is to carry tasks out."""
+
+    @property
+    def repo(self) -> Path:
+        return self.engine.repo
+
+    def rows(self, words: str = "") -> list[TaskRow]:
+        """The tasks, the latest first; with `words`, those that contain all of them."""
+        wanted = words.casefold().split()
+        rows = reversed(self.engine.store.tasks())
+        return [
+            row
+            for row in rows
+            if all(word in f"{row.task.id} {row.state} {row.task.text}".casefold() for word in wanted)
+        ]
+
+    def row(self, task_id: str) -> TaskRow:
+        """A task by its id. RequestRefused (404) if there is none."""
+        found = self.engine.store.task(task_id)
+        if found is None:
+            raise RequestRefused(404, f'There is no task "{task_id}".')
+        return found
+
+    def state(self, row: TaskRow) -> State:
+        return load_state(self.engine.store, row)
+
+    def report(self, row: TaskRow) -> Report:
+        return build_report(self.state(row))
+
+    def events(self, row: TaskRow, after: int = 0) -> list[Event]:
+        return self.engine.store.events(row.task.id, after)
+
+    def submit(self, new: NewTask) -> TaskAccepted:
+        """Stores a task. The configuration is read now, so that a file that was just changed counts."""
+        constraints = Constraints(
+            keep=tuple(new.keep), non_goals=tuple(new.non_goals), boundaries=tuple(new.boundaries)
+        )
+        options = Options(flow=new.flow, dry_run=new.dry_run)
+        check_task_text(new.text, parse_task_text(new.text).constraints + constraints)
+        notices: list[str] = []
+        self._read_again(notices)
+        try:
+            task = self.engine.submit(new.text, constraints, options)
+        except ConfigError as error:  # not the request is wrong, but what is configured here
+            raise RequestRefused(409, str(error)) from None
+        notices += self.engine.describe_boundaries(task)
+        return self._accepted(task.id, notices)
+
+    def _read_again(self, notices: list[str]) -> None:
+        self.engine.read_config = ConfigReader(self.repo, os.environ)
+        self.engine.on_notice = lambda line: notices.append(plain(line))
+
+    def _accepted(self, task_id: str, notices: Sequence[str] = ()) -> TaskAccepted:
+        self._changed()
+        row = self.row(task_id)
+        return TaskAccepted(id=task_id, state=row.state, position=row.position, notices=list(notices))
+
+    def _changed(self, *, try_again: bool = False) -> None:
+        self.feed.wake()
+        if self.worker:
+            self.worker.wake(try_again=try_again)
+
+    def remove(self, task_id: str) -> None:
+        """Removes a queued task, of which nothing is left. RequestRefused (409) if it is not one."""
+        row = self.row(task_id)
+        if row.applying or row.state != "QUEUED":
+            how = "it waits to be applied" if row.applying and row.state == "QUEUED" else f"it is {row.state}"
+            raise RequestRefused(409, f"Task {row.task.id} cannot be removed: {how}.")
+        if self.engine.cancel(row.task.id) != "removed":
+            raise RequestRefused(409, f"Task {row.task.id} has just started.")
+        self._changed()
+
+    def cancel(self, task_id: str, *, conclude: bool = False) -> Outcome:
+        """Cancels a task, or lets a running one conclude with what it has."""
+        row = self.row(task_id)
+        name = row.task.id
+        if conclude:
+            if not self.engine.conclude(name):
+                raise RequestRefused(409, f"Task {name} does not run: there is nothing to conclude.")
+            return Outcome(id=name, outcome="asked", state=row.state)
+        outcome = self.engine.cancel(name)
+        if outcome in ("settled", "unknown"):
+            how = "is a proposal: discard it instead" if row.state == "PROPOSED" else "has already ended"
+            raise RequestRefused(409, f"Task {name} {how}.")
+        self._changed(try_again=outcome == "asked")
+        now = self.engine.store.task(name)
+        return Outcome(id=name, outcome=outcome, state=now.state if now else None)
+
+    async def apply(self, task_id: str) -> Outcome:
+        """Puts a proposal into the queue, to be written and verified."""
+        return await self._settle(task_id, "queued")
+
+    async def abort(self, task_id: str) -> Outcome:
+        """Discards a proposal."""
+        return await self._settle(task_id, "aborted")
+
+    async def _settle(self, task_id: str, outcome: str) -> Outcome:
+        row = self.row(task_id)
+        try:
+            await (self.engine.apply if outcome == "queued" else self.engine.abort)(row.task.id)
+        except ConfigError as error:
+            raise RequestRefused(409, str(error)) from None
+        self._changed(try_again=outcome == "queued")
+        now = self.row(row.task.id)
+        return Outcome.model_validate(
+            {"id": row.task.id, "outcome": outcome, "state": now.state, "position": now.position}
+        )
+
+    def resume(self, task_id: str, added: str = "") -> Outcome:
+        """Tries an ended task again as a new one, or has a queue that is paused go on."""
+        row = self.row(task_id)
+        if row.state in RETRIED_STATES:
+            self._read_again([])
+            again = self.engine.retry(row.task.id, Constraints(), Options(), added)
+            self._changed(try_again=True)
+            new = self.row(again.id)
+            return Outcome(id=again.id, outcome="queued", state=new.state, position=new.position)
+        if row.state not in ("QUEUED", "RUNNING"):
+            raise RequestRefused(409, f"Task {row.task.id} cannot be resumed: it is {row.state}.")
+        if added:
+            raise RequestRefused(409, f"Task {row.task.id} has not ended and goes on as it was submitted.")
+        if row.state == "QUEUED":
+            self._read_again([])
+            self.engine.pin_again(row.task.id)
+        self._changed(try_again=True)
+        return Outcome(id=row.task.id, outcome="resumed", state=row.state, position=row.position)
+
+    async def diff(self, row: TaskRow) -> bytes:
+        """A task's diff. RequestRefused (409) if there is none yet."""
+        try:
+            return await asyncio.to_thread(diff_of, self.repo, row, self.state(row))
+        except ConfigError as error:
+            raise RequestRefused(409, str(error)) from None
+
+    async def log(self, run_id: str) -> str:
+        """What a verification printed. RequestRefused (404) if there was no such run."""
+        path = self.engine.folder.runs / run_id / COMBINED
+        try:
+            if not _RUN_ID.fullmatch(run_id):
+                raise FileNotFoundError
+            data = await asyncio.to_thread(read_own, path, folders=3)
+        except OSError:
+            raise RequestRefused(404, f'There is no log of a run "{run_id}".') from None
+        return plain(data[-LOG_BYTES:].decode("utf-8", "replace"))
+
+    def milestones(self, row: TaskRow) -> list[Milestone]:
+        """Everything worth a line, in order."""
+        narrator = Narrator(self.engine.store)
+        told = ((event, narrator.text(event)) for event in self.events(row))
+        return [Milestone(seq=event.seq, at=event.at, text=text) for event, text in told if text]
+
+
+def summary(row: TaskRow) -> TaskSummary:
+    """A task in the list."""
+    task = row.task
+    return TaskSummary(
+        id=task.id,
+        state=row.state,
+        text=task.text,
+        position=row.position,
+        created=row.created,
+        dry_run=task.dry_run,
+        resumes=task.resumes,
+    )

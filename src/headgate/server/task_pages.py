@@ -1,0 +1,224 @@
+"""Puts pages together: reads what a page is about, and has it rendered."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from headgate.config import builtin_flows, load_flow
+from headgate.core import ReplyReceived, State, VerifyFinished, build_report, plain
+from headgate.engine import FLOW_NAMES, RETRIED_STATES
+from headgate.server.diff_page import ShownDiff, show_diff
+from headgate.server.flow_picture import draw_flow, is_over
+from headgate.server.milestone_detail import Detail, describe_events
+from headgate.server.page_data import badge, draw_chart, list_runs, say_pause, sort_tasks, task_line
+from headgate.server.page_forms import TypedTask
+from headgate.server.problems import RequestRefused
+from headgate.server.service import Service
+from headgate.server.task_views import TaskView, TaskViews
+from headgate.server.templating import render
+from headgate.server.words import first_line
+from headgate.store import TaskRow, find_pause
+
+LOG_CHARS = 400_000
+"""Of a log, on its page; the whole is a link away."""
+DIFF_BYTES = 2_000_000
+"""Of a diff that is looked into at all."""
+MOST_NOTICES, MOST_DIFFS = 200, 8
+_HAS_DIFF = ("PROPOSED", "SUCCESS", "STUCK", "INFRA_ERROR", "CANCELLED")
+
+
+class Pages:
+    """The pages of one repository."""
+
+    def __init__(self, service: Service, *, secured: bool) -> None:
+        self._service, self._secured = service, secured
+        self._views = TaskViews(service.engine.store)
+        self._notices: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._diffs: OrderedDict[tuple[str, int], ShownDiff | None] = OrderedDict()
+
+    def note(self, task_id: str, notices: Sequence[str]) -> None:
+        """Keeps what whoever submitted a task should know, for its page."""
+        _remember(self._notices, task_id, tuple(notices), MOST_NOTICES)
+
+    def _render(self, template: str, **values: Any) -> str:
+        return render(template, repo=self._service.repo.name, secured=self._secured, **values)
+
+    def home(
+        self,
+        words: str = "",
+        page: int = 1,
+        typed: TypedTask | None = None,
+        problem: str = "",
+        *,
+        parts_only: bool = False,
+    ) -> str:
+        """The start page, or only the parts that change."""
+        service = self._service
+        rows = service.rows()
+        pause = find_pause(service.engine.store)
+        running = next((row for row in rows if row.state == "RUNNING"), None)
+        lists = sort_tasks(
+            rows,
+            service.rows(words) if words.strip() else None,
+            page,
+            time.time(),
+            interrupted=running is not None and self._is_interrupted(running),
+        )
+        moments = self._views.of(running).moments if running else []
+        return self._render(
+            "home_parts.html" if parts_only else "home.html",
+            lists=lists,
+            latest=moments[-1].text if moments else "",
+            activity=service.feed.activity,
+            pause=pause,
+            pause_said=say_pause(pause) if pause else "",
+            words=words,
+            typed=typed or TypedTask(),
+            problem=problem,
+            flows=flow_choices(),
+            works=service.worker is not None,
+            oob=parts_only,
+        )
+
+    async def task(self, task_id: str, after: int | None = None, problem: str = "", added: str = "") -> str:
+        """A task's page; with `after`, only what is new in the timeline, and the parts that change."""
+        row = self._service.row(task_id)
+        view = self._views.of(row)
+        state = view.state(row)
+        over = is_over(state)
+        values = {
+            "row": row,
+            "task": row.task,
+            "title": first_line(row.task.text),
+            "badge": badge(row.state, interrupted=self._is_interrupted(row)),
+            "age": time.time() - row.created,
+            "state": state,
+            "report": build_report(state),
+            "flow": draw_flow(state, over),
+            "chart": draw_chart(view.spending, state),
+            "runs": list_runs(view.events, over=over),
+            "moments": view.after(after or 0),
+            "last_seq": view.last_seq,
+            "elapsed": self._elapsed(row, state),
+            "activity": self._activity(row, view),
+            "notices": self._notices.get(row.task.id, ()),
+            "retries": self._retries(row),
+            "works": self._service.worker is not None,
+            "problem": problem,
+            "added": added,
+        }
+        values["diff"] = await self._settled_diff(row, view, state)
+        template = "task.html" if after is None else "task_live.html"
+        return self._render(template, oob=after is not None, **values)
+
+    async def milestone(self, task_id: str, seq: int, *, part_only: bool) -> str:
+        """What is behind a line of the timeline."""
+        row = self._service.row(task_id)
+        view = self._views.of(row)
+        moment = next((moment for moment in view.moments if moment.seq == seq), None)
+        if moment is None:
+            raise RequestRefused(404, f"Task {row.task.id} has no such milestone.")
+        return self._render(
+            "milestone_part.html" if part_only else "milestone.html",
+            task=row.task,
+            moment=moment,
+            detail=await self._detail(row, view, seq),
+        )
+
+    async def diff(self, task_id: str) -> str:
+        """A task's diff on a page of its own, also while it runs."""
+        row = self._service.row(task_id)
+        shown = await self._show(row)
+        return self._render("diff.html", task=row.task, title=first_line(row.task.text), diff=shown)
+
+    async def log(self, task_id: str, run_id: str) -> str:
+        """What a verification run of a task printed."""
+        row = self._service.row(task_id)
+        view = self._views.of(row)
+        runs = list_runs(view.events, over=is_over(view.state(row)))
+        run = next((run for run in runs if run.id == run_id), None)
+        if run is None:
+            raise RequestRefused(404, f"Task {row.task.id} has no run {run_id}.")
+        log = await self._service.log(run_id)
+        return self._render("log.html", task=row.task, run=run, log=log[-LOG_CHARS:], whole=len(log))
+
+    def _is_interrupted(self, row: TaskRow) -> bool:
+        """Whether the process that ran a task is gone: nobody holds the lock."""
+        return row.state == "RUNNING" and not self._service.engine.folder.work_lock().is_held()
+
+    def _elapsed(self, row: TaskRow, state: State) -> float:
+        """How long it has been worked on, up to now if it runs."""
+        if row.state != "RUNNING" or not state.started_at:
+            return state.seconds
+        return max(time.time() - state.started_at - state.paused, 0.0)
+
+    def _activity(self, row: TaskRow, view: TaskView) -> dict[str, Any]:
+        """What the task is doing now. Nothing else is known right after its start, or of another process."""
+        told = self._service.feed.activity
+        if told["task"] == row.task.id and told["text"]:
+            return told
+        latest = view.moments[-1].text if view.moments else "Starting"
+        return {"task": row.task.id, "text": latest, "lines": []}
+
+    def _retries(self, row: TaskRow) -> list[Any]:
+        """The tasks that try this one again."""
+        if row.state not in RETRIED_STATES:
+            return []
+        rows = self._service.rows()
+        return [task_line(each, time.time()) for each in rows if each.task.resumes == row.task.id]
+
+    async def _detail(self, row: TaskRow, view: TaskView, seq: int) -> Detail:
+        behind = view.behind(seq)
+        first, last = behind[0], behind[-1]
+        # A call may be answered after a line that came between it and the reply that asked for it.
+        replies = [
+            event
+            for event in view.events
+            if event.seq < first.seq and event.path == first.path and isinstance(event.body, ReplyReceived)
+        ][-1:]
+        start = replies[0].seq if replies else first.seq
+        contents = self._service.engine.store.contents(row.task.id, start, last.seq)
+        logs = {}
+        for event in behind:
+            if isinstance(event.body, VerifyFinished) and not event.body.passed:
+                logs[event.body.run_id] = await self._log_or_word(event.body.run_id)
+        return await asyncio.to_thread(describe_events, behind, replies, contents, logs)
+
+    async def _log_or_word(self, run_id: str) -> str:
+        try:
+            return await self._service.log(run_id)
+        except RequestRefused as error:
+            return error.detail
+
+    async def _settled_diff(self, row: TaskRow, view: TaskView, state: State) -> ShownDiff | None:
+        """The diff of a task that is settled; None if there is none. It stays as it is, and is kept."""
+        if row.state not in _HAS_DIFF or not state.files_changed:
+            return None
+        key = row.task.id, view.last_seq
+        if key not in self._diffs:
+            try:
+                shown = await self._show(row)
+            except RequestRefused:
+                shown = None
+            _remember(self._diffs, key, shown, MOST_DIFFS)
+        return self._diffs[key]
+
+    async def _show(self, row: TaskRow) -> ShownDiff:
+        diff = await self._service.diff(row)
+        return await asyncio.to_thread(show_diff, diff[:DIFF_BYTES].decode("utf-8", "replace"))
+
+
+def _remember(kept: OrderedDict[Any, Any], key: Any, value: Any, most: int) -> None:
+    kept[key] = value
+    while len(kept) > most:
+        kept.popitem(last=False)
+
+
+@lru_cache(maxsize=1)
+def flow_choices() -> tuple[tuple[str, str], ...]:
+    """The flows that ship with Headgate: name and description."""
+    return tuple((name, plain(load_flow(name, Path(), FLOW_NAMES).description)) for name in builtin_flows())

@@ -1,0 +1,129 @@
+"""Tasks as the page reads them: their events, folded once, with what is worth a line on the way."""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Literal
+
+from headgate.core import (
+    ApplyRefused,
+    CandidateTried,
+    Event,
+    PromptCut,
+    ProposalMade,
+    ReplyFailed,
+    StageEnded,
+    StageStarted,
+    State,
+    TaskEnded,
+    ToolFinished,
+    VerifyFinished,
+    milestone,
+    plain,
+)
+from headgate.store import Store, TaskRow, complete_state
+
+MOST_KEPT = 16
+"""Tasks that are kept folded. People look at few at a time."""
+Tone = Literal["plain", "stage", "good", "bad", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One line of the timeline."""
+
+    seq: int
+    elapsed: float
+    """Seconds that the task had been worked on."""
+    text: str
+    tone: Tone
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the task had used up at a moment."""
+
+    elapsed: float
+    tokens: int
+    cost: float
+
+
+@dataclass
+class TaskView:
+    """A task's events, and what follows from them."""
+
+    resumes: str
+    events: list[Event] = field(default_factory=list)
+    moments: list[Moment] = field(default_factory=list)
+    spending: list[Spent] = field(default_factory=list)
+    folded: State = field(default_factory=State)
+    """For reading only."""
+
+    @property
+    def last_seq(self) -> int:
+        return self.events[-1].seq if self.events else 0
+
+    def take(self, event: Event) -> None:
+        """Takes the next event in."""
+        state = self.folded
+        before = state.requests
+        state.apply(event)
+        self.events.append(event)
+        if text := milestone(event, state, self.resumes):
+            self.moments.append(Moment(event.seq, state.seconds, plain(text), _tone(event)))
+        if state.requests != before:
+            used = state.usage.prompt + state.usage.completion
+            self.spending.append(Spent(state.seconds, used, state.cost))
+
+    def state(self, row: TaskRow) -> State:
+        """The state now, also of a task that has not started."""
+        return complete_state(self.folded, row)
+
+    def after(self, seq: int) -> list[Moment]:
+        """The lines after an event."""
+        return [moment for moment in self.moments if moment.seq > seq]
+
+    def behind(self, seq: int) -> list[Event]:
+        """The events from the one that a line is about up to the next line; none if there is no such line."""
+        numbers = [moment.seq for moment in self.moments]
+        if seq not in numbers:
+            return []
+        following = [number for number in numbers if number > seq]
+        end = following[0] if following else self.last_seq + 1
+        return [event for event in self.events if seq <= event.seq < end]
+
+
+class TaskViews:
+    """Reads only what is new: a page that follows a long task asks twice a second."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[str, TaskView] = OrderedDict()
+
+    def of(self, row: TaskRow) -> TaskView:
+        """The task as its events tell it now."""
+        name = row.task.id
+        view = self._kept.pop(name, None) or TaskView(row.task.resumes)
+        for event in self._store.events(name, view.last_seq):
+            view.take(event)
+        self._kept[name] = view
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return view
+
+
+def _tone(event: Event) -> Tone:
+    match event.body:
+        case TaskEnded(state="SUCCESS") | ProposalMade() | VerifyFinished(passed=True):
+            return "good"
+        case CandidateTried(verdict="passed"):
+            return "good"
+        case TaskEnded(state="CANCELLED"):
+            return "note"
+        case TaskEnded() | ApplyRefused() | VerifyFinished() | StageEnded():
+            return "bad"
+        case ReplyFailed() | PromptCut() | ToolFinished():
+            return "note"
+        case StageStarted():
+            return "stage"
+        case _:
+            return "plain"

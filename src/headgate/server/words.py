@@ -1,0 +1,41 @@
+"""Times and sums as the page says them."""
+
+
+def clock(seconds: float) -> str:
+    """`01:23`, and `75:00` after an hour and a quarter."""
+    minutes, rest = divmod(max(int(seconds), 0), 60)
+    return f"{minutes:02}:{rest:02}"
+
+
+def long_clock(seconds: float) -> str:
+    """`40 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = max(int(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def age(seconds: float) -> str:
+    """`just now`, `5 min ago`, `3 h ago`, `12 d ago`."""
+    minutes = max(int(seconds), 0) // 60
+    if minutes < 1:
+        return "just now"
+    if minutes < 60:
+        return f"{minutes} min ago"
+    hours = minutes // 60
+    return f"{hours} h ago" if hours < 48 else f"{hours // 24} d ago"
+
+
+def money(cost: float) -> str:
+    """What was spent, in the unit of the prices in the configuration, with as many digits as it takes."""
+    return f"{cost:.2f}" if cost >= 1 else f"{cost:.4f}"
+
+
+def first_line(text: str, chars: int = 200) -> str:
+    """A title for a text: its first line, not too long."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"

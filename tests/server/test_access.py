@@ -1,0 +1,155 @@
+"""Who may ask: names, origins, the token, commands of tasks."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from serving import Serving, make_repo, serving
+
+from headgate.process.reaper import new_mark
+from headgate.server.access import COOKIE, Access, is_loopback, known_hosts
+
+TOKEN = "correct horse"
+NEW = {"json": {"text": "a"}}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repo(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 201),
+        ({"Host": "localhost:8321"}, 201),
+        ({"Host": "[::1]:8321"}, 201),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example"}, 421),
+        ({"Host": "10.0.0.1"}, 421),
+        ({"Host": "[::1"}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),  # another server on this machine
+        ({"Origin": "http://localhost:8321", "Host": "localhost:8321"}, 201),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 201),
+    ],
+)
+async def test_other_sites_are_kept_out(repo: Path, headers: dict[str, str], status: int) -> None:
+    async with serving(repo, works=False) as server:
+        found, body = await server.ask("POST", "/api/tasks", headers=headers, **NEW)
+        assert found == status
+        assert body.get("status", 201) == status
+        assert len((await server.ask("GET", "/api/tasks"))[1]) == (status == 201)
+
+
+async def test_pages_of_other_names_read_nothing_either(repo: Path) -> None:
+    async with serving(repo, works=False) as server:
+        for path in ("/", "/api/tasks", "/api/events", "/metrics", "/openapi.json", "/static/page.js"):
+            assert (await server.ask("GET", path, headers={"Host": "evil.example"}))[0] == 421
+
+
+async def test_a_token_is_asked_for(repo: Path) -> None:
+    async with serving(repo, works=False, token=TOKEN) as server:
+        for headers in (
+            {},
+            _bearer("wrong"),
+            _bearer(""),
+            {"Cookie": f"{COOKIE}={TOKEN}"},
+            {"Cookie": 'a b="'},
+        ):
+            for path in ("/api/tasks", "/api/events", "/metrics", "/openapi.json", "/api/healthz"):
+                assert (await server.ask("GET", path, headers=headers))[0] == 401
+            assert (await server.ask("POST", "/api/tasks", headers=headers, **NEW))[0] == 401
+        assert (await server.ask("GET", "/healthz"))[0] == 200
+        assert (await server.ask("POST", "/api/tasks", headers=_bearer(TOKEN), **NEW))[0] == 201
+        cookie = {"Cookie": f"{COOKIE}={Access(TOKEN).session}"}
+        assert len((await server.ask("GET", "/api/tasks", headers=cookie))[1]) == 1
+        by_address = {**_bearer(TOKEN), "Host": "192.0.2.7:8321"}
+        assert (await server.ask("GET", "/api/tasks", headers=by_address))[0] == 200
+        by_name = {**_bearer(TOKEN), "Host": "evil.example"}
+        assert (await server.ask("GET", "/api/tasks", headers=by_name))[0] == 421
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def test_every_answer_forbids_foreign_code(repo: Path) -> None:
+    async with serving(repo, works=False) as server:
+        for path in ("/healthz", "/api/tasks", "/nothing", "/api/tasks/t9"):
+            async with server.client.get(f"{server.url}{path}") as response:
+                policy = response.headers["content-security-policy"]
+                assert "default-src 'none'" in policy
+                assert "unsafe" not in policy
+                assert response.headers["x-content-type-options"] == "nosniff"
+                assert response.headers["cache-control"] == "no-store"
+                assert "server" not in response.headers
+
+
+ACT = """
+import sys, urllib.request
+request = urllib.request.Request(sys.argv[1], b'{"text": "a"}', {"Content-Type": "application/json"})
+try:
+    print(urllib.request.urlopen(request).status)
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells who has a connection open")
+async def test_a_command_of_a_task_cannot_act_for_the_user(repo: Path) -> None:
+    async with serving(repo, works=False) as server:
+        name, value = new_mark(repo)
+        said = await _act(server, {name: value})
+        assert said.startswith("403")
+        assert "A command of a task cannot act for the user." in said
+        elsewhere, place = new_mark(repo.parent)
+        assert await _act(server, {elsewhere: place}) == "201"
+        assert await _act(server, {}) == "201"
+
+
+async def _act(server: Serving, environment: dict[str, str]) -> str:
+    command = ["/bin/sh", "-c", 'exec "$0" -c "$1" "$2"', sys.executable, ACT, f"{server.url}/api/tasks"]
+    done = await asyncio.to_thread(
+        subprocess.run, command, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.1.2.3", False),
+        ("example.org", False),
+    ],
+)
+def test_what_only_this_machine_can_reach(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+    assert ({"localhost", "127.0.0.1", "::1"} <= known_hosts(host)) is True
+    assert (host in known_hosts(host)) is (not expected or host in ("127.0.0.1", "::1", "localhost"))
+
+
+def test_a_server_on_loopback_answers_to_no_other_name() -> None:
+    assert known_hosts("127.0.0.1", ("Box.Local",)) == {"localhost", "127.0.0.1", "::1", "box.local"}
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 401), ("POST", 401)])
+def test_the_session_is_not_the_token(method: str, status: int) -> None:
+    access = Access(TOKEN)
+    assert access.session != TOKEN
+    assert Access("other").session != access.session
+    scope = {"type": "http", "method": method, "path": "/api/tasks", "headers": [(b"host", b"localhost")]}
+    refused = access.refusal(scope)
+    assert refused is not None
+    assert refused[0] == status

@@ -1,0 +1,215 @@
+"""The API: what each address takes, returns and refuses."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving import Model, make_repo, serving
+
+from headgate.models.scripted import ScriptedModel
+from headgate.server.access import MAX_BODY
+
+
+class Gate(Model):
+    """Does not answer before it is let through."""
+
+    def __init__(self) -> None:
+        super().__init__(self._wait)
+        self.asked, self.open = asyncio.Event(), asyncio.Event()
+
+    async def _wait(self) -> None:
+        self.asked.set()
+        await self.open.wait()
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repo(tmp_path)
+
+
+async def test_a_task_from_submission_to_its_report(repo: Path) -> None:
+    async with serving(repo) as server:
+        body = {"text": "Say hello", "keep": ["the tests"], "boundaries": ["secret/**"]}
+        status, accepted = await server.ask("POST", "/api/tasks", json=body)
+        assert (status, accepted["id"], accepted["state"], accepted["position"]) == (201, "t1", "QUEUED", 1)
+        assert ["secret/**" in line for line in accepted["notices"]] == [True]
+        await server.until("t1", "SUCCESS")
+        _, (listed,) = await server.ask("GET", "/api/tasks")
+        assert (listed["id"], listed["state"], listed["text"], listed["position"]) == (
+            "t1",
+            "SUCCESS",
+            "Say hello",
+            None,
+        )
+        _, shown = await server.ask("GET", "/api/tasks/t1")
+        assert shown["milestones"][-1]["text"].startswith("SUCCESS")
+        assert (shown["report"]["task_id"], shown["events"]) == ("t1", None)
+        assert shown["report"]["constraints"]["keep"] == ["the tests"]
+        _, detailed = await server.ask("GET", "/api/tasks/t1?detail=1")
+        kinds = [event["kind"] for event in detailed["events"]]
+        assert (kinds[0], kinds[-1]) == ("task_started", "task_ended")
+        _, report = await server.ask("GET", "/api/tasks/t1/report")
+        assert report == shown["report"]
+        assert await server.ask("GET", "/api/tasks/t1/diff") == (200, "")
+        assert await server.ask("GET", "/healthz") == (200, {"status": "ok"})
+
+
+async def test_a_queued_task_is_removed_and_a_running_one_is_cancelled(repo: Path) -> None:
+    gate = Gate()
+    async with serving(repo, gate) as server:
+        for text in ("one", "two", "three"):
+            await server.submit(text)
+        await gate.asked.wait()
+        assert await server.ask("DELETE", "/api/tasks/t2") == (204, "")
+        assert (await server.ask("GET", "/api/tasks/t2"))[0] == 404
+        _, listed = await server.ask("GET", "/api/tasks")
+        assert [(task["id"], task["position"]) for task in listed] == [("t3", 1), ("t1", None)]
+        status, problem = await server.ask("DELETE", "/api/tasks/t1")
+        assert (status, problem["detail"]) == (409, "Task t1 cannot be removed: it is RUNNING.")
+        status, outcome = await server.ask("POST", "/api/tasks/t1/cancel")
+        assert (status, outcome["outcome"]) == (200, "asked")
+        await server.until("t1", "CANCELLED")
+        gate.open.set()
+        await server.until("t3", "SUCCESS")
+        status, problem = await server.ask("POST", "/api/tasks/t3/cancel")
+        assert (status, problem["detail"]) == (409, "Task t3 has already ended.")
+
+
+async def test_a_running_task_concludes_with_what_it_has(repo: Path) -> None:
+    gate = Gate()
+    async with serving(repo, gate) as server:
+        await server.submit("one")
+        await gate.asked.wait()
+        assert (await server.ask("POST", "/api/tasks/t1/cancel?conclude=1"))[0] == 200
+        gate.open.set()
+        await server.until("t1", "SUCCESS", "STUCK")
+        assert (await server.ask("POST", "/api/tasks/t1/cancel?conclude=1"))[0] == 409
+
+
+JSON = {"Content-Type": "application/json"}
+SCRIPT = """
+- calls: [{write_file: {path: hello.txt, content: "hello\\n"}}]
+- text: Done.
+"""
+
+
+async def test_a_proposal_is_shown_applied_or_discarded(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text(SCRIPT)
+    repo = make_repo(tmp_path, f"task_flow_mode: flat\nmodel: script:{script}\n")
+    async with serving(repo, ScriptedModel.load(script)) as server:
+        await server.submit("Write hello", dry_run=True)
+        await server.until("t1", "PROPOSED")
+        assert "+hello" in (await server.ask("GET", "/api/tasks/t1/diff"))[1]
+        assert not (repo / "hello.txt").exists()
+        status, outcome = await server.ask("POST", "/api/tasks/t1/apply")
+        assert (status, outcome["outcome"], outcome["state"]) == (202, "queued", "QUEUED")
+        await server.until("t1", "SUCCESS")
+        assert (repo / "hello.txt").read_text() == "hello\n"
+        for path in ("apply", "abort"):
+            status, problem = await server.ask("POST", f"/api/tasks/t1/{path}")
+            assert (status, problem["detail"]) == (409, "Task t1 is not a proposal: it is SUCCESS.")
+
+
+async def test_a_stuck_task_is_tried_again_as_a_new_one(repo: Path) -> None:
+    gate = Gate()
+    async with serving(repo, gate) as server:
+        await server.submit("one")
+        await gate.asked.wait()
+        await server.ask("POST", "/api/tasks/t1/cancel")
+        await server.until("t1", "CANCELLED")
+        gate.open.set()
+        status, outcome = await server.ask("POST", "/api/tasks/t1/resume", json={"text": "and two"})
+        assert (status, outcome["id"], outcome["outcome"]) == (202, "t2", "queued")
+        await server.until("t2", "SUCCESS")
+        assert server.service.row("t2").task.resumes == "t1"
+        assert (await server.ask("POST", "/api/tasks/t2/resume"))[0] == 409
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "status", "said"),
+    [
+        ("GET", "/api/tasks/t9", {}, 404, 'There is no task "t9".'),
+        ("GET", "/api/tasks/x", {}, 422, "task_id: String should match pattern"),
+        ("GET", "/api/nothing", {}, 404, "There is nothing at this address."),
+        ("PUT", "/api/tasks", {}, 405, "This address takes GET, POST."),
+        ("POST", "/api/tasks", {"json": {}}, 422, "text: Field required"),
+        ("POST", "/api/tasks", {"json": {"text": "  "}}, 422, "text: String should match pattern"),
+        ("POST", "/api/tasks", {"json": {"text": "a", "tekst": 1}}, 422, "tekst: Extra inputs"),
+        ("POST", "/api/tasks", {"json": {"text": "a", "flow": "no-such"}}, 422, "no-such"),
+        ("POST", "/api/tasks", {"json": {"text": "a", "flow": "../x.yaml"}}, 422, "There is no flow"),
+        ("POST", "/api/tasks", {"data": b"{"}, 422, ""),
+        ("POST", "/api/tasks", {"data": b'"\xff', "headers": JSON}, 422, "The body is not JSON in UTF-8."),
+        ("POST", "/api/tasks", {"json": {"text": "Boundaries:\n- a/**\n"}}, 422, "The task is empty"),
+        ("POST", "/api/tasks", {"data": b"x" * (MAX_BODY + 1)}, 413, "Send at most 1,000,000 bytes."),
+        ("GET", "/api/runs/..%2f..%2fagent.yaml/log", {}, 404, ""),
+        ("GET", "/api/runs/run_20260101_000000_abcdef/log", {}, 404, "There is no log of a run"),
+        ("GET", "/api/events", {"headers": {"Last-Event-ID": "x"}}, 422, "Last-Event-ID is the number"),
+        ("POST", "/api/tasks/t1/apply", {}, 404, 'There is no task "t1".'),
+    ],
+)
+async def test_what_is_wrong_is_said_in_one_form(
+    repo: Path, method: str, path: str, options: dict[str, Any], status: int, said: str
+) -> None:
+    async with serving(repo, works=False) as server:
+        async with server.client.request(method, f"{server.url}{path}", **options) as response:
+            assert response.headers["content-type"] == "application/problem+json"
+            problem = await response.json(content_type=None)
+        assert (response.status, problem["status"], problem["type"]) == (status, status, "about:blank")
+        assert said in problem["detail"]
+        assert (await server.ask("GET", "/api/tasks"))[1] == []
+
+
+async def test_a_configuration_that_is_wrong_is_told_and_then_read_again(repo: Path) -> None:
+    (repo / "agent.yaml").write_text("task_flow_mod: flat\n")
+    async with serving(repo, works=False) as server:
+        status, problem = await server.ask("POST", "/api/tasks", json={"text": "a"})
+        assert status == 409  # nothing is wrong with the request
+        assert "task_flow_mode" in problem["detail"]
+        (repo / "agent.yaml").write_text("task_flow_mode: flat\n")
+        assert await server.submit("a") == "t1"
+
+
+async def test_metrics_count_tasks_turns_tokens_and_clients(repo: Path) -> None:
+    async with serving(repo) as server:
+        await server.submit("one")
+        await server.until("t1", "SUCCESS")
+        async with server.client.get(f"{server.url}/api/tasks/t1/events") as stream:
+            await stream.content.readline()
+            _, text = await server.ask("GET", "/metrics")
+    figures = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert figures['headgate_tasks{state="SUCCESS"}'] == "1.0"
+    assert figures["headgate_queue_length"] == "0.0"
+    assert figures["headgate_stream_clients"] == "1.0"
+    assert float(figures["headgate_turns_total"]) >= 1
+    assert float(figures['headgate_tokens_total{kind="prompt"}']) >= 10
+
+
+async def test_the_description_of_the_api_is_whole(repo: Path) -> None:
+    async with serving(repo, works=False) as server:
+        _, document = await server.ask("GET", "/openapi.json")
+    assert document["openapi"].startswith("3.")
+    calls = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
+    assert calls >= {
+        "POST /api/tasks",
+        "GET /api/tasks",
+        "GET /api/tasks/{task_id}",
+        "DELETE /api/tasks/{task_id}",
+        "POST /api/tasks/{task_id}/cancel",
+        "POST /api/tasks/{task_id}/apply",
+        "POST /api/tasks/{task_id}/abort",
+        "GET /api/tasks/{task_id}/events",
+        "GET /api/events",
+        "GET /api/tasks/{task_id}/report",
+        "GET /api/tasks/{task_id}/diff",
+        "GET /api/runs/{run_id}/log",
+        "GET /api/healthz",
+    }
+    for path, methods in document["paths"].items():
+        for method, route in methods.items():
+            assert route.get("summary"), f"{method} {path}"
+            errors = [code for code in route["responses"] if code >= "400"]
+            assert errors, f"{method} {path} names no errors"
+            for code in errors:
+                assert "application/problem+json" in route["responses"][code]["content"]
