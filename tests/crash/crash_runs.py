@@ -187,7 +187,18 @@ def mask(text: str) -> str:
 def told_once(events: Sequence[ev.Event]) -> list[tuple[str, str, str]]:
     """The events without what a crash may repeat: each one's kind, path and body."""
     repeated = repeats(events)
-    return [(event.kind, event.path, _body(event)) for event in events if event.seq not in repeated]
+    return _in_one_order(
+        [(event.kind, event.path, _body(event)) for event in events if event.seq not in repeated]
+    )
+
+
+def _in_one_order(story: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """Both scouts run at once: there is an order within what each does, and none between them."""
+    at = [number for number, (_, path, _) in enumerate(story) if path.startswith("scouts/")]
+    if at:
+        scouting = slice(at[0], at[-1] + 1)
+        story[scouting] = sorted(story[scouting], key=lambda told: told[1])
+    return story
 
 
 def repeats(events: Sequence[ev.Event]) -> dict[int, str]:
