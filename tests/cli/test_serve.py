@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,7 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 from command import headgate
-from processes import GATED, PATIENCE, call, ended, is_dead, start, states, step, until
+from processes import GATED, PATIENCE, call, ended, is_dead, line_with, start, states, step, until
 from serve_process import free_port, server
 
 
@@ -188,3 +190,27 @@ def test_without_the_extra_the_command_says_how_to_install_it(served: Path, tmp_
     assert done.returncode == 2
     assert "pip install 'headgate[server]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "server.md"
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+async def test_the_commands_in_the_document_work(served: Path) -> None:
+    (served / "go").touch()
+    port = free_port()
+    commands = [line for line in DOCUMENT.read_text("utf-8").splitlines() if line.startswith("curl ")]
+    said = ""
+    async with server(served, port):
+        for line in commands:
+            words = shlex.split(line.replace("127.0.0.1:8321", f"127.0.0.1:{port}"))
+            process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+            assert process.stdout is not None
+            if "-N" in words:  # a stream does not end
+                await line_with(process.stdout, '"text":"SUCCESS')
+                process.kill()
+            else:
+                said += (await process.stdout.read()).decode()
+            await process.wait()
+    assert len(commands) == 2
+    assert said.startswith('{"id":"t1","state":"QUEUED","position":1')
