@@ -68,7 +68,10 @@ async def submit(page: playwright.Page, text: str, *, dry_run: bool = False) -> 
 
 async def lines(page: playwright.Page) -> list[str]:
     """The lines of the timeline."""
-    return [str(text) for text in await page.locator("#timeline > [data-seq] > details > summary").all_inner_texts()]
+    return [
+        str(text)
+        for text in await page.locator("#timeline > [data-seq] > details > summary").all_inner_texts()
+    ]
 
 
 @pytest.fixture

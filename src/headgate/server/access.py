@@ -64,6 +64,8 @@ class Access:
     hosts: frozenset[str] = frozenset(_LOOPBACK_NAMES)
     is_from_command: Callable[[tuple[str, int]], bool] = lambda peer: False
     """Whether a command of a task has sent the request from this address and port."""
+    body_seconds: float = 30.0
+    """How long the body of a request may take to arrive."""
 
     @property
     def session(self) -> str:
@@ -149,12 +151,21 @@ class AccessControl:
         if refused is not None:
             await self._refuse(scope, receive, guarded, *refused)
             return
-        body = None if scope["method"] in _READING else await _read_body(receive)
-        if body is not None and len(body) > MAX_BODY:
-            said = f"Send at most {MAX_BODY:,} bytes."
-            await self._errors.answer(scope, 413, said)(scope, receive, guarded)
+        if scope["method"] in _READING:
+            await self._app(scope, receive, guarded)
             return
-        await self._app(scope, receive if body is None else _replayed(body, receive), guarded)
+        try:
+            async with asyncio.timeout(self._access.body_seconds):
+                body = await _read_body(receive)
+        except TimeoutError:
+            await self._refuse(scope, receive, guarded, 408, "The request took too long to arrive.")
+            return
+        if body is None:
+            return
+        if len(body) > MAX_BODY:
+            await self._refuse(scope, receive, guarded, 413, f"Send at most {MAX_BODY:,} bytes.")
+            return
+        await self._app(scope, _replayed(body, receive), guarded)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, said: str) -> None:
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
@@ -182,11 +193,16 @@ def _with_headers(send: Send) -> Send:
     return guarded
 
 
-async def _read_body(receive: Receive) -> bytes:
-    """The body of a request; of one that is too large, not much more than it may have."""
+async def _read_body(receive: Receive) -> bytes | None:
+    """The body of a request; of one that is too large, not much more than it may have.
+
+    None if the sender has gone: a part of a request is none.
+    """
     body = bytearray()
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
         body += message.get("body", b"")
         if len(body) > MAX_BODY or not message.get("more_body"):
             return bytes(body)

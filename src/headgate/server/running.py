@@ -63,6 +63,7 @@ def assemble(engine: Engine, settings: ServerSettings, say: Callable[[str], None
         log_level="warning",
         access_log=False,  # addresses of requests may hold what people search for
         server_header=False,
+        proxy_headers=False,  # whoever sends a request would choose the address that it seems to come from
         timeout_graceful_shutdown=STOP_SECONDS,
         http="httptools",
         ws="none",
