@@ -74,6 +74,8 @@ async def test_a_token_is_asked_for(repo: Path) -> None:
         assert (await server.ask("POST", "/api/tasks", headers=_bearer(TOKEN), **NEW))[0] == 201
         cookie = {"Cookie": f"{COOKIE}={Access(TOKEN).session}"}
         assert len((await server.ask("GET", "/api/tasks", headers=cookie))[1]) == 1
+        with_others = {"Cookie": f'theme={{"a": 1, "b": 2}}; {cookie["Cookie"]}'}
+        assert (await server.ask("GET", "/api/tasks", headers=with_others))[0] == 200
         by_address = {**_bearer(TOKEN), "Host": "192.0.2.7:8321"}
         assert (await server.ask("GET", "/api/tasks", headers=by_address))[0] == 200
         by_name = {**_bearer(TOKEN), "Host": "evil.example"}
@@ -162,9 +164,33 @@ async def test_a_request_that_does_not_arrive_as_a_whole_does_nothing(
 
     headers = [(b"host", b"localhost")]
     scope = {"type": "http", "method": "POST", "path": "/tasks", "headers": headers}
-    control = AccessControl(app, Access(body_seconds=0.01), ErrorAnswers())
+    control = AccessControl(app, Access(body_seconds=0.01), ErrorAnswers(), print)
     await control(scope, receive, send)
     assert sent == statuses
+
+
+async def test_a_bug_is_told_and_costs_one_request() -> None:
+    sent: list[Message] = []
+    told: list[Exception] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise KeyError("secret")
+
+    scope = {"type": "http", "method": "GET", "path": "/tasks", "headers": [(b"host", b"localhost")]}
+    await AccessControl(app, Access(), ErrorAnswers(), told.append)(scope, receive, send)
+    assert [type(bug) for bug in told] == [KeyError]
+    start, body = sent
+    assert start["status"] == 500
+    assert dict(start["headers"])[b"content-type"] == b"application/problem+json"
+    assert b"content-security-policy" in dict(start["headers"])
+    assert b"Headgate itself failed." in body["body"]
+    assert b"secret" not in body["body"]
 
 
 async def _act(server: Serving, environment: dict[str, str], act: str = ACT) -> str:

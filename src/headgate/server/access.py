@@ -13,10 +13,10 @@ import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.server.problems import ErrorAnswers, wants_page
@@ -109,11 +109,9 @@ class Access:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self.is_token(given.strip())
-        try:
-            kept = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return kept is not None and secrets.compare_digest(kept.value.encode(), self.session.encode())
+        # Not http.cookies: it reads nothing after an unusual cookie, such as one from another port.
+        kept = cookie_parser("; ".join(headers.getlist("cookie"))).get(COOKIE, "")
+        return secrets.compare_digest(kept.encode(), self.session.encode())
 
 
 def _name_of(host: str) -> str:
@@ -135,8 +133,16 @@ def _is_address(host: str) -> bool:
 class AccessControl:
     """Stands before everything else. Adds the headers that keep a browser from running foreign code."""
 
-    def __init__(self, app: ASGIApp, access: Access, errors: ErrorAnswers, login: str = "/login") -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        errors: ErrorAnswers,
+        on_crash: Callable[[Exception], None],
+        login: str = "/login",
+    ) -> None:
         self._app, self._access, self._errors, self._login = app, access, errors, login
+        self._on_crash = on_crash
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -152,7 +158,7 @@ class AccessControl:
             await self._refuse(scope, receive, guarded, *refused)
             return
         if scope["method"] in _READING:
-            await self._app(scope, receive, guarded)
+            await self._answer(scope, receive, guarded)
             return
         try:
             async with asyncio.timeout(self._access.body_seconds):
@@ -165,7 +171,24 @@ class AccessControl:
         if len(body) > MAX_BODY:
             await self._refuse(scope, receive, guarded, 413, f"Send at most {MAX_BODY:,} bytes.")
             return
-        await self._app(scope, _replayed(body, receive), guarded)
+        await self._answer(scope, _replayed(body, receive), guarded)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Has a request answered. A bug is told to whoever runs the server, and costs only this request."""
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as bug:  # noqa: BLE001 - told, and answered in one sentence
+            self._on_crash(bug)
+            if not started:
+                said = "Headgate itself failed. The terminal in which the server runs says how."
+                await self._refuse(scope, receive, send, 500, said)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, said: str) -> None:
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
