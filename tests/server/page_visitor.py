@@ -127,7 +127,7 @@ def open_site(folder: Path, token: str = "") -> Iterator[Site]:
     engine = Engine.open(repo, bus=bus)
     feed = Feed(engine.store, bus)
     try:
-        app = make_app(Service(engine, feed, None), Access(token))
+        app = make_app(Service(engine, feed, None), Access(token), _crash)
         yield Site(repo, engine, Visitor(app), feed)
     finally:
         engine.store.close()

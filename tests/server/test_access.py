@@ -1,15 +1,20 @@
 """Who may ask: names, origins, the token, commands of tasks."""
 
 import asyncio
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from serving import Serving, make_repo, serving
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
+from headgate.process.peers import is_peer_inside_command
 from headgate.process.reaper import new_mark
-from headgate.server.access import COOKIE, Access, is_loopback, known_hosts
+from headgate.server.access import COOKIE, Access, AccessControl, is_loopback, known_hosts
+from headgate.server.problems import ErrorAnswers
 
 TOKEN = "correct horse"
 NEW = {"json": {"text": "a"}}
@@ -69,6 +74,8 @@ async def test_a_token_is_asked_for(repo: Path) -> None:
         assert (await server.ask("POST", "/api/tasks", headers=_bearer(TOKEN), **NEW))[0] == 201
         cookie = {"Cookie": f"{COOKIE}={Access(TOKEN).session}"}
         assert len((await server.ask("GET", "/api/tasks", headers=cookie))[1]) == 1
+        with_others = {"Cookie": f'theme={{"a": 1, "b": 2}}; {cookie["Cookie"]}'}
+        assert (await server.ask("GET", "/api/tasks", headers=with_others))[0] == 200
         by_address = {**_bearer(TOKEN), "Host": "192.0.2.7:8321"}
         assert (await server.ask("GET", "/api/tasks", headers=by_address))[0] == 200
         by_name = {**_bearer(TOKEN), "Host": "evil.example"}
@@ -113,8 +120,81 @@ async def test_a_command_of_a_task_cannot_act_for_the_user(repo: Path) -> None:
         assert await _act(server, {}) == "201"
 
 
-async def _act(server: Serving, environment: dict[str, str]) -> str:
-    command = ["/bin/sh", "-c", 'exec "$0" -c "$1" "$2"', sys.executable, ACT, f"{server.url}/api/tasks"]
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells who has a connection open")
+async def test_a_command_cannot_name_another_sender(repo: Path) -> None:
+    async with serving(repo, works=False) as server:
+        name, value = new_mark(repo)
+        pretended = ACT.replace('"Content-Type"', '"X-Forwarded-For": "192.0.2.1", "Content-Type"')
+        assert (await _act(server, {name: value}, pretended)).startswith("403")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells who has a connection open")
+def test_a_connection_that_is_closed_by_now_may_have_been_a_commands(repo: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        taken, peer = listening.accept()
+        with taken:
+            assert not is_peer_inside_command(repo, peer)
+            client.close()
+            assert is_peer_inside_command(repo, peer)
+    assert not is_peer_inside_command(repo, ("192.0.2.1", 1))
+
+
+@pytest.mark.parametrize(
+    ("last", "statuses"),
+    [({"type": "http.disconnect"}, []), (None, [408]), ({"type": "http.request", "body": b"!"}, [200])],
+)
+async def test_a_request_that_does_not_arrive_as_a_whole_does_nothing(
+    last: Message | None, statuses: list[int]
+) -> None:
+    parts: list[Message] = [{"type": "http.request", "body": b"text=half", "more_body": True}]
+    parts += [last] if last else []
+    sent: list[int] = []
+
+    async def receive() -> Message:
+        return parts.pop(0) if parts else await asyncio.Future()
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            sent.append(message["status"])
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        assert (await receive())["body"] == b"text=half!"
+        await Response()(scope, receive, send)
+
+    headers = [(b"host", b"localhost")]
+    scope = {"type": "http", "method": "POST", "path": "/tasks", "headers": headers}
+    control = AccessControl(app, Access(body_seconds=0.01), ErrorAnswers(), print)
+    await control(scope, receive, send)
+    assert sent == statuses
+
+
+async def test_a_bug_is_told_and_costs_one_request() -> None:
+    sent: list[Message] = []
+    told: list[Exception] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        raise KeyError("secret")
+
+    scope = {"type": "http", "method": "GET", "path": "/tasks", "headers": [(b"host", b"localhost")]}
+    await AccessControl(app, Access(), ErrorAnswers(), told.append)(scope, receive, send)
+    assert [type(bug) for bug in told] == [KeyError]
+    start, body = sent
+    assert start["status"] == 500
+    assert dict(start["headers"])[b"content-type"] == b"application/problem+json"
+    assert b"content-security-policy" in dict(start["headers"])
+    assert b"Headgate itself failed." in body["body"]
+    assert b"secret" not in body["body"]
+
+
+async def _act(server: Serving, environment: dict[str, str], act: str = ACT) -> str:
+    command = ["/bin/sh", "-c", 'exec "$0" -c "$1" "$2"', sys.executable, act, f"{server.url}/api/tasks"]
     done = await asyncio.to_thread(
         subprocess.run, command, env=environment, capture_output=True, text=True, check=True
     )

@@ -9,9 +9,11 @@ import aiohttp
 import pytest
 from serving import PATIENCE, Sent, Serving, collect, make_repo, read_stream, serving
 
-from headgate.core.events import StoreRestored
+from headgate.core.events import Event, StoreRestored
+from headgate.core.task import Task
 from headgate.server import feed as feeds
 from headgate.store.changes import Draft
+from headgate.store.log import Bus
 from headgate.store.store import Store
 
 
@@ -156,6 +158,66 @@ async def test_heartbeats_keep_a_quiet_stream_open(repo: Path) -> None:
         async with asyncio.timeout(PATIENCE), server.client.get(f"{server.url}/api/events") as response:
             while await response.content.readline() != b": still here\n":
                 pass
+
+
+async def test_a_client_hears_heartbeats_while_there_is_news_for_others_only(repo: Path) -> None:
+    async with serving(repo, works=False) as server:
+        await server.submit("one")
+        await server.submit("two")
+        server.service.feed.heartbeat_seconds = 0.2
+
+        async def keep_busy() -> None:
+            while True:
+                await server.service.engine.store.append(
+                    "t2", [Draft("", 0, 1.0, StoreRestored(sentence="x"))]
+                )
+                server.service.feed.wake()
+                await asyncio.sleep(0.02)
+
+        busy = asyncio.create_task(keep_busy())
+        url = f"{server.url}/api/tasks/t1/events"
+        async with asyncio.timeout(5), server.client.get(url) as response:
+            while await response.content.readline() != b": still here\n":
+                pass
+        busy.cancel()
+
+
+async def test_a_client_that_is_ahead_of_the_log_hears_of_the_queue(repo: Path) -> None:
+    async with serving(repo, works=False) as server:
+        found = await collect(server, "/api/events?after=1000000", bool)
+    assert [sent.name for sent in found] == ["queue"]
+
+
+async def test_the_feed_goes_on_after_it_has_failed(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    failures = [RuntimeError("no luck"), RuntimeError("no luck")]
+
+    def fail(event: Event) -> None:
+        if failures:
+            raise failures.pop()
+
+    async with serving(repo, works=False) as server:
+        await server.submit("one")
+        server.service.feed.on_event = fail
+        drafts = [Draft("", 0, 1.0, StoreRestored(sentence="x")) for _ in range(5)]
+        stored = [event.seq for event in await server.service.engine.store.append("t1", drafts)]
+        found = await collect(
+            server, "/api/tasks/t1/events?detail=1", lambda sent: len(numbers(sent)) == len(stored)
+        )
+    assert numbers(found) == stored
+    assert capsys.readouterr().out == "Headgate itself failed: RuntimeError: no luck\n"
+
+
+async def test_half_a_character_of_a_model_does_no_harm(repo: Path) -> None:
+    with closing(Store(repo / "store.db")) as store:
+        bus, clock = Bus(), [1.0]
+        feed = feeds.Feed(store, bus, now=lambda: clock[0])
+        store.add_task(lambda name: Task(id=name, text="x", goal="x"), 0.0)
+        store.claim()
+        await store.append("t1", [Draft("", 0, 1.0, StoreRestored(sentence="x"))])
+        feed.catch_up()
+        clock[0] += feeds.ACTIVITY_SECONDS
+        bus.pulse("text", "a\ud83d")
+        assert feed.activity["lines"] == ["a?"]
 
 
 async def test_streams_end_when_the_server_stops(repo: Path) -> None:

@@ -14,22 +14,40 @@ _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 def is_peer_inside_command(repo: Path, peer: tuple[str, int]) -> bool:
     """Whether a command of this repository's tasks has opened a connection from this address and port.
 
-    False for one from another machine, and where the system does not tell.
+    Also true if it was opened on this machine and is closed by now: it may have been a command's, and nobody
+    waits for an answer. False for one from another machine, and where the system does not tell.
     """
-    socket = _socket_at(*peer)
-    return socket is not None and any(is_inside_command(repo, pid) for pid in _holders(socket))
+    sockets = _open_sockets(*peer)
+    if sockets is None:
+        return False
+    if any(is_inside_command(repo, pid) for pid in _holders(sockets)):
+        return True
+    return not sockets & (_open_sockets(*peer) or frozenset())  # closed before its holder was found
 
 
-def _socket_at(host: str, port: int) -> str | None:
-    """The name that /proc has for the socket that is bound to this address."""
+def _open_sockets(host: str, port: int) -> frozenset[str] | None:
+    """The names that /proc has for the sockets that processes have open at this address.
+
+    None if the address is another machine's, or if the system does not tell.
+    """
     wanted = {f"{_in_hex(form)}:{port:04X}" for form in _forms(host)}
-    for table in _TABLES:
-        with suppress(OSError):
-            for line in table.read_text("ascii").splitlines()[1:]:
-                fields = line.split()
-                if fields[1] in wanted and fields[9] != "0":
-                    return f"socket:[{fields[9]}]"
-    return None
+    rows = [line.split() for table in _TABLES for line in _lines(table)]
+    found = {fields[9] for fields in rows if fields[1] in wanted}
+    # The table has at least the socket that the server listens at.
+    if not found and not (rows and _is_loopback(host)):
+        return None
+    return frozenset(f"socket:[{number}]" for number in found - {"0"})  # 0: no process has it open
+
+
+def _lines(table: Path) -> list[str]:
+    try:
+        return table.read_text("ascii").splitlines()[1:]
+    except OSError:
+        return []
+
+
+def _is_loopback(host: str) -> bool:
+    return any(ipaddress.ip_address(form).is_loopback for form in _forms(host))
 
 
 def _forms(host: str) -> Iterator[bytes]:
@@ -49,10 +67,10 @@ def _in_hex(packed: bytes) -> str:
     return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
 
 
-def _holders(socket: str) -> Iterator[int]:
-    """The processes that have this socket open."""
+def _holders(sockets: frozenset[str]) -> Iterator[int]:
+    """The processes that have one of these sockets open."""
     for process in running_processes():
-        if any(target == socket for target in _open_files(process.pid)):
+        if any(target in sockets for target in _open_files(process.pid)):
             yield process.pid
 
 

@@ -13,10 +13,10 @@ import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.server.problems import ErrorAnswers, wants_page
@@ -64,6 +64,8 @@ class Access:
     hosts: frozenset[str] = frozenset(_LOOPBACK_NAMES)
     is_from_command: Callable[[tuple[str, int]], bool] = lambda peer: False
     """Whether a command of a task has sent the request from this address and port."""
+    body_seconds: float = 30.0
+    """How long the body of a request may take to arrive."""
 
     @property
     def session(self) -> str:
@@ -107,11 +109,9 @@ class Access:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self.is_token(given.strip())
-        try:
-            kept = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return kept is not None and secrets.compare_digest(kept.value.encode(), self.session.encode())
+        # Not http.cookies: it reads nothing after an unusual cookie, such as one from another port.
+        kept = cookie_parser("; ".join(headers.getlist("cookie"))).get(COOKIE, "")
+        return secrets.compare_digest(kept.encode(), self.session.encode())
 
 
 def _name_of(host: str) -> str:
@@ -133,8 +133,16 @@ def _is_address(host: str) -> bool:
 class AccessControl:
     """Stands before everything else. Adds the headers that keep a browser from running foreign code."""
 
-    def __init__(self, app: ASGIApp, access: Access, errors: ErrorAnswers, login: str = "/login") -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        errors: ErrorAnswers,
+        on_crash: Callable[[Exception], None],
+        login: str = "/login",
+    ) -> None:
         self._app, self._access, self._errors, self._login = app, access, errors, login
+        self._on_crash = on_crash
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -149,12 +157,38 @@ class AccessControl:
         if refused is not None:
             await self._refuse(scope, receive, guarded, *refused)
             return
-        body = None if scope["method"] in _READING else await _read_body(receive)
-        if body is not None and len(body) > MAX_BODY:
-            said = f"Send at most {MAX_BODY:,} bytes."
-            await self._errors.answer(scope, 413, said)(scope, receive, guarded)
+        if scope["method"] in _READING:
+            await self._answer(scope, receive, guarded)
             return
-        await self._app(scope, receive if body is None else _replayed(body, receive), guarded)
+        try:
+            async with asyncio.timeout(self._access.body_seconds):
+                body = await _read_body(receive)
+        except TimeoutError:
+            await self._refuse(scope, receive, guarded, 408, "The request took too long to arrive.")
+            return
+        if body is None:
+            return
+        if len(body) > MAX_BODY:
+            await self._refuse(scope, receive, guarded, 413, f"Send at most {MAX_BODY:,} bytes.")
+            return
+        await self._answer(scope, _replayed(body, receive), guarded)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Has a request answered. A bug is told to whoever runs the server, and costs only this request."""
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as bug:  # noqa: BLE001 - told, and answered in one sentence
+            self._on_crash(bug)
+            if not started:
+                said = "Headgate itself failed. The terminal in which the server runs says how."
+                await self._refuse(scope, receive, send, 500, said)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, said: str) -> None:
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
@@ -182,11 +216,16 @@ def _with_headers(send: Send) -> Send:
     return guarded
 
 
-async def _read_body(receive: Receive) -> bytes:
-    """The body of a request; of one that is too large, not much more than it may have."""
+async def _read_body(receive: Receive) -> bytes | None:
+    """The body of a request; of one that is too large, not much more than it may have.
+
+    None if the sender has gone: a part of a request is none.
+    """
     body = bytearray()
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
         body += message.get("body", b"")
         if len(body) > MAX_BODY or not message.get("more_body"):
             return bytes(body)

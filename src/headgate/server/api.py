@@ -21,7 +21,7 @@ from headgate.server.service import Service, summary
 
 ANY = describe(401, 403, 421, 422, 503)
 """What any request may be answered with."""
-CHANGING = describe(401, 403, 404, 409, 413, 421, 422, 503)
+CHANGING = describe(401, 403, 404, 408, 409, 413, 421, 422, 503)
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events. `milestone` and, with detail=1, `event` have the event's sequence"
@@ -50,7 +50,7 @@ def make_router(service: Service) -> APIRouter:
     """The routes."""
     router = APIRouter(prefix="/api", tags=["tasks"])
 
-    @router.post("/tasks", status_code=201, responses=describe(401, 403, 409, 413, 421, 422, 503))
+    @router.post("/tasks", status_code=201, responses=describe(401, 403, 408, 409, 413, 421, 422, 503))
     async def submit(new: NewTask) -> TaskAccepted:
         """Store a task and queue it."""
         return service.submit(new)

@@ -1,7 +1,7 @@
 """The application: the API, the page, the metrics, and who may use them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -26,20 +26,23 @@ _ABOUT = (
 )
 
 
-def make_app(service: Service, access: Access) -> FastAPI:
-    """The application for one repository. The caller starts the worker, and ends the process."""
+def make_app(service: Service, access: Access, on_crash: Callable[[Exception], None]) -> FastAPI:
+    """The application for one repository. The caller starts the worker, and ends the process.
+
+    `on_crash` is told of bugs.
+    """
     app = FastAPI(
         title="Headgate",
         version=__version__,
         description=_ABOUT,
-        lifespan=_lifespan(service),
+        lifespan=_lifespan(service, on_crash),
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
     )
     metrics = Metrics(service.engine.store, service.feed)
     errors = ErrorAnswers(error_page)
-    app.add_middleware(AccessControl, access=access, errors=errors)
+    app.add_middleware(AccessControl, access=access, errors=errors, on_crash=on_crash)
     add_problem_handlers(app, errors)
     app.include_router(make_router(service))
     add_pages(app, service, access)
@@ -62,10 +65,10 @@ def make_app(service: Service, access: Access) -> FastAPI:
     return app
 
 
-def _lifespan(service: Service) -> Any:
+def _lifespan(service: Service, on_crash: Callable[[Exception], None]) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        following = asyncio.create_task(service.feed.run())
+        following = asyncio.create_task(service.feed.run(on_crash))
         try:
             yield
         finally:

@@ -122,10 +122,18 @@ class Feed:
 
     # What is new.
 
-    async def run(self) -> None:
-        """Reads what is new until the feed is closed."""
+    async def run(self, on_crash: Callable[[Exception], None] = lambda bug: None) -> None:
+        """Reads what is new until the feed is closed. `on_crash` is told once of what is in the way."""
+        said = ""
         while not self._closed:
-            self.catch_up()
+            try:
+                self.catch_up()
+                said = ""
+            except Exception as error:  # noqa: BLE001 - told; the next try may succeed
+                self._version = None
+                if (now_said := f"{type(error).__name__}: {error}") != said:
+                    said = now_said
+                    on_crash(error)
             try:
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()
@@ -156,9 +164,9 @@ class Feed:
         while events := self._store.events(after=self._last, most=PAGE):
             for event in events:
                 self._recent.append(self._narrator.entry(event))
+                self._last, changed = event.seq, True
                 self._activity.hear(event)
                 self.on_event(event)
-            self._last, changed = events[-1].seq, True
         if len(self._recent) > 2 * KEPT:
             self._floor = self._recent[-KEPT - 1].seq
             del self._recent[:-KEPT]
@@ -186,6 +194,8 @@ class Feed:
         state = self._narrator.state(running) if running else None
         text = self._activity.describe(state) if state else ""
         lines = self._activity.lines if state else []
+        # Pieces of what models and commands write may be no text on their own.
+        lines = [line.encode("utf-8", "replace").decode() for line in lines]
         self.activity = {"task": running, "text": text, "lines": lines}
         made = frame("activity", self.activity)
         self._activity_at = self._now()
@@ -207,19 +217,22 @@ class Feed:
         cursor = self._last if after is None else after
         behind = Narrator(self._store)
         queue = activity = -1
+        sent_at = time.monotonic()
         self.clients += 1
         try:
             yield _RETRY
             while not self._closed:
                 news, piece, latest = self._news, b"", 0.0
                 if cursor < self._last:
+                    if cursor >= self._floor:
+                        behind = Narrator(self._store)  # what it knows is not needed, or old when it is
                     entries = self._entries_after(cursor, task, behind)
                     wanted = [entry for entry in entries if task in (None, entry.task)]
                     piece = b"".join(entry.full if detail else entry.brief for entry in wanted)
                     latest = wanted[-1].at if piece else 0.0
                     # Events of other tasks, and of what was cancelled in the queue, leave gaps.
                     cursor = entries[-1].seq if entries else self._last
-                if cursor == self._last:
+                if cursor >= self._last:
                     if queue != self._queue_number:
                         queue, piece = self._queue_number, piece + self._queue_frame
                     if activity != self._activity_number:
@@ -227,16 +240,19 @@ class Feed:
                 # One piece for all that is new: sending it costs as much as a thousand bytes of it.
                 if piece:
                     yield piece
+                    sent_at = time.monotonic()
                     if latest:
                         self.on_sent(self._now() - latest)
                 if cursor < self._last or news is not self._news:
                     await asyncio.sleep(0)  # there is more, but others want their turn
                     continue
                 try:
-                    async with asyncio.timeout(self.heartbeat_seconds):
+                    # News may be of no interest to this client, and proxies end what is silent for long.
+                    async with asyncio.timeout(sent_at + self.heartbeat_seconds - time.monotonic()):
                         await news.wait()
                 except TimeoutError:
                     yield HEARTBEAT
+                    sent_at = time.monotonic()
         finally:
             self.clients -= 1
 

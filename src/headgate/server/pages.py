@@ -61,7 +61,7 @@ def _add_login(app: FastAPI, access: Access) -> None:
             await asyncio.sleep(LOGIN_SECONDS)
             return HTMLResponse(render("login.html", error="That is not the token."), 401)
         response = _go("/")
-        secure = request.url.scheme == "https"
+        secure = request.headers.get("origin", "").startswith("https:")  # a proxy with TLS is in between
         response.set_cookie(COOKIE, access.session, path="/", httponly=True, samesite="strict", secure=secure)
         return response
 

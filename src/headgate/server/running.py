@@ -51,7 +51,8 @@ class _Server(uvicorn.Server):
 def assemble(engine: Engine, settings: ServerSettings, say: Callable[[str], None]) -> tuple[_Server, Service]:
     """The server for an engine, which serves once `serve` is called, and what it serves."""
     feed = Feed(engine.store, engine.bus)
-    worker = Worker(engine, partial(_tell_crash, say)) if settings.works else None
+    tell_crash = partial(_tell_crash, say)
+    worker = Worker(engine, tell_crash) if settings.works else None
     access = Access(
         settings.token,
         known_hosts(settings.host, settings.allow_hosts),
@@ -59,10 +60,11 @@ def assemble(engine: Engine, settings: ServerSettings, say: Callable[[str], None
     )
     service = Service(engine, feed, worker)
     config = uvicorn.Config(
-        make_app(service, access),
+        make_app(service, access, tell_crash),
         log_level="warning",
         access_log=False,  # addresses of requests may hold what people search for
         server_header=False,
+        proxy_headers=False,  # whoever sends a request would choose the address that it seems to come from
         timeout_graceful_shutdown=STOP_SECONDS,
         http="httptools",
         ws="none",
@@ -99,6 +101,9 @@ async def serve(repo: Path, settings: ServerSettings, say: Callable[[str], None]
         await _until_either(server.serve(sockets=[listening]), working)
     except HeadgateError as error:  # the store is gone, or another process took the lock away
         say(f"headgate: {error}")
+        code = EXIT_ENVIRONMENT
+    except Exception as bug:  # noqa: BLE001 - os._exit would hide it
+        _tell_crash(say, bug)
         code = EXIT_ENVIRONMENT
     finally:
         # What the task has recorded is in the store. The process that works here next goes on from there.
