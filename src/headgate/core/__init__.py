@@ -271,6 +271,7 @@ from headgate.core.text import (
     plain,
     share_out,
     shorten,
+    show_hidden,
     show_path,
     times,
     unknown_name,

@@ -117,6 +117,19 @@ def plain(text: str) -> str:
     return "\n".join(line.rstrip("\r").rpartition("\r")[2].translate(_CONTROLS) for line in lines)
 
 
+_HIDDEN = re.compile("[\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_JOINERS = re.compile("[\u200c\u200d]")
+
+
+def show_hidden(text: str, *, joiners: bool = False) -> str:
+    """Text in which characters that are not seen, or turn the direction of others, are named: `[U+202E]`.
+
+    With `joiners`, also those that scripts and emoji need in prose, and that nobody needs in code.
+    """
+    shown = _HIDDEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+    return _JOINERS.sub(lambda found: f"[U+{ord(found[0]):04X}]", shown) if joiners else shown
+
+
 # Paths as text: quoted in C style where they have control characters, quotes or odd bytes.
 
 

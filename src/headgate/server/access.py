@@ -24,7 +24,7 @@ from headgate.server.problems import ErrorAnswers, wants_page
 MAX_BODY = 1_000_000
 """Bytes of a request: a task's text is a few pages at the most."""
 COOKIE = "headgate_session"
-OPEN_PATHS = ("/healthz", "/login", "/static/")
+OPEN_PATHS = ("/healthz", "/api/healthz", "/login", "/static/")
 """What is answered without a token: nothing there tells of tasks."""
 _READING = ("GET", "HEAD", "OPTIONS")
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Path, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from headgate.server.problems import RequestRefused, describe
@@ -14,7 +14,6 @@ from headgate.server.schemas import (
     Outcome,
     TaskAccepted,
     TaskDetail,
-    TaskId,
     TaskSummary,
 )
 from headgate.server.service import Service, summary
@@ -34,7 +33,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
         },
     }
 }
-Id = Annotated[TaskId, Path(description="The task's id, such as t7.", examples=["t1"])]
+Id = Annotated[str, Path(max_length=40, description="The task's id, such as t7.", examples=["t1"])]
 MAX_SEQ = 2**62
 After = Annotated[int | None, Query(ge=0, le=MAX_SEQ, description="Only what comes after this event.")]
 Detail = Annotated[bool, Query(description="Everything that happens, not only milestones.")]
@@ -43,6 +42,7 @@ Detail = Annotated[bool, Query(description="Everything that happens, not only mi
 class Resume(BaseModel):
     """What to add to the request of a task that is tried again."""
 
+    model_config = ConfigDict(extra="forbid")
     text: str = Field(default="", max_length=20_000)
 
 
@@ -130,7 +130,7 @@ def make_router(service: Service) -> APIRouter:
     @router.get("/healthz", tags=["server"], responses=describe(421, 503))
     async def health() -> Health:
         """Whether the server can read its store."""
-        service.engine.store.last_seq()
+        service.check_store()
         return Health()
 
     return router

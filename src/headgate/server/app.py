@@ -39,6 +39,7 @@ def make_app(service: Service, access: Access, on_crash: Callable[[Exception], N
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        generate_unique_id_function=lambda route: route.name,  # names of functions in clients made of this
     )
     metrics = Metrics(service.engine.store, service.feed)
     errors = ErrorAnswers(error_page)
@@ -49,7 +50,7 @@ def make_app(service: Service, access: Access, on_crash: Callable[[Exception], N
 
     @app.get("/healthz", include_in_schema=False)
     async def health() -> Health:
-        service.engine.store.last_seq()
+        service.check_store()
         return Health()
 
     @app.get("/metrics", include_in_schema=False)

@@ -15,7 +15,7 @@ from pygments.lexers import get_lexer_for_filename
 from pygments.lexers.special import TextLexer
 from pygments.util import ClassNotFound
 
-from headgate.core import show_path
+from headgate.core import show_hidden, show_path
 from headgate.reading import DiffHunk, FileDiff, Sign, read_git_diff
 
 FILE_LINES = 600
@@ -163,7 +163,7 @@ def _colour(lines: Sequence[str], lexer: Lexer) -> list[Markup]:
 
 
 def _tidy(line: str) -> str:
-    line = line.removesuffix("\r").replace("\r", _CARRIAGE)
+    line = show_hidden(line.removesuffix("\r").replace("\r", _CARRIAGE), joiners=True)
     return line if len(line) <= LINE_CHARS else f"{line[:LINE_CHARS]} [... {len(line) - LINE_CHARS:,} more]"
 
 

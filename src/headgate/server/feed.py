@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from headgate.core import FINAL_STATES, Event, Pulse, State, fold, milestone
+from headgate.core import FINAL_STATES, Event, Pulse, State, TaskResumed, TaskStarted, fold, milestone
 from headgate.engine import Activity
 from headgate.store import Bus, Store, find_pause
 
@@ -165,6 +165,8 @@ class Feed:
             for event in events:
                 self._recent.append(self._narrator.entry(event))
                 self._last, changed = event.seq, True
+                if isinstance(event.body, TaskStarted | TaskResumed):
+                    self._activity = Activity()  # what went before was another task's, or another process's
                 self._activity.hear(event)
                 self.on_event(event)
         if len(self._recent) > 2 * KEPT:

@@ -21,6 +21,7 @@ from headgate.core import plain
 from headgate.errors import ConfigError, HeadgateError
 
 MEDIA_TYPE = "application/problem+json"
+_BODY = "Send a JSON object, with the header Content-Type: application/json."
 
 
 class Problem(BaseModel):
@@ -141,5 +142,15 @@ def _methods_at(request: Request) -> list[str]:
 
 
 def _say(error: Any) -> str:
-    place = ".".join(str(part) for part in error["loc"] if part != "body")
-    return f"{place}: {error['msg']}" if place else str(error["msg"])
+    place = ".".join(str(part) for part in error["loc"] if part not in ("body", "path", "query"))
+    said = _SAID.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
+    return f"{place}: {said}" if place and error["type"] != "json_invalid" else said
+
+
+_SAID = {
+    "json_invalid": "The body is not valid JSON.",
+    "model_attributes_type": _BODY,
+    "missing": "it is missing",
+    "extra_forbidden": "there is no such key",
+    "string_pattern_mismatch": "it is blank, or not in the form that is asked for",
+}

@@ -1,6 +1,7 @@
 """Running the server: listening, working, and stopping without losing anything."""
 
 import asyncio
+import ipaddress
 import os
 import signal
 import socket
@@ -14,7 +15,8 @@ from typing import Any
 
 import uvicorn
 
-from headgate.engine import Engine
+from headgate.core import Options
+from headgate.engine import ConfigReader, Engine
 from headgate.errors import ConfigError, HeadgateError
 from headgate.process import is_peer_inside_command, kill_own_commands
 from headgate.server.access import Access, is_loopback, known_hosts
@@ -26,6 +28,8 @@ from headgate.server.worker import Worker
 STOP_SECONDS = 3
 """How long requests under way may take when the server stops."""
 EXIT_ENVIRONMENT = 3
+TOKEN_CHARS = 16
+"""Fewer characters can be guessed by trying."""
 _BACKLOG = 512
 
 
@@ -83,6 +87,11 @@ async def serve(repo: Path, settings: ServerSettings, say: Callable[[str], None]
             f"{settings.host} can be reached from other machines: set HEADGATE_TOKEN to a secret of your"
             " own, or leave out --host."
         )
+    if settings.token and len(settings.token) < TOKEN_CHARS:
+        raise ConfigError(
+            f"HEADGATE_TOKEN is too easy to guess: use {TOKEN_CHARS} characters or more, such as"
+            " those that openssl rand -hex 16 prints."
+        )
     listening = listen(settings.host, settings.port)
     engine = Engine.open(repo)
     engine.keep_crash_trace = True
@@ -91,14 +100,17 @@ async def serve(repo: Path, settings: ServerSettings, say: Callable[[str], None]
     server, service = assemble(engine, settings, say)
     _stop_on_signals(server, service.feed)
     working = asyncio.create_task(service.worker.run()) if service.worker else None
-    address, port = listening.getsockname()[:2]
-    shown = f"[{address}]" if ":" in address else address
-    say(f"Headgate serves {engine.repo} at http://{shown}:{port}")
+    say(f"Headgate serves {engine.repo} at {_address(listening)}")
     if not working:
         say("This server runs no tasks (--no-worker).")
+    _tell_problems(repo, say)
     code = os.EX_OK
     try:
         await _until_either(server.serve(sockets=[listening]), working)
+        if working and (running := engine.store.running()):
+            say(
+                f"Task {running.task.id} was interrupted. It continues when headgate serve, run or submit starts."
+            )
     except HeadgateError as error:  # the store is gone, or another process took the lock away
         say(f"headgate: {error}")
         code = EXIT_ENVIRONMENT
@@ -120,6 +132,22 @@ async def _until_either(serving: Coroutine[Any, Any, None], working: "asyncio.Ta
     if working and working.done():
         working.result()
     served.result()
+
+
+def _address(listening: socket.socket) -> str:
+    """Where people can open the page."""
+    address, port = listening.getsockname()[:2]
+    if ipaddress.ip_address(address).is_unspecified:  # any address of this machine: no browser can open that
+        address = socket.gethostname()
+    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+
+
+def _tell_problems(repo: Path, say: Callable[[str], None]) -> None:
+    """Says at once what a task would be refused for."""
+    try:
+        ConfigReader(repo, os.environ)(Options())
+    except ConfigError as error:
+        say(f"Tasks cannot be submitted yet: {error}")
 
 
 def listen(host: str, port: int) -> socket.socket:

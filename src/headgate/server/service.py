@@ -78,6 +78,7 @@ class Service:
             keep=tuple(new.keep), non_goals=tuple(new.non_goals), boundaries=tuple(new.boundaries)
         )
         options = Options(flow=new.flow, dry_run=new.dry_run)
+        self.check_store()
         check_task_text(new.text, parse_task_text(new.text).constraints + constraints)
         notices: list[str] = []
         self._read_again(notices)
@@ -87,6 +88,11 @@ class Service:
             raise RequestRefused(409, str(error)) from None
         notices += self.engine.describe_boundaries(task)
         return self._accepted(task.id, notices)
+
+    def check_store(self) -> None:
+        """RequestRefused (503) if what is stored now would be lost: somebody deleted `.headgate`."""
+        if self.engine.store.is_lost():
+            raise RequestRefused(503, f"{self.engine.folder.path} was deleted: start the server again.")
 
     def _read_again(self, notices: list[str]) -> None:
         self.engine.read_config = ConfigReader(self.repo, os.environ)
@@ -150,6 +156,7 @@ class Service:
 
     def resume(self, task_id: str, added: str = "") -> Outcome:
         """Tries an ended task again as a new one, or has a queue that is paused go on."""
+        self.check_store()
         row = self.row(task_id)
         if row.state in RETRIED_STATES:
             self._read_again([])

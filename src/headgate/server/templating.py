@@ -1,4 +1,7 @@
-"""Templates and the files beside them. Everything that a template is given is escaped."""
+"""Templates and the files beside them. Everything that a template is given is escaped.
+
+Characters that are not seen are named, except in fields that people type into: there `|e` leaves them alone.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +12,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from headgate.core import show_hidden
 from headgate.engine import count_tokens
 from headgate.server.words import age, clock, long_clock, money
 
@@ -55,6 +59,7 @@ def _make_environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: show_hidden(value) if type(value) is str else value,
     )
     made.filters |= {
         "age": age,

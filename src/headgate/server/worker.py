@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from headgate.engine import Engine
+from headgate.errors import HeadgateError
 from headgate.store import find_pause
 
 LOOK_SECONDS = 0.5
@@ -26,6 +27,8 @@ class Worker:
     async def run(self) -> None:
         """Works until it is cancelled, which cancels the task that runs: end the process instead."""
         while True:
+            if self._engine.store.is_lost():
+                raise HeadgateError(f"{self._engine.folder.path} was deleted. Start the server again.")
             try_again, self._try_again = self._try_again, False
             self._wake.clear()
             if try_again or not find_pause(self._engine.store):

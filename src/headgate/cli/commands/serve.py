@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from pathlib import Path
 
 import click
@@ -9,7 +10,9 @@ import click
 from headgate.cli.shared import find_repo_to_act, repo_option
 from headgate.errors import ConfigError
 
-INSTALL = "pip install 'headgate[server]'"
+INSTALL = (
+    "pipx install --force '.[server]' in the clone of Headgate, or pip install '.[server]' in its environment"
+)
 
 
 @click.command("serve")
@@ -45,8 +48,11 @@ def command(host: str, port: int, allow_host: tuple[str, ...], no_worker: bool, 
     try:
         from headgate.server import ServerSettings, serve
     except ModuleNotFoundError as error:
-        raise ConfigError(f"The server is not installed ({error.name} is missing): {INSTALL}") from None
+        raise ConfigError(f"The server is not installed ({error.name} is missing): {INSTALL}.") from None
 
+    for name in allow_host:
+        if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
+            raise ConfigError(f"--allow-host {name}: give only the name, such as box.example.org.")
     settings = ServerSettings(
         host, port, os.environ.get("HEADGATE_TOKEN", ""), allow_host, works=not no_worker
     )
