@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from page_visitor import Site, open_site
 
+from headgate.core.task import Task
+from headgate.store import Store, TaskRow
+
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><b hx-get=/>"
 FLOW = """\
 name: short
@@ -283,6 +286,25 @@ async def test_the_history_is_searched(site: Site) -> None:
     assert "1 task with" in page.text
     assert page.text.count("Mend the gate") == 1  # in the queue
     assert "0 tasks with" in (await site.visitor.get("/?q=roof")).text
+
+
+class NotAllTasks(Store):
+    """One that is too long to be read as a whole."""
+
+    def tasks(self) -> list[TaskRow]:
+        raise AssertionError("all tasks were read")
+
+
+async def test_of_a_long_history_only_one_page_is_read(site: Site) -> None:
+    site.engine.store = store = NotAllTasks(site.engine.store.path)
+    for number in range(31):
+        task = store.add_task(lambda name: Task(id=name, text=f"Old {name}.", goal="x"), float(number))
+        await store.append(task.id, [], "RUNNING")
+        await store.append(task.id, [], "STUCK")
+    first, second = [(await site.visitor.get(f"/?page={page}")).text for page in (1, 2)]
+    assert ("Old t31." in first, "Old t2." in first, "Old t1." in first) == (True, True, False)
+    assert (second.count("Old "), "Old t1." in second, "Page 2 of 2" in second) == (1, True, True)
+    assert "Old t1." in (await site.visitor.get("/tasks/t1")).text
 
 
 async def test_a_long_diff_is_cut_and_leads_to_the_whole(site: Site) -> None:
