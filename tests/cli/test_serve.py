@@ -151,6 +151,12 @@ def test_other_machines_need_a_token(served: Path) -> None:
     assert "HEADGATE_TOKEN" in done.stderr
 
 
+def test_blanks_are_no_token(served: Path) -> None:
+    done = headgate(served, "serve", "--host", "0.0.0.0", "--port", "0", HEADGATE_TOKEN=" \n")
+    assert done.returncode == 2
+    assert "HEADGATE_TOKEN" in done.stderr
+
+
 async def test_a_token_opens_other_addresses(served: Path) -> None:
     async with server(served, 0, "--host", "0.0.0.0", HEADGATE_TOKEN="secret") as process:
         assert process.returncode is None

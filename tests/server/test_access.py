@@ -35,6 +35,9 @@ def repo(tmp_path: Path) -> Path:
         ({"Host": "127.0.0.1.evil.example"}, 421),
         ({"Host": "10.0.0.1"}, 421),
         ({"Host": "[::1"}, 421),
+        ({"Host": "evil.example@localhost"}, 421),
+        ({"Host": "localhost/evil.example"}, 421),
+        ({"Host": "localhost#evil.example"}, 421),
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "http://127.0.0.1:1"}, 403),  # another server on this machine

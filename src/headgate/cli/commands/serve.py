@@ -47,7 +47,6 @@ def command(host: str, port: int, allow_host: tuple[str, ...], no_worker: bool, 
     except ModuleNotFoundError as error:
         raise ConfigError(f"The server is not installed ({error.name} is missing): {INSTALL}") from None
 
-    settings = ServerSettings(
-        host, port, os.environ.get("HEADGATE_TOKEN", ""), allow_host, works=not no_worker
-    )
+    token = os.environ.get("HEADGATE_TOKEN", "").strip()  # nobody can type the line end of a file
+    settings = ServerSettings(host, port, token, allow_host, works=not no_worker)
     asyncio.run(serve(find_repo_to_act(repo), settings, lambda line: click.echo(line, err=True)))
