@@ -153,8 +153,57 @@ def test_other_machines_need_a_token(served: Path) -> None:
     assert "HEADGATE_TOKEN" in done.stderr
 
 
+def test_blanks_are_no_token(served: Path) -> None:
+    done = headgate(served, "serve", "--host", "0.0.0.0", "--port", "0", HEADGATE_TOKEN=" \n")
+    assert done.returncode == 2
+    assert "HEADGATE_TOKEN" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "token", "said"),
+    [
+        (["--host", "0.0.0.0"], "easy", "HEADGATE_TOKEN is too easy to guess"),
+        (["--allow-host", "http://box/"], "", "give only the name"),
+    ],
+)
+def test_what_cannot_be_meant_is_told(served: Path, options: list[str], token: str, said: str) -> None:
+    done = headgate(served, "serve", "--port", "0", *options, HEADGATE_TOKEN=token)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert said in done.stderr
+
+
+async def test_a_configuration_that_is_wrong_is_told_at_the_start(served: Path) -> None:
+    (served / "agent.yaml").write_text("modell: x\n")
+    process = await start(served, "serve", "--port", "0")
+    said = await line_with(process.stderr, "Tasks cannot be submitted yet")
+    assert '"modell"' in said
+    process.send_signal(signal.SIGTERM)
+    await ended(process)
+
+
+async def test_a_store_that_is_deleted_ends_the_server_with_a_word(served: Path) -> None:
+    process = await start(served, "serve", "--port", "0")
+    await line_with(process.stderr, "Headgate serves")
+    shutil.rmtree(served / ".headgate")
+    _, said = await ended(process)
+    assert process.returncode == 3
+    assert ".headgate was deleted. Start the server again." in said.decode()
+
+
+async def test_an_interrupted_task_is_named_at_the_end(served: Path) -> None:
+    port = free_port()
+    async with aiohttp.ClientSession() as session:
+        process = await start(served, "serve", "--port", str(port))
+        await line_with(process.stderr, "Headgate serves")
+        await Client(session, port).ask("POST", "/api/tasks", json={"text": "one"})
+        await until((served / "started").exists)
+    process.send_signal(signal.SIGINT)
+    _, said = await ended(process)
+    assert (process.returncode, "Task t1 was interrupted." in said.decode()) == (0, True)
+
+
 async def test_a_token_opens_other_addresses(served: Path) -> None:
-    async with server(served, 0, "--host", "0.0.0.0", HEADGATE_TOKEN="secret") as process:
+    async with server(served, 0, "--host", "0.0.0.0", HEADGATE_TOKEN="0123456789abcdef") as process:
         assert process.returncode is None
 
 
@@ -188,7 +237,7 @@ def test_without_the_extra_the_command_says_how_to_install_it(served: Path, tmp_
         check=False,
     )
     assert done.returncode == 2
-    assert "pip install 'headgate[server]'" in done.stderr
+    assert "pipx install --force '.[server]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import re
+import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from serving import PATIENCE, Sent, Serving, collect, make_repo, read_stream, se
 
 from headgate.core.events import Event, StoreRestored
 from headgate.core.task import Task
+from headgate.engine.activity import Activity
 from headgate.server import feed as feeds
 from headgate.store.changes import Draft
 from headgate.store.log import Bus
@@ -230,3 +233,23 @@ async def test_streams_end_when_the_server_stops(repo: Path) -> None:
         async with asyncio.timeout(PATIENCE):
             assert b"queue" in await response.content.read()
         assert server.service.feed.clients == 0
+
+
+async def test_the_time_before_a_task_does_not_count_as_waiting(repo: Path) -> None:
+    async with serving(repo) as server:
+        server.service.feed._activity = Activity(lambda: 0.0)  # as if the server had run for long
+        await server.submit("one")
+        await server.until("t1", "SUCCESS")
+        found = await collect(
+            server, "/api/tasks/t1/events", lambda sent: any("SUCCESS" in str(each.data) for each in sent)
+        )
+    said = [each.data["text"] for each in found if each.name == "activity"]
+    assert not any(re.search(r", \d{3,} s", text) for text in said)
+
+
+async def test_a_deleted_store_takes_no_tasks(repo: Path) -> None:
+    async with serving(repo, works=False) as server:
+        shutil.rmtree(repo / ".headgate")
+        for method, path, body in (("POST", "/api/tasks", {"text": "a"}), ("GET", "/healthz", None)):
+            status, problem = await server.ask(method, path, json=body)
+            assert (status, "was deleted" in problem["detail"]) == (503, True)

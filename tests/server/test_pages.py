@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 from page_visitor import Site, open_site
 
+from headgate.core.task import Task
+from headgate.core.text import show_hidden
+from headgate.store import Store, TaskRow
+
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><b hx-get=/>"
 FLOW = """\
 name: short
@@ -285,6 +289,25 @@ async def test_the_history_is_searched(site: Site) -> None:
     assert "0 tasks with" in (await site.visitor.get("/?q=roof")).text
 
 
+class NotAllTasks(Store):
+    """One that is too long to be read as a whole."""
+
+    def tasks(self) -> list[TaskRow]:
+        raise AssertionError("all tasks were read")
+
+
+async def test_of_a_long_history_only_one_page_is_read(site: Site) -> None:
+    site.engine.store = store = NotAllTasks(site.engine.store.path)
+    for number in range(31):
+        task = store.add_task(lambda name: Task(id=name, text=f"Old {name}.", goal="x"), float(number))
+        await store.append(task.id, [], "RUNNING")
+        await store.append(task.id, [], "STUCK")
+    first, second = [(await site.visitor.get(f"/?page={page}")).text for page in (1, 2)]
+    assert ("Old t31." in first, "Old t2." in first, "Old t1." in first) == (True, True, False)
+    assert (second.count("Old "), "Old t1." in second, "Page 2 of 2" in second) == (1, True, True)
+    assert "Old t1." in (await site.visitor.get("/tasks/t1")).text
+
+
 async def test_a_long_diff_is_cut_and_leads_to_the_whole(site: Site) -> None:
     lines = "".join(f"line {number}\n" for number in range(2_000))
     configure(site, reply({"write_file": {"path": "long.txt", "content": lines}}, done()))
@@ -358,3 +381,17 @@ async def test_files_of_the_page_are_there_and_may_be_kept(site: Site) -> None:
         assert file.status == 200
         assert "immutable" in file.headers["cache-control"]
     assert "Zero-Clause BSD" in (await site.visitor.get("/static/htmx.LICENSE.txt")).text
+
+
+def test_characters_that_are_not_seen_are_named() -> None:
+    trick = "x = 1  # \u202e }if(admin)\u2066 a\u200db"
+    assert show_hidden(trick) == "x = 1  # [U+202E] }if(admin)[U+2066] a\u200db"
+    assert show_hidden("a\u200db", joiners=True) == "a[U+200D]b"
+
+
+async def test_a_diff_and_a_title_show_what_is_hidden_in_them(site: Site) -> None:
+    configure(site, {"text": "Done."})
+    page = await site.visitor.post("/tasks", {"text": "Turn \u202eround"})
+    page = await site.visitor.get(page.headers["location"])
+    assert "Turn [U+202E]round" in page.text
+    assert "\u202e" not in page.text

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from headgate.core.events import MessageAdded
+from headgate.core.events import Event, MessageAdded
 from headgate.core.task import (
     FINAL_STATES,
     TRANSITIONS,
@@ -19,7 +19,7 @@ from headgate.core.task import (
     TaskState,
     check_transition,
 )
-from headgate.store import Draft, Store
+from headgate.store import Draft, Store, find_pause
 from headgate.store.database import MIGRATIONS
 
 STATES: tuple[TaskState, ...] = get_args(TaskState)
@@ -162,3 +162,42 @@ def test_tasks_of_the_first_schema_keep_their_order(tmp_path: Path) -> None:
         ("t4", 3),
     ]
     store.close()
+
+
+class LongLog(Store):
+    """One in which nobody may look for an event by its kind."""
+
+    def last_event(self, *kinds: str) -> Event | None:
+        raise AssertionError("this would look through all that the running task has done")
+
+
+async def test_whether_the_queue_is_paused_takes_no_longer_in_a_long_task(tmp_path: Path) -> None:
+    with closing(LongLog(tmp_path / "store.db")) as store:
+        assert find_pause(store) is None
+        await bring_to(store, "RUNNING")
+        queue(store)
+        assert find_pause(store) is None
+
+
+async def test_the_latest_tasks_in_some_states(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "store.db")) as store:
+        for state in ("SUCCESS", "STUCK", "SUCCESS", "PROPOSED", "QUEUED"):
+            await bring_to(store, state)
+
+        def listed(*states: TaskState, **part: int) -> list[str]:
+            return [row.task.id for row in store.latest_tasks(states, **part)]
+
+        assert listed("SUCCESS", "STUCK") == ["t3", "t2", "t1"]
+        assert listed("SUCCESS", "STUCK", most=1, skipped=1) == ["t2"]
+        assert listed("QUEUED", "PROPOSED") == ["t5", "t4"]
+        assert listed("RUNNING") == []
+
+
+def test_a_task_is_tried_again_by_those_that_say_so(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "store.db")) as store:
+        queue(store)
+        for resumes in ("t1", "t11", "", "t1"):
+            store.add_task(
+                lambda task_id, resumes=resumes: Task(id=task_id, text="t1", goal="x", resumes=resumes), 1.0
+            )
+        assert [row.task.id for row in store.retries("t1")] == ["t5", "t2"]

@@ -117,7 +117,9 @@ class Access:
 def _name_of(host: str) -> str:
     """The name or address in a Host header, without its port."""
     try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
+        parts = urlsplit(f"//{host}")
+        is_plain = parts.netloc == host and "@" not in host  # nothing but a name and a port
+        return (parts.hostname or "").lower() if is_plain else ""
     except ValueError:
         return ""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from headgate.core import (
-    SETTLED_STATES,
+    FINAL_STATES,
     CheckFinished,
     Event,
     State,
@@ -14,7 +14,7 @@ from headgate.core import (
 )
 from headgate.server.task_views import Spent
 from headgate.server.words import first_line
-from headgate.store import Pause, TaskRow
+from headgate.store import Pause, Store, TaskRow
 
 INTERRUPTED = "INTERRUPTED"
 """Shown instead of RUNNING where the process that ran the task is gone."""
@@ -96,30 +96,38 @@ class TaskLists:
     """There has never been a task."""
 
 
-def sort_tasks(
-    rows: Sequence[TaskRow], found: Sequence[TaskRow] | None, page: int, now: float, *, interrupted: bool
+def list_tasks(
+    store: Store, found: Sequence[TaskRow] | None, page: int, now: float, *, interrupted: bool
 ) -> TaskLists:
-    """The lists of the start page. `rows` are all tasks, the latest first; `found` what a search found."""
+    """The lists of the start page. `found`: what a search found; None without one.
+
+    Only what is shown is read: the page asks twice a second, and there may be thousands of tasks.
+    """
 
     def line(row: TaskRow) -> TaskLine:
         return task_line(row, now, interrupted=interrupted)
 
-    running = next((line(row) for row in rows if row.state == "RUNNING"), None)
-    waiting = sorted((row for row in rows if row.state == "QUEUED"), key=lambda row: row.position or 0)
-    ended = [row for row in rows if row.state in SETTLED_STATES and row.state != "PROPOSED"]
-    listed = ended if found is None else found
-    pages = max(-(-len(listed) // PER_PAGE), 1)
+    counts = store.count_tasks()
+    open_rows = store.latest_tasks(("RUNNING", "QUEUED", "PROPOSED"))
+    running = next((line(row) for row in open_rows if row.state == "RUNNING"), None)
+    waiting = sorted((row for row in open_rows if row.state == "QUEUED"), key=lambda row: row.position or 0)
+    total = sum(counts.get(state, 0) for state in FINAL_STATES) if found is None else len(found)
+    pages = max(-(-total // PER_PAGE), 1)
     page = min(max(page, 1), pages)
-    shown = listed[(page - 1) * PER_PAGE : page * PER_PAGE]
+    skipped = (page - 1) * PER_PAGE
+    if found is None:
+        shown = store.latest_tasks(FINAL_STATES, PER_PAGE, skipped)
+    else:
+        shown = list(found[skipped : skipped + PER_PAGE])
     return TaskLists(
         running,
         tuple(map(line, waiting)),
-        tuple(line(row) for row in rows if row.state == "PROPOSED"),
+        tuple(line(row) for row in open_rows if row.state == "PROPOSED"),
         tuple(map(line, shown)),
-        len(listed),
+        total,
         page,
         pages,
-        not rows,
+        not counts,
     )
 
 

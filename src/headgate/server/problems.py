@@ -143,6 +143,8 @@ def _methods_at(request: Request) -> list[str]:
 
 def _say(error: Any) -> str:
     place = ".".join(str(part) for part in error["loc"] if part not in ("body", "path", "query"))
+    if not place and error["type"] == "missing":
+        return _BODY
     said = _SAID.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
     return f"{place}: {said}" if place and error["type"] != "json_invalid" else said
 

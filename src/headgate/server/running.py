@@ -108,9 +108,8 @@ async def serve(repo: Path, settings: ServerSettings, say: Callable[[str], None]
     try:
         await _until_either(server.serve(sockets=[listening]), working)
         if working and (running := engine.store.running()):
-            say(
-                f"Task {running.task.id} was interrupted. It continues when headgate serve, run or submit starts."
-            )
+            name = running.task.id
+            say(f"Task {name} was interrupted. It continues when headgate serve, run or submit starts.")
     except HeadgateError as error:  # the store is gone, or another process took the lock away
         say(f"headgate: {error}")
         code = EXIT_ENVIRONMENT

@@ -14,7 +14,7 @@ from headgate.engine import FLOW_NAMES, RETRIED_STATES
 from headgate.server.diff_page import ShownDiff, show_diff
 from headgate.server.flow_picture import draw_flow, is_over
 from headgate.server.milestone_detail import Detail, describe_events
-from headgate.server.page_data import badge, draw_chart, list_runs, say_pause, sort_tasks, task_line
+from headgate.server.page_data import badge, draw_chart, list_runs, list_tasks, say_pause, task_line
 from headgate.server.page_forms import TypedTask
 from headgate.server.problems import RequestRefused
 from headgate.server.service import Service
@@ -58,11 +58,10 @@ class Pages:
     ) -> str:
         """The start page, or only the parts that change."""
         service = self._service
-        rows = service.rows()
-        pause = find_pause(service.engine.store)
-        running = next((row for row in rows if row.state == "RUNNING"), None)
-        lists = sort_tasks(
-            rows,
+        store = service.engine.store
+        pause, running = find_pause(store), store.running()
+        lists = list_tasks(
+            store,
             service.rows(words) if words.strip() else None,
             page,
             time.time(),
@@ -168,8 +167,8 @@ class Pages:
         """The tasks that try this one again."""
         if row.state not in RETRIED_STATES:
             return []
-        rows = self._service.rows()
-        return [task_line(each, time.time()) for each in rows if each.task.resumes == row.task.id]
+        found = self._service.engine.store.retries(row.task.id)
+        return [task_line(each, time.time()) for each in found]
 
     async def _detail(self, row: TaskRow, view: TaskView, seq: int) -> Detail:
         behind = view.behind(seq)

@@ -4,4 +4,5 @@ from headgate.store.changes import CancelOutcome, Draft
 from headgate.store.folder import REPORTED, Folder
 from headgate.store.log import Bus, TaskLog, complete_state, load_state
 from headgate.store.memories import MOST_MEMORIES, Memories, TaskMemory, search_memories
-from headgate.store.store import Pause, Store, TaskRow, find_pause
+from headgate.store.pause import Pause, find_pause
+from headgate.store.store import Store, TaskRow

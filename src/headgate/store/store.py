@@ -7,7 +7,7 @@ rewritten.
 import asyncio
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from headgate.core import ApplyRefused, Event, ImpossibleTransition, Task, TaskEnded, TaskState, holds_up
+from headgate.core import Event, ImpossibleTransition, Task, TaskState
 from headgate.store import changes
 from headgate.store.changes import CancelOutcome, Draft, EventWriter
 from headgate.store.database import (
@@ -30,8 +30,6 @@ from headgate.store.file import StoreFile
 from headgate.store.mark import SequenceMark
 from headgate.store.memories import Memories
 
-STOPPING_EVENTS = ("task_ended", "proposal_made", "apply_refused")
-"""The events after which a task no longer runs."""
 VACUUM_MILLISECONDS = 500
 """How long the clearing up after a cancelled task waits for others."""
 
@@ -47,31 +45,6 @@ class TaskRow:
     """The place in the queue, from 1; None for a task that is not in it."""
     applying: bool = False
     """It was a proposal and is queued, or runs, to be applied."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Why the tasks in the queue are not carried out."""
-
-    seq: int
-    """The number of the event that paused it."""
-    failed: str
-    """The id of the task that the environment failed."""
-    why: str
-    head: str
-    """The id of the first task in the queue."""
-    ended: bool
-    """Whether the failed task ended; otherwise it is a proposal again."""
-
-    def sentence(self) -> str:
-        """Why it is paused, and what goes on with it."""
-        again = f"submit --resume {self.failed}" if self.ended else f"apply {self.failed}"
-        how = f"{self.failed} ended INFRA_ERROR" if self.ended else f"{self.failed} could not be applied"
-        return (
-            f"The queue is paused: {how}: {self.why.rstrip('.')}."
-            f" headgate submit --resume {self.head} resumes the queue;"
-            f" headgate {again} also retries {self.failed}."
-        )
 
 
 class Store:
@@ -249,6 +222,17 @@ class Store:
         """Every task, oldest first."""
         return self._tasks("ORDER BY n")
 
+    def latest_tasks(self, states: Collection[TaskState], most: int = -1, skipped: int = 0) -> list[TaskRow]:
+        """The tasks in these states, the latest first: after those to skip, the first `most` of them."""
+        marks = ", ".join("?" * len(states))
+        return self._tasks(
+            f"WHERE state IN ({marks}) ORDER BY n DESC LIMIT ? OFFSET ?", *states, most, skipped
+        )
+
+    def retries(self, task_id: str) -> list[TaskRow]:
+        """The tasks that try an ended one again, the latest first."""
+        return self._tasks("WHERE json_extract(spec, '$.resumes') = ? ORDER BY n DESC", task_id)
+
     def last_event(self, *kinds: str) -> Event | None:
         """The latest event of these kinds."""
         marks = ", ".join("?" * len(kinds))
@@ -269,7 +253,7 @@ class Store:
             row = self._db.execute(query, {"n": changes.number_of(task_id)}).fetchone()
         return row[0] if row else None
 
-    def _tasks(self, where: str, *values: int) -> list[TaskRow]:
+    def _tasks(self, where: str, *values: int | str) -> list[TaskRow]:
         with store_errors(self.path):
             rows = self._db.execute(f"SELECT {changes.ROW} FROM tasks {where}", values).fetchall()
             if len({row[0] for row in rows}) < len(rows):
@@ -367,25 +351,3 @@ class Store:
         cannot take raises ImpossibleTransition, and nothing is committed.
         """
         return self._writer.enqueue(task, drafts, state, keep_bodies=keep_bodies)
-
-
-def find_pause(store: Store) -> Pause | None:
-    """Whether the queue is paused, and why. Nothing stores that: it follows from the last task's last event.
-
-    It is paused if the last task that ran failed for a reason that holds up the next in the queue. A task
-    that was queued after that is no reason to call the queue paused: it asked for another try.
-    """
-    head, rest = store.head(), store.last_event(*STOPPING_EVENTS)
-    if head is None or rest is None or head.created > rest.at or store.running():
-        return None
-    failed = store.task(rest.task)
-    match rest.body:
-        case TaskEnded(state="INFRA_ERROR", reason=reason, summary=summary):
-            why, ended = summary.partition("\n")[0].rpartition("not the work: ")[2], True
-        case ApplyRefused(reason=reason, detail=why):
-            ended = False
-        case _:
-            return None
-    if failed is None or not holds_up(reason, failed.task, head.task):
-        return None
-    return Pause(rest.seq, rest.task, why, head.task.id, ended)

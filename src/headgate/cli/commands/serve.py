@@ -53,7 +53,6 @@ def command(host: str, port: int, allow_host: tuple[str, ...], no_worker: bool, 
     for name in allow_host:
         if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
             raise ConfigError(f"--allow-host {name}: give only the name, such as box.example.org.")
-    settings = ServerSettings(
-        host, port, os.environ.get("HEADGATE_TOKEN", ""), allow_host, works=not no_worker
-    )
+    token = os.environ.get("HEADGATE_TOKEN", "").strip()  # nobody can type the line end of a file
+    settings = ServerSettings(host, port, token, allow_host, works=not no_worker)
     asyncio.run(serve(find_repo_to_act(repo), settings, lambda line: click.echo(line, err=True)))
