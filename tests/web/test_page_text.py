@@ -92,5 +92,5 @@ except ToolFailed as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
         "The search failed: the package ddgs is not installed."
-        " A person can install it: pip install 'headgate[research]'.\n"
+        " A person can install it: pip install '.[research]' in the clone of Headgate.\n"
     )

@@ -13,7 +13,10 @@ _OFF = "off, although the flow here can use it: tasks go on without it"
 _CHOOSE = (
     "Set `research: {backend: searxng, url: ADDRESS}` or `{backend: ddgs}` in your own configuration file."
 )
-_PLAIN = "pages are read without trafilatura, which finds their main text: pip install 'headgate[research]'"
+_PLAIN = (
+    "pages are read without trafilatura, which finds their main text:"
+    " pip install '.[research]' in the clone of Headgate"
+)
 
 
 async def check_research(settings: ResearchSettings, flow: Flow | None = None) -> DoctorFinding | None:

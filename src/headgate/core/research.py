@@ -27,7 +27,7 @@ class ResearchSettings(Settings):
     """How `research` searches the web and reads pages. A repository's file may only take away."""
 
     backend: Literal["off", "searxng", "ddgs"] = "off"
-    """What searches: a SearXNG server, the package `ddgs` (`pip install 'headgate[research]'`),
+    """What searches: a SearXNG server, the package `ddgs` (`pip install '.[research]'`),
     or nothing."""
     url: str | None = None
     """The address of the SearXNG server, such as `http://localhost:8080`. It may be a private one."""

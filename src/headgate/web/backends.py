@@ -91,7 +91,7 @@ def _search_ddgs(query: str, count: int, seconds: float) -> Iterable[Any]:
     except ImportError as error:
         raise ToolUnavailable(
             "The search failed: the package ddgs is not installed. A person can install it:"
-            " pip install 'headgate[research]'."
+            " pip install '.[research]' in the clone of Headgate."
         ) from error
     try:
         found: Iterable[Any] = DDGS(timeout=max(int(seconds), 1)).text(query, max_results=count)
