@@ -91,6 +91,8 @@ async def test_a_server_that_is_killed_leaves_a_task_that_goes_on(served: Path) 
         (served / "go").touch()
         async with server(served, port):
             await client.follow("task_ended")
+            stored = (await client.ask("GET", "/api/tasks/t1?detail=1"))["events"]
+    assert [event["kind"] for event in stored].count("task_resumed") == 1
 
 
 async def test_the_commands_work_the_same_with_a_server_and_without(served: Path) -> None:
@@ -145,6 +147,7 @@ async def test_a_command_of_a_task_dies_with_the_server(served: Path) -> None:
             await Client(session, port).ask("POST", "/api/tasks", json={"text": "one"})
             await until(lambda: (served / "pid").exists() and (served / "pid").read_text().strip())
         await until(lambda: is_dead(int((served / "pid").read_text())))
+    assert states(served) == {"t1": "RUNNING"}  # it was interrupted, not cancelled
 
 
 def test_other_machines_need_a_token(served: Path) -> None:

@@ -192,8 +192,7 @@ class Stage(Data):
     skipped."""
     max_parallel: int = Field(1, ge=1)
     """How many stages of a group may run at once. Only stages without inner stages, with a conversation of
-    their own and without tools that write or run take part, and stages of the kinds `answer` and `mutate`.
-    Others run alone."""
+    their own and without tools that write or run take part, and the kinds `answer` and `mutate`."""
     delivers: bool = False
     """The work of this stage is the task's result. If the stage ends without the closing signal, files must
     have changed and verification must pass. By default, this is the stage that fixes failed checks."""

@@ -189,7 +189,7 @@ class Feed:
             self._tell()
 
     def _describe_activity(self) -> bool:
-        """Says anew what the model is doing, now and then: it changes with every piece of a reply."""
+        """Describes again what the model is doing, but not for every piece of a reply."""
         if self._now() - self._activity_at < ACTIVITY_SECONDS:
             return False
         running = self.queue.get("running")
