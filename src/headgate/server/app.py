@@ -29,7 +29,7 @@ _ABOUT = (
 def make_app(service: Service, access: Access, on_crash: Callable[[Exception], None]) -> FastAPI:
     """The application for one repository. The caller starts the worker, and ends the process.
 
-    `on_crash` is told of bugs.
+    `on_crash` is called with every bug that comes up.
     """
     app = FastAPI(
         title="Headgate",

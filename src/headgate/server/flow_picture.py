@@ -44,7 +44,7 @@ class Box:
 
 
 def draw_flow(state: State, over: bool) -> tuple[Box, ...]:
-    """The flow of a task that has started. `over`: nothing in it goes on by itself."""
+    """The flow of a task that has started. `over`: nothing in it will run any more."""
     return _Drawing(state, over).level(state.flow.stages, "") if state.flow else ()
 
 
@@ -120,5 +120,5 @@ def _has_begun(box: Box) -> bool:
 
 
 def is_over(state: State) -> bool:
-    """Whether nothing in the flow goes on by itself."""
+    """Whether nothing in the flow will run any more."""
     return state.status in FINAL_STATES or state.status == "PROPOSED"
