@@ -30,6 +30,24 @@ from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.git_repository import git
 from headgate.workspace.snapshots import Snapshots
 
+SOURCE = "def is_free(total, limit):\n    return total > limit\n"
+MUTATED = SOURCE.replace(">", ">=")
+TEST = """\
+import unittest
+from cart import is_free
+
+class IsFree(unittest.TestCase):
+    def test_one(self):
+        self.assertTrue(is_free(5, 5))
+
+    def test_two(self):
+        self.assertTrue(is_free(7, 7))
+
+    def test_below(self):
+        self.assertFalse(is_free(4, 5))
+"""
+"""A small program, the small change that corrects it, and its tests: two of them fail."""
+
 
 @dataclass(frozen=True, slots=True)
 class CountingVerifier(Verifier):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from repair_runs import Case
+from repair_runs import MUTATED, SOURCE, TEST, Case
 
 from crashing_store import Crash, CrashingStore
 from headgate.core.events import CandidateTried, ToolFinished, ToolStarted
@@ -14,22 +14,6 @@ from headgate.core.knobs import Budget
 from headgate.core.messages import Message, Reply, Request, Usage
 from headgate.core.rules import Decision
 
-SOURCE = "def is_free(total, limit):\n    return total > limit\n"
-FIXED = SOURCE.replace(">", ">=")
-TEST = """\
-import unittest
-from cart import is_free
-
-class IsFree(unittest.TestCase):
-    def test_one(self):
-        self.assertTrue(is_free(5, 5))
-
-    def test_two(self):
-        self.assertTrue(is_free(7, 7))
-
-    def test_below(self):
-        self.assertFalse(is_free(4, 5))
-"""
 FLOW = Flow(
     name="changes",
     begin="verify",
@@ -61,19 +45,18 @@ class Choosing:
 CASE = Case(FLOW, {"cart.py": SOURCE, "test_cart.py": TEST}, "python3 -m unittest", lambda store: Choosing())
 
 
-@pytest.mark.parametrize("before", [False, True], ids=["after", "before"])
-def test_a_crash_at_every_commit(tmp_path: Path, before: bool) -> None:
+def test_a_crash_after_every_commit(tmp_path: Path) -> None:
     with CASE.place(tmp_path / "whole") as store:
-        counter = CrashingStore(store, commits=-1, before=before)
+        counter = CrashingStore(store, commits=-1, before=False)
         assert asyncio.run(CASE.start(store, counter)) == Decision("advance", "done")
-        assert (tmp_path / "whole" / "repo" / "cart.py").read_text() == FIXED
+        assert (tmp_path / "whole" / "repo" / "cart.py").read_text() == MUTATED
     for number in range(1, counter.seen + 1):
         with CASE.place(tmp_path / f"{number}") as store:
             with pytest.raises(Crash):
-                asyncio.run(CASE.start(store, CrashingStore(store, number, before)))
+                asyncio.run(CASE.start(store, CrashingStore(store, number, before=False)))
             decision, job = asyncio.run(CASE.take_up(store))
             assert decision == Decision("advance", "done"), f"crashed at commit {number}"
-            assert (tmp_path / f"{number}" / "repo" / "cart.py").read_text() == FIXED
+            assert (tmp_path / f"{number}" / "repo" / "cart.py").read_text() == MUTATED
             assert not job.state.open_calls
             bodies = [event.body for event in store.events("t1")]
             (tried,) = [body for body in bodies if isinstance(body, CandidateTried)]
