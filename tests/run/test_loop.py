@@ -15,7 +15,7 @@ from headgate.core.flow import Flow, Stage
 from headgate.core.knobs import Budget, ToolScope, ViewPolicy
 from headgate.core.messages import Message, Model, Reply, Request, ToolCall, Usage
 from headgate.core.rules import Decision
-from headgate.core.settings import ModelSettings, Timeouts
+from headgate.core.settings import Limits, ModelSettings, Timeouts
 from headgate.core.short_form import expand_flow
 from headgate.core.task import Constraints, Task
 from headgate.engine.resolved import CHECK_SPECS
@@ -328,15 +328,17 @@ async def test_a_stage_may_have_its_own_model(store: Store) -> None:
 
 @dataclass
 class Endless:
-    """A model that has not ended its first reply when the test is over."""
+    """A model whose first replies have not ended when the test is over."""
 
     name: str = "endless"
     requests: int = 0
     cut_off: bool = False
+    endless: int = 1
+    """How many replies never end."""
 
     async def reply(self, request: Request, on_delta: object = None) -> Reply:
         self.requests += 1
-        if self.requests == 1:
+        if self.requests <= self.endless:
             try:
                 await asyncio.Event().wait()
             finally:
@@ -352,6 +354,16 @@ async def test_a_reply_that_takes_too_long_is_cut_off_and_asked_for_again(store:
     assert (decision.action, model.requests, model.cut_off) == ("advance", 2, True)
     (failed,) = [event.body for event in store.events("t1") if isinstance(event.body, ReplyFailed)]
     assert (failed.error, failed.detail) == ("invalid", "The reply took longer than 0.05 s and was cut off.")
+
+
+async def test_last_replies_share_one_time_once_the_task_is_out_of_time(store: Store) -> None:
+    model = Endless(endless=9)
+    job = replace(make_job(store, work(), {None: model}), limits=Limits(seconds=0.2), last_seconds=0.3)
+    job.state.started_at = job.now()
+    decision = await run_flow(job)
+    assert (decision.action, decision.reason) == ("stuck", "limit_seconds")
+    # One reply that ran out of time, and one in the final turn, which took the rest: no third is asked for.
+    assert (model.requests, job.last_seconds) == (2, 0.0)
 
 
 def calling(name: str, arguments: str) -> Reply:

@@ -50,6 +50,12 @@ _NEW = re.compile(
 """Verbs with which a goal begins that asks for something new. In `add returns` it is the name of a thing."""
 _WISH = re.compile(r"\b(need|want|wants|would like|['\u2019]d like|wish|there should be)\b", re.IGNORECASE)
 """Words of somebody who wants something that is not there yet."""
+_FAULT = re.compile(
+    r"\b(fix|fixes|repair|bugs?|broken|wrong|wrongly|fails?|failing|crash(es)?|regression)\b"
+    r"|\b(tests?|pytest|checks?|build)( should| must)? (pass|passes|succeed|succeeds)\b",
+    re.IGNORECASE,
+)
+"""Words about a fault, which is to be corrected whatever else is said: "there should be 3 pages. Fix it." """
 
 
 def suited_flow(config: Config, goal: str) -> str:
@@ -75,7 +81,8 @@ def _can_repair(config: Config) -> bool:
 
 def asks_for_something_new(goal: str) -> bool:
     """Whether a goal clearly asks for more than a repair, or is a question; in doubt it does not."""
-    return bool(_NEW.match(without_politeness(goal)) or _WISH.search(goal)) or is_question(goal)
+    wishes = _WISH.search(goal) and not _FAULT.search(goal)
+    return bool(_NEW.match(without_politeness(goal)) or wishes) or is_question(goal)
 
 
 def answers_shortly(model: str) -> bool:

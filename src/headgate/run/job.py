@@ -87,6 +87,10 @@ class Tree(Protocol):
         ...
 
 
+LAST_SECONDS = 60.0
+"""What last replies get together once the task's time is up: a local model may read the prompt again."""
+
+
 @dataclass
 class Job:
     """One task being carried out."""
@@ -146,6 +150,8 @@ class Job:
     """What each scout has said at the start, by its name."""
     interrupted: "dict[str, Interrupted]" = field(default_factory=dict)
     """The attempts that a crash cut short, by path, until they are taken up again."""
+    last_seconds: float = LAST_SECONDS
+    """What is left of the time for last replies, once the task's own time is up."""
     asked_compactions: list[str | None] = field(default_factory=list)
     """The stages whose messages a program wants replaced by summaries; None: all that have ended."""
     _expanded: "dict[str, tuple[tuple[object, ...], tuple[Stage, ...]]]" = field(default_factory=dict)

@@ -48,8 +48,6 @@ from headgate.run.transcript import reply_content
 # How long a reply may take.
 
 
-LAST_SECONDS = 60.0
-"""What a last turn gets once the task's time is up: a local model may have to read the prompt again."""
 _MARGIN = 0.05
 """Clocks differ: what was cut off for lack of time must find the time used up."""
 
@@ -65,7 +63,11 @@ async def reply_in_time(
     most, left = job.model_settings[model].timeouts.reply, job.seconds_left()
     said = f"The reply took longer than {most:g} s and was cut off."
     if left is not None and left < most:
-        most, said = left if left > 0 else LAST_SECONDS, "The task ran out of time before the reply ended."
+        most = left if left > 0 else job.last_seconds
+        said = "The task ran out of time before the reply ended."
+        if most <= 0:
+            raise ReplyTooLong(said)
+    began = job.now()
     try:
         async with asyncio.timeout(most + _MARGIN) as limit:
             return estimate_missing(await job.models[model].reply(request, on_delta), request)
@@ -73,6 +75,9 @@ async def reply_in_time(
         if not limit.expired():
             raise
         raise ReplyTooLong(said) from None
+    finally:
+        if left is not None and left <= 0:
+            job.last_seconds = max(job.last_seconds - (job.now() - began), 0.0)
 
 
 DIAGNOSIS_CHARS = 1_000
