@@ -1,9 +1,10 @@
-"""Attempts in whole tasks: in a stage that only reads, in one that writes, in run_tests, in verification, and
-in the copy in which verification looks whether its failure is old.
+"""Attempts in whole tasks: in a stage that only reads or in one that writes, in run_tests, in verification,
+and in the copy in which verification looks whether its failure is old.
 
     python whole_task.py FOLDER ID...
 
-All attempts are made in one task, in each of these places. A line of JSON says what harm was done.
+All attempts are made in one task: half of them in each of the two stages, and all in the other places. A line
+of JSON says what harm was done.
 """
 
 import asyncio
@@ -47,9 +48,9 @@ def write_task(world: World, ids: list[str]) -> ScriptedModel:
     world.commit()
     shells = [{"calls": [{"shell": {"command": command, "timeout": 20}}]} for command in commands]
     replies = [
-        *shells,
+        *shells[::2],
         {"calls": [{"stage_done": {"stage": "look", "summary": "Seen."}}]},
-        *shells,
+        *shells[1::2],
         {"calls": [{"write_file": {"path": "new.py", "content": "x = 1\n"}}]},
         {"calls": [{"run_tests": {}}]},
         {"calls": [{"stage_done": {"stage": "work", "summary": "Done."}}]},
