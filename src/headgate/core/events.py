@@ -448,6 +448,8 @@ class VerifyFinished(Body):
     """Steps that failed as they did before the task, where the configuration accepts that."""
     rewritten: tuple[str, ...] = ()
     """Source files that the run itself changed: it passed on another tree, and a run follows."""
+    put_back: tuple[str, ...] = ()
+    """What a person should know of files that configure the task: they were changed, and were put back."""
 
 
 class BaselineVerified(Body):

@@ -125,7 +125,7 @@ class State:
     """What a server cut off a prompt, the first time that it did."""
     answer: str = ""
     losses: list[str] = field(default_factory=list)
-    """What commands have destroyed of Headgate's own files, a sentence each."""
+    """What commands have destroyed of Headgate's own files, and what was put back, a sentence each."""
     proposal: Proposal = field(default_factory=Proposal)
     """What a dry run proposes."""
     ended: ev.TaskEnded | None = None
@@ -141,6 +141,8 @@ class State:
                 attempt.started_at += idle if attempt.ending is None else 0.0
         self.task, self.last_at, self.last_seq = event.task, event.at, event.seq
         stage = self.nodes.get(event.path)
+        if isinstance(event.body, ev.VerifyFinished):
+            self.losses += event.body.put_back
         match event.body:
             case ev.TaskStarted() as body:
                 self.text, self.goal, self.constraints = body.text, body.goal, body.constraints

@@ -1,7 +1,7 @@
 """Running the project's own checks: as the flow's last word, or because the model asked."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from headgate.checks import Verification, new_run_id, unless_cut_short
@@ -16,7 +16,7 @@ from headgate.core import (
     VerifyFinished,
     VerifyStarted,
 )
-from headgate.protect import CommitsFound, Restored
+from headgate.protect import CommitsFound, ConfigFiles, Restored
 from headgate.reading import describe, is_code, render_failures
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
@@ -60,10 +60,11 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     steps = tuple(step.name for step in job.verifier.steps)
     job.log.record(path, turn, VerifyStarted(run_id=run_id, steps=steps, asked=asked, opening=opening))
     await job.log.commit()
+    changed: tuple[Restored, ...] = ()
     if job.context.protected:
         # Verification must not depend on what a command left where it may not write.
         # It is told again by what follows if something cannot be put back.
-        await asyncio.to_thread(job.context.protected.check_and_restore)
+        changed = await asyncio.to_thread(job.context.protected.check_and_restore)
     tree = await job.tree.mark()
     before = RedBefore(job, tree)
     run = ProtectedRun(job.verifier, job.context)
@@ -111,6 +112,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         red_before=tuple(before.same),
         forgiven=found.forgiven if isinstance(found.verdict, Pass) else (),
         rewritten=rewritten,
+        put_back=_say_put_back((*changed, *run.restored)),
     )
     job.log.record(path, turn, finished, None if asked else message or None)
     await job.log.commit()
@@ -123,6 +125,16 @@ def _with_red_before(found: Verification, before: RedBefore) -> Verification:
         return found
     reason = f"{found.verdict.reason}{before.found.clause}"
     return replace(found, verdict=replace(found.verdict, reason=reason))
+
+
+def _say_put_back(restored: Iterable[Restored]) -> tuple[str, ...]:
+    """What a person may have changed while the task ran: nobody else would say that it is gone."""
+    own = [one for one in restored if one.reason == ConfigFiles.reason and not one.problem]
+    return tuple(
+        f"{one.path} was {one.change} before or during verification, and that was undone, because it configures"
+        " this task: if it was you, do it again when the task has ended"
+        for one in own
+    )
 
 
 def _is_told(one: Restored) -> bool:
