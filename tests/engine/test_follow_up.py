@@ -168,11 +168,21 @@ async def test_a_line_to_a_proposal_that_waits_to_be_applied_is_not_lost(engine:
     assert await run(engine, "Write it.", dry_run=True) == "PROPOSED"
     assert not engine.say("t1", "No.")
     await engine.apply("t1")
-    assert engine.say("t1", "Not yet.")
+    assert engine.say("t1", f"Not yet, {SECRET}.")
     assert engine.cancel("t1") == "returned"
     await engine.abort("t1")
     ended = [event.body for event in engine.store.events("t1") if isinstance(event.body, TaskEnded)]
-    assert [body.unread for body in ended] == [("Not yet.",)]
+    assert [body.unread for body in ended] == [("Not yet, [redacted].",)]
+
+
+async def test_a_line_to_a_task_that_nobody_runs_any_more_is_reported(engine: Engine) -> None:
+    engine.submit("Write it.", Constraints())
+    engine.store.claim()
+    assert engine.say("t1", f"It is {SECRET}.")
+    engine.cancel("t1")
+    await engine.settle_cancelled()
+    ended = [event.body for event in engine.store.events("t1") if isinstance(event.body, TaskEnded)]
+    assert [(body.state, body.unread) for body in ended] == [("CANCELLED", ("It is [redacted].",))]
 
 
 async def test_concluding_here_takes_effect_at_once(engine: Engine) -> None:

@@ -186,7 +186,7 @@ class Engine:
 
     async def abort(self, task_id: str) -> Task:
         """Discards a proposal."""
-        task = await discard_proposal(self.store, task_id, self.now())
+        task = await discard_proposal(self.store, self.repo, task_id, self.now())
         self.folder.forget_outputs(task.id)
         return task
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from headgate.checks import prune_runs
 from headgate.core import (
@@ -17,6 +18,7 @@ from headgate.core import (
     PrivilegesRemoved,
     ProposalMade,
     Report,
+    State,
     Task,
     TaskEnded,
     TaskState,
@@ -31,7 +33,7 @@ from headgate.engine.recovery import commit_events, logged_protection, release_p
 from headgate.engine.tree import Changes, TaskTree
 from headgate.errors import ConfigError, HeadgateError, StoreError, ToolError
 from headgate.process import uninterrupted
-from headgate.protect import Protected
+from headgate.protect import DEFAULT_SECRETS, Protected, redactor
 from headgate.run import Job, hashes_of
 from headgate.store import Draft, Folder, LineWaits, Store, TaskLog
 from headgate.workspace import (
@@ -61,8 +63,8 @@ class OutcomeRecorder:
     now: Callable[[], float]
     protected: Protected | None = None
     """What this process knows of protected files, once it has begun to carry the task out."""
-    redact: Callable[[str], str] = str
-    """Replaces secrets, once it is known what they are."""
+    redact: Callable[[str], str] | None = None
+    """Replaces secrets, once this process has begun to carry the task out."""
 
     async def propose(self, why: Decision) -> Report:
         """A dry run waits for `apply` or `abort`."""
@@ -189,7 +191,8 @@ class OutcomeRecorder:
         """
         while True:
             lines = self.store.lines(self.task.id)
-            bodies = conclude(tuple(self.redact(clean_text(line.text)) for line in lines))
+            redact = self.redact or redact_unread(self.folder.repo, self.log.state)
+            bodies = conclude(tuple(redact(clean_text(line.text)) for line in lines))
             last = lines[-1].number if lines else 0
             try:
                 return await self._commit(bodies, state, keep_bodies=keep_bodies, last_line=last)
@@ -239,14 +242,21 @@ async def settle_proposal(store: Store, task_id: str, state: TaskState, drafts: 
     return row.task
 
 
-async def discard_proposal(store: Store, task_id: str, at: float) -> Task:
+def redact_unread(repo: Path, state: State) -> Callable[[str], str]:
+    """Replaces the values of the repository's secret files, where nobody carries the task out."""
+    return redactor(repo, (*DEFAULT_SECRETS, *state.config.get("secret_files", ())))
+
+
+async def discard_proposal(store: Store, repo: Path, task_id: str, at: float) -> Task:
     """Ends a proposal as cancelled. ConfigError if it is none."""
     row = store.task(task_id)
-    unread = tuple(line.text for line in store.lines(row.task.id)) if row else ()
+    state = fold(store.events(task_id))
+    redact = redact_unread(repo, state)
+    unread = tuple(redact(line.text) for line in store.lines(row.task.id)) if row else ()
     ended = TaskEnded(
         state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=(), unread=unread
     )
-    told = report_events(fold(store.events(task_id)), ended, at)
+    told = report_events(state, ended, at)
     return await settle_proposal(
         store, task_id, "CANCELLED", [Draft("", 0, at, body) for body in (*told, ended)]
     )
