@@ -52,6 +52,7 @@ from headgate.core.events import (
     HypothesesGiven,
     MessageAdded,
     Note,
+    PersonSpoke,
     PhaseChanged,
     PhaseProbed,
     PlanItem,
@@ -161,6 +162,7 @@ from headgate.core.needs import (
     ready_stages,
     skips_with,
 )
+from headgate.core.person import LINE_CHARS, MOST_WAITING, Line, check_line, render_lines
 from headgate.core.phases import (
     CONTEXT,
     IMPLEMENT,
@@ -246,7 +248,7 @@ from headgate.core.stage_summary import (
     whole_lines,
 )
 from headgate.core.state import State, fold
-from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, write_summary
+from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, say_unread, write_summary
 from headgate.core.task import (
     FINAL_STATES,
     SETTLED_STATES,

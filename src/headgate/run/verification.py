@@ -131,8 +131,8 @@ def _say_put_back(restored: Iterable[Restored]) -> tuple[str, ...]:
     """What a person may have changed while the task ran: nobody else would say that it is gone."""
     own = [one for one in restored if one.reason == ConfigFiles.reason and not one.problem]
     return tuple(
-        f"{one.path} was {one.change} before or during verification, and that was undone, because it configures"
-        " this task: if it was you, do it again when the task has ended"
+        f"{one.path} was {one.change} before or during verification, and that was undone, because it"
+        " configures this task: if it was you, do it again when the task has ended"
         for one in own
     )
 
