@@ -77,6 +77,8 @@ class ReplyInvalid(ModelError):
 
     tokens: tuple[int, int, int] = (0, 0, 0)
     """What it cost nevertheless, in the order of a Usage; of a reply that was cut off that is estimated."""
+    estimated: bool = False
+    """Whether it is."""
 
 
 class CallUnknown(ReplyInvalid):

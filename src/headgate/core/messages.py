@@ -130,6 +130,8 @@ class Reply:
     """Where the server read less than it was sent."""
     remark: str = ""
     """What a server could not do with the request, and what was done instead: a sentence for people."""
+    estimated: bool = False
+    """Whether some of the tokens were estimated, because the server did not count them."""
 
 
 @dataclass(frozen=True, slots=True)

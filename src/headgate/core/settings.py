@@ -98,6 +98,11 @@ class ModelSettings(Settings):
     extra_body: dict[str, Any] = {}
     """Extra fields in the request's body, for options that only some servers know."""
 
+    @property
+    def known_price(self) -> Price | None:
+        """None where nobody has said what the model costs. A price of 0 is a price."""
+        return self.price if "price" in self.model_fields_set else None
+
 
 class VerifyStep(Settings):
     """One command of the verification."""

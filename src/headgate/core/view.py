@@ -115,7 +115,8 @@ def estimate_missing(reply: Reply, request: Request) -> Reply:
         added += Usage(completion=size_of([reply.message]) // CHARS_PER_TOKEN)
     prompt, completion = max(told.prompt, 0), max(told.completion, 0)
     told = Usage(prompt, completion, min(max(told.cached, 0), prompt))
-    return replace(reply, usage=told, aside=added)
+    estimated = reply.estimated or added != reply.aside
+    return replace(reply, usage=told, aside=added, estimated=estimated)
 
 
 def _closed(block: list[Message], waiting: Iterable[str]) -> Block:

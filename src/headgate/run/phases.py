@@ -54,6 +54,8 @@ class ProbeResult:
     answer: str | None = None
     """The state that was named."""
     usage: Usage = field(default_factory=Usage)
+    estimated: bool = False
+    """Whether some of the tokens were estimated."""
     fault: Fault = ""
     """Why there is no answer."""
     detail: str = ""
@@ -106,8 +108,9 @@ async def ask_classifier(
     answer = read_answer(control, reply.message.content)
     if answer is None:
         said = _one_line(reply.message.content, NAME_CHARS) or "nothing"
-        return ProbeResult(usage=reply.usage + reply.aside, fault="unreadable", detail=f"it said: {said}")
-    return ProbeResult(answer, reply.usage + reply.aside)
+        told = f"it said: {said}"
+        return ProbeResult(None, reply.usage + reply.aside, reply.estimated, "unreadable", told)
+    return ProbeResult(answer, reply.usage + reply.aside, reply.estimated)
 
 
 def probe_request(control: PhaseControl, phase: str, digest: Digest) -> Request:

@@ -84,8 +84,8 @@ async def take_turn(run: StageRun) -> None:
     reply = await _ask(run)
     if reply is not None:
         message = reply.message
-        price = run.job.model_settings[run.stage.model].price
-        run.record(ReplyReceived.of(reply, price), reply_content(message))
+        asked = run.job.model_settings[run.stage.model]
+        run.record(ReplyReceived.of(reply, asked), reply_content(message))
         run.transcript.add(message)
         if run.entrance.reason == "check_failed" and run.turn == 1 and run.job.state.failures:
             run.record(DiagnosisGiven(loop=run.job.state.verify_loops, text=_diagnosis(run, message)))
@@ -117,7 +117,7 @@ async def _follow_phase(run: StageRun) -> None:
     model = job.models[run.stage.model]
     step = await next_phase(model, job.phase_control, job.state.phases, digest_turn(run))
     if probe := step.probe:
-        cost = spent(probe.usage, job.model_settings[run.stage.model].price)
+        cost = spent(probe.usage, job.model_settings[run.stage.model], estimated=probe.estimated)
         detail = job.redact(probe.detail)
         run.record(PhaseProbed(answer=probe.answer or "", fault=probe.fault, detail=detail, **cost))
     if step.by:
@@ -207,8 +207,7 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
     except ContextOverflow as error:
         run.record(ReplyFailed(error="overflow", detail=str(error)))
     except ReplyInvalid as error:
-        price = run.job.model_settings[run.stage.model].price
-        failed = ReplyFailed.unusable(error, price)
+        failed = ReplyFailed.unusable(error, run.job.model_settings[run.stage.model])
         # The model's side knows what was offered, not what there is elsewhere.
         if isinstance(error, CallUnknown) and (refusal := explain_refusal(run, error.name)):
             failed = failed.model_copy(update={"detail": refusal})

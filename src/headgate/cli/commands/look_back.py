@@ -19,6 +19,7 @@ from headgate.cli.stored_tasks import (
     next_steps,
     open_store,
     pause_sentence,
+    usage_lines,
 )
 from headgate.cli.terminal import shorten_line, terminal_width
 from headgate.core import (
@@ -169,7 +170,7 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         lines = last_lines(build_report(complete_state(state, row)), detailed=detail)
     else:
         lines = next_steps(row.task.id, row.state, interrupted=interrupted)
-    for last in lines:
+    for last in (*usage_lines(state), *lines):
         say(last, hanging=2)
 
 

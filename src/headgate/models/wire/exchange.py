@@ -54,7 +54,7 @@ class EndlessReplyDetector:
 
     def _cut_off(self, reason: str) -> ReplyInvalid:
         error = ReplyInvalid(reason)
-        error.tokens = (0, self._total // CHARS_PER_TOKEN, 0)
+        error.tokens, error.estimated = (0, self._total // CHARS_PER_TOKEN, 0), True
         return error
 
 
@@ -205,6 +205,7 @@ async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembl
         # The server did not come to counting, but it has read all of it.
         prompt, completion, cached = error.tokens
         error.tokens = (prompt or len(body) // CHARS_PER_TOKEN, completion, cached)
+        error.estimated = error.estimated or not prompt
         raise
 
 
