@@ -50,6 +50,8 @@ from headgate.core.events import (
     FileHashes,
     FixAttempted,
     HypothesesGiven,
+    ImageAdded,
+    MentionsRead,
     MessageAdded,
     Note,
     PhaseChanged,
@@ -101,6 +103,7 @@ from headgate.core.flow import (
 )
 from headgate.core.flow_check import all_stages, awaited_by, flow_problems, tool_problems
 from headgate.core.history import Comparison, compare, condense_failures, line_marks
+from headgate.core.images import MAX_IMAGE_BYTES, image_type, is_image_name
 from headgate.core.instructions import SystemPart, render_parts, render_variables
 from headgate.core.knobs import (
     ASK_TOOL,
@@ -130,12 +133,14 @@ from headgate.core.memories import (
     normal_form,
     words_of,
 )
+from headgate.core.mentions import Mention, Mentions, find_mentions
 from headgate.core.messages import (
     Category,
     Cut,
     Delta,
     Enough,
     Finish,
+    Image,
     Message,
     Model,
     OnDelta,
@@ -251,6 +256,7 @@ from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, write_summary
 from headgate.core.task import (
     FINAL_STATES,
     SETTLED_STATES,
+    TEXT_CHARS,
     Constraints,
     ImpossibleTransition,
     Options,
@@ -264,6 +270,7 @@ from headgate.core.task import (
 )
 from headgate.core.text import (
     cut_text,
+    fence,
     is_openai_name,
     is_question,
     nearest,
@@ -285,5 +292,6 @@ from headgate.core.view import (
     LEAST_MESSAGES,
     build_view,
     estimate_missing,
+    image_chars,
     size_of,
 )

@@ -141,6 +141,27 @@ class MessageAdded(Body):
     slug: str
 
 
+class ImageAdded(Body):
+    """An image goes with the next message to the model; its content is the image in base64."""
+
+    kind: Literal["image_added"] = "image_added"
+    path: str
+    media_type: str
+
+
+class MentionsRead(Body):
+    """Files that the person mentions were put into the first message of a conversation."""
+
+    kind: Literal["mentions_read"] = "mentions_read"
+    read: tuple[str, ...] = ()
+    """The files that the model was shown, as far as there was room."""
+    folders: tuple[str, ...] = ()
+    """The folders that it was shown a list of."""
+    images: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What could not be shown, or not as it was mentioned: a sentence each."""
+
+
 class Spending(Body):
     """What an event says of the requests that it tells of: who was asked, and what that took."""
 
@@ -654,6 +675,8 @@ AnyBody = Annotated[
     | TaskResumed
     | StageStarted
     | MessageAdded
+    | ImageAdded
+    | MentionsRead
     | ReplyReceived
     | ReplyFailed
     | PromptCut

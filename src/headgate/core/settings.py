@@ -90,6 +90,9 @@ class ModelSettings(Settings):
     seconds, or -1 for ever; absent: `15m`."""
     think: bool | Literal["low", "medium", "high"] | None = None
     """Only `ollama/NAME`: whether the model thinks before it answers; absent: Ollama decides."""
+    images: bool | None = None
+    """Whether the model can be shown images, such as `@shot.png` in a task. Absent: as far as it is known of
+    OpenAI's and Anthropic's own models, and otherwise not."""
     price: Price = Price()
     """The price of a million tokens: `input`, `cached` and `output`; for the report and `limits: {cost}`.
     Absent: the list price, if it is known."""

@@ -82,6 +82,8 @@ class State:
     files_read: dict[str, None] = field(default_factory=dict)
     files_changed: dict[str, None] = field(default_factory=dict)
     """While the task runs, what its tools wrote; at its end, what really differs."""
+    mentions_shown: int = 0
+    """Conversations that began with files which the task mentions."""
     first_hashes: dict[str, str | None] = field(default_factory=dict)
     """What each file that tools wrote was before the first write; None for a file that was not there."""
     retries_before_write: int = 0
@@ -251,6 +253,9 @@ class State:
                 if begun := self.open_calls.pop((event.path, body.call), None):
                     self.round.take(begun, ok=body.ok)
                 self._count_call(body)
+            case ev.MentionsRead() as body:
+                self.mentions_shown += 1
+                self.files_read.update(dict.fromkeys(body.read))
             case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
                 self.feedback[slug.removeprefix("correct_")] += 1
             case ev.MessageAdded(slug=slug) if slug.startswith("nudge_"):

@@ -27,6 +27,7 @@ from headgate.core import (
 from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
+from headgate.engine.mentioned import check_mentions
 from headgate.engine.outcome import settle_proposal
 from headgate.engine.recovery import check_lock, restore_orphaned_copies, write_missing_report
 from headgate.engine.resolved import (
@@ -128,6 +129,8 @@ class Engine:
     def _add_task(self, text: str, constraints: Constraints, options: Options, added: str = "") -> Task:
         stated = check_task_text(text, constraints)
         resolved, stored = self._pin_now(options, stated.request)
+        for line in check_mentions(self.repo, resolved.config, resolved.models, f"{text}\n{added}"):
+            self.on_notice(line)
         fields = {**options.model_dump(), **resolved.task_fields(self.repo, options), "added": added}
         task = self.store.add_task(
             lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=constraints, **fields),

@@ -14,7 +14,7 @@ from headgate.models.endpoint import (
     is_hosted,
     split_model,
 )
-from headgate.models.profile import find_profile, profile_for, with_price
+from headgate.models.profile import find_profile, profile_for, sees_images, with_price
 from headgate.models.scripted import ScriptedModel
 
 

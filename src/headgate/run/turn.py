@@ -1,6 +1,7 @@
 """One turn: a request, the reply, and the calls in it."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from headgate.config import fill
@@ -11,6 +12,8 @@ from headgate.core import (
     DecisionMade,
     Delta,
     DiagnosisGiven,
+    Image,
+    ImageAdded,
     Message,
     MessageAdded,
     Note,
@@ -144,11 +147,16 @@ async def finish_turn(run: StageRun, cut_off: bool) -> None:
     await run.job.log.commit()
 
 
-def tell(run: StageRun, slug: str, text: str) -> None:
-    """Puts a message of the runtime into the transcript; it is committed with what caused it."""
+def tell(run: StageRun, slug: str, text: str, images: Sequence[tuple[str, Image]] = ()) -> None:
+    """Puts a message of the runtime into the transcript; it is committed with what caused it.
+
+    `images` go with it, by path.
+    """
     text = run.job.redact(clean_text(text))
+    for path, image in images:
+        run.record(ImageAdded(path=path, media_type=image.media_type), image.data)
     run.record(MessageAdded(role="user", slug=slug), text)
-    run.transcript.add(Message("user", text))
+    run.transcript.add(Message("user", text, images=tuple(image for _, image in images)))
 
 
 async def _carry_out(run: StageRun, message: Message, cut_off: bool) -> None:
