@@ -154,6 +154,8 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         say(f"Package: {printable(row.task.package)}")
     if row.task.added:
         say(f"Added for this attempt: {printable(row.task.added)}", hanging=2)
+    if row.task.attached:
+        say(f"Attached: {len(row.task.attached.splitlines()):,} lines from standard input.")
     if constraints := row.task.constraints.render():
         say(constraints)
     state = State()
