@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import TextIO
 
@@ -100,11 +101,17 @@ def _checked(text: str, source: str) -> str:
     return text
 
 
+def _read_some(stdin: TextIO) -> bytes:
+    """What there is; nothing at the end. On a terminal, a full read would want Ctrl-D twice."""
+    buffer = stdin.buffer
+    return buffer.read1(_PIECE) if isinstance(buffer, BufferedReader) else buffer.read(_PIECE)
+
+
 def _read_bounded(stdin: TextIO) -> bytes:
     """All of standard input, or the beginning and the end of what is too much to keep."""
     head, tail, dropped = bytearray(), bytearray(), 0
     try:
-        while piece := stdin.buffer.read(_PIECE):
+        while piece := _read_some(stdin):
             room = _READ_BYTES - len(head)
             head += piece[:room]
             tail += piece[room:]

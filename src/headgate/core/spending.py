@@ -41,13 +41,13 @@ class UsageLine(Data):
     """Whether some of the tokens were estimated, because the server did not count them."""
 
 
+@dataclass
 class Accounts:
     """Adds up what the events of a task say. One event costs the same however many came before."""
 
-    def __init__(self) -> None:
-        self._lines: dict[tuple[str, str], _Spent] = {}
-        self.estimated = False
-        """Whether some of the tokens were estimated."""
+    estimated: bool = False
+    """Whether some of the tokens were estimated."""
+    _lines: dict[tuple[str, str], _Spent] = field(default_factory=dict)
 
     def take(self, stage: str, body: ev.Spending, requests: int) -> None:
         """Adds what an event of a stage says."""

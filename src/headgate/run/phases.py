@@ -54,11 +54,11 @@ class ProbeResult:
     answer: str | None = None
     """The state that was named."""
     usage: Usage = field(default_factory=Usage)
-    estimated: bool = False
-    """Whether some of the tokens were estimated."""
     fault: Fault = ""
     """Why there is no answer."""
     detail: str = ""
+    estimated: bool = False
+    """Whether some of the tokens were estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ async def ask_classifier(
     if answer is None:
         said = _one_line(reply.message.content, NAME_CHARS) or "nothing"
         told = f"it said: {said}"
-        return ProbeResult(None, reply.usage + reply.aside, reply.estimated, "unreadable", told)
-    return ProbeResult(answer, reply.usage + reply.aside, reply.estimated)
+        return ProbeResult(None, reply.usage + reply.aside, "unreadable", told, reply.estimated)
+    return ProbeResult(answer, reply.usage + reply.aside, estimated=reply.estimated)
 
 
 def probe_request(control: PhaseControl, phase: str, digest: Digest) -> Request:
