@@ -2,6 +2,7 @@
 
 HeadgateError
 ├─ ConfigError            the user fixes it: exit 2
+│  └─ ImageRefused        an image in a task that no model of it can be shown
 ├─ ToolError              the model sees it as a tool result
 │  ├─ ToolDenied          a gate or a guard said no
 │  ├─ ToolArgsInvalid     the arguments do not fit the tool
@@ -24,6 +25,10 @@ class HeadgateError(Exception):
 
 class ConfigError(HeadgateError):
     """A file, flag or environment variable is wrong; the message says which and what to write instead."""
+
+
+class ImageRefused(ConfigError):
+    """A task mentions an image that no model of it can be shown."""
 
 
 class ToolError(HeadgateError):
@@ -77,6 +82,8 @@ class ReplyInvalid(ModelError):
 
     tokens: tuple[int, int, int] = (0, 0, 0)
     """What it cost nevertheless, in the order of a Usage; of a reply that was cut off that is estimated."""
+    estimated: bool = False
+    """Whether it is."""
 
 
 class CallUnknown(ReplyInvalid):

@@ -58,7 +58,9 @@ replies:
 
 async def test_usage_is_estimated_and_a_bare_list_will_do(tmp_path: Path) -> None:
     model = script(tmp_path, "- text: Done, all of it.\n")
-    assert await model.reply(ASK) == Reply(Message("assistant", "Done, all of it."), Usage(2, 4), "stop")
+    assert await model.reply(ASK) == Reply(
+        Message("assistant", "Done, all of it."), Usage(2, 4), "stop", estimated=True
+    )
     model.check_finished()
 
 

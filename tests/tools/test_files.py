@@ -14,7 +14,7 @@ from headgate.protect.guards import Boundaries
 from headgate.protect.secrets import SecretFiles
 from headgate.tools.base import Outcome, Tool, ToolContext
 from headgate.tools.control import think
-from headgate.tools.files import excerpt, find_files, ls, read_file, read_files, share_out, write_file
+from headgate.tools.files import excerpt, find_files, ls, read_file, read_files, share_room, write_file
 from headgate.workspace.disk import DiskWorkspace
 from headgate.workspace.workspace import File, FileChange
 
@@ -231,7 +231,7 @@ class TestReadFiles:
 
     @given(st.lists(st.integers(0, 1000), min_size=1), st.integers(0, 5000))
     def test_shares(self, wishes: list[int], room: int) -> None:
-        shares = share_out(wishes, room)
+        shares = share_room(wishes, room)
         assert sum(shares) <= room
         assert all(share <= wish for share, wish in zip(shares, wishes, strict=True))
         if sum(wishes) <= room:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from headgate.cli.terminal import fold_lines, styling_stream, terminal_width
-from headgate.core import Event, Pulse, State, milestone
+from headgate.core import Event, Pulse, State, milestone, say_cost
 from headgate.engine import Activity, count_tokens
 from headgate.store import Bus
 
@@ -236,12 +236,20 @@ class Progress:
 
     def _draw(self, footer: Footer) -> None:
         """Where the task stands, and the last lines of what runs."""
-        usage, written = self.state.usage, self.activity.written
-        counted = f"{count_tokens(usage.prompt)} tokens in, {count_tokens(usage.completion + written)} out"
-        head = self.waiting or f"{clock(self.elapsed)}  {self._doing()}  ({counted})"
+        head = self.waiting or f"{clock(self.elapsed)}  {self._doing()}  ({self._spent()})"
         cyan, dim = ("", "") if self.console.no_color else (_CYAN, _DIM)
         lines = [(f"{next(self._frames)} {printable(head)}", cyan)]
         footer.draw([*lines, *((f"  {printable(line)}", dim) for line in self.activity.lines)])
+
+    def _spent(self) -> str:
+        """`~12.3k sent, 8.0k cached, ~900 generated, cost 0.0123`."""
+        state = self.state
+        usage, about = state.usage, "~" if state.accounts.estimated else ""
+        parts = [f"{about}{count_tokens(usage.prompt)} sent"]
+        parts += [f"{count_tokens(usage.cached)} cached"] if usage.cached else []
+        parts += [f"{about}{count_tokens(usage.completion + self.activity.written)} generated"]
+        cost = say_cost(state.cost, state.accounts.lines)
+        return ", ".join([*parts, f"cost {about}{cost}"] if cost else parts)
 
 
 class QuietConsole(Console):

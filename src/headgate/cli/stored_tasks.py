@@ -8,7 +8,17 @@ import click
 
 from headgate.cli.live import printable
 from headgate.cli.shared import EXIT_CANCELLED, EXIT_FAILED, EXIT_SUCCESS
-from headgate.core import Report, State, TaskState, last_summary, plain, say_unread
+from headgate.core import (
+    Report,
+    State,
+    TaskState,
+    last_summary,
+    plain,
+    say_cost,
+    say_unread,
+    say_usage,
+    usage_table,
+)
 from headgate.errors import ConfigError
 from headgate.store import Folder, Store, TaskRow, find_pause
 
@@ -122,6 +132,30 @@ def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
         lines += [_cancelled(report), *([say_unread(report.unread)] if report.unread else [])]
     lines = [*plain(report.answer).splitlines(), "", *lines] if report.answer else lines
     return [*lines, *next_steps(report.task_id, report.state, report.files_changed, detailed=detailed)]
+
+
+def usage_lines(state: State) -> list[str]:
+    """What a task has used so far, and, if it asked in more than one stage or model, what each took."""
+    lines = state.accounts.lines
+    if not lines:
+        return []
+    cost = say_cost(state.cost, lines)
+    requests = "1 request" if state.requests == 1 else f"{state.requests:,} requests"
+    total = f"Used: {requests}, {say_usage(state.usage, cost, estimated=state.accounts.estimated)}."
+    if len(lines) == 1:
+        return [total]
+    rows = usage_table(lines)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [total, *(_aligned(row, widths) for row in rows)]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    """Names on the left, numbers on the right."""
+    cells = [
+        printable(cell).ljust(width) if number < 2 else cell.rjust(width)
+        for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return f"  {'  '.join(cells)}".rstrip()
 
 
 def next_steps(

@@ -50,6 +50,8 @@ from headgate.core.events import (
     FileHashes,
     FixAttempted,
     HypothesesGiven,
+    ImageAdded,
+    MentionsRead,
     MessageAdded,
     Note,
     PersonSpoke,
@@ -102,6 +104,7 @@ from headgate.core.flow import (
 )
 from headgate.core.flow_check import all_stages, awaited_by, flow_problems, tool_problems
 from headgate.core.history import Comparison, compare, condense_failures, line_marks
+from headgate.core.images import MAX_IMAGE_BYTES, image_type, is_image_name
 from headgate.core.instructions import SystemPart, render_parts, render_variables
 from headgate.core.knobs import (
     ASK_TOOL,
@@ -131,12 +134,14 @@ from headgate.core.memories import (
     normal_form,
     words_of,
 )
+from headgate.core.mentions import Mention, Mentions, find_mentions
 from headgate.core.messages import (
     Category,
     Cut,
     Delta,
     Enough,
     Finish,
+    Image,
     Message,
     Model,
     OnDelta,
@@ -236,6 +241,7 @@ from headgate.core.settings import (
 )
 from headgate.core.short_form import expand_flow, fix_stage, flow_as_written, free_id, run_order
 from headgate.core.short_names import ERROR_NAMES, FLAT_NAMES
+from headgate.core.spending import Accounts, UsageLine, say_cost, say_money, say_usage, usage_table
 from headgate.core.stage_summary import (
     StageRecord,
     chunk_texts,
@@ -252,6 +258,7 @@ from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, say_unread, wri
 from headgate.core.task import (
     FINAL_STATES,
     SETTLED_STATES,
+    TEXT_CHARS,
     Constraints,
     ImpossibleTransition,
     Options,
@@ -265,6 +272,7 @@ from headgate.core.task import (
 )
 from headgate.core.text import (
     cut_text,
+    fence,
     is_openai_name,
     is_question,
     nearest,
@@ -286,5 +294,6 @@ from headgate.core.view import (
     LEAST_MESSAGES,
     build_view,
     estimate_missing,
+    image_chars,
     size_of,
 )

@@ -238,6 +238,8 @@ class StageState:
                 self.final_turns += 2 * (self.final_granted and self.compactions >= COMPACTIONS)
             case ev.ReplyFailed(error="invalid"):
                 self._begin_turn()
+            case ev.MentionsRead():
+                self.files_read.update(dict.fromkeys(body.read))
             case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
                 self.faults[slug.removeprefix("correct_")] += 1
             case ev.ToolStarted() if any(change.before != change.after for change in body.changes):

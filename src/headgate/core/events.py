@@ -13,7 +13,7 @@ from headgate.core.compaction import Strategy
 from headgate.core.flow import Ending, Flow
 from headgate.core.messages import Category, Reply, Usage, clean_text
 from headgate.core.phases import Mover
-from headgate.core.settings import Data, Price
+from headgate.core.settings import Data, ModelSettings
 from headgate.core.task import Constraints, TaskState
 from headgate.errors import ReplyInvalid
 
@@ -145,57 +145,90 @@ class MessageAdded(Body):
     """The lines of a person that it contains, by number."""
 
 
-def spent(usage: Usage, price: Price | None) -> dict[str, Any]:
-    """What a request cost, as the fields of an event."""
+class ImageAdded(Body):
+    """An image goes with the next message to the model; its content is the image in base64."""
+
+    kind: Literal["image_added"] = "image_added"
+    path: str
+    media_type: str
+
+
+class MentionsRead(Body):
+    """Files that the person mentions were put into the first message of a conversation."""
+
+    kind: Literal["mentions_read"] = "mentions_read"
+    read: tuple[str, ...] = ()
+    """The files that the model was shown, as far as there was room."""
+    folders: tuple[str, ...] = ()
+    """The folders that it was shown a list of."""
+    images: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What could not be shown, or not as it was mentioned: a sentence each."""
+
+
+class Spending(Body):
+    """What an event says of the requests that it tells of: who was asked, and what that took."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float = 0.0
+    """By the model's price."""
+    model: str = ""
+    """Who was asked, such as `openai/qwen3-coder`. Logs of earlier versions do not tell."""
+    priced: bool = False
+    """Whether the model has a price. Without one, `cost` says nothing."""
+    estimated: bool = False
+    """Whether some of the tokens were estimated, because the server did not count them."""
+
+
+def spent(usage: Usage, asked: ModelSettings, *, estimated: bool = False) -> dict[str, Any]:
+    """What requests took, as the fields of an event."""
+    price = asked.known_price
     return {
         "prompt_tokens": usage.prompt,
         "completion_tokens": usage.completion,
         "cached_tokens": usage.cached,
         "cost": price.of(usage.prompt, usage.cached, usage.completion) if price else 0.0,
+        "model": asked.model,
+        "priced": price is not None,
+        "estimated": estimated,
     }
 
 
-class ReplyReceived(Body):
+class ReplyReceived(Spending):
     """The model answered."""
 
     kind: Literal["reply_received"] = "reply_received"
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
     finish: str
     calls: tuple[str, ...]
-    cost: float = 0.0
-    """By the model's price."""
     aside_tokens: int = 0
     """Of the prompt's, those of other requests, or that no server counted."""
     remark: str = ""
     """What the server could not do with the request, and what was done instead."""
 
     @classmethod
-    def of(cls, reply: Reply, price: Price | None = None) -> "ReplyReceived":
+    def of(cls, reply: Reply, asked: ModelSettings) -> "ReplyReceived":
         """What the log keeps of a reply for good."""
         calls = tuple(clean_text(call.name)[:80] for call in reply.message.calls)
-        fields = spent(reply.usage + reply.aside, price)
+        fields = spent(reply.usage + reply.aside, asked, estimated=reply.estimated)
         aside, remark = reply.aside.prompt, clean_text(reply.remark)
         return cls(finish=reply.finish, calls=calls, aside_tokens=aside, remark=remark, **fields)
 
 
-class ReplyFailed(Body):
-    """A request returned no usable reply."""
+class ReplyFailed(Spending):
+    """A request returned no usable reply. What an answer cost that cannot be used counts, if it is known."""
 
     kind: Literal["reply_failed"] = "reply_failed"
     error: Literal["unavailable", "refused", "invalid", "overflow"]
     detail: str
-    prompt_tokens: int = 0
-    """What an answer that cannot be used cost nevertheless, where that is known; as of a reply."""
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    cost: float = 0.0
 
     @classmethod
-    def unusable(cls, error: ReplyInvalid, price: Price) -> "ReplyFailed":
-        """The model answered, for nothing."""
-        return cls(error="invalid", detail=str(error), **spent(Usage(*error.tokens), price))
+    def unusable(cls, error: ReplyInvalid, asked: ModelSettings) -> "ReplyFailed":
+        """The model answered, for nothing. If nobody counted, the sum is too low, and so an estimate."""
+        uncounted = error.estimated or not any(error.tokens)
+        fields = spent(Usage(*error.tokens), asked, estimated=uncounted)
+        return cls(error="invalid", detail=str(error), **fields)
 
 
 class PromptCut(Body):
@@ -389,7 +422,7 @@ class ViewCompacted(Body):
     """The size it was to be cut to."""
 
 
-class StageCompacted(Body):
+class StageCompacted(Spending):
     """The messages of a stage that has ended were replaced in the view by a summary, which is the content."""
 
     kind: Literal["stage_compacted"] = "stage_compacted"
@@ -408,10 +441,6 @@ class StageCompacted(Body):
     detail: str = ""
     requests: int = 0
     """How often that model was asked. What it cost counts, also if its answers could not be used."""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    cost: float = 0.0
 
 
 class StepResult(Body):
@@ -541,14 +570,10 @@ class HypothesesGiven(Body):
     text: str
 
 
-class PhaseProbed(Body):
+class PhaseProbed(Spending):
     """A classifier was asked which phase the work is in. Its tokens count, also when its answer does not."""
 
     kind: Literal["phase_probed"] = "phase_probed"
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-    cost: float = 0.0
     answer: str = ""
     fault: str = ""
     """Why there is no answer: `unavailable`, `refused`, `invalid`, `overflow`, `timeout`, `unreadable`."""
@@ -669,6 +694,8 @@ AnyBody = Annotated[
     | TaskResumed
     | StageStarted
     | MessageAdded
+    | ImageAdded
+    | MentionsRead
     | ReplyReceived
     | ReplyFailed
     | PromptCut

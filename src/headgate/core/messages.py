@@ -19,6 +19,16 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """An image that a model is shown."""
+
+    media_type: str
+    """Such as `image/png`."""
+    data: str
+    """Its bytes in base64."""
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One entry of a transcript."""
 
@@ -33,6 +43,8 @@ class Message:
     """Role `assistant`: what the model thought before it answered, where the server tells."""
     opaque: str = ""
     """Role `assistant`: provider blocks (JSON) to be handed back unchanged, such as signed thinking."""
+    images: tuple[Image, ...] = ()
+    """Role `user`: what the model is shown besides the words."""
     wire: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """The encoded forms by wire format. A message is encoded once, when it is first sent."""
 
@@ -130,6 +142,8 @@ class Reply:
     """Where the server read less than it was sent."""
     remark: str = ""
     """What a server could not do with the request, and what was done instead: a sentence for people."""
+    estimated: bool = False
+    """Whether some of the tokens were estimated, because the server did not count them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.ScoutReported(found=found, scout=scout) as body if found or body.problem:
             more = f" and {len(found) - 3} more" if len(found) > 3 else ""
             return f"{SCOUTS.get(scout, scout)}: {body.problem or ', '.join(found[:3]) + more}"
+        case ev.MentionsRead() as body if state.mentions_shown == 1:
+            return _mentioned(body)
         case ev.PlanWritten() as body:
             return f"Plan: {_count(len(body.items), 'step')}"
         case ev.DecisionMade(action="final_turn") as body:
@@ -259,3 +261,12 @@ def _status(body: ev.TaskStatusGiven) -> str:
 
 def _first_clause(text: str) -> str:
     return text.split("; ", maxsplit=1)[0].split(". ", maxsplit=1)[0].rstrip(".")[:160]
+
+
+def _mentioned(body: ev.MentionsRead) -> str:
+    """What the model is shown because the task mentions it, and what it is not shown."""
+    named = [*body.read, *(f"{folder}/" for folder in body.folders), *body.images]
+    more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+    shown = f"{', '.join(named[:5])}{more}" if named else "nothing"
+    problems = f"; {'; '.join(problem.rstrip('.') for problem in body.problems[:3])}" if body.problems else ""
+    return f"Mentioned files attached: {shown}{problems}"

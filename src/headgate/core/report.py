@@ -7,6 +7,7 @@ from typing import Any, Literal
 from headgate.core import events as ev
 from headgate.core.knobs import MEMORY_TOOL
 from headgate.core.settings import Data, package_of
+from headgate.core.spending import UsageLine, say_cost, usage_table
 from headgate.core.state import State
 from headgate.core.summary import all_warnings, last_note, last_summary, say_final_turns
 from headgate.core.task import Constraints, TaskState, parse_task_text
@@ -164,7 +165,9 @@ class Report(Data):
     completion_tokens: int
     seconds: float
     cost: float
-    """By the prices in the configuration."""
+    """By the prices in the configuration. What models without a price cost is not in it; see `usage`."""
+    usage: tuple[UsageLine, ...] = ()
+    """The same by stage and model: the sums of these lines are the figures above."""
 
 
 def build_report(state: State) -> Report:
@@ -175,6 +178,7 @@ def build_report(state: State) -> Report:
     last_stage = shown[-1] if shown else ""
     failure = state.last_failure if state.reason in ("verify_loops", "no_progress") else ""
     error = f"{state.reason}: {failure or state.summary}"[:ERROR_CHARS] if status == "failed" else None
+    usage = state.accounts.lines
     return Report(
         task_id=state.task,
         description=state.text,
@@ -229,7 +233,8 @@ def build_report(state: State) -> Report:
         cached_tokens=state.usage.cached,
         completion_tokens=state.usage.completion,
         seconds=round(state.seconds, 3),
-        cost=round(state.cost, 6),
+        cost=round(sum(line.cost or 0.0 for line in usage), 6),
+        usage=usage,
     )
 
 
@@ -253,8 +258,11 @@ def _summary(state: State) -> str:
     return state.summary
 
 
-def render_markdown(report: Report, state: State) -> str:
-    """The report as a page: for `context/` after a success, for `stuck/` otherwise."""
+def render_markdown(report: Report, state: State, *, with_usage: bool = True) -> str:
+    """The report as a page: for `context/` after a success, for `stuck/` otherwise.
+
+    `with_usage`: what each stage used, which is of no use to a model that takes the task up.
+    """
     cancelled = report.state == "CANCELLED"  # of such a task nothing is documented but its counters
     summary = "\n".join(filter(None, [report.summary, "Cancelled." if cancelled else ""]))
     title = next(iter(report.description.splitlines()), report.task_id)
@@ -290,11 +298,27 @@ def render_markdown(report: Report, state: State) -> str:
         *([("memories saved", str(report.memories_saved))] if report.memories_saved else []),
         ("final turns forced", say_final_turns(state) or "none"),
         ("requests", str(report.requests)),
-        ("tokens", f"{report.prompt_tokens} in, {report.completion_tokens} out"),
+        ("tokens", _tokens(report)),
+        *([("cost", cost)] if (cost := say_cost(report.cost, report.usage)) else []),
         ("seconds", f"{report.seconds:.1f}"),
     ]
     lines += ["## Measured", "", "| what | value |", "|---|---|", *(f"| {k} | {v} |" for k, v in facts), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(_usage(report) if with_usage else [])])
+
+
+def _tokens(report: Report) -> str:
+    about = "~" if any(line.estimated for line in report.usage) else ""
+    cached = f" ({report.cached_tokens} cached)" if report.cached_tokens else ""
+    return f"{about}{report.prompt_tokens} sent{cached}, {about}{report.completion_tokens} generated"
+
+
+def _usage(report: Report) -> list[str]:
+    """Who was asked, and what that took."""
+    if not report.usage:
+        return []
+    titles, *rows = (" | ".join(row) for row in usage_table(report.usage))
+    ruler = "---|" * (titles.count("|") + 1)
+    return _section("Usage", [f"| {titles} |", f"|{ruler}", *(f"| {row} |" for row in rows)])
 
 
 def _what_is_left(report: Report) -> list[str]:

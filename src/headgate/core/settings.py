@@ -90,6 +90,9 @@ class ModelSettings(Settings):
     seconds, or -1 for ever; absent: `15m`."""
     think: bool | Literal["low", "medium", "high"] | None = None
     """Only `ollama/NAME`: whether the model thinks before it answers; absent: Ollama decides."""
+    images: bool | None = None
+    """Whether the model can be shown images, such as `@shot.png` in a task. Absent: as far as it is known of
+    OpenAI's and Anthropic's own models, and otherwise not."""
     price: Price = Price()
     """The price of a million tokens: `input`, `cached` and `output`; for the report and `limits: {cost}`.
     Absent: the list price, if it is known."""
@@ -97,6 +100,11 @@ class ModelSettings(Settings):
     """Extra HTTP headers."""
     extra_body: dict[str, Any] = {}
     """Extra fields in the request's body, for options that only some servers know."""
+
+    @property
+    def known_price(self) -> Price | None:
+        """None where nobody has said what the model costs. A price of 0 is a price."""
+        return self.price if "price" in self.model_fields_set else None
 
 
 class VerifyStep(Settings):

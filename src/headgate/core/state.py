@@ -21,8 +21,9 @@ from headgate.core.messages import Usage
 from headgate.core.phases import PhaseState
 from headgate.core.plan_and_notes import with_status, written_since
 from headgate.core.recipes import Execution
+from headgate.core.spending import Accounts
 from headgate.core.task import Constraints, TaskState
-from headgate.core.tree import TreeState, join_path, place_of
+from headgate.core.tree import TreeState, join_path, place_of, stage_ids
 
 
 @dataclass
@@ -66,6 +67,8 @@ class State:
     plan_since: dict[str, int] = field(default_factory=dict)
     """In which version of the plan each step was written as it is."""
     usage: Usage = field(default_factory=Usage)
+    accounts: Accounts = field(default_factory=Accounts)
+    """The same, with requests and cost, by stage and model."""
     requests: int = 0
     """What the model was asked, classifiers and last words included."""
     replies: int = 0
@@ -79,6 +82,8 @@ class State:
     files_read: dict[str, None] = field(default_factory=dict)
     files_changed: dict[str, None] = field(default_factory=dict)
     """While the task runs, what its tools wrote; at its end, what really differs."""
+    mentions_shown: int = 0
+    """Conversations that began with files which the task mentions."""
     first_hashes: dict[str, str | None] = field(default_factory=dict)
     """What each file that tools wrote was before the first write; None for a file that was not there."""
     retries_before_write: int = 0
@@ -239,13 +244,13 @@ class State:
             case ev.ReplyReceived() | ev.ReplyFailed(error="invalid") as body:
                 self.resumes = 0
                 self.replies += 1
-                self._spend(body)
+                self._spend(event.path, body)
             case ev.PromptCut() as body:
                 self.cut = self.cut or body
             case ev.PhaseProbed() as body:
-                self._spend(body)
+                self._spend(event.path, body)
             case ev.StageCompacted() as body:
-                self._spend(body, body.requests)
+                self._spend(event.path, body, body.requests)
             case ev.TaskResumed() as body:
                 self.resumes += 1
                 self.traceback = body.traceback or self.traceback
@@ -257,6 +262,9 @@ class State:
                 if begun := self.open_calls.pop((event.path, body.call), None):
                     self.round.take(begun, ok=body.ok)
                 self._count_call(body)
+            case ev.MentionsRead() as body:
+                self.mentions_shown += 1
+                self.files_read.update(dict.fromkeys(body.read))
             case ev.MessageAdded(slug=slug) if slug.startswith("correct_"):
                 self.feedback[slug.removeprefix("correct_")] += 1
             case ev.MessageAdded(slug=slug) if slug.startswith("nudge_"):
@@ -305,11 +313,10 @@ class State:
             return False
         return stage.kind == "review" if stage else body.check != "verify"
 
-    def _spend(
-        self, body: ev.ReplyReceived | ev.ReplyFailed | ev.PhaseProbed | ev.StageCompacted, requests: int = 1
-    ) -> None:
+    def _spend(self, path: str, body: ev.Spending, requests: int = 1) -> None:
         self.requests += requests
         self.cost += body.cost
+        self.accounts.take(stage_ids(path)[-1] if path else "", body, requests)
         self.usage += Usage(body.prompt_tokens, body.completion_tokens, body.cached_tokens)
 
     def _count_call(self, body: ev.ToolFinished) -> None:

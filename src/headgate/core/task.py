@@ -295,6 +295,9 @@ class Options(Data):
     """The number of the try, where the task is a benchmark's."""
     protect_tests: Literal["off", "existing", "all"] | None = None
     """Which tests may not be changed; None leaves it to the configuration."""
+    attached: str = ""
+    """What came with the text, such as the output of a failing test run. It is no part of what is asked for:
+    no sections and no mentions are read in it."""
     resumes: str = ""
     """The task that ended stuck and is tried again: its report is all that the new one is told of it."""
     follows: str = ""
@@ -361,11 +364,17 @@ def parse_task_text(text: str) -> TaskText:
     return TaskText(request, constraints, goal or request)
 
 
+TEXT_CHARS = 100_000
+"""The longest text of a task. Programs print more than that; see `Options.attached`."""
+
+
 def check_task_text(text: str, constraints: Constraints) -> TaskText:
     """The parts of a task's text. ConfigError if it asks for nothing, or it or a constraint is not text."""
     given = (text, *constraints.keep, *constraints.non_goals, *constraints.boundaries)
     if any(clean_text(part) != part for part in given):
         raise ConfigError("The task is not UTF-8 text.")
+    if len(text) > TEXT_CHARS:
+        raise ConfigError(f"The task is longer than {TEXT_CHARS:,} characters: put the details into a file.")
     stated = parse_task_text(text)
     if not stated.request:
         sections = " It has only sections; put the task above them." if stated.constraints.render() else ""

@@ -39,6 +39,15 @@ def share_out(sizes: Sequence[int], room: int) -> int:
     return limit
 
 
+_FENCES = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
+
+
+def fence(text: str) -> str:
+    """A text as a block of its own, in Markdown, which nothing in it ends."""
+    marks = "`" * max((len(found) + 1 for found in _FENCES.findall(text)), default=3)
+    return f"{marks}\n{text}\n{marks}"
+
+
 # Finding the name that somebody meant.
 
 
@@ -77,15 +86,21 @@ def is_openai_name(model: str) -> bool:
 
 
 _WORD = re.compile(r"[\w./-]+")
+_MENTIONED = re.compile(r"(?<![\w@])@(?:\"([^\"\n]{1,300})\"|([\w./-]+))")
 _ASKS_SOMEBODY = re.compile(r"\W*(can|could|would|will)\s+(you|we)\b", re.IGNORECASE)
 _PLEASE = re.compile(r"\bplease\b", re.IGNORECASE)
 LONGEST = 300
 
 
 def path_words(text: str) -> list[str]:
-    """The words with a dot inside, such as `src/app.py`; in linear time, whatever the text is."""
+    """The words with a dot inside, such as `src/app.py`, after those behind an @, which need none.
+
+    In linear time, whatever the text is.
+    """
+    mentioned = (quoted or word.rstrip(".") for quoted, word in _MENTIONED.findall(text))
     found = (word.rstrip(".") for word in _WORD.findall(text))
-    return [word for word in found if "." in word[1:] and len(word) <= LONGEST]
+    words = [*mentioned, *(word for word in found if "." in word[1:])]
+    return [word for word in dict.fromkeys(words) if 0 < len(word) <= LONGEST]
 
 
 def is_question(text: str) -> bool:

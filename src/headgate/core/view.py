@@ -91,15 +91,25 @@ CHARS_PER_CODE_TOKEN = 3.5
 """The same for what has to fit into a context window: a cautious guess, since most of it is code."""
 
 
+_IMAGE_COST = 6_000
+"""In characters: most models see an image as one or two thousand tokens, however many bytes it has."""
+
+
 def size_of(messages: Iterable[Message]) -> int:
     """The characters that these messages put into a prompt, roughly."""
     return sum(
         len(message.content)
         + len(message.reasoning)
         + sum(len(call.name) + len(call.arguments) for call in message.calls)
+        + len(message.images) * _IMAGE_COST
         + _MESSAGE_COST
         for message in messages
     )
+
+
+def image_chars(messages: Iterable[Message]) -> int:
+    """The characters of all images, which are no text: nobody reads them as tokens."""
+    return sum(len(image.data) for message in messages for image in message.images)
 
 
 def estimate_missing(reply: Reply, request: Request) -> Reply:
@@ -115,7 +125,8 @@ def estimate_missing(reply: Reply, request: Request) -> Reply:
         added += Usage(completion=size_of([reply.message]) // CHARS_PER_TOKEN)
     prompt, completion = max(told.prompt, 0), max(told.completion, 0)
     told = Usage(prompt, completion, min(max(told.cached, 0), prompt))
-    return replace(reply, usage=told, aside=added)
+    estimated = reply.estimated or added != reply.aside
+    return replace(reply, usage=told, aside=added, estimated=estimated)
 
 
 def _closed(block: list[Message], waiting: Iterable[str]) -> Block:

@@ -144,7 +144,7 @@ def guards_for(
     installed: InstalledPackages | None = None,
 ) -> tuple[Guard, ...]:
     """What tools may touch. Commands name files from where they run, which is the package if there is one."""
-    guards: list[Guard] = [SecretFiles(secret_patterns(config), root / (config.package or ""))]
+    guards: list[Guard] = [secret_guard(root, config)]
     if config.package is not None:
         guards.append(OnlyInside(config.package))
     if tests is not None:
@@ -152,6 +152,11 @@ def guards_for(
     if installed is not None:
         guards.append(installed)
     return (*guards, Boundaries(boundaries.globs), ConfigFiles(config_files))
+
+
+def secret_guard(root: Path, config: Config) -> Guard:
+    """What keeps files for secrets from being read."""
+    return SecretFiles(secret_patterns(config), root / (config.package or ""))
 
 
 def protection_for(

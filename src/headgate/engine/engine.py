@@ -24,6 +24,7 @@ from headgate.core import (
 from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
+from headgate.engine.mentioned import check_mentions
 from headgate.engine.outcome import discard_proposal, settle_proposal
 from headgate.engine.recovery import check_lock, restore_orphaned_copies, write_missing_report
 from headgate.engine.resolved import (
@@ -130,6 +131,8 @@ class Engine:
         if new.notice:
             self.on_notice(new.notice)
         resolved, stored = self._pin_now(options, stated.request)
+        for line in check_mentions(self.repo, resolved.config, resolved.models, f"{text}\n{new.added}"):
+            self.on_notice(line)
         fields = {**options.model_dump(), **resolved.task_fields(self.repo, options), "added": new.added}
         task = self.store.add_task(
             lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=constraints, **fields),

@@ -351,7 +351,7 @@ class Execution:
         if row is None:
             return ""
         state = load_state(self.store, row)
-        return render_markdown(build_report(state), state).strip()
+        return render_markdown(build_report(state), state, with_usage=False).strip()
 
     async def _record_start(
         self, job: Job, config: Config, bounds: ResolvedBoundaries, sandbox: Bubblewrap | NoSandbox

@@ -30,6 +30,7 @@ from headgate.errors import ConfigError
 from headgate.models import (
     ScriptedModel,
     find_endpoint,
+    given_settings,
     open_configured_model,
     profile_for,
     with_price,
@@ -84,8 +85,7 @@ def find_models(config: Config, flow: Flow, given: Mapping[str | None, Model]) -
     for name in flow.models:
         model = given.get(name)
         if model is not None:
-            price = model.price if isinstance(model, ScriptedModel) else Price()
-            found.append(FlowModel(name, ModelSettings(model=model.name, price=price), "", model))
+            found.append(FlowModel(name, given_settings(model), "", model))
         else:
             try:
                 settings = config.model_settings(name)

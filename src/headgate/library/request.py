@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TypedDict
 
 from headgate.config import assemble
-from headgate.core import Flow, Limits, Model, ModelSettings, Price
+from headgate.core import Flow, Limits, Model, ModelSettings
 from headgate.errors import ConfigError
 from headgate.library.callbacks import Callbacks
 from headgate.library.checkpoints import Checkpoint
-from headgate.models import ScriptedModel, open_configured_model
+from headgate.models import given_settings, open_configured_model
 
 
 class RunOptions(TypedDict, total=False):
@@ -81,8 +81,7 @@ async def open_models(
         if not isinstance(given, str | ModelSettings):
             if not hasattr(given, "name"):
                 raise ConfigError(f"A model is a name such as openai/qwen3-coder, not {given!r}.")
-            price = given.price if isinstance(given, ScriptedModel) else Price()
-            models[name], settings[name] = given, ModelSettings(model=given.name, price=price)
+            models[name], settings[name] = given, given_settings(given)
             continue
         asked = given if isinstance(given, ModelSettings) else _settings_of(given, request)
         models[name], settings[name] = await stack.enter_async_context(open_configured_model(asked))

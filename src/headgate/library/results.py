@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from headgate.core import Decision, Note, Report, Stage, State, all_stages
+from headgate.core import Decision, Note, Report, Stage, State, UsageLine, all_stages
 from headgate.library.flow import CompiledFlow
 from headgate.run import read_output
 
@@ -40,6 +40,8 @@ class FlowResult:
     cost: float = 0.0
     report: Report | None = None
     """The task's report, where the flow ran in a repository: what changed, and how it was verified."""
+    usage: tuple[UsageLine, ...] = ()
+    """What each stage used of each model."""
 
     def __getitem__(self, stage: str) -> StageResult:
         return self.stages[stage]
@@ -58,7 +60,8 @@ def collect(
         status = "completed" if ended.action == "advance" else "failed"
     reason = "" if status == "completed" else (ended.detail or ended.reason) if ended else "cancelled"
     usage = state.usage
-    return FlowResult(status, reason, stages, usage.prompt, usage.completion, state.cost, report)
+    figures = usage.prompt, usage.completion, state.cost
+    return FlowResult(status, reason, stages, *figures, report, state.accounts.lines)
 
 
 def stage_result(compiled: CompiledFlow, stage: Stage, state: State) -> StageResult:

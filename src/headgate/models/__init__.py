@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from headgate.core import Model, ModelSettings
+from headgate.core import Model, ModelSettings, Price
 from headgate.models.encoding import UNPARSED, arguments_as_object
 from headgate.models.endpoint import (
     DEFAULT_URLS,
@@ -14,7 +14,7 @@ from headgate.models.endpoint import (
     is_hosted,
     split_model,
 )
-from headgate.models.profile import find_profile, profile_for, with_price
+from headgate.models.profile import find_profile, profile_for, sees_images, with_price
 from headgate.models.scripted import ScriptedModel
 
 
@@ -45,6 +45,13 @@ async def open_configured_model(
     completed, inquiry = await complete_settings(settings, cache)
     async with open_model(completed, inquiry) as model:
         yield model, completed
+
+
+def given_settings(model: Model) -> ModelSettings:
+    """The settings of a model that a program hands in. Only a script says what it costs."""
+    if isinstance(model, ScriptedModel) and model.price != Price():
+        return ModelSettings(model=model.name, price=model.price)
+    return ModelSettings(model=model.name)
 
 
 def find_window(model: Model, settings: ModelSettings) -> int | None:

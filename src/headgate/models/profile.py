@@ -10,6 +10,7 @@ import yaml
 from pydantic import Field, field_validator
 
 from headgate.core import ModelSettings, Price, Settings
+from headgate.errors import ConfigError
 from headgate.models.endpoint import find_endpoint, split_model
 from headgate.models.textcalls import NAMES
 
@@ -27,6 +28,8 @@ class Profile(Settings):
     """The one host where this is so: others serve anything under such a name, and at any price."""
     price: Price | None = None
     """What a million tokens cost there, in US dollars; absent for what runs on one's own machine."""
+    images: bool = False
+    """Whether it can be shown images there."""
     context_window: int | None = Field(None, gt=0)
     """The largest one; servers are often started with less, and are asked first."""
     transports: tuple[Transport, ...] = ("native", "text", "schema")
@@ -120,3 +123,13 @@ def with_price(settings: ModelSettings, profile: Profile) -> ModelSettings:
     if profile.price is None or "price" in settings.model_fields_set:
         return settings
     return settings.model_copy(update={"price": profile.price})
+
+
+def sees_images(settings: ModelSettings) -> bool:
+    """Whether a model can be shown images: as the user says, else as its profile says."""
+    if settings.images is not None:
+        return settings.images
+    try:
+        return profile_for(settings).images
+    except ConfigError:  # a program's own model, whose name says nothing
+        return False

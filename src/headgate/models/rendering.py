@@ -251,7 +251,8 @@ class Rendering:
                 return replace(sources[-1], content=text, calls=(), wire={})
             return Message("assistant", text)
         told = zip((_told(message, names) for message in sources), lines, strict=True)
-        return Message("user", "\n\n".join(part for pair in told for part in pair if part))
+        images = tuple(image for message in sources for image in message.images)
+        return Message("user", "\n\n".join(part for pair in told for part in pair if part), images=images)
 
 
 def _group(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:

@@ -239,7 +239,8 @@ class ScriptedModel:
         ]
         message = Message("assistant", entry.text, tuple(calls), reasoning=entry.reasoning)
         usage = Usage(**entry.usage.model_dump()) if entry.usage else _estimate(request, message)
-        return Reply(message, usage, entry.finish or ("calls" if calls else "stop"))
+        finish: Finish = entry.finish or ("calls" if calls else "stop")
+        return Reply(message, usage, finish, estimated=entry.usage is None)
 
     def _fail(self, kind: type[ScriptError], what: str) -> ScriptError:
         error = kind(f"The script {self.name} {what}.")

@@ -10,7 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
-from headgate.core import CHARS_PER_TOKEN, Cut, Model, ModelSettings, OnDelta, Reply, Request, Timeouts
+from headgate.core import (
+    CHARS_PER_TOKEN,
+    Cut,
+    Model,
+    ModelSettings,
+    OnDelta,
+    Reply,
+    Request,
+    Timeouts,
+    image_chars,
+)
 from headgate.errors import ConfigError, ModelError
 from headgate.models.encoding import EncodedTools, encode_json, mapping_in, mappings_in, text_in
 from headgate.models.endpoint import DEFAULT_NUM_CTX, DEFAULT_URLS, Endpoint, find_endpoint
@@ -256,7 +266,7 @@ class CutPromptDetector:
             return reply
         # What was sent has just been encoded; only its size is looked at.
         talk = sum(len(message.wire.get(self._endpoint.provider, b"")) for message in request.messages)
-        talk //= CHARS_PER_TOKEN
+        talk = (talk - image_chars(request.messages)) // CHARS_PER_TOKEN
         sent = talk + len(self._tools.get(request.tools)) // CHARS_PER_TOKEN
         if sent < LEAST_WINDOW or read >= LOW * sent:
             return reply

@@ -186,10 +186,11 @@ def _charge(reply: Reply, request: Request) -> Reply:
     told = reply.usage
     completion = told.completion or size_of([reply.message]) // CHARS_PER_TOKEN
     if told.prompt:
-        return replace(reply, usage=replace(told, completion=completion))
+        return replace(reply, usage=replace(told, completion=completion), estimated=not told.completion)
     size = size_of(request.messages)
     size += sum(len(tool.description) + len(encode_json(tool.parameters)) for tool in request.tools)
-    return replace(reply, aside=reply.aside + Usage(size // CHARS_PER_TOKEN, completion))
+    aside = reply.aside + Usage(size // CHARS_PER_TOKEN, completion)
+    return replace(reply, aside=aside, estimated=True)
 
 
 _CLOSING = "</think>"
@@ -237,6 +238,7 @@ def charge_errors(reply: Reply) -> Iterator[None]:
     except ReplyInvalid as error:
         cost = reply.usage + reply.aside
         error.tokens = (cost.prompt, cost.completion, cost.cached)
+        error.estimated = reply.estimated
         raise
 
 

@@ -19,6 +19,7 @@ from headgate.reading.diffs import (
     read_place,
 )
 from headgate.reading.failed_tests import FailedTest, plain_lines
+from headgate.reading.program_output import OutputKind, condense_output, output_kind
 from headgate.reading.project_files import (
     changed_settings,
     has_test_settings,

@@ -76,8 +76,8 @@ async def take_candidate(run: StageRun) -> None:
         reply = await ask_model(run, request)
     if reply is not None:
         memory.cut_off[run.path] += reply.finish == "length"
-        price = job.model_settings[run.stage.model].price
-        run.record(ReplyReceived.of(reply, price), reply_content(reply.message))
+        asked = job.model_settings[run.stage.model]
+        run.record(ReplyReceived.of(reply, asked), reply_content(reply.message))
         await job.log.commit()
         await _try(run, question, reply)
     await job.log.commit()

@@ -200,8 +200,8 @@ async def _choose(run: StageRun, found: list[_Found]) -> _Found | None:
         reply = await ask_model(run, request)
     if reply is None:
         return found[0]
-    price = job.model_settings[run.stage.model].price
-    run.record(ReplyReceived.of(reply, price), reply_content(reply.message))
+    asked = job.model_settings[run.stage.model]
+    run.record(ReplyReceived.of(reply, asked), reply_content(reply.message))
     await job.log.commit()
     number = re.search(r"\d+", reply.message.content)
     chosen = int(number[0]) if number else 1

@@ -160,6 +160,7 @@ class _Writer:
     job: Job
     agent: CompactionAgent
     usage: Usage = field(default_factory=Usage)
+    estimated: bool = False
     requests: int = 0
     fault: str = ""
     detail: str = ""
@@ -204,8 +205,10 @@ class _Writer:
                 reply = await reply_in_time(self.job, agent.model, request)
             except ReplyInvalid as error:
                 self.usage += Usage(*error.tokens)
+                self.estimated = self.estimated or error.estimated or not any(error.tokens)
             else:
                 self.usage += reply.usage + reply.aside
+                self.estimated = self.estimated or reply.estimated
                 answer = read_answer_object(clean_text(reply.message.content), schema)
                 if answer is not None:
                     return answer
@@ -230,8 +233,7 @@ class _Writer:
 
     def told(self) -> dict[str, object]:
         """What the log keeps of it."""
-        price = self.job.model_settings[self.agent.model].price
-        cost = spent(self.usage, price)
+        cost = spent(self.usage, self.job.model_settings[self.agent.model], estimated=self.estimated)
         return {"fault": self.fault, "detail": self.detail, "requests": self.requests, **cost}
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from headgate.config import fill, prompt
@@ -13,6 +14,7 @@ from headgate.core import (
     Stage,
     clean_text,
     cut_text,
+    fence,
     list_names,
     render_context,
     render_lines,
@@ -26,7 +28,9 @@ from headgate.core import (
 )
 from headgate.errors import ToolError
 from headgate.models import find_window
+from headgate.reading import condense_output
 from headgate.run.job import Job
+from headgate.run.mentioned_files import Mentioned, read_mentions
 from headgate.run.transcript import Transcript
 from headgate.tools import listing, render_plan
 from headgate.workspace import Workspace
@@ -77,6 +81,12 @@ TRANSFERRED = 0.5
 """Of the context window, for the conversation that an agent is given."""
 SAID = 0.25
 """Of the context window, for what a person said while the task ran."""
+LONGEST_TASK = 0.5
+"""Of the context window, for the task's own words."""
+ATTACHED = 0.2
+"""Of the context window, for what is attached to the task."""
+MOST_ATTACHED = 60_000
+"""In characters, however large the window is."""
 UNKNOWN_WINDOW = 16_384
 """In tokens, where neither the server nor the settings tell it."""
 MOST_CHARS = 24_000
@@ -100,23 +110,45 @@ def system_message(job: Job, stage: Stage) -> str:
     return "\n\n".join(parts)
 
 
-def opening_message(job: Job, stage: Stage) -> str:
-    """The first user message. It is never cut, so the task and its constraints are always in view.
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The first user message, and what it shows of the files that the task mentions."""
 
-    A step of a recipe has a budget, and its own goals besides: there, a long task takes a quarter at most.
+    text: str
+    mentioned: Mentioned
+
+
+def opening_message(job: Job, stage: Stage) -> str:
+    """The words of the first user message."""
+    return open_task(job, stage).text
+
+
+def open_task(job: Job, stage: Stage) -> Opening:
+    """The first user message. It stays in view, and so do the task and its constraints.
+
+    So it must not fill the window: the task, what is attached to it and the files that it mentions have a
+    share each. A step of a recipe has a budget, and its own goals besides: there, a task takes a quarter.
     """
-    request, most = job.task.request, stage.view.max_tokens if stage.execution else None
-    if most:
-        request = cut_text(request, int(most * CHARS_PER_CODE_TOKEN / 4), "the task")
+    mentioned = read_mentions(job, stage, window_of(job, stage))
+    return Opening("\n\n".join(_opening_parts(job, stage, mentioned)), mentioned)
+
+
+def _opening_parts(job: Job, stage: Stage, mentioned: Mentioned) -> list[str]:
+    most = stage.view.max_tokens if stage.execution else None
+    share = most / 4 if most else window_of(job, stage) * LONGEST_TASK
+    request = cut_text(job.task.request, int(share * CHARS_PER_CODE_TOKEN), "the task")
     parts = [f"Task:\n{request}"]
     if said := list(job.state.said.values()):
         room = said_room(job, stage)
         parts.append(f"Said by the user after that, which counts like the task:\n{render_lines(said, room)}")
     if constraints := job.task.constraints.render():
         parts.append(constraints)
+    if job.task.attached:
+        parts.append(_attached(job, stage))
+    parts += [mentioned.text] if mentioned.text else []
     parts += _input_docs(job, stage)
     if stage.agent and stage.agent.context_transfer == "minimal":
-        return "\n\n".join(parts)
+        return parts
     if files := list_files(job.context.workspace):
         parts.append(files)
     parts += scout_reports(job, min(job.scouts.tokens, window_of(job, stage) * SHARE))
@@ -127,7 +159,15 @@ def opening_message(job: Job, stage: Stage) -> str:
         parts.append(job.followed.render(plan_room(job, stage)))
     if stage.view.transcript == "own":
         parts += _from_earlier_stages(job, stage)
-    return "\n\n".join(parts)
+    return parts
+
+
+def _attached(job: Job, stage: Stage) -> str:
+    """What came with the task, in a fence that nothing in it can close."""
+    most = stage.view.max_tokens if stage.execution else None
+    tokens = min(window_of(job, stage), most or MOST_ATTACHED) * ATTACHED
+    text = condense_output(job.task.attached, min(int(tokens * CHARS_PER_CODE_TOKEN), MOST_ATTACHED))
+    return f"Attached to the task:\n{fence(text)}"
 
 
 def scout_reports(job: Job, tokens: float) -> list[str]:

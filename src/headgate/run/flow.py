@@ -104,7 +104,7 @@ async def ask_for_hypotheses(job: Job, why: Decision) -> None:
         reply = await reply_in_time(job, stage.model, request)
     except ModelError:
         return
-    job.log.record("", 0, ReplyReceived.of(reply, job.model_settings[stage.model].price))
+    job.log.record("", 0, ReplyReceived.of(reply, job.model_settings[stage.model]))
     text = job.redact(clean_text(reply.message.content)).strip()[:4_000]
     if text:
         job.log.record("", 0, HypothesesGiven(text=text))

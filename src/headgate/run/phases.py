@@ -57,6 +57,8 @@ class ProbeResult:
     fault: Fault = ""
     """Why there is no answer."""
     detail: str = ""
+    estimated: bool = False
+    """Whether some of the tokens were estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,9 @@ async def ask_classifier(
     answer = read_answer(control, reply.message.content)
     if answer is None:
         said = _one_line(reply.message.content, NAME_CHARS) or "nothing"
-        return ProbeResult(usage=reply.usage + reply.aside, fault="unreadable", detail=f"it said: {said}")
-    return ProbeResult(answer, reply.usage + reply.aside)
+        told = f"it said: {said}"
+        return ProbeResult(None, reply.usage + reply.aside, "unreadable", told, reply.estimated)
+    return ProbeResult(answer, reply.usage + reply.aside, estimated=reply.estimated)
 
 
 def probe_request(control: PhaseControl, phase: str, digest: Digest) -> Request:

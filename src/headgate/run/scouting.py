@@ -190,7 +190,7 @@ async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str]
     query = MapQuery(
         text=f"{question}\n{job.request}" if question else job.request,
         failures=memory.failures,
-        traces=(memory.trace,) if memory.trace else (),
+        traces=tuple(filter(None, (job.task.attached[-LOG_CHARS:], memory.trace))),
     )
     own = Path(job.context.workspace.root) / OWN_FOLDER
     # A program that runs a flow in a folder of its own wants no other files in it.

@@ -13,6 +13,9 @@ from headgate.core import (
     AnyBody,
     Decision,
     DecisionMade,
+    Image,
+    ImageAdded,
+    MentionsRead,
     Message,
     MessageAdded,
     Note,
@@ -28,6 +31,7 @@ from headgate.core import (
     list_names,
     place_of,
     say_reason,
+    show_path,
     wait_seconds,
 )
 from headgate.models import find_window
@@ -36,6 +40,8 @@ from headgate.run.exits import judge_exhausted, try_exit
 from headgate.run.first_messages import (
     NAMES_CHARS,
     find_missing_docs,
+    nested_guides,
+    open_task,
     opening_message,
     plan_message,
     results_elsewhere,
@@ -111,8 +117,7 @@ async def open_conversation(run: StageRun, entry: Entrance, last: str = "") -> N
         system = system_message(job, stage)
         run.record(MessageAdded(role="system", slug="system"), system)
         run.transcript.add(Message("system", system))
-        lines = tuple(job.state.said)
-        tell(run, "task", await asyncio.to_thread(opening_message, job, stage), lines)
+        await _tell_task(run)
         if stage.agent and stage.agent.context_transfer == "full" and (said := said_before(job, stage)):
             tell(run, "transfer", f"What was said in earlier stages:\n{said}")
     if stage.view.transcript == "parent":
@@ -128,6 +133,22 @@ async def open_conversation(run: StageRun, entry: Entrance, last: str = "") -> N
     if last:
         tell(run, "tasks", last)
     await job.log.commit()
+
+
+async def _tell_task(run: StageRun) -> None:
+    """The task, with the files that it mentions: these count as read."""
+    lines = tuple(run.job.state.said)
+    opening = await asyncio.to_thread(open_task, run.job, run.stage)
+    text, shown = opening.text, opening.mentioned
+    if run.job.agents_md and shown.read:
+        workspace = run.job.context.workspace
+        text += await asyncio.to_thread(nested_guides, workspace, run.transcript, shown.read)
+    tell(run, "task", text, lines, shown.images)
+    if shown.text:
+        said = tuple(run.job.redact(problem) for problem in shown.problems)
+        images = tuple(path for path, _ in shown.images)
+        read = tuple(map(show_path, shown.read))
+        run.record(MentionsRead(read=read, folders=shown.folders, images=images, problems=said))
 
 
 async def _make_room(run: StageRun) -> None:
@@ -277,8 +298,11 @@ def replay(run: StageRun, body: AnyBody, content: str) -> None:
             transcript.end_stage(place_of(run.path), body)
         case StageCompacted():
             take_summary(run.job, run.path, body, content)
+        case ImageAdded():
+            transcript.coming_images.append(Image(body.media_type, content))
         case MessageAdded(slug=slug):
-            message = Message(body.role, content)
+            message = Message(body.role, content, images=tuple(transcript.coming_images))
+            transcript.coming_images.clear()
             match slug:
                 case "compacted":
                     transcript.add_notice(message)
@@ -287,6 +311,8 @@ def replay(run: StageRun, body: AnyBody, content: str) -> None:
                 case _:
                     transcript.add(message)
             transcript.give_lines(body.said, message)
+            if slug == "task":
+                transcript.guides_given.update(_GUIDE.findall(content))
             if slug.startswith(_RESULT):
                 transcript.results_given.add(slug.removeprefix(_RESULT))
             if body.slug == "stage":

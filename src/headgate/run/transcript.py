@@ -10,6 +10,7 @@ import orjson
 from headgate.core import (
     CHARS_PER_CODE_TOKEN,
     LEAST_MESSAGES,
+    Image,
     Message,
     StageEnded,
     ToolCall,
@@ -117,6 +118,8 @@ class Transcript:
     has_summaries: bool = field(default=False, init=False)
     has_notice: bool = field(default=False, init=False)
     """The view says what the task, the plan and the files are, since it was last built."""
+    coming_images: list[Image] = field(default_factory=list, init=False)
+    """Images that the log has named, for the message that comes next."""
     view: list[Message] = field(default_factory=list, init=False)
     view_chars: int = field(default=0, init=False)
     known_tokens: float = field(default=0.0, init=False)

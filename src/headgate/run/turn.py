@@ -1,6 +1,7 @@
 """One turn: a request, the reply, and the calls in it."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from headgate.config import fill
@@ -11,6 +12,8 @@ from headgate.core import (
     DecisionMade,
     Delta,
     DiagnosisGiven,
+    Image,
+    ImageAdded,
     Message,
     MessageAdded,
     Note,
@@ -110,8 +113,8 @@ async def take_turn(run: StageRun) -> None:
     reply = await _ask(run)
     if reply is not None:
         message = reply.message
-        price = run.job.model_settings[run.stage.model].price
-        run.record(ReplyReceived.of(reply, price), reply_content(message))
+        asked = run.job.model_settings[run.stage.model]
+        run.record(ReplyReceived.of(reply, asked), reply_content(message))
         run.transcript.add(message)
         if run.entrance.reason == "check_failed" and run.turn == 1 and run.job.state.failures:
             run.record(DiagnosisGiven(loop=run.job.state.verify_loops, text=_diagnosis(run, message)))
@@ -143,7 +146,7 @@ async def _follow_phase(run: StageRun) -> None:
     model = job.models[run.stage.model]
     step = await next_phase(model, job.phase_control, job.state.phases, digest_turn(run))
     if probe := step.probe:
-        cost = spent(probe.usage, job.model_settings[run.stage.model].price)
+        cost = spent(probe.usage, job.model_settings[run.stage.model], estimated=probe.estimated)
         detail = job.redact(probe.detail)
         run.record(PhaseProbed(answer=probe.answer or "", fault=probe.fault, detail=detail, **cost))
     if step.by:
@@ -170,12 +173,21 @@ async def finish_turn(run: StageRun, cut_off: bool) -> None:
     await run.job.log.commit()
 
 
-def tell(run: StageRun, slug: str, text: str, said: tuple[int, ...] = ()) -> None:
+def tell(
+    run: StageRun,
+    slug: str,
+    text: str,
+    said: tuple[int, ...] = (),
+    images: Sequence[tuple[str, Image]] = (),
+) -> None:
     """Puts a message of the runtime into the transcript; it is committed with what caused it.
 
-    `said`: the lines of a person that it contains.
+    `said`: the lines of a person that it contains. `images` go with it, by path.
     """
-    message = Message("user", run.job.redact(clean_text(text)))
+    for path, image in images:
+        run.record(ImageAdded(path=path, media_type=image.media_type), image.data)
+    shown = tuple(image for _, image in images)
+    message = Message("user", run.job.redact(clean_text(text)), images=shown)
     run.record(MessageAdded(role="user", slug=slug, said=said), message.content)
     run.transcript.add(message)
     run.transcript.give_lines(said, message)
@@ -237,8 +249,7 @@ async def ask_model(run: StageRun, request: Request) -> Reply | None:
     except ContextOverflow as error:
         run.record(ReplyFailed(error="overflow", detail=str(error)))
     except ReplyInvalid as error:
-        price = run.job.model_settings[run.stage.model].price
-        failed = ReplyFailed.unusable(error, price)
+        failed = ReplyFailed.unusable(error, run.job.model_settings[run.stage.model])
         # The model's side knows what was offered, not what there is elsewhere.
         if isinstance(error, CallUnknown) and (refusal := explain_refusal(run, error.name)):
             failed = failed.model_copy(update={"detail": refusal})

@@ -104,7 +104,7 @@ def _add_words(words: dict[str, float], text: str, weight: float) -> None:
 
 def _paths(text: str) -> list[str]:
     found = [word.strip("./") for word in path_words(text)]
-    found += [word.strip("./`'\",:;()") for word in text.split() if "/" in word and len(word) < 300]
+    found += [word.strip("@./`'\",:;()") for word in text.split() if "/" in word and len(word) < 300]
     return [word for word in found if word]
 
 

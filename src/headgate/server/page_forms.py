@@ -6,8 +6,9 @@ from urllib.parse import parse_qs
 from pydantic import ValidationError
 from starlette.requests import Request
 
+from headgate.core import TEXT_CHARS
 from headgate.server.problems import RequestRefused, say_invalid
-from headgate.server.schemas import TEXT_CHARS, NewTask
+from headgate.server.schemas import NewTask
 
 MOST_FIELDS = 40
 

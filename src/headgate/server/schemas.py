@@ -13,9 +13,8 @@ from pydantic import (
 )
 
 from headgate.config import builtin_flows
-from headgate.core import LINE_CHARS, TaskState
+from headgate.core import LINE_CHARS, TEXT_CHARS, TaskState
 
-TEXT_CHARS = 100_000
 TaskId = Annotated[str, StringConstraints(pattern=r"^t[1-9][0-9]{0,17}$")]
 Line = Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=r"\S")]
 

@@ -20,7 +20,7 @@ from headgate.core import (
     plain,
 )
 from headgate.engine import RETRIED_STATES, ConfigReader, Engine, diff_of
-from headgate.errors import ConfigError
+from headgate.errors import ConfigError, ImageRefused
 from headgate.regular_files import read_own
 from headgate.server.feed import Feed, Narrator
 from headgate.server.problems import RequestRefused
@@ -85,6 +85,8 @@ class Service:
         self._read_again(notices)
         try:
             task = self.engine.submit(new.text, constraints, options)
+        except ImageRefused as error:
+            raise RequestRefused(422, str(error)) from None
         except ConfigError as error:  # not the request is wrong, but what is configured here
             raise RequestRefused(409, str(error)) from None
         notices += self.engine.describe_boundaries(task)

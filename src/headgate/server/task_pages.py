@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.config import builtin_flows, load_flow
-from headgate.core import ReplyReceived, State, VerifyFinished, build_report, plain
+from headgate.core import ReplyReceived, State, VerifyFinished, build_report, plain, say_cost, usage_table
 from headgate.engine import FLOW_NAMES, RETRIED_STATES
 from headgate.server.diff_page import ShownDiff, show_diff
 from headgate.server.flow_picture import draw_flow, is_over
@@ -89,6 +89,7 @@ class Pages:
         view = self._views.of(row)
         state = view.state(row)
         over = is_over(state)
+        report = build_report(state)
         values = {
             "row": row,
             "task": row.task,
@@ -96,7 +97,9 @@ class Pages:
             "badge": badge(row.state, interrupted=self._is_interrupted(row)),
             "age": time.time() - row.created,
             "state": state,
-            "report": build_report(state),
+            "report": report,
+            "cost": say_cost(report.cost, report.usage),
+            "usage": usage_table(report.usage),
             "flow": draw_flow(state, over),
             "chart": draw_chart(view.spending, state),
             "runs": list_runs(view.events, over=over),

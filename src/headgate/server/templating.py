@@ -12,9 +12,9 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from headgate.core import show_hidden
+from headgate.core import say_money, show_hidden
 from headgate.engine import count_tokens
-from headgate.server.words import age, clock, long_clock, money
+from headgate.server.words import age, clock, long_clock
 
 _TYPES = {
     ".js": "text/javascript; charset=utf-8",
@@ -65,7 +65,7 @@ def _make_environment() -> Environment:
         "age": age,
         "clock": clock,
         "long_clock": long_clock,
-        "money": money,
+        "money": say_money,
         "tokens": count_tokens,
     }
     made.globals |= {"static": _static_url}

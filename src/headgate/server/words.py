@@ -30,11 +30,6 @@ def age(seconds: float) -> str:
     return f"{hours} h ago" if hours < 48 else f"{hours // 24} d ago"
 
 
-def money(cost: float) -> str:
-    """What was spent, in the unit of the prices in the configuration, with as many digits as it takes."""
-    return f"{cost:.2f}" if cost >= 1 else f"{cost:.4f}"
-
-
 def first_line(text: str, chars: int = 200) -> str:
     """A title for a text: its first line, not too long."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")

@@ -12,7 +12,19 @@ from headgate.tools.control import (
     think,
 )
 from headgate.tools.editing import edit_file
-from headgate.tools.files import find_files, listing, ls, read_file, read_files, write_file
+from headgate.tools.files import (
+    describe_odd,
+    excerpt,
+    excerpt_size,
+    find_files,
+    lines_of,
+    listing,
+    ls,
+    read_file,
+    read_files,
+    share_room,
+    write_file,
+)
 from headgate.tools.memory import memory_save, memory_search
 from headgate.tools.patching import apply_patch
 from headgate.tools.planning import escalate, execute_tool

@@ -80,12 +80,17 @@ def excerpt(file: File, limit: int, start: int | None = None, end: int | None = 
     return clean_text("\n".join([header, *body, *footer]))[:limit]
 
 
-def size_of(file: File) -> int:
-    """How much room a file would like: enough for all of it."""
-    return _OVERHEAD if describe_odd(file) else len(file.data) + len(file.path) + _OVERHEAD
+def excerpt_size(file: File, start: int | None = None, end: int | None = None) -> int:
+    """How much room a file would like: enough for all of it, or for all of these lines."""
+    if describe_odd(file):
+        return _OVERHEAD
+    if start is None:
+        return len(file.data) + len(file.path) + _OVERHEAD
+    lines = lines_of(file)[start - 1 : end]
+    return sum(len(line) + 1 for line in lines) + len(file.path) + _OVERHEAD
 
 
-def share_out(wishes: Sequence[int], room: int) -> list[int]:
+def share_room(wishes: Sequence[int], room: int) -> list[int]:
     """Room for each: small wishes are met in full, and the large ones share alike what is left."""
     shares = [0] * len(wishes)
     left = max(0, room)
@@ -225,7 +230,7 @@ def read_files(ctx: ToolContext, args: ReadFiles) -> Outcome:
         except ToolError as error:
             found.append(clean_text(str(error))[:_MIN_SHARE])
     room = ctx.result_chars - len(rest) - 2 * len(found)
-    shares = share_out([len(item) if isinstance(item, str) else size_of(item) for item in found], room)
+    shares = share_room([len(item) if isinstance(item, str) else excerpt_size(item) for item in found], room)
     texts = [
         item[:share] if isinstance(item, str) else excerpt(item, share)
         for item, share in zip(found, shares, strict=True)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.commands.start import follow_option, read_task_text, with_followed
+from headgate.cli.commands.start import follow_option, tell_person, with_followed
 from headgate.cli.follow import follow_task
 from headgate.cli.shared import EXIT_CODES, config_option, find_repo_to_act, model_options, repo_option
 from headgate.cli.stored_tasks import find_store
+from headgate.cli.task_text import read_task_input
 from headgate.core import Constraints, Options, Task
 from headgate.engine import ConfigReader, Engine
 
@@ -37,16 +38,17 @@ def command(
 ) -> None:
     """Ask a question about the code and print the answer.
 
-    TEXT is the question; - reads it from standard input. The model can only read and search files: it changes
+    TEXT is the question; - reads it from standard input, and TEXT and - together attach standard input to
+    TEXT. @src/app.py in TEXT shows the model that file. The model can only read and search files: it changes
     no file and runs no command. Standard output contains only the answer; progress goes to standard error.
     headgate show prints the answer again, and --follow last asks on.
 
     A question is a task like any other: it waits for earlier tasks, and Ctrl-C cancels it.
     """
     ctx = click.get_current_context()
-    if len(text) > 1:
+    if len(text) - text.count("-") > 1:
         raise click.UsageError(f'Put the question in quotes: {ctx.command_path} "..."', ctx)
-    question = read_task_text(text[0] if text else None, file, sys.stdin, str(ctx.info_name))
+    question = read_task_input(text, file, sys.stdin, str(ctx.info_name), tell_person)
     root = find_repo_to_act(repo)
     options = Options(
         flow="ask",
@@ -54,6 +56,7 @@ def command(
         base_url=base_url,
         config=str(config.absolute()) if config else None,
         follows=follow or "",
+        attached=question.attached,
     )
     if follow:
         find_store(root)
@@ -61,7 +64,7 @@ def command(
     notes = read_config(options).notes
 
     async def begin(engine: Engine) -> Task:
-        return engine.submit(question, Constraints(), with_followed(engine, options))
+        return engine.submit(question.text, Constraints(), with_followed(engine, options))
 
     followed = asyncio.run(follow_task(root, begin, as_json, notes, read_config, answer_alone=True))
     sys.exit(EXIT_CODES[followed.report.state])

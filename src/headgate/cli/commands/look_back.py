@@ -19,6 +19,7 @@ from headgate.cli.stored_tasks import (
     next_steps,
     open_store,
     pause_sentence,
+    usage_lines,
 )
 from headgate.cli.terminal import shorten_line, terminal_width
 from headgate.core import (
@@ -157,6 +158,8 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         say(f"Package: {printable(row.task.package)}")
     if row.task.added:
         say(f"Added for this attempt: {printable(row.task.added)}", hanging=2)
+    if row.task.attached:
+        say(f"Attached: {len(row.task.attached.splitlines()):,} lines from standard input.")
     if constraints := row.task.constraints.render():
         say(constraints)
     state = State()
@@ -173,7 +176,7 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         lines = last_lines(build_report(complete_state(state, row)), detailed=detail)
     else:
         lines = next_steps(row.task.id, row.state, interrupted=interrupted)
-    for last in lines:
+    for last in (*usage_lines(state), *lines):
         say(last, hanging=2)
 
 

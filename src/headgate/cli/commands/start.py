@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
 from traceback import print_exception
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -26,6 +26,7 @@ from headgate.cli.shared import (
     repo_option,
 )
 from headgate.cli.stored_tasks import find_store, find_task, try_exit_code
+from headgate.cli.task_text import explain_text_options, read_task_input
 from headgate.config import is_on_this_machine
 from headgate.core import SETTLED_STATES, Constraints, Options, Task
 from headgate.engine import RETRIED_STATES, ConfigReader, Engine
@@ -96,8 +97,13 @@ class Submission:
 def describe_boundaries(engine: Engine, task: Task) -> Task:
     """Says at once what a new task's boundaries mean, and which of them protect nothing; returns the task."""
     for line in engine.describe_boundaries(task):
-        click.echo(printable(line), err=True)
+        tell_person(line)
     return task
+
+
+def tell_person(line: str) -> None:
+    """A line that whoever submits a task should read."""
+    click.echo(printable(line), err=True)
 
 
 def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,11 +128,11 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
         **others: Any,
     ) -> Any:
         ctx = click.get_current_context()
-        if len(text) > 1:
+        if len(text) - text.count("-") > 1:
             raise click.UsageError(f'Put the task\'s text in quotes: {ctx.command_path} "..."', ctx)
-        absent = not text and file is None
-        given = text[0] if text else None
-        task_text = None if absent else read_task_text(given, file, sys.stdin, str(ctx.info_name))
+        given = None
+        if text or file is not None:
+            given = read_task_input(text, file, sys.stdin, str(ctx.info_name), tell_person)
         root = find_repo_to_act(repo)
         options = Options(
             flow=flow_argument(flow),
@@ -136,11 +142,13 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
             config=str(config.absolute()) if config else None,
             dry_run=dry_run,
             follows=follow or "",
+            attached=given.attached if given else "",
         )
         read_config = ConfigReader(root, os.environ)
-        notes = _notes(read_config, options, resuming=task_text is None)
+        notes = _notes(read_config, options, resuming=given is None)
         constraints = Constraints(keep=keep, non_goals=non_goal, boundaries=boundary)
-        return function(Submission(root, task_text, constraints, options, read_config, notes), **others)
+        words = given.text if given else None
+        return function(Submission(root, words, constraints, options, read_config, notes), **others)
 
     for add in reversed(_OPTIONS):
         command = add(command)
@@ -210,28 +218,6 @@ def _notes(read_config: ConfigReader, options: Options, *, resuming: bool) -> tu
         return ()  # a task that goes on has its own; for one that is retried, the engine says what is wrong
 
 
-def explain_text_options(command: str) -> str:
-    """What is wrong with a command line that has no task, or two."""
-    return f'Give the text in one way: headgate {command} "...", {command} - (standard input) or --file F.'
-
-
-def read_task_text(text: str | None, file: Path | None, stdin: IO[str], command: str) -> str:
-    """The task's text, from wherever it is."""
-    if (text is None) == (file is None):
-        raise ConfigError(explain_text_options(command))
-    try:
-        if file is not None:
-            return file.read_text(encoding="utf-8")
-        given = stdin.read() if text == "-" else text or ""
-        given.encode()
-    except UnicodeError:
-        source = file or ("Standard input" if text == "-" else "The task")
-        raise ConfigError(f"{source} is not UTF-8 text.") from None
-    except OSError as error:
-        raise ConfigError(f"Cannot read {file}: {error.strerror}.") from None
-    return given
-
-
 BLOCK_TEST_EDITS = ("HEADGATE_BLOCK_TEST_EDITS", "LOCALCODE_BLOCK_TEST_EDITS")
 """The first of these that says anything decides; tests are protected unless it says no."""
 _NO = frozenset({"0", "false", "no", "off"})
@@ -256,9 +242,13 @@ def run_command(
 ) -> None:
     """Run a task and wait for it to end.
 
-    TEXT says in plain words what to do; - reads it from standard input. Sections headed Constraints:,
-    Non-goals: and Boundaries: in TEXT bind the task, and so do --keep, --non-goal and --boundary. If a
-    boundary protects nothing, standard error says so at once.
+    TEXT says in plain words what to do. Sections headed Constraints:, Non-goals: and Boundaries: in TEXT bind
+    the task, and so do --keep, --non-goal and --boundary. If a boundary protects nothing, standard error says
+    so at once. @src/app.py, @src/app.py:10-40 and @src/ in TEXT show the model that file, those lines or the
+    names of those files from the start.
+
+    A single - reads TEXT from standard input. If that is the output of tests or a compiler, the task is to
+    fix what fails in it. TEXT and - together attach standard input to TEXT.
 
     Tasks run one at a time, in the order in which they were submitted. Ctrl-C cancels the task; a second
     Ctrl-C quits at once. If the terminal is closed, the task continues in the background: headgate watch
@@ -338,7 +328,7 @@ def submit_command(submission: Submission, resume: str | None, no_start: bool) -
         start_worker=partial(start_worker, submission.root),
         read_config=submission.read_config,
     )
-    engine.on_notice = lambda line: click.echo(printable(line), err=True)
+    engine.on_notice = tell_person
     try:
         for note in (*submission.notes, *engine.notes):
             click.echo(note, err=True)

@@ -9,6 +9,7 @@ from headgate.core import (
     Delta,
     Enough,
     Finish,
+    Image,
     Message,
     ModelSettings,
     OnDelta,
@@ -18,6 +19,7 @@ from headgate.core import (
     ToolSpec,
     Usage,
     clean_text,
+    image_chars,
 )
 from headgate.errors import ConfigError
 from headgate.models.encoding import (
@@ -193,7 +195,8 @@ class AnthropicModel:
 
     async def reply(self, request: Request, on_delta: OnDelta | None = None) -> Reply:
         assembly = MessagesAssembly(on_delta, request.enough)
-        await exchange(self._client, "/messages", self._encode(request), assembly)
+        images = image_chars(request.messages)
+        await exchange(self._client, "/messages", self._encode(request), assembly, images)
         return assembly.reply(CallIds(request.messages))
 
     def _encode(self, request: Request) -> bytes:
@@ -270,7 +273,7 @@ def _encode_blocks(message: Message) -> list[bytes]:
         block["content"] = clean_text(message.content)
         return [encode_json(block | ({"is_error": True} if message.failed else {}))]
     if message.role != "assistant":
-        return [_text_block(message.content)]
+        return [*map(_image_block, message.images), _text_block(message.content)]
     kept = _kept_blocks(message)
     if _same_content(kept, message):
         return [encode_json(block) for block in kept if not _is_blank(block)]
@@ -303,6 +306,11 @@ def _is_blank(block: dict[str, Any]) -> bool:
 def _text_block(text: str) -> bytes:
     # The API refuses a text block that is blank.
     return encode_json({"type": "text", "text": clean_text(text) if text.strip() else "(empty)"})
+
+
+def _image_block(image: Image) -> bytes:
+    source = {"type": "base64", "media_type": image.media_type, "data": image.data}
+    return encode_json({"type": "image", "source": source})
 
 
 def _safe_id(id: str) -> str:

@@ -54,7 +54,7 @@ class EndlessReplyDetector:
 
     def _cut_off(self, reason: str) -> ReplyInvalid:
         error = ReplyInvalid(reason)
-        error.tokens = (0, self._total // CHARS_PER_TOKEN, 0)
+        error.tokens, error.estimated = (0, self._total // CHARS_PER_TOKEN, 0), True
         return error
 
 
@@ -197,14 +197,18 @@ _STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _TWO_LINES = re.compile(rb'\s*\{".*\}\r?\n\{"')
 
 
-async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly) -> None:
-    """Posts the body and puts the answer into the assembly; any failure is one of the model errors."""
+async def exchange(client: HttpClient, path: str, body: bytes, assembly: Assembly, images: int = 0) -> None:
+    """Posts the body and puts the answer into the assembly; any failure is one of the model errors.
+
+    `images`: the bytes of the body that are no text.
+    """
     try:
         await _exchange(client, path, body, assembly)
     except ReplyInvalid as error:
         # The server did not come to counting, but it has read all of it.
         prompt, completion, cached = error.tokens
-        error.tokens = (prompt or len(body) // CHARS_PER_TOKEN, completion, cached)
+        error.tokens = (prompt or (len(body) - images) // CHARS_PER_TOKEN, completion, cached)
+        error.estimated = error.estimated or not prompt
         raise
 
 

@@ -15,6 +15,7 @@ from headgate.core import (
     ToolCall,
     Usage,
     clean_text,
+    image_chars,
 )
 from headgate.errors import ConfigError
 from headgate.models.encoding import (
@@ -136,7 +137,8 @@ class OllamaModel:
         while True:
             assembly = OllamaAssembly(on_delta, request.enough)
             try:
-                await exchange(self._client, "/api/chat", self._encode(request), assembly)
+                images = image_chars(request.messages)
+                await exchange(self._client, "/api/chat", self._encode(request), assembly, images)
                 return assembly.reply(CallIds(request.messages))
             except RequestRejected as rejected:
                 if self._think is None or not _ABOUT_THINKING.search(rejected.detail):
@@ -195,6 +197,8 @@ class OllamaModel:
 def _encode_message(message: Message, tool: str) -> bytes:
     """A message as this wire format has it; `tool` is the name of the tool whose result it is."""
     fields: dict[str, Any] = {"role": message.role, "content": clean_text(message.content)}
+    if message.images:
+        fields["images"] = [image.data for image in message.images]
     if message.role == "tool":
         fields |= {"tool_name": safe_name(tool), "tool_call_id": message.call_id}
     if message.role == "assistant" and message.reasoning:

@@ -20,6 +20,7 @@ from headgate.core import (
     ToolSpec,
     Usage,
     clean_text,
+    image_chars,
 )
 from headgate.errors import ConfigError, ModelUnavailable, ReplyInvalid
 from headgate.models.encoding import (
@@ -271,7 +272,8 @@ class OpenAIModel:
             options = self._options(request, dialect, watched=on_delta is not None)
             body = self._encode(request, options)
             try:
-                await exchange(self._client, "/chat/completions", body, assembly)
+                images = image_chars(request.messages)
+                await exchange(self._client, "/chat/completions", body, assembly, images)
                 return assembly.reply(CallIds(request.messages))
             except RequestRejected as rejected:
                 adapted = dialect.adapt(rejected.detail, options)
@@ -332,7 +334,7 @@ def encode_message(message: Message) -> bytes:
     if message.role == "tool":
         fields["tool_call_id"] = message.call_id
     # Never null: chat templates print it as the word None.
-    fields["content"] = clean_text(message.content)
+    fields["content"] = _with_images(message) if message.images else clean_text(message.content)
     if message.role == "assistant":
         if message.reasoning:
             fields[_reasoning_field(message)] = clean_text(message.reasoning)
@@ -346,6 +348,15 @@ def encode_message(message: Message) -> bytes:
                 for call in message.calls
             ]
     return encode_json(fields)
+
+
+def _with_images(message: Message) -> list[dict[str, Any]]:
+    """The words first, as most chat templates expect it."""
+    shown = [
+        {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{image.data}"}}
+        for image in message.images
+    ]
+    return [{"type": "text", "text": clean_text(message.content)}, *shown]
 
 
 def safe_name(name: str) -> str:

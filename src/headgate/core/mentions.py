@@ -1,0 +1,149 @@
+"""Files that a person mentions in a task's text: `@path`, `@path:10-40`, `@"with space.py"`, `@src/`.
+
+An `@` is used for much else: addresses, decorators, packages. So whoever reads a text says which files there
+are, and what is no file is a mention only if it can hardly be anything else.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+MOST = 50
+"""Mentions of one text that are looked at; a person means fewer."""
+_MOST_SIGNS = 500
+"""Signs that are tried: each is a look at the disk."""
+_SIGN = re.compile(
+    r"(?<![\w@./+\\-])@(?:"
+    r'"(?P<quoted>[^"\x00-\x1f]{1,300})"(?P<range>:\d{1,9}(?:-\d{0,9})?)?'
+    r"|(?P<word>(?:(?![,;|]@)[^\s\"`@\x00-\x1f]|(?<=/)@){1,300}))"
+)
+_RANGE = re.compile(r":(\d{1,9})(?:(-)(\d{1,9})?)?")
+_ENDS = ".,;:!?)]}>'*_\u2026\u3002\uff0c"
+"""What may follow a path in a sentence."""
+_BREAKS = ",;:'()\u3001\u3002\uff0c"
+"""Where a word may end that goes on behind a path, such as `'s` or `:total`."""
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
+_CODE = re.compile(r"`[^`\n]+`")
+_FILE_ENDING = re.compile(
+    r"\.(?:bash|c|cc|cfg|cpp|cs|css|csv|env|gif|go|h|hpp|html?|ini|ipynb|java|jpe?g|jsx?|json|kt|lock|log|lua|md|mjs"
+    r"|php|png|proto|pyi?|rb|rs|rst|scala|scss|sh|sql|svelte|svg|swift|tf|toml|tsx?|txt|vue|webp|xml|ya?ml|zig)$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A file or a folder that is mentioned, perhaps some of its lines."""
+
+    path: str
+    """As it is written."""
+    first: int | None = None
+    last: int | None = None
+    """The lines from 1, both included. None as the last one: up to the end."""
+
+    def __str__(self) -> str:
+        """As a person would write it."""
+        path = f'"{self.path}"' if " " in self.path else self.path
+        if self.first is None:
+            return f"@{path}"
+        if self.last is None:
+            return f"@{path}:{self.first}-"
+        lines = str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+        return f"@{path}:{lines}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mentions:
+    """What a text mentions, each once, in its order."""
+
+    found: tuple[Mention, ...] = ()
+    """What is there."""
+    missing: tuple[Mention, ...] = ()
+    """What looks like nothing but a file, and is not there."""
+
+
+def find_mentions(text: str, exists: Callable[[str], bool]) -> Mentions:
+    """The mentions in a text. `exists` says whether a path, as it is written, is a file or a folder."""
+    found: dict[Mention, None] = {}
+    missing: dict[Mention, None] = {}
+    if "@" not in text:
+        return Mentions()
+    code = _code_spans(text)
+    for count, sign in enumerate(_SIGN.finditer(text)):
+        if count == _MOST_SIGNS or len(found) + len(missing) == MOST:
+            break
+        there = next((each for each in _readings(sign) if exists(each.path)), None)
+        if there is not None:
+            found[there] = None
+        elif (meant := _likely(sign)) and not any(start <= sign.start() < end for start, end in code):
+            missing[meant] = None
+    return Mentions(tuple(found), tuple(missing))
+
+
+def _readings(sign: re.Match[str]) -> Iterator[Mention]:
+    """What a sign may mean, the longest path first."""
+    if sign["quoted"] is not None:
+        yield _with_range(sign["quoted"], sign["range"] or "")
+        return
+    for word in dict.fromkeys(_cuts(sign["word"])):
+        yield Mention(word)
+        ranged = _RANGE.search(word)
+        if ranged and ranged.end() == len(word) and ranged.start():
+            yield _with_range(word[: ranged.start()], ranged[0])
+
+
+def _cuts(word: str) -> Iterator[str]:
+    """A word, without what may follow a path in a sentence, and without what may go on behind it."""
+    yield word
+    for end in range(len(word), 0, -1):
+        if end < len(word) and word[end] not in _BREAKS and word[end:].strip(_ENDS):
+            continue
+        if word[end - 1] not in _ENDS:
+            yield word[:end]
+
+
+def _likely(sign: re.Match[str]) -> Mention | None:
+    """What a sign means if no such file is there; None if it may be something else than a file."""
+    if sign["quoted"] is not None:
+        return _with_range(sign["quoted"], sign["range"] or "")
+    word = sign["word"].rstrip(_ENDS)
+    ranged = _RANGE.search(word)
+    path = word[: ranged.start()] if ranged else word
+    if not path or any(char in path for char in "()=") or not any(map(str.isalnum, path)):
+        return None
+    named = (
+        _FILE_ENDING.search(path) is not None or path.endswith("/") or path.startswith(("./", "../", "~/"))
+    )
+    in_folder = "/" in path and "." in path.rpartition("/")[2][1:]
+    lines = ranged is not None and ("." in path[1:] or "/" in path)
+    return _with_range(path, ranged[0] if ranged else "") if named or in_folder or lines else None
+
+
+def _with_range(path: str, written: str) -> Mention:
+    """Lines that are given the wrong way round are meant all the same."""
+    ranged = _RANGE.fullmatch(written)
+    if ranged is None:
+        return Mention(path)
+    first = max(int(ranged[1]), 1)
+    if ranged[2] is None:
+        return Mention(path, first, first)
+    if ranged[3] is None:
+        return Mention(path, first)
+    last = max(int(ranged[3]), 1)
+    return Mention(path, min(first, last), max(first, last))
+
+
+def _code_spans(text: str) -> list[tuple[int, int]]:
+    """Where code is quoted: fenced blocks, and words between backticks."""
+    spans: list[tuple[int, int]] = []
+    fence = ""
+    start = 0
+    for mark in _FENCE.finditer(text):
+        if not fence:
+            fence, start = mark[1], mark.start()
+        elif mark[1].startswith(fence):
+            spans.append((start, mark.end()))
+            fence = ""
+    if fence:
+        spans.append((start, len(text)))
+    return [*spans, *(found.span() for found in _CODE.finditer(text))]
