@@ -8,7 +8,7 @@ import click
 
 from headgate.cli.live import printable
 from headgate.cli.shared import EXIT_CANCELLED, EXIT_FAILED, EXIT_SUCCESS
-from headgate.core import Report, State, TaskState, last_summary, plain
+from headgate.core import Report, State, TaskState, last_summary, plain, try_line
 from headgate.errors import ConfigError
 from headgate.store import Folder, Store, TaskRow, find_pause
 
@@ -104,9 +104,6 @@ def tasks_ahead(store: Store, task_id: str) -> list[str]:
     return running + [name for _, name in before]
 
 
-_REASON_CHARS = 300
-
-
 def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
     """What a person wants to know of a task that is settled; `detailed`: every step has been shown."""
     if report.conflicts:
@@ -190,14 +187,8 @@ def result_line(number: int, report: Report | None, state: State) -> str:
     if state.config.get("benchmark_output_mode") == "model" and (said := last_summary(state)):
         return " ".join(printable(said).split())
     if report is not None and report.state == "SUCCESS":
-        return f"Finished Try{number}"
-    forced = (
-        f" [final turn: {', '.join(dict.fromkeys(report.final_turns))}]"
-        if report and report.final_turns
-        else ""
-    )
-    reason = " ".join(printable(_reason(report)).split())
-    return f"Failed Try{number}: {reason[:_REASON_CHARS].rstrip()}{forced}"
+        return try_line(number, None)
+    return try_line(number, _reason(report), report.final_turns if report else ())
 
 
 def try_exit_code(state: TaskState) -> int:
