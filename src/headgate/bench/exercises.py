@@ -193,7 +193,7 @@ def _read_text(folder: Path, path: Path) -> str:
         raise _Unusable(f"{path} cannot be read: {error.strerror}") from None
     if len(data) > _MOST_BYTES:
         raise _Unusable(f"{path} is longer than a megabyte")
-    return clean_text(data.decode("utf-8", "replace"))
+    return clean_text(data.decode("utf-8", "replace")).replace("\0", "")
 
 
 def _check_inside(folder: Path, path: str, *, exists: bool = True) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.core import (
+    PLANNER,
     CheckSpec,
     DecisionMade,
     Event,
@@ -28,11 +29,13 @@ def with_tries(flow: Flow, tries: int, checks: Iterable[CheckSpec]) -> Flow:
     late = {spec.name for spec in checks if spec.after_verification}
     kept = {name: value for name, value in flow.checks.items() if name not in late}
     stages = tuple(_in_rounds(stage, tries) for stage in flow.stages)
-    places = sum(leaf.kind == "verify" for leaf in flow.leaves()) + bool(flow.checks.get("verify"))
-    if places != 1:
+    leaves = list(flow.leaves())
+    places = sum(leaf.kind == "verify" for leaf in leaves) + bool(flow.checks.get("verify"))
+    if places != 1 or any(leaf.kind == PLANNER for leaf in leaves):  # recipes may run the tests as well
+        where = "nowhere" if not places else "in several places"
         raise ConfigError(
-            f"The flow {flow.name} runs the tests in {places or 'no'} places, so its tries cannot be counted:"
-            " choose a flow with one verification."
+            f"The flow {flow.name} runs the tests {where}, so its tries cannot be counted: choose a flow with"
+            " one verification."
         )
     return flow.model_copy(update={"checks": kept, "stages": stages})
 
@@ -101,7 +104,8 @@ class TryRecorder:
 
     def end(self, report: Report, most: int) -> None:
         """Adds the try in which a task ended before the tests could run."""
-        del self.tries[(self.passed or most) :]
+        del self.tries[most:]
+        del self.tries[self.passed or most :]
         if self.passed is None and len(self.tries) < most:
             said = next(iter(report.summary.splitlines()), "") or report.reason
             self._add(Try(self._say(said), final_turns=tuple(dict.fromkeys(self._forced))))
