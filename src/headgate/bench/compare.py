@@ -55,7 +55,7 @@ def render_comparison(found: Comparison, first: str, second: str) -> Iterator[st
         return
     solved = len(found.both)
     yield (
-        f"{found.total} exercises in both: {first} solved {solved + len(found.only_first)},"
+        f"{found.total} exercise{'' if found.total == 1 else 's'} in both: {first} solved {solved + len(found.only_first)},"
         f" {second} solved {solved + len(found.only_second)}."
     )
     yield f"Solved by both: {len(found.both)}. By neither: {len(found.neither)}."
@@ -76,7 +76,8 @@ def _conclude(found: Comparison, first: str, second: str) -> str:
     different = len(found.only_first) + len(found.only_second)
     if not different:
         return "Both solved the same exercises."
-    tested = f"McNemar's exact test on the {different} exercises that only one solved gives p = {found.p:.3g}"
+    split = f"{different} that only one run solved"
+    tested = f"McNemar's exact test on the {split} gives p = {found.p:.3g}"
     if different < FEWEST_DIFFERENT:
         return f"{tested}. These are too few to tell: fewer than {FEWEST_DIFFERENT} are never significant."
     if found.p >= SIGNIFICANT:

@@ -91,10 +91,20 @@ def _read_commands(ctx: click.Context, option: click.Parameter, given: Sequence[
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--only", multiple=True, metavar="GLOB", help="Only exercises with such names. Repeatable.")
 @click.option(
-    "--tries", type=click.IntRange(1, 100), default=2, show_default=True, help="Tries for each exercise."
+    "--tries",
+    type=click.IntRange(1, 100),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Tries for each exercise.",
 )
 @click.option(
-    "--parallel", type=click.IntRange(1, 256), default=1, show_default=True, help="Exercises at once."
+    "--parallel",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Exercises at once.",
 )
 @click.option(
     "--timeout",
@@ -144,8 +154,8 @@ def run(
     the exercise's name. The results are lines of JSON in --out, where report.html shows them as well. The
     same command goes on after a crash or Ctrl-C, and runs again what the environment did not let be judged.
 
-    The exit code is 0 if the run got to its end, however many exercises passed, and 3 if the environment did
-    not let one be judged.
+    The exit code is 0 if the run got to its end, however many exercises passed. It is 3 if the environment
+    did not let any exercise be judged.
     """
     if any(is_inside_command(place) for place in (Path.cwd(), *Path.cwd().parents)):
         raise ConfigError("A command of a task cannot act for the user: run this yourself, in a terminal.")
