@@ -1,6 +1,7 @@
 """Whole runs of `headgate bench` against a model server: tries, resuming, stopping, and what is refused."""
 
 import json
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -345,6 +346,22 @@ def test_a_broken_exercise_stops_no_other(place: Place) -> None:
     assert done.returncode == 0
     assert "Finished Try1\tset-1" in done.stdout
     assert "set-0: .meta/config.json cannot be used" in done.stderr
+
+
+def test_odd_names(place: Place) -> None:
+    """Names that would steer a terminal, be patterns, or are no text."""
+    (name,) = write_many(place, 1)
+    folder = place.exercises / name
+    (folder / "tests").mkdir()
+    (folder / os.fsdecode(b"tests/\xff[1].go")).write_text("")
+    odd = os.fsdecode(b"a\tb \x1b[31m\xff\n[x]")
+    folder.rename(place.exercises / odd)
+    with model_server(solve_any) as model:
+        done = place.bench(model.url, *QUICK, "--keep")
+        again = place.bench(model.url, *QUICK)
+    assert (done.returncode, done.stdout) == (0, "Finished Try1\ta b  [31m\ufffd [x]\n"), done.stderr
+    assert (again.returncode, again.stdout) == (0, "")
+    assert place.results()[0]["name"] == "a\tb \x1b[31m\ufffd\n[x]"
 
 
 # Plain exercises.

@@ -1,6 +1,7 @@
 """Which exercises a folder has, and what the copies of them hold."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,24 @@ def test_the_copy_has_no_solution_and_all_tests_on(tmp_path: Path) -> None:
     assert sorted(path.name for path in work.repo.iterdir()) == [".git", "leap.js", "leap.spec.js"]
     assert (work.repo / "leap.spec.js").read_text().startswith("# test('2000')\n")
     assert (one.source / "leap.spec.js").read_text().startswith("# xtest('2000')\n")
+
+
+def test_odd_files(tmp_path: Path) -> None:
+    """Names that are no text, files that cannot be written, pipes."""
+    one, place = made(tmp_path, "python/exercises/practice/leap")
+    odd = os.fsdecode(b"tests/\xff[1].py")
+    (one.source / "tests").mkdir()
+    (one.source / odd).write_text("assert True\n")
+    for path in (one.source / "leap.py", one.source / "leap_test.py"):
+        path.chmod(0o444)
+    os.mkfifo(one.source / "pipe")
+    work = make_work_folder(one, place, tmp_path / "set")
+    assert not (work.repo / "pipe").exists()
+    assert (work.repo / "leap.py").stat().st_mode & 0o600 == 0o600
+    assert set(work.tests) == {"leap_test.py", odd}
+    (work.repo / odd).write_text("changed\n")
+    work.restore_tests()
+    assert (work.repo / odd).read_text() == "assert True\n"
 
 
 def test_tests_are_put_back_whatever_has_happened_to_them(tmp_path: Path) -> None:

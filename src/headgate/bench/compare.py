@@ -54,8 +54,9 @@ def render_comparison(found: Comparison, first: str, second: str) -> Iterator[st
         yield "The two runs have no exercise in common that both have judged."
         return
     solved = len(found.both)
+    exercises = "exercise" if found.total == 1 else "exercises"
     yield (
-        f"{found.total} exercise{'' if found.total == 1 else 's'} in both: {first} solved {solved + len(found.only_first)},"
+        f"{found.total} {exercises} in both: {first} solved {solved + len(found.only_first)},"
         f" {second} solved {solved + len(found.only_second)}."
     )
     yield f"Solved by both: {len(found.both)}. By neither: {len(found.neither)}."

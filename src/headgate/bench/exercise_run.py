@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -18,9 +19,12 @@ from headgate.config import Config, Loaded, flow_from_config, load_config
 from headgate.core import Constraints, Event, Flow, Options, Report, ScoutSettings, VerifyStarted, VerifyStep
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, Engine, FlowParts
 from headgate.errors import HeadgateError
+from headgate.process import uninterrupted
 from headgate.store import Bus
 
 FLOW = "bench"
+_PATTERN = re.compile(r"[\w./ -]+")
+"""Paths that are patterns for themselves. Tests with other names are put back as well."""
 SECONDS = 180.0
 """How long the tests of an exercise may run."""
 
@@ -99,13 +103,14 @@ class ExerciseRun:
         """The result, but for its timing, and how long the tests took in each try."""
         if self.exercise.problem:
             raise ExerciseUnusable(self.exercise.problem)
-        work = await asyncio.to_thread(make_work_folder, self.exercise, self.place, self.root)
+        making = asyncio.to_thread(make_work_folder, self.exercise, self.place, self.root)
+        work = await uninterrupted(making)
         loaded = self._configure(work)
         flow = self.terms.find_flow(loaded, work.repo)
         commands = tuple(step.command for step in loaded.config.verification.steps)
         recorder = TryRecorder(str(work.repo), commands)
         report = await self._carry_out(work, loaded, flow, recorder)
-        if report.state == "INFRA_ERROR":
+        if report.state not in ("SUCCESS", "STUCK"):
             said = next(iter(report.summary.splitlines()), "") or report.reason
             raise ExerciseUnusable(said.replace(str(work.repo), "."))
         recorder.end(report, self.terms.tries)
@@ -154,7 +159,7 @@ class ExerciseRun:
         changed = {
             "commands": config.commands.model_copy(update={"read": tuple(read)}),
             "verification": config.verification.model_copy(update={"steps": steps, "red_before": False}),
-            "test_paths": (*config.test_paths, *work.tests),
+            "test_paths": (*config.test_paths, *filter(_PATTERN.fullmatch, work.tests)),
             "hypotheses": False,
             "monorepo": config.monorepo if is_plain else None,
         }

@@ -15,7 +15,7 @@ from headgate.bench.results import RESULTS, ExerciseResult, ResultFile
 from headgate.bench.settings import RunSettings, describe_run, keep_settings
 from headgate.core import Event
 from headgate.errors import ConfigError
-from headgate.process import FileLock
+from headgate.process import FileLock, uninterrupted
 from headgate.regular_files import remove_own_folder
 
 LOCK, WORK_NOTE, KEPT = ".lock", ".work-folder", "work"
@@ -94,9 +94,9 @@ class BenchRun:
 
             run = ExerciseRun(exercise, self.terms, own, self.folder.resolve(), hear, self.now)
             result = await run.run()
-            await asyncio.to_thread(self._clear, own, exercise)
-            file.add(result)
+            file.add(result)  # first of all, so that nothing can come between
             self.watcher.end(result)
+            await uninterrupted(asyncio.to_thread(self._clear, own, exercise))
 
     def _clear(self, own: Path, exercise: Exercise) -> None:
         """Removes the folder of an exercise that has ended. What was made there is moved if it is kept."""

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from headgate.bench.exercises import AGENT, TASK, Exercise
 from headgate.bench.languages import BUILT, unskip
 from headgate.reading import is_test
+from headgate.regular_files import open_up_folders
 from headgate.workspace import git
 
 _LEFT_OUT = frozenset(
@@ -63,6 +64,7 @@ def make_work_folder(exercise: Exercise, place: Path, root: Path) -> WorkFolder:
             target.symlink_to(source.readlink())
             continue
         shutil.copy(source, target)
+        target.chmod(stat.S_IMODE(target.stat().st_mode) | stat.S_IRUSR | stat.S_IWUSR)
         if path in exercise.tests or (is_test(path) and path not in exercise.solution):
             tests[path] = _switch_on(exercise.language, target)
     if exercise.config and not (repo / AGENT).exists():
@@ -132,10 +134,12 @@ def _restore(repo: Path, path: str, original: _Original) -> None:
     place = repo
     *folders, name = PurePosixPath(path).parts
     for part in folders:
+        open_up_folders(place)  # code under test may have locked it
         place /= part
         if place.is_symlink() or (place.exists() and not place.is_dir()):
             place.unlink()
         place.mkdir(exist_ok=True)
+    open_up_folders(place)
     target = place / name
     if target.is_dir() and not target.is_symlink():
         shutil.rmtree(target)
