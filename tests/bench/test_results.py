@@ -72,6 +72,12 @@ def test_a_line_that_is_no_result(tmp_path: Path, line: bytes) -> None:
         file.load()
 
 
+def test_a_folder_where_the_file_should_be(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl").mkdir()
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        ResultFile(tmp_path / "results.jsonl").load()
+
+
 # What they add up to.
 
 
@@ -88,8 +94,8 @@ def test_the_summary() -> None:
     assert lines[1].startswith("Passed within 2 tries: 50.0% (2 of 4;")
     assert "  go        0 of 1    0.0%, 0.0%" in lines
     assert "  python    2 of 3    33.3%, 66.7%" in lines
-    assert "Ended: the tests failed in every try 2, passed in try 1 1, passed in try 2 1" in lines
-    assert "Final turns forced: max_turns 2" in lines
+    assert "Ended: the tests failed in every try (2), passed in try 1 (1), passed in try 2 (1)" in lines
+    assert "Final turns forced: max_turns (2)" in lines
     assert "Tokens: 5,000 sent (1,000 cached), 250 generated, in 15 requests" in lines
     assert "Time: 8.0 s in all exercises together; median 2.0 s, longest 2.0 s" in lines
     assert lines[-2:] == [

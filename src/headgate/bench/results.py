@@ -84,14 +84,18 @@ def read_results(path: Path) -> list[ExerciseResult]:
     the process was killed while it wrote.
     """
     file = path / RESULTS if path.is_dir() else path
+    whole = _read(file)
+    return _parse(whole[: whole.rfind(b"\n") + 1], file)
+
+
+def _read(file: Path) -> bytes:
     try:
-        whole = file.read_bytes()
+        return file.read_bytes()
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}.") from None
-    return parse_results(whole[: whole.rfind(b"\n") + 1], file)
 
 
-def parse_results(whole: bytes, file: Path) -> list[ExerciseResult]:
+def _parse(whole: bytes, file: Path) -> list[ExerciseResult]:
     """The results in whole lines."""
     found: dict[str, ExerciseResult] = {}
     for number, line in enumerate(whole.splitlines(), 1):
@@ -119,9 +123,9 @@ class ResultFile:
         """Reads what an earlier run left, and cuts off a last line that it did not get to write whole."""
         if not self.path.exists():
             return
-        whole = self.path.read_bytes()
+        whole = _read(self.path)
         kept = whole[: whole.rfind(b"\n") + 1]
-        self._results = {result.name: result for result in parse_results(kept, self.path)}
+        self._results = {result.name: result for result in _parse(kept, self.path)}
         if len(kept) < len(whole):
             os.truncate(self.path, len(kept))
 

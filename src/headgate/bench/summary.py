@@ -137,7 +137,7 @@ def render_summary(summary: Summary) -> Iterator[str]:
 
 def _counted(counts: Counter[str]) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{words} {count}" for words, count in ordered)
+    return ", ".join(f"{words} ({count})" for words, count in ordered)
 
 
 def say_seconds(seconds: float) -> str:
