@@ -149,6 +149,20 @@ def test_code_that_rewrites_the_tests_while_they_run(place: Place) -> None:
     assert (place.out / "work" / name / "leap_test.py").read_text() == EXERCISES[name].test_text
 
 
+def test_tests_that_somebody_else_changes(place: Place) -> None:
+    """They are put back although no tool and no command of the task has touched them."""
+    write_exercises(place.exercises, ["go/exercises/practice/leap"])
+
+    def change(asked: Asked) -> Calls:
+        (test,) = (place.root / "tmp").glob("headgate-bench-*/*/leap/leap_test.go")
+        test.write_text("true\n")
+        return [DONE]
+
+    with model_server(change) as model:
+        done = place.bench(model.url, *COMMANDS)
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["Failed Try1", "Failed Try2"]
+
+
 # Stopping and going on.
 
 
