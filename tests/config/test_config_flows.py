@@ -190,12 +190,12 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, message: str) -> Non
     [
         (
             "stagd",
-            'There is no flow "stagd": did you mean "staged"? The built-in flows are ask, branched, flat, ',
+            'There is no flow "stagd": did you mean "staged"? The built-in flows are ask, bench, branched, ',
         ),
         (
             "xyzzy",
-            'There is no flow "xyzzy". The built-in flows are ask, branched, flat, planned, repair, staged,'
-            " staged3; ",
+            'There is no flow "xyzzy". The built-in flows are ask, bench, branched, flat, planned, repair,'
+            " staged, staged3; ",
         ),
         ("nowhere.yaml", "There is no flow file nowhere.yaml."),
         ("folder/", "folder/ is a directory, but a file was expected."),

@@ -117,8 +117,8 @@ class Progress:
 
     def __init__(self, bus: Bus, *, to_stdout: bool = False, silence: float = SILENCE) -> None:
         self._bus = bus
-        errors = _console(sys.stderr)
-        self._lines = _console(sys.stdout) if to_stdout else errors
+        errors = console_for(sys.stderr)
+        self._lines = console_for(sys.stdout) if to_stdout else errors
         self.console = self._lines if self._lines.is_terminal else errors
         self.tries_again = ""
         """The ended task that this one tries again."""
@@ -259,7 +259,8 @@ class QuietConsole(Console):
         self.quiet = True
 
 
-def _console(stream: IO[str]) -> QuietConsole:
+def console_for(stream: IO[str]) -> QuietConsole:
+    """A console that may style what it writes to a terminal."""
     return QuietConsole(file=styling_stream(stream), highlight=False, soft_wrap=True)
 
 

@@ -62,6 +62,7 @@ COMMANDS = {
     "apply": CommandEntry("Work", "steer", "Write a dry run's proposal and verify it.", "apply_command"),
     "abort": CommandEntry("Work", "steer", "Discard a dry run's proposal.", "abort_command"),
     "serve": CommandEntry("Work", "serve", "Serve a page and an API for this repository."),
+    "bench": CommandEntry("Work", "bench", "Run many exercises with a model and count what it solves."),
     "verify": CommandEntry("Work", "verify", "Run the verification steps now, without a task."),
     "tasks": CommandEntry(
         "Look back",

@@ -17,6 +17,7 @@ from headgate.core import (
     say_cost,
     say_unread,
     say_usage,
+    try_line,
     usage_table,
 )
 from headgate.errors import ConfigError
@@ -112,9 +113,6 @@ def tasks_ahead(store: Store, task_id: str) -> list[str]:
         (row.position, row.task.id) for row in rows if row.position and own and row.position < own
     )
     return running + [name for _, name in before]
-
-
-_REASON_CHARS = 300
 
 
 def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
@@ -226,14 +224,8 @@ def result_line(number: int, report: Report | None, state: State) -> str:
     if state.config.get("benchmark_output_mode") == "model" and (said := last_summary(state)):
         return " ".join(printable(said).split())
     if report is not None and report.state == "SUCCESS":
-        return f"Finished Try{number}"
-    forced = (
-        f" [final turn: {', '.join(dict.fromkeys(report.final_turns))}]"
-        if report and report.final_turns
-        else ""
-    )
-    reason = " ".join(printable(_reason(report)).split())
-    return f"Failed Try{number}: {reason[:_REASON_CHARS].rstrip()}{forced}"
+        return try_line(number, None)
+    return try_line(number, _reason(report), report.final_turns if report else ())
 
 
 def try_exit_code(state: TaskState) -> int:

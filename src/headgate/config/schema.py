@@ -238,6 +238,9 @@ class Verification(Settings):
     """The commands, run in this order; all must succeed."""
     accept_red_before: bool = False
     """Accept a step that fails exactly as it did before the task, with a warning."""
+    red_before: bool = True
+    """Run a step that fails once more on the tree as it was when the task started, and say what failed there
+    as well."""
     network: bool = True
     """Let the steps use the network."""
 
@@ -320,6 +323,8 @@ class Config(FlowKnobs):
     """How the tool `research` searches the web; see [Research](research.md)."""
     keep_conversations: bool = False
     """Keep the conversation with the model after a task has ended."""
+    hypotheses: bool = True
+    """Ask a model that is stuck, in one last request, what the cause may be."""
     agents_md: bool = True
     """Put the repository's AGENTS.md into the prompt."""
 

@@ -1,6 +1,6 @@
 """The report of a task, and the page that holds it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, Literal
 
@@ -236,6 +236,21 @@ def build_report(state: State) -> Report:
         cost=round(sum(line.cost or 0.0 for line in usage), 6),
         usage=usage,
     )
+
+
+LINE_CHARS = 300
+
+
+def try_line(number: int, reason: str | None, final_turns: Iterable[str] = ()) -> str:
+    """The line of a benchmark's try: `Finished TryN` if there is no reason why it failed.
+
+    Otherwise `Failed TryN: reason`, with what forced the model to conclude.
+    """
+    if reason is None:
+        return f"Finished Try{number}"
+    said = " ".join("".join(char if char.isprintable() else " " for char in reason).split())
+    forced = ", ".join(dict.fromkeys(final_turns))
+    return f"Failed Try{number}: {said[:LINE_CHARS].rstrip()}{f' [final turn: {forced}]' if forced else ''}"
 
 
 def report_events(state: State, ended: ev.TaskEnded, at: float) -> list[ev.AnyBody]:

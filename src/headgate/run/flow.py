@@ -75,7 +75,7 @@ async def run_flow(job: Job) -> Decision:
     """Carries the task out and returns how that ended: advance, propose, stuck or infra."""
     whole = Stage(id="flow", stages=job.flow.stages, max_parallel=job.flow.max_parallel)
     ended = await run_group(job, whole) or await judge_task(job)
-    if ended.action == "stuck":
+    if ended.action == "stuck" and job.state.config.get("hypotheses", True):
         await ask_for_hypotheses(job, ended)
     return ended
 

@@ -138,7 +138,7 @@ class RedBefore:
     async def hear(self, ran: StepRun) -> Literal["stop", "forgive"]:
         """Says what follows a failed step; see `AfterStep`."""
         self.ran.append(ran)
-        if not isinstance(ran.verdict, Fail):
+        if not isinstance(ran.verdict, Fail) or not looks_at_start(self.job):
             return "stop"
         known = (look for look in self.looks if ran.step.name in look.steps)
         start = self.job.state.runs.of(ran.step.name) or next(known, None)
@@ -181,6 +181,11 @@ def accepts_red_before(job: Job) -> bool:
     return bool(configured) and not strict
 
 
+def looks_at_start(job: Job) -> bool:
+    """Whether steps may be run on the tree as it was at the task's start."""
+    return bool(job.state.config.get("verification", {}).get("red_before", True))
+
+
 async def was_red(job: Job) -> bool | None:
     """Whether a step that passes now failed at the task's start; None if that cannot be found out.
 
@@ -198,7 +203,7 @@ async def was_red(job: Job) -> bool | None:
         return True
     if steps and runs.was_green(names):
         return False
-    if not steps or sum(took.values()) > MOST_SECONDS:
+    if not steps or sum(took.values()) > MOST_SECONDS or not looks_at_start(job):
         return None
     job.log.record("", 0, await verify_start(job, steps))
     await job.log.commit()

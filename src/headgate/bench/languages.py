@@ -1,0 +1,104 @@
+"""The languages of exercises: how their tests are run, what that needs, and tests that are switched off."""
+
+import re
+import shlex
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import PurePosixPath
+
+_SUFFIXES = {
+    ".py": "python",
+    ".js": "javascript",
+    ".mjs": "javascript",
+    ".go": "go",
+    ".rs": "rust",
+    ".java": "java",
+    ".cpp": "cpp",
+    ".cc": "cpp",
+    ".h": "cpp",
+    ".hpp": "cpp",
+    ".rb": "ruby",
+    ".ts": "typescript",
+    ".c": "c",
+    ".cs": "csharp",
+    ".php": "php",
+    ".sh": "bash",
+}
+_OTHER_NAMES = {"c++": "cpp", "js": "javascript", "py": "python", "golang": "go"}
+UNKNOWN = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """How the tests of one language are run."""
+
+    command: str
+    programs: tuple[str, ...]
+    """What must be installed for that."""
+
+
+TOOLCHAINS = {
+    "javascript": Toolchain("npm test", ("npm",)),
+    "go": Toolchain("go test ./...", ("go",)),
+    "rust": Toolchain("cargo test -- --include-ignored", ("cargo",)),
+    "java": Toolchain("./gradlew test --no-daemon", ("java",)),
+    "cpp": Toolchain(
+        "cmake -S . -B build -DEXERCISM_RUN_ALL_TESTS=1 && cmake --build build", ("cmake", "make")
+    ),
+}
+BUILT = ("__pycache__/", ".pytest_cache/", "node_modules", "target/", "build/", ".gradle/")
+"""What the runners leave behind, as patterns for git: no work of the model."""
+
+
+def canonical_language(name: str) -> str:
+    """A language's name as results have it: `C++` is `cpp`."""
+    lowered = name.strip().lower()
+    return _OTHER_NAMES.get(lowered, lowered)
+
+
+def find_language(files: Iterable[str], places: Iterable[str]) -> str:
+    """The language of an exercise: by the suffixes of its files, or else by the folders that it is in."""
+    suffixes = (_SUFFIXES.get(PurePosixPath(file).suffix.lower()) for file in files)
+    counted = Counter(filter(None, suffixes))
+    if counted:
+        return counted.most_common(1)[0][0]
+    known = {*TOOLCHAINS, *_SUFFIXES.values()}
+    return next((name for place in places if (name := canonical_language(place)) in known), UNKNOWN)
+
+
+def test_command(language: str, tests: Sequence[str]) -> str:
+    """The command that runs an exercise's tests; empty if there is none for the language."""
+    if language == "python":
+        # A Headgate that was installed apart from everything else has no pytest.
+        python = sys.executable if find_spec("pytest") else "python3"
+        command = shlex.join([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests])
+        return f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {command}"  # exercises need none of what is installed
+    toolchain = TOOLCHAINS.get(language)
+    return toolchain.command if toolchain else ""
+
+
+def missing_program(language: str, search: str | None) -> str:
+    """The first program that the tests of a language need and that is not installed; empty if none is."""
+    toolchain = TOOLCHAINS.get(language)
+    programs = toolchain.programs if toolchain else ()
+    return next((name for name in programs if shutil.which(name, path=search) is None), "")
+
+
+_SKIPPED: dict[str, tuple[tuple[re.Pattern[str], str], ...]] = {
+    "javascript": (
+        (re.compile(r"\bx(test|it|describe)(?=\s*[.(])"), r"\1"),
+        (re.compile(r"\b(test|it|describe)\.skip(?=\s*[.(])"), r"\1"),
+    ),
+    "java": ((re.compile(r"@Disabled\b(?:\s*\(\s*\"(?:[^\"\\]|\\.)*\"\s*\))?"), ""),),
+}
+
+
+def unskip(language: str, text: str) -> str:
+    """A test file in which every test counts: authors of exercises let learners switch them on one by one."""
+    for pattern, replacement in _SKIPPED.get(language, ()):
+        text = pattern.sub(replacement, text)
+    return text

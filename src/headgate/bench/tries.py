@@ -1,0 +1,121 @@
+"""Tries: the rounds of a flow that end with the tests, and what the log of a task says about each."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.core import (
+    PLANNER,
+    CheckSpec,
+    DecisionMade,
+    Event,
+    Flow,
+    Report,
+    Stage,
+    VerifyFinished,
+)
+from headgate.errors import ConfigError
+
+_RUN_ID = re.compile(r" ?\(?run_\d{8}_\d{6}_[0-9a-f]{6}\)?")
+
+
+def with_tries(flow: Flow, tries: int, checks: Iterable[CheckSpec]) -> Flow:
+    """The flow with so many rounds that end with the tests, and with nothing that cuts them short.
+
+    A check that looks at work which has passed would add a round, so there is none. ConfigError if the flow
+    does not have exactly one place where the tests run.
+    """
+    late = {spec.name for spec in checks if spec.after_verification}
+    kept = {name: value for name, value in flow.checks.items() if name not in late}
+    stages = tuple(_in_rounds(stage, tries) for stage in flow.stages)
+    leaves = list(flow.leaves())
+    places = sum(leaf.kind == "verify" for leaf in leaves) + bool(flow.checks.get("verify"))
+    if places != 1 or any(leaf.kind == PLANNER for leaf in leaves):  # recipes may run the tests as well
+        where = "nowhere" if not places else "in several places"
+        raise ConfigError(
+            f"The flow {flow.name} runs the tests {where}, so its tries cannot be counted: choose a flow with"
+            " one verification."
+        )
+    return flow.model_copy(update={"checks": kept, "stages": stages})
+
+
+def _in_rounds(stage: Stage, tries: int) -> Stage:
+    changed: dict[str, Any] = {}
+    if stage.stages:
+        changed["stages"] = tuple(_in_rounds(child, tries) for child in stage.stages)
+    if stage.repeat and _waits_for_tests(stage, stage.repeat.until):
+        endless = {"max": tries, "replan_every": 0, "no_progress": 0, "idle_attempts": 0}
+        changed["repeat"] = stage.repeat.model_copy(update=endless)
+    if not stage.is_group:
+        rounds = {"verify_loops": tries, "replan_every": 0, "idle_rounds": 0, "idle_attempts": 0}
+        changed["budget"] = stage.budget.model_copy(update=rounds)
+    return stage.model_copy(update=changed)
+
+
+def _waits_for_tests(group: Stage, until: str) -> bool:
+    awaited = until.rpartition(".")[0]
+    return any(stage.id == awaited and stage.kind == "verify" for stage in group.stages)
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One try: the work up to a run of the tests, and that run."""
+
+    reason: str | None
+    """Why it failed; None if it passed."""
+    failing: int = 0
+    """How many tests failed, where the runner's format is known."""
+    final_turns: tuple[str, ...] = ()
+    """Why the model had to conclude in it, by slug."""
+    seconds: float = 0.0
+    """How long the tests took."""
+
+
+@dataclass
+class TryRecorder:
+    """Listens to a task, and tells its tries apart."""
+
+    place: str
+    """Where the task works: what is said about failures must not depend on that."""
+    commands: tuple[str, ...] = ()
+    """The commands of the steps. They may name programs of this machine, so they are not said either."""
+    tries: list[Try] = field(default_factory=list)
+    _forced: list[str] = field(default_factory=list)
+
+    def hear(self, event: Event) -> None:
+        """Takes an event of the task."""
+        match event.body:
+            case DecisionMade(action="final_turn", reason=reason):
+                self._forced.append(reason)
+            case VerifyFinished(asked=False, rewritten=()) as body:
+                seconds = sum(step.seconds for step in body.steps)
+                counted = f"; failing tests: {len(body.failing)}" if body.failing else ""
+                why = None if body.passed else self._say(body.reason or "the tests failed") + counted
+                self._add(Try(why, len(body.failing), tuple(dict.fromkeys(self._forced)), seconds))
+            case _:
+                pass
+
+    @property
+    def passed(self) -> int | None:
+        """The number of the try that passed."""
+        numbers = (number for number, one in enumerate(self.tries, 1) if one.reason is None)
+        return next(numbers, None)
+
+    def end(self, report: Report, most: int) -> None:
+        """Adds the try in which a task ended before the tests could run."""
+        del self.tries[most:]
+        del self.tries[self.passed or most :]
+        if self.passed is None and len(self.tries) < most:
+            said = next(iter(report.summary.splitlines()), "") or report.reason
+            self._add(Try(self._say(said), final_turns=tuple(dict.fromkeys(self._forced))))
+
+    def _add(self, one: Try) -> None:
+        self.tries.append(one)
+        self._forced.clear()
+
+    def _say(self, reason: str) -> str:
+        """A reason without what differs from run to run, or from machine to machine."""
+        for command in self.commands:
+            reason = reason.replace(f" ({command})", "")
+        return _RUN_ID.sub("", reason.replace(self.place, ".")).strip()

@@ -1,0 +1,116 @@
+"""The page with the results: it needs nothing else, shows what it is given as text, and fits its window.
+
+What needs a browser is skipped where there is no Chromium.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from headgate.bench.page import render_page
+from headgate.bench.results import ExerciseResult, Timing, Tokens, TryResult
+from headgate.bench.settings import RunSettings
+from headgate.bench.summary import summarise
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+HOSTILE = "<img src=x onerror=document.title='hacked'></script>\"'&"
+SETTINGS = RunSettings(
+    exercises="set",
+    model=f"openai/{HOSTILE}",
+    base_url="",
+    tries=2,
+    timeout=None,
+    commands={},
+    flow="bench",
+    flow_text="",
+    config_text="",
+)
+LANGUAGES = ("cpp", "go", "java", "javascript", "python", "rust")
+
+
+def many(count: int) -> list[ExerciseResult]:
+    """Results of every kind."""
+    return list(_make(count))
+
+
+def _make(count: int) -> Iterator[ExerciseResult]:
+    kinds, languages = cycle((1, 2, None, "problem", None)), cycle(LANGUAGES)
+    for number in range(count):
+        kind, language = next(kinds), next(languages)
+        passed = kind if isinstance(kind, int) else None
+        failed = TryResult(reason=f"{HOSTILE} failed")
+        tries = [failed] * ((passed or 3) - 1) + ([TryResult(reason=None)] if passed else [])
+        yield ExerciseResult(
+            name=f"{language}/exercises/practice/{HOSTILE if number == 3 else 'a-rather-long-name'}-{number}",
+            language=language,
+            passed=passed,
+            tries=() if kind == "problem" else tuple(tries),
+            problem=f"{HOSTILE} is not installed" if kind == "problem" else "",
+            reason="done" if passed else "verify_loops",
+            final_turns=("max_turns",) if number % 9 == 0 else (),
+            tokens=Tokens(sent=number**3, cached=number, generated=number * 7 % 1000),
+            cost=0.01,
+            timing=Timing(started="", seconds=float(number * 13 % 190)),
+        )
+
+
+@pytest.mark.parametrize("count", [0, 1, 225])
+def test_it_stands_alone_and_escapes(count: int) -> None:
+    page = render_page(summarise(many(count), 2), SETTINGS)
+    assert not re.search(r"<[^>]*\s(src|href|action|on\w+)\s*=|url\(|@import|https?:", page)
+    assert "<img" not in page
+    assert page.count("<script>") == page.count("</script>") == 1
+    assert page.count("<tr>") == count + bool(count)
+    assert ("No exercise has a result yet." in page) is (count == 0)
+    assert ("Passed within 2 tries" in page) is (count > 0)
+
+
+def test_without_settings() -> None:
+    page = render_page(summarise(many(1)))
+    assert "<title>Benchmark</title>" in page
+
+
+def test_figures() -> None:
+    page = render_page(summarise(many(225), 2), SETTINGS)
+    assert "45 of 180; 95 % interval 19.2% to 31.8%" in page  # 45 of each kind, and 45 that were not judged
+    assert "90 of 180; 95 % interval 42.8% to 57.2%" in page
+    assert page.count("not judged</td>") == 45
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
+@pytest.mark.parametrize("count", [0, 1, 225])
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (360, True)])
+async def test_in_a_browser(tmp_path: Path, count: int, width: int, dark: bool) -> None:
+    playwright = pytest.importorskip("playwright.async_api", reason="Playwright is not installed")
+    file = tmp_path / "report.html"
+    file.write_text(render_page(summarise(many(count), 2), SETTINGS), encoding="utf-8")
+    async with playwright.async_playwright() as driver:
+        browser = await driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        scheme = "dark" if dark else "light"
+        page = await browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        said: list[str] = []
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: said.append(request.url))
+        await page.goto(file.as_uri())
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        assert await page.title() == f"Benchmark: openai/{HOSTILE}"
+        if count == 225:
+            key = "rows => rows.map(row => Number(row.cells[4].dataset.key))"
+            for order in (sorted, lambda keys: sorted(keys, reverse=True)):
+                await page.get_by_role("button", name="Sent").click()
+                shown = await page.eval_on_selector_all("tbody tr", key)
+                assert shown == order(shown)
+            await page.get_by_role("button", name="Exercise").click()
+            names = await page.eval_on_selector_all(
+                "tbody tr", "rows => rows.map(row => row.cells[0].innerText)"
+            )
+            assert names[0].startswith("cpp/")
+            assert names[-1].startswith("rust/")
+        await browser.close()
+    assert said == [file.as_uri()]

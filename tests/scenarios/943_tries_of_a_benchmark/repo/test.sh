@@ -1,0 +1,1 @@
+grep -qx 42 answer.txt || { echo "the answer is wrong"; exit 1; }
