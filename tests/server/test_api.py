@@ -257,3 +257,22 @@ async def test_the_description_of_the_api_is_whole(repo: Path) -> None:
             assert errors, f"{method} {path} names no errors"
             for code in errors:
                 assert "application/problem+json" in route["responses"][code]["content"]
+
+
+async def test_what_a_task_mentions_is_checked_when_it_is_submitted(repo: Path) -> None:
+    (repo / "shot.png").write_bytes(b"\x89PNG\r\n\x1a\n0000")
+    (repo / "cart.py").write_text("total = 0\n")
+    async with serving(repo) as server:
+        status, refused = await server.ask("POST", "/api/tasks", json={"text": "Look at @shot.png"})
+        assert (status, "shot.png is an image, and fake cannot see images" in str(refused)) == (422, True)
+        status, accepted = await server.ask("POST", "/api/tasks", json={"text": "Fix @crt.py in @cart.py"})
+        said = ["@crt.py is not attached: crt.py does not exist. Did you mean cart.py?"]
+        assert (status, accepted["notices"]) == (201, said)
+        await server.until("t1", "SUCCESS")
+        _, report = await server.ask("GET", "/api/tasks/t1/report")
+        assert report["files_read"] == ["cart.py"]
+        (line,) = report["usage"]
+        assert (line["model"], line["sent"], line["cost"]) == ("fake", report["prompt_tokens"], None)
+        _, page = await server.ask("GET", "/tasks/t1")
+        assert '<table class="usage">' in page
+        assert "<td>fake</td>" in page
