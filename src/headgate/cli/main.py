@@ -62,6 +62,7 @@ COMMANDS = {
     "cancel": CommandEntry("Work", "steer", "Cancel a queued or running task.", "cancel_command"),
     "apply": CommandEntry("Work", "steer", "Write a dry run's proposal and verify it.", "apply_command"),
     "abort": CommandEntry("Work", "steer", "Discard a dry run's proposal.", "abort_command"),
+    "undo": CommandEntry("Work", "undo", "Take back what a task changed."),
     "serve": CommandEntry("Work", "serve", "Serve a page and an API for this repository."),
     "verify": CommandEntry("Work", "verify", "Run the verification steps now, without a task."),
     "tasks": CommandEntry(

@@ -119,6 +119,9 @@ def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
         return [f"Task {report.task_id} is still queued."]
     lines = report.summary.splitlines() + ([_cancelled(report)] if report.state == "CANCELLED" else [])
     lines = [*plain(report.answer).splitlines(), "", *lines] if report.answer else lines
+    if report.undone:
+        told = f"Task {report.task_id} was undone: its changes are not in the working tree."
+        return [*lines, told, f"headgate diff {report.task_id} | git apply brings them back."]
     return [*lines, *next_steps(report.task_id, report.state, report.files_changed, detailed=detailed)]
 
 
@@ -133,7 +136,7 @@ def next_steps(
 ) -> list[str]:
     """The commands that make sense now; `interrupted` has those for a task whose process is gone."""
     tell = "" if detailed else f"headgate show {task} --detail shows every step."
-    undo = f"headgate diff {task} | git apply -R reverts them."
+    undo = f"headgate undo {task} takes them back."
     match state:
         case "RUNNING" if interrupted:
             return [interrupted]
@@ -173,7 +176,7 @@ def _cancelled(report: Report) -> str:
         return f"Task {report.task_id} was cancelled before it started."
     left = (
         f" Its changes stay in the working tree: {', '.join(report.files_changed)}."
-        if report.files_changed
+        if report.files_changed and not report.undone
         else ""
     )
     return f"Task {report.task_id} was cancelled.{left}"

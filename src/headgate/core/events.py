@@ -83,6 +83,8 @@ class TaskStarted(Body):
     """The configuration as loaded, without secrets."""
     sandbox: str = ""
     """`bubblewrap` if commands run in it, otherwise why they do not; empty where no command can run."""
+    tells_edits: bool = False
+    """Edits by others are recorded; logs of earlier versions do not tell whose changes are whose."""
 
 
 class TaskResumed(Body):
@@ -258,6 +260,26 @@ class ToolFinished(Body):
     """Stands for the name and the arguments: equal calls have equal ones."""
     result: str = ""
     """Stands for the answer: equal answers have equal ones."""
+    tree: str = ""
+    """The git tree that a command left, where whose changes are whose is recorded."""
+
+
+class EditsNoticed(Body):
+    """Files have changed since the task last wrote or ran something: somebody else changed them.
+
+    With the baseline and the tree of the end, these trees tell which changes are the task's own.
+    """
+
+    kind: Literal["edits_noticed"] = "edits_noticed"
+    before: str
+    """The git tree as the task had left it; empty if the tree could not be looked at."""
+    after: str
+    """The git tree as it was found."""
+    files: tuple[str, ...] = ()
+    verifying: bool = False
+    """They changed while the project's own checks ran: the checks may have done it, or a person."""
+    uncertain: tuple[str, ...] = ()
+    """Files that the task wrote before a crash, and that were changed before it went on."""
 
 
 class TaskStatusGiven(Body):
@@ -631,6 +653,35 @@ class TaskEnded(Body):
     """Files that were changed and that the task's diff cannot hold."""
 
 
+class UndoStarted(Body):
+    """What an ended task changed is about to be taken back. After a crash, the hashes tell how far that came.
+
+    What is written is the content, until it is written.
+    """
+
+    kind: Literal["undo_started"] = "undo_started"
+    changes: tuple[FileHashes, ...]
+    folders: tuple[str, ...] = ()
+    """The folders that are removed if nothing is left in them."""
+    kept: tuple[str, ...] = ()
+    """Files that changed during the task and stay, because the task did not write them."""
+    left: tuple[str, ...] = ()
+    """What the task changed and cannot be taken back: links, large files, other repositories."""
+
+
+class UndoFinished(Body):
+    """What the task changed is no longer in the working tree."""
+
+    kind: Literal["undo_finished"] = "undo_finished"
+
+
+class UndoRefused(Body):
+    """Taking a task's changes back was begun and given up: they are all in the tree again, or say so."""
+
+    kind: Literal["undo_refused"] = "undo_refused"
+    reason: str
+
+
 class TaskReport(Body):
     """The structured report, recorded together with the task's end: the fields that scripts rely on."""
 
@@ -655,6 +706,7 @@ AnyBody = Annotated[
     | PromptCut
     | ToolStarted
     | ToolFinished
+    | EditsNoticed
     | TaskStatusGiven
     | StopAsked
     | PlanWritten
@@ -685,6 +737,9 @@ AnyBody = Annotated[
     | ApplyFinished
     | ApplyRefused
     | TaskEnded
+    | UndoStarted
+    | UndoFinished
+    | UndoRefused
     | TaskReport
     | TaskReportInvalid
     | StoreRestored

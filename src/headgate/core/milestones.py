@@ -174,6 +174,14 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"The proposal was not applied; nothing was changed: {body.detail}"
         case ev.ApplyRefused() as body:
             return f"The proposal no longer applies; nothing was changed: {'; '.join(body.conflicts)}"
+        case ev.EditsNoticed(verifying=False, files=files) if files:
+            more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+            return f"Changed meanwhile, not by this task: {', '.join(files[:3])}{more}"
+        case ev.UndoFinished():
+            count = len(state.undo.changes) if state.undo else 0
+            return f"Task {event.task} was undone: {_count(count, 'file')}"
+        case ev.UndoRefused() as body:
+            return f"Task {event.task} was not undone: {body.reason.rstrip('.')}"
         case ev.TaskEnded(state="SUCCESS", verified=False, files_changed=()) if state.answer:
             return "SUCCESS (answered)"
         case ev.TaskEnded(state="SUCCESS", verified=False):

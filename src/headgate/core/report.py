@@ -138,6 +138,8 @@ class Report(Data):
     """Files that were changed after the proposal was reviewed and applied, because verification failed."""
     not_in_diff: tuple[str, ...]
     """Changed files that the diff cannot show: those in a submodule or another repository, and huge ones."""
+    undone: bool = False
+    """Its changes were taken back with `headgate undo`; the diff is kept."""
     diffstat: tuple[str, ...]
     """Lines added and removed, one file each."""
     conflicts: tuple[str, ...]
@@ -209,6 +211,7 @@ def build_report(state: State) -> Report:
         files_changed=tuple(state.files_changed),
         changed_after_review=state.ended.after_review if state.ended else (),
         not_in_diff=state.ended.not_in_diff if state.ended else (),
+        undone=state.undone,
         diffstat=state.diffstat,
         conflicts=state.proposal.conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
@@ -284,6 +287,7 @@ def render_markdown(report: Report, state: State) -> str:
         ("verified", f"yes, {report.run_ids[-1]}" if report.verified else "no"),
         ("runs", ", ".join(report.run_ids) or "none"),
         ("files changed", ", ".join(report.files_changed) or "none"),
+        *([("undone", "yes")] if report.undone else []),
         *([("memories saved", str(report.memories_saved))] if report.memories_saved else []),
         ("final turns forced", say_final_turns(state) or "none"),
         ("requests", str(report.requests)),

@@ -7,6 +7,7 @@ from typing import Any
 
 from headgate.core import events as ev
 from headgate.core.attempt import UNUSABLE, StageState, is_announced_end
+from headgate.core.authorship import Authorship
 from headgate.core.flow import Flow
 from headgate.core.history import (
     AnswersTried,
@@ -128,13 +129,19 @@ class State:
     """What commands have destroyed of Headgate's own files, a sentence each."""
     proposal: Proposal = field(default_factory=Proposal)
     """What a dry run proposes."""
+    edits: Authorship = field(default_factory=Authorship)
+    """Which changes are the task's own."""
+    undo: ev.UndoStarted | None = None
+    """The attempt to take its changes back that was made, or is under way."""
+    undone: bool = False
+    """Its changes were taken back."""
     ended: ev.TaskEnded | None = None
     end_tree: str = ""
     diffstat: tuple[str, ...] = ()
     traceback: str = ""
 
     def apply(self, event: ev.Event) -> None:
-        if self.status == "PROPOSED" or isinstance(event.body, ev.TaskResumed):
+        if self.status == "PROPOSED" or self.ended or isinstance(event.body, ev.TaskResumed):
             idle = max(event.at - self.last_at, 0.0)
             self.paused += idle
             for attempt in self.nodes.values():
@@ -221,6 +228,12 @@ class State:
                 self.end_tree, self.diffstat = body.tree, body.diffstat
                 self.ended = body
                 self.traceback = body.traceback or self.traceback
+            case ev.UndoStarted() as body:
+                self.undo = body
+            case ev.UndoRefused():
+                self.undo = None
+            case ev.UndoFinished():
+                self.undone = True
             case ev.DecisionMade(action="final_turn") as body:
                 self.final_turns.append(body.reason)
             case ev.DecisionMade(action="retry") as body:
@@ -256,6 +269,7 @@ class State:
                 pass
         self.answers.apply(event.body)
         self.proposal.apply(event.body)
+        self.edits.apply(event.body)
         self.phases = follow_phase(self.phases, event.body)
         self.runs.apply(event.body)
         if stage:

@@ -16,3 +16,4 @@ from headgate.engine.resolved import (
 )
 from headgate.engine.task_follower import QueueWait
 from headgate.engine.tree import diff_of
+from headgate.engine.undo import UndoConflicts, Undone, find_undoable

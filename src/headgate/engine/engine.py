@@ -16,18 +16,15 @@ from headgate.core import (
     Report,
     State,
     Task,
-    TaskEnded,
     TaskState,
     build_report,
     check_task_text,
-    fold,
     parse_task_text,
-    report_events,
 )
 from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
-from headgate.engine.outcome import settle_proposal
+from headgate.engine.outcome import abort_proposal, settle_proposal
 from headgate.engine.recovery import check_lock, restore_orphaned_copies, write_missing_report
 from headgate.engine.resolved import (
     PARTS,
@@ -39,13 +36,13 @@ from headgate.engine.resolved import (
 )
 from headgate.engine.task_follower import QueueWait, TaskFollower, removed
 from headgate.engine.tree import diff_of
+from headgate.engine.undo import UndoConflicts, Undone, settle_undo, undo_when_free
 from headgate.errors import ConfigError
 from headgate.process import FileLock
 from headgate.protect import AskPerson
 from headgate.store import (
     Bus,
     CancelOutcome,
-    Draft,
     Folder,
     Pause,
     Store,
@@ -193,13 +190,14 @@ class Engine:
 
     async def abort(self, task_id: str) -> Task:
         """Discards a proposal."""
-        ended = TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=())
-        now = self.now()
-        told = report_events(fold(self.store.events(task_id)), ended, now)
-        drafts = [Draft("", 0, now, body) for body in (*told, ended)]
-        task = await settle_proposal(self.store, task_id, "CANCELLED", drafts)
-        self.folder.forget_outputs(task.id)
-        return task
+        return await abort_proposal(self.store, self.folder, task_id, self.now())
+
+    async def undo(self, task_id: str) -> Undone | UndoConflicts:
+        """Takes back what an ended task changed: all of it or nothing. ConfigError while a task runs."""
+        try:
+            return await undo_when_free(self.folder, self.store, task_id, self.now)
+        finally:
+            self.wake_worker()  # who submitted a task meanwhile relied on this process
 
     def diff(self, task_id: str) -> bytes:
         """What a task proposes, or has changed (since it was applied), as a diff that `git apply` takes."""
@@ -271,7 +269,7 @@ class Engine:
                         # What others submitted must outlive this process, which its user may end any time.
                         self.start_worker(lock)
                         return True
-                following = self._take_next(lock)
+                following = await self._take_next(lock)
                 if following is None:
                     break
                 own = following.id == task.id
@@ -320,7 +318,7 @@ class Engine:
         lock = lock or self.folder.work_lock()
         while lock.held or (self._is_work_left() and lock.try_acquire()):
             try:
-                while task := self._take_next(lock):
+                while task := await self._take_next(lock):
                     if crash := await self._execute(task, lock, self.bus):
                         on_crash(crash)
                     if find_pause(self.store):
@@ -360,15 +358,16 @@ class Engine:
         return pause.seq if pause else 0
 
     def _is_work_left(self) -> bool:
-        """Whether a task is queued, or RUNNING: with the lock free, that one was interrupted."""
-        return (self.store.head() or self.store.running()) is not None
+        """Whether a task is queued or was interrupted, or an undo was."""
+        return (self.store.head() or self.store.running()) is not None or bool(self.store.open_undo())
 
-    def _take_next(self, lock: FileLock) -> Task | None:
+    async def _take_next(self, lock: FileLock) -> Task | None:
         """The task to carry out now: one that a crashed process left RUNNING, or the first in the queue.
 
         Only the holder of the lock may ask: while it is held, nobody else can be running a task.
         """
         check_lock(lock)
+        await settle_undo(self.folder, self.store, self.now)
         row = self.store.running()
         if row is None:
             return self.store.claim()

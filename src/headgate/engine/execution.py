@@ -105,7 +105,7 @@ class Execution:
         if self._past:
             # A process that is gone left it RUNNING; this one goes on from there.
             self.log.state = self.known if self.known.last_seq == self._past[-1].seq else fold(self._past)
-            self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
+            self.tree.resume(self.log.state.baseline, self.log.state.left_behind, self.log.state.edits)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
         self._hides = hides_secrets(self.log.state.config.get("secret_files", ()))
         self._proposing = self.task.dry_run and self.log.state.proposal.trees is None
@@ -363,6 +363,7 @@ class Execution:
             unmatched=bounds.unmatched,
             baseline=await self.tree.begin(),
             config=without_secrets(config),
+            tells_edits=True,
             sandbox="" if job.proposing else sandbox.reason if isinstance(sandbox, NoSandbox) else BUBBLEWRAP,
         )
         self.log.record("", 0, started)

@@ -20,6 +20,7 @@ from headgate.core import (
     TaskEnded,
     TaskState,
     build_report,
+    fold,
     report_events,
     show_path,
     write_summary,
@@ -126,6 +127,8 @@ class OutcomeRecorder:
         if state.nodes and not may_change and not state.run_ids:
             # Nothing could write or run: what differs was changed by somebody else meanwhile.
             return Changes(tree=state.baseline)
+        if edits := await self.tree.notice_edits():
+            self.log.record("", 0, edits)
         changes = await self.tree.final_changes(state.proposal.applied_tree)
         if stripped := self.tree.stripped:
             names = ", ".join(stripped[:_MOST_NAMED])
@@ -197,6 +200,16 @@ async def settle_proposal(store: Store, task_id: str, state: TaskState, drafts: 
     return row.task
 
 
+async def abort_proposal(store: Store, folder: Folder, task_id: str, now: float) -> Task:
+    """Discards a proposal."""
+    ended = TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=())
+    told = report_events(fold(store.events(task_id)), ended, now)
+    drafts = [Draft("", 0, now, body) for body in (*told, ended)]
+    task = await settle_proposal(store, task_id, "CANCELLED", drafts)
+    folder.forget_outputs(task.id)
+    return task
+
+
 async def apply_proposal(
     job: Job, tree: TaskTree, past: Iterable[Event], contents: Mapping[int, str]
 ) -> Decision | None:
@@ -222,6 +235,7 @@ async def apply_proposal(
         await job.log.commit()
     try:
         await uninterrupted(asyncio.to_thread(workspace.apply, todo))
+        tree.note_writes(changes)
     except ToolError as error:
         await asyncio.to_thread(undo_changes, workspace, tree, changes)
         return await _refuse(job, (str(error),))

@@ -58,6 +58,7 @@ class TaskLine:
     resumes: str
     dry_run: bool
     applying: bool
+    undone: bool
 
 
 def task_line(row: TaskRow, now: float, *, interrupted: bool = False) -> TaskLine:
@@ -72,6 +73,7 @@ def task_line(row: TaskRow, now: float, *, interrupted: bool = False) -> TaskLin
         task.resumes,
         task.dry_run,
         row.applying,
+        row.undone,
     )
 
 

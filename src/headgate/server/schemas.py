@@ -84,6 +84,8 @@ class TaskSummary(BaseModel):
     dry_run: bool = False
     resumes: str = ""
     """The ended task that this one tries again."""
+    undone: bool = False
+    """Its changes were taken back."""
 
 
 class Milestone(BaseModel):
@@ -104,7 +106,7 @@ class TaskDetail(TaskSummary):
 
 
 class Outcome(BaseModel):
-    """What came of a request to cancel, apply, abort or resume."""
+    """What came of a request to cancel, apply, abort, resume or undo."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -112,10 +114,10 @@ class Outcome(BaseModel):
         }
     )
     id: TaskId
-    outcome: Literal["removed", "returned", "asked", "queued", "aborted", "resumed"]
+    outcome: Literal["removed", "returned", "asked", "queued", "aborted", "resumed", "undone"]
     """`removed`: it left the queue and nothing of it is stored. `returned`: it is a proposal again. `asked`:
     the process that runs it was asked. `queued`: it joined the queue. `aborted`: the proposal was discarded.
-    `resumed`: its process is gone, and the work goes on."""
+    `resumed`: its process is gone, and the work goes on. `undone`: its changes were taken back."""
     state: TaskState | None = None
     """The state now; null for a task that is gone."""
     position: int | None = None

@@ -18,7 +18,7 @@ from headgate.core import (
     parse_task_text,
     plain,
 )
-from headgate.engine import RETRIED_STATES, ConfigReader, Engine, diff_of
+from headgate.engine import RETRIED_STATES, ConfigReader, Engine, UndoConflicts, diff_of
 from headgate.errors import ConfigError
 from headgate.regular_files import read_own
 from headgate.server.feed import Feed, Narrator
@@ -142,6 +142,20 @@ class Service:
         """Discards a proposal."""
         return await self._settle(task_id, "aborted")
 
+    async def undo(self, task_id: str) -> Outcome:
+        """Takes back what an ended task changed. RequestRefused (409) if that cannot be, with the reason."""
+        row = self.row(task_id)
+        self.check_store()
+        try:
+            undone = await self.engine.undo(row.task.id)
+        except ConfigError as error:
+            raise RequestRefused(409, str(error)) from None
+        finally:
+            self._changed()
+        if isinstance(undone, UndoConflicts):
+            raise RequestRefused(409, "\n".join(undone.sentences()))
+        return Outcome(id=row.task.id, outcome="undone", state=row.state)
+
     async def _settle(self, task_id: str, outcome: str) -> Outcome:
         row = self.row(task_id)
         try:
@@ -210,4 +224,5 @@ def summary(row: TaskRow) -> TaskSummary:
         created=row.created,
         dry_run=task.dry_run,
         resumes=task.resumes,
+        undone=row.undone,
     )

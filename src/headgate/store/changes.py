@@ -24,11 +24,13 @@ from headgate.core import (
     Standing,
     TaskState,
     ToolStarted,
+    UndoFinished,
+    UndoRefused,
     VerifyStarted,
     check_transition,
 )
 from headgate.errors import StoreError
-from headgate.store.database import check_objects, connect, explain_store_error
+from headgate.store.database import IS_UNDO, check_objects, connect, explain_store_error
 from headgate.store.mark import SequenceMark
 
 CancelOutcome = Literal["removed", "returned", "asked", "settled", "unknown"]
@@ -40,7 +42,8 @@ IN_QUEUE = "WHERE state = 'QUEUED' ORDER BY place"
 TAIL = "(SELECT COALESCE(MAX(place), 0) + 1 FROM tasks WHERE state = 'QUEUED')"
 ROW = (
     "n, state, created, spec, CASE state WHEN 'QUEUED' THEN (SELECT COUNT(*) FROM tasks AS other"
-    " WHERE other.state = 'QUEUED' AND other.place <= tasks.place) END, applying"
+    " WHERE other.state = 'QUEUED' AND other.place <= tasks.place) END, applying,"
+    f" 't' || n IN (SELECT task FROM events WHERE {IS_UNDO} AND kind = 'undo_finished')"
 )
 
 
@@ -246,6 +249,9 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
         events.append(Event(seq, write.task, entry.path, entry.turn, entry.at, entry.body))
     if any(isinstance(entry.body, ReplyReceived) for entry, _ in write.entries):
         note_progress(db, number_of(write.task))
+    if any(isinstance(entry.body, UndoFinished | UndoRefused) for entry, _ in write.entries):
+        undo = f"SELECT seq FROM events WHERE task = ? AND {IS_UNDO}"
+        db.execute(f"DELETE FROM bodies WHERE seq IN ({undo})", (write.task,))
     if write.state in FINAL_STATES and not write.keep_bodies:
         db.execute(f"DELETE FROM bodies WHERE seq IN {OF_TASK}", (write.task,))
     return events

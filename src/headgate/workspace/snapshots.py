@@ -176,6 +176,12 @@ class Snapshots:
                 entries[path] = (mode, self.objects.write("blob", given[0]))
         return self._remember(entries)
 
+    def record(self, entries: Mapping[str, Entry], contents: Iterable[bytes] = ()) -> str:
+        """The name of a tree with these entries. `contents` are those of files that are new to it."""
+        for data in contents:
+            self.objects.write("blob", data)
+        return self._remember(dict(entries))
+
     def without_marks(self, before: str, tree: str) -> str:
         """A tree with the files that have only a mark as another tree has them."""
         old, entries = self.entries(before), dict(self.entries(tree))
@@ -238,6 +244,10 @@ class Snapshots:
             while len(self._compared) > _MOST_COMPARED:
                 del self._compared[next(iter(self._compared))]
         return self._compared[asked]
+
+    def patch(self, found: Sequence[Difference], *flags: str) -> bytes:
+        """What `git diff-tree` prints of these differences alone."""
+        return self._compare(found, flags)
 
     def _compare(self, found: Sequence[Difference], flags: Sequence[str]) -> bytes:
         if not found:

@@ -53,7 +53,8 @@ MIN_TEXT_CHARS = 20
 def tasks_command(as_json: bool, repo: Path | None) -> None:
     """List the tasks with their states, queue positions and ages.
 
-    The most recent task is last. A queued task's number is its position in the queue. INTERRUPTED means that
+    The most recent task is last. A queued task's number is its position in the queue. A task whose changes
+    were taken back with headgate undo is marked as undone. INTERRUPTED means that
     the process that ran the task is gone; in JSON the state is RUNNING, with "interrupted": true. If the
     queue is paused because the environment failed a task, the reason and the command to continue follow; with
     --json, on standard error.
@@ -71,6 +72,7 @@ def tasks_command(as_json: bool, repo: Path | None) -> None:
     for row in rows:
         state = f"{row.state} {row.position}" if row.position else row.state
         state = "INTERRUPTED" if row.task.id in interrupted else state
+        state = f"{state}, undone" if row.undone else state
         heads.append((row.task.id, state, age(time.time() - row.created)))
     widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
     total = terminal_width(sys.stdout)
@@ -98,7 +100,7 @@ def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str], str]:
 
 def _as_json(row: TaskRow, interrupted: bool) -> dict[str, Any]:
     shown = {"id": row.task.id, "state": row.state, "text": row.task.text, "position": row.position}
-    extra = {"interrupted": interrupted, "resumes": row.task.resumes}
+    extra = {"interrupted": interrupted, "resumes": row.task.resumes, "undone": row.undone}
     return shown | {name: value for name, value in extra.items() if value}
 
 
@@ -145,7 +147,7 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         shown |= {"report": report.model_dump(mode="json"), "events": [event.as_json() for event in events]}
         say(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
         return
-    standing = "INTERRUPTED" if interrupted else row.state
+    standing = "INTERRUPTED" if interrupted else f"{row.state}{', undone' if row.undone else ''}"
     say(f"{row.task.id}  {standing}  {printable(row.task.text.strip().splitlines()[0])}", hanging=4)
     if row.task.resumes:
         say(f"Retry of {row.task.resumes}.")
