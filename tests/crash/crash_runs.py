@@ -106,6 +106,13 @@ class Place:
         finally:
             store.close()
 
+    def is_undone(self) -> bool:
+        store = Store(Folder(self.repo).database)
+        try:
+            return store.tasks()[0].undone
+        finally:
+            store.close()
+
     def row_state(self) -> str:
         store = Store(Folder(self.repo).database)
         try:

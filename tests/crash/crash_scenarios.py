@@ -109,6 +109,11 @@ class Scenario:
         git(path, "init", "-q", "--template=")
 
     @property
+    def original_tree(self) -> dict[str, bytes]:
+        files = {**FILES, "agent.yaml": CONFIG, "flow.yaml": self.flow}
+        return {name: text.encode() for name, text in files.items()}
+
+    @property
     def final_tree(self) -> dict[str, bytes]:
         files = {**FILES, "agent.yaml": CONFIG, "flow.yaml": self.flow, **self.tree}
         return {name: text.encode() for name, text in files.items() if name not in self.gone}

@@ -272,3 +272,30 @@ def test_killed_before_the_report_is_written(ground: Ground, cue: str) -> None:
     name, _, number = cue.partition(" ")
     point = {name: int(number) if number else ground.counted["writes"]["events"]}
     ground.check("before the report", "writes", [[point]], dies)
+
+
+def test_killed_anywhere_in_an_undo(ground: Ground) -> None:
+    """The next process that works in the repository completes an undo that was begun."""
+    before = WRITES.original_tree
+    with ground.place("writes") as place:
+        count = place.finish(undo=None)["undo"]
+        assert place.files() == before
+    assert count > 10
+
+    def check(point: int) -> str:
+        with ground.place("writes") as place:
+            place.finish()
+            after = place.files()
+            dies(place, {"undo": point})
+            half = {name: data for name, data in place.files().items() if ".headgate-tmp-" not in name}
+            torn = [name for name, data in half.items() if data not in (before.get(name), after.get(name))]
+            place.finish()  # a process that only looks for work
+            settled, undone = place.files(), place.is_undone()
+            place.finish(undo=None)
+            ends = [settled == (before if undone else after), place.files() == before, place.is_undone()]
+            return f"{point}: {torn} {ends}" if torn or not all(ends) else ""
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        problems = list(filter(None, pool.map(check, range(1, count + 1))))
+    assert not problems
+    ground.tell("crash: real kills in an undo", count)
