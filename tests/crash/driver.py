@@ -152,7 +152,9 @@ async def work(job: dict[str, Any]) -> None:
     sys.addaudithook(files.audit)
     sys.addaudithook(reports.audit)
     if not engine.store.tasks():
-        engine.submit(scenario.text, Constraints(), Options(dry_run=scenario.dry_run))
+        engine.submit(
+            scenario.text, Constraints(), Options(dry_run=scenario.dry_run, worktree=scenario.worktree)
+        )
     await engine.drain()
     if engine.store.tasks()[0].state == "PROPOSED" and not job.get("propose"):
         await engine.apply("t1")

@@ -9,7 +9,8 @@ from undo_cases import LINES, Bench, edit, make_bench, shell, write
 from headgate.core.events import EditsNoticed, TaskStarted, UndoFinished, UndoStarted
 from headgate.core.report import build_report
 from headgate.core.state import fold
-from headgate.engine.undo import UndoConflicts, Undone
+from headgate.engine.rewriting import Overlap
+from headgate.engine.undo import Undone
 from headgate.errors import ConfigError
 from headgate.store.changes import Draft
 
@@ -34,10 +35,10 @@ async def undo(bench: Bench, task: str = "t1") -> Undone:
     return outcome
 
 
-async def conflicts(bench: Bench, task: str = "t1") -> UndoConflicts:
+async def conflicts(bench: Bench, task: str = "t1") -> Overlap:
     before = bench.files()
     outcome = await bench.engine.undo(task)
-    assert isinstance(outcome, UndoConflicts), outcome
+    assert isinstance(outcome, Overlap), outcome
     assert bench.files() == before
     assert not any(isinstance(event.body, UndoStarted) for event in bench.engine.store.events(task))
     return outcome

@@ -143,7 +143,7 @@ async def test_nothing_is_undone_while_a_task_runs(repo: Path) -> None:
         await server.submit("one")
         await gate.asked.wait()
         status, problem = await server.ask("POST", "/api/tasks/t1/undo")
-        assert (status, problem["detail"]) == (409, "Task t1 is running: undo t1 when that has ended.")
+        assert (status, problem["detail"]) == (409, "Task t1 is running: try t1 again when that has ended.")
         gate.open.set()
         await server.until("t1", "SUCCESS")
 

@@ -92,7 +92,7 @@ def test_an_older_store_gets_the_table(tmp_path: Path) -> None:
     Store(path).close()
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("DROP TABLE memories")
-        db.execute("DROP INDEX undo_events")
+        db.execute("DROP INDEX rewrite_events")
         db.execute("PRAGMA user_version = 4")
     with closing(Store(path)) as store:
         assert store.memories.all() == []

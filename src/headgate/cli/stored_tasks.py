@@ -8,7 +8,7 @@ import click
 
 from headgate.cli.live import printable
 from headgate.cli.shared import EXIT_CANCELLED, EXIT_FAILED, EXIT_SUCCESS
-from headgate.core import Report, State, TaskState, last_summary, plain
+from headgate.core import FINAL_STATES, Report, State, TaskState, last_summary, plain
 from headgate.errors import ConfigError
 from headgate.store import Folder, Store, TaskRow, find_pause
 
@@ -122,7 +122,22 @@ def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
     if report.undone:
         told = f"Task {report.task_id} was undone: its changes are not in the working tree."
         return [*lines, told, f"headgate diff {report.task_id} | git apply brings them back."]
+    if report.worktree and report.state in FINAL_STATES:
+        return [*lines, *_worktree_steps(report)]
     return [*lines, *next_steps(report.task_id, report.state, report.files_changed, detailed=detailed)]
+
+
+def _worktree_steps(report: Report) -> list[str]:
+    """Where a task's worktree is, and what can be done with it."""
+    name = report.task_id
+    where = f"The changes are in {report.worktree}, on the branch {report.branch}."
+    if report.merged:
+        where = f"The changes are in your own tree. The worktree {report.worktree} is still there."
+        return [where, f"headgate undo {name} takes them back; headgate abort {name} removes the worktree."]
+    apply = f"headgate diff {name} shows them; headgate apply {name} writes them to your own tree"
+    merge = [f"git merge {report.branch} brings in the commit {report.commit[:12]}."] if report.commit else []
+    again = [] if report.state == "SUCCESS" else [f"headgate run --resume {name} tries again."]
+    return [where, f"{apply}; headgate abort {name} removes the worktree and the branch.", *merge, *again]
 
 
 def next_steps(
@@ -176,7 +191,7 @@ def _cancelled(report: Report) -> str:
         return f"Task {report.task_id} was cancelled before it started."
     left = (
         f" Its changes stay in the working tree: {', '.join(report.files_changed)}."
-        if report.files_changed and not report.undone
+        if report.files_changed and not report.undone and not report.worktree
         else ""
     )
     return f"Task {report.task_id} was cancelled.{left}"

@@ -52,6 +52,9 @@ from headgate.core.events import (
     FileHashes,
     FixAttempted,
     HypothesesGiven,
+    MergeFinished,
+    MergeRefused,
+    MergeStarted,
     MessageAdded,
     Note,
     PhaseChanged,
@@ -88,6 +91,8 @@ from headgate.core.events import (
     VerifyFinished,
     VerifyStarted,
     ViewCompacted,
+    WorktreeCommitted,
+    WorktreeRemoved,
     spent,
 )
 from headgate.core.flow import (

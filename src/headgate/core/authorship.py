@@ -14,10 +14,11 @@ class Authorship:
     """False for a task that an earlier version started, and where the tree could not be looked at."""
     known: str = ""
     """The latest git tree of which it is known that the task, or others, made it so."""
-    written: dict[str, ev.FileHashes] = field(default_factory=dict)
-    """What tools wrote since then, or were about to write when the process died, by path."""
+    written: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
+    """What tools wrote since then, or were about to write when the process died, by path: the hash of the file
+    before, and after each write."""
     noticed: list[ev.EditsNoticed] = field(default_factory=list)
-    _replaced: dict[str, dict[str, ev.FileHashes | None]] = field(default_factory=dict)
+    _replaced: dict[str, dict[str, tuple[str | None, ...] | None]] = field(default_factory=dict)
     """What `written` said of the files of each call that has not ended, before the call."""
 
     def apply(self, body: ev.AnyBody) -> None:
@@ -65,6 +66,5 @@ class Authorship:
 
     def _write(self, changes: tuple[ev.FileHashes, ...]) -> None:
         for change in changes:
-            earlier = self.written.get(change.path)
-            before = earlier.before if earlier else change.before
-            self.written[change.path] = change.model_copy(update={"before": before})
+            earlier = self.written.get(change.path, (change.before,))
+            self.written[change.path] = (*earlier, change.after)

@@ -83,6 +83,10 @@ class TaskStarted(Body):
     """The configuration as loaded, without secrets."""
     sandbox: str = ""
     """`bubblewrap` if commands run in it, otherwise why they do not; empty where no command can run."""
+    worktree: str = ""
+    """The commit that the task's own worktree was made from; empty where it works in the tree itself."""
+    remarks: tuple[str, ...] = ()
+    """What people should know about that worktree, a sentence each."""
     tells_edits: bool = False
     """Edits by others are recorded; logs of earlier versions do not tell whose changes are whose."""
 
@@ -653,6 +657,44 @@ class TaskEnded(Body):
     """Files that were changed and that the task's diff cannot hold."""
 
 
+class WorktreeCommitted(Body):
+    """What the task changed was committed in its worktree."""
+
+    kind: Literal["worktree_committed"] = "worktree_committed"
+    commit: str
+
+
+class WorktreeRemoved(Body):
+    """The task's worktree and its branch are gone."""
+
+    kind: Literal["worktree_removed"] = "worktree_removed"
+
+
+class MergeStarted(Body):
+    """What a task changed in its worktree is about to be written to the user's own tree; see UndoStarted."""
+
+    kind: Literal["merge_started"] = "merge_started"
+    before: str
+    """A git tree with the files as they were found."""
+    after: str
+    """A git tree with the files as they are to be; the difference is what an undo takes back."""
+    changes: tuple[FileHashes, ...]
+    folders: tuple[str, ...] = ()
+
+
+class MergeFinished(Body):
+    """What the task changed is in the user's own tree."""
+
+    kind: Literal["merge_finished"] = "merge_finished"
+
+
+class MergeRefused(Body):
+    """Writing it to the user's own tree was begun and given up."""
+
+    kind: Literal["merge_refused"] = "merge_refused"
+    reason: str
+
+
 class UndoStarted(Body):
     """What an ended task changed is about to be taken back. After a crash, the hashes tell how far that came.
 
@@ -737,6 +779,11 @@ AnyBody = Annotated[
     | ApplyFinished
     | ApplyRefused
     | TaskEnded
+    | WorktreeCommitted
+    | WorktreeRemoved
+    | MergeStarted
+    | MergeFinished
+    | MergeRefused
     | UndoStarted
     | UndoFinished
     | UndoRefused

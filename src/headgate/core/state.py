@@ -131,6 +131,15 @@ class State:
     """What a dry run proposes."""
     edits: Authorship = field(default_factory=Authorship)
     """Which changes are the task's own."""
+    base: str = ""
+    """The commit that its own worktree was made from; empty where it works in the tree itself."""
+    has_worktree: bool = False
+    """That worktree is there."""
+    commit: str = ""
+    """The commit that was made there of its changes."""
+    merge: ev.MergeStarted | None = None
+    """What was written of its worktree to the user's own tree, or is about to be."""
+    merged: bool = False
     undo: ev.UndoStarted | None = None
     """The attempt to take its changes back that was made, or is under way."""
     undone: bool = False
@@ -155,6 +164,8 @@ class State:
                 self.boundaries = body.boundaries
                 self.unenforced, self.unmatched = body.unenforced, body.unmatched
                 self.config, self.sandbox = body.config, body.sandbox
+                self.base, self.has_worktree = body.worktree, bool(body.worktree)
+                self.losses += [remark.rstrip(".") for remark in body.remarks]
                 self.status, self.started_at = "RUNNING", event.at
             case ev.StageStarted() as body:
                 self._enter(event.path, body, event.at)
@@ -228,6 +239,16 @@ class State:
                 self.end_tree, self.diffstat = body.tree, body.diffstat
                 self.ended = body
                 self.traceback = body.traceback or self.traceback
+            case ev.WorktreeCommitted() as body:
+                self.commit = body.commit
+            case ev.WorktreeRemoved():
+                self.has_worktree = False
+            case ev.MergeStarted() as body:
+                self.merge = body
+            case ev.MergeRefused():
+                self.merge = None
+            case ev.MergeFinished():
+                self.merged = True
             case ev.UndoStarted() as body:
                 self.undo = body
             case ev.UndoRefused():

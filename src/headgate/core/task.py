@@ -295,6 +295,10 @@ class Options(Data):
     """The number of the try, where the task is a benchmark's."""
     protect_tests: Literal["off", "existing", "all"] | None = None
     """Which tests may not be changed; None leaves it to the configuration."""
+    worktree: bool = False
+    """Carry it out in a git worktree of its own, made from HEAD."""
+    commit: bool = False
+    """Commit the result of a success there."""
     resumes: str = ""
     """The task that ended stuck and is tried again: its report is all that the new one is told of it."""
 

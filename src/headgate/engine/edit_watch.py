@@ -147,13 +147,14 @@ class EditWatch:
             assert self._expected is not None
             return self._expected, ()
         expected, uncertain = dict(self._snapshots.entries(self._past.known)), []
-        for path, change in self._past.written.items():
+        for path, (before, *made) in self._past.written.items():
             found = hash_at(self._files, path)
-            if found == change.after or found != change.before:
-                expected.pop(parse_path(path), None)
-                if parse_path(path) in now:
-                    expected[parse_path(path)] = now[parse_path(path)]
-            if found not in (change.before, change.after):
+            if found == before and found not in made:
+                continue  # the write had only been planned
+            expected.pop(parse_path(path), None)
+            if parse_path(path) in now:
+                expected[parse_path(path)] = now[parse_path(path)]
+            if found not in made:
                 uncertain.append(path)
         return expected, tuple(uncertain)
 

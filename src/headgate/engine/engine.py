@@ -24,32 +24,19 @@ from headgate.core import (
 from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
+from headgate.engine.merging import Merged, discard_worktree, is_mergeable, merge_task
 from headgate.engine.outcome import abort_proposal, settle_proposal
 from headgate.engine.recovery import check_lock, restore_orphaned_copies, write_missing_report
-from headgate.engine.resolved import (
-    PARTS,
-    FlowParts,
-    ResolvedConfig,
-    load_options,
-    resolve,
-    resolve_stored,
-)
+from headgate.engine.resolved import PARTS, FlowParts, ResolvedConfig, load_options, resolve, resolve_stored
+from headgate.engine.rewriting import Overlap, settle_rewrite
 from headgate.engine.task_follower import QueueWait, TaskFollower, removed
 from headgate.engine.tree import diff_of
-from headgate.engine.undo import UndoConflicts, Undone, settle_undo, undo_when_free
+from headgate.engine.undo import Undone, undo_task
+from headgate.engine.worktree import check_worktree_options
 from headgate.errors import ConfigError
 from headgate.process import FileLock
 from headgate.protect import AskPerson
-from headgate.store import (
-    Bus,
-    CancelOutcome,
-    Folder,
-    Pause,
-    Store,
-    complete_state,
-    find_pause,
-    load_state,
-)
+from headgate.store import Bus, CancelOutcome, Folder, Pause, Store, complete_state, find_pause, load_state
 
 RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR", "CANCELLED"})
 FOLLOW_SECONDS = 0.2
@@ -124,6 +111,8 @@ class Engine:
 
     def _add_task(self, text: str, constraints: Constraints, options: Options, added: str = "") -> Task:
         stated = check_task_text(text, constraints)
+        for line in check_worktree_options(self.repo, options):
+            self.on_notice(line)
         resolved, stored = self._pin_now(options, stated.request)
         fields = {**options.model_dump(), **resolved.task_fields(self.repo, options), "added": added}
         task = self.store.add_task(
@@ -189,13 +178,24 @@ class Engine:
         return await settle_proposal(self.store, task_id, "QUEUED", [])
 
     async def abort(self, task_id: str) -> Task:
-        """Discards a proposal."""
+        """Discards a proposal, or what an ended task left in its worktree."""
+        row = self.store.task(task_id)
+        if row and is_mergeable(row):
+            await discard_worktree(self.folder, self.store, task_id, self.now)
+            return row.task
         return await abort_proposal(self.store, self.folder, task_id, self.now())
 
-    async def undo(self, task_id: str) -> Undone | UndoConflicts:
+    async def merge(self, task_id: str) -> Merged | Overlap:
+        """Writes what an ended task changed in its worktree to the user's own tree: all of it or nothing."""
+        try:
+            return await merge_task(self.folder, self.store, task_id, self.now)
+        finally:
+            self.wake_worker()  # who submitted a task meanwhile relied on this process
+
+    async def undo(self, task_id: str) -> Undone | Overlap:
         """Takes back what an ended task changed: all of it or nothing. ConfigError while a task runs."""
         try:
-            return await undo_when_free(self.folder, self.store, task_id, self.now)
+            return await undo_task(self.folder, self.store, task_id, self.now)
         finally:
             self.wake_worker()  # who submitted a task meanwhile relied on this process
 
@@ -359,7 +359,7 @@ class Engine:
 
     def _is_work_left(self) -> bool:
         """Whether a task is queued or was interrupted, or an undo was."""
-        return (self.store.head() or self.store.running()) is not None or bool(self.store.open_undo())
+        return (self.store.head() or self.store.running()) is not None or bool(self.store.open_rewrite())
 
     async def _take_next(self, lock: FileLock) -> Task | None:
         """The task to carry out now: one that a crashed process left RUNNING, or the first in the queue.
@@ -367,7 +367,7 @@ class Engine:
         Only the holder of the lock may ask: while it is held, nobody else can be running a task.
         """
         check_lock(lock)
-        await settle_undo(self.folder, self.store, self.now)
+        await settle_rewrite(self.folder, self.store, self.now)
         row = self.store.running()
         if row is None:
             return self.store.claim()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 
 from headgate.checks import prune_runs
@@ -19,6 +20,8 @@ from headgate.core import (
     Task,
     TaskEnded,
     TaskState,
+    WorktreeCommitted,
+    WorktreeRemoved,
     build_report,
     fold,
     report_events,
@@ -27,6 +30,7 @@ from headgate.core import (
 )
 from headgate.engine.recovery import commit_events, logged_protection, release_protected
 from headgate.engine.tree import Changes, TaskTree
+from headgate.engine.worktree import commit_changes, has_commits, remove_worktree
 from headgate.errors import ConfigError, HeadgateError, StoreError, ToolError
 from headgate.process import uninterrupted
 from headgate.protect import Protected
@@ -110,8 +114,9 @@ class OutcomeRecorder:
             after_review=changes.after_review,
             not_in_diff=changes.not_in_diff,
         )
+        closing, ended = await self._close_worktree(ended, changes)
         told = report_events(log.state, ended, self.now())
-        await self._commit([*told, ended], ending, keep_bodies=keep_conversation)
+        await self._commit([*told, *closing, ended], ending, keep_bodies=keep_conversation)
         if not keep_conversation:
             self.folder.forget_outputs(self.task.id)
         await asyncio.to_thread(self.folder.forget_sandbox, self.task.id)
@@ -120,6 +125,31 @@ class OutcomeRecorder:
         keep = {*report.run_ids, *self.store.failed_runs()}
         await asyncio.to_thread(prune_runs, self.folder.runs, keep, self.now())
         return report
+
+    async def _close_worktree(
+        self, ended: TaskEnded, changes: Changes
+    ) -> tuple[list[WorktreeCommitted | WorktreeRemoved], TaskEnded]:
+        """Commits in the task's worktree if that was asked for, and removes one without any change."""
+        state = self.log.state
+        if not state.base:
+            return [], ended
+        if not changes.files:
+            if await asyncio.to_thread(has_commits, self.folder, self.task.id, state.base):
+                return [], ended
+            await asyncio.to_thread(remove_worktree, self.folder, self.task.id)
+            return [WorktreeRemoved()], ended
+        if not self.task.commit or ended.state != "SUCCESS":
+            return [], ended
+        after = copy(state)
+        after.apply(Event(state.last_seq, state.task, "", 0, self.now(), ended))
+        steps = [step.name for step in state.last_steps]
+        files = [path for path in changes.files if path not in changes.not_in_diff]
+        try:
+            commit = await asyncio.to_thread(commit_changes, self.folder, build_report(after), steps, files)
+        except (HeadgateError, OSError) as error:
+            told = f"{ended.summary}\nNot committed: {str(error).rstrip('.')}."
+            return [], ended.model_copy(update={"summary": told})
+        return [WorktreeCommitted(commit=commit)], ended
 
     async def _changes(self) -> Changes:
         state = self.log.state
@@ -283,7 +313,7 @@ def abandon_apply(task: Task, folder: Folder, store: Store, tree: TaskTree) -> b
     if all(is_written(tree, change) for change in changes):
         return False
     try:
-        undo_changes(DiskWorkspace(folder.repo), tree, changes)
+        undo_changes(DiskWorkspace(folder.tree), tree, changes)
     except ToolError:
         return False  # somebody has changed a file since: it stays as it is, and the report names it
     return True

@@ -10,7 +10,7 @@ from headgate.engine.edit_watch import EditWatch
 from headgate.errors import ConfigError, HeadgateError
 from headgate.protect import DEFAULT_SECRETS, SecretNames
 from headgate.reading import MOST_CHARS, TaskDiff
-from headgate.store import TaskRow
+from headgate.store import Folder, TaskRow
 from headgate.workspace import (
     LARGE,
     AdaptedProposal,
@@ -77,9 +77,7 @@ class TaskTree:
         self._edits.begin(self._baseline)
         return self._baseline
 
-    def resume(
-        self, baseline: str, left_behind: Iterable[str], edits: Authorship | None = None
-    ) -> None:
+    def resume(self, baseline: str, left_behind: Iterable[str], edits: Authorship | None = None) -> None:
         """Goes on with what an earlier process recorded."""
         self._baseline = baseline
         self._snapshots.go_on_from(baseline)
@@ -292,7 +290,9 @@ def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = Fals
     task_id = row.task.id
     if after_review and not (state.proposal.applied_tree and state.end_tree):
         raise ConfigError(f"Task {task_id} is not an applied proposal that has ended.")
-    with Snapshots.apart(repo, hides_secrets(state.config.get("secret_files", ()))) as snapshots:
+    own = Folder(repo)
+    tree = own.at(task_id).tree if state.has_worktree and row.state == "RUNNING" else repo
+    with Snapshots.apart(tree, hides_secrets(state.config.get("secret_files", ())), own.objects) as snapshots:
         if row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.proposal.step == "proposed":
             assert state.proposal.trees is not None
             return patch_between(snapshots, *state.proposal.trees)

@@ -114,10 +114,11 @@ class Outcome(BaseModel):
         }
     )
     id: TaskId
-    outcome: Literal["removed", "returned", "asked", "queued", "aborted", "resumed", "undone"]
+    outcome: Literal["removed", "returned", "asked", "queued", "aborted", "resumed", "undone", "merged"]
     """`removed`: it left the queue and nothing of it is stored. `returned`: it is a proposal again. `asked`:
     the process that runs it was asked. `queued`: it joined the queue. `aborted`: the proposal was discarded.
-    `resumed`: its process is gone, and the work goes on. `undone`: its changes were taken back."""
+    `resumed`: its process is gone, and the work goes on. `undone`: its changes were taken back.
+    `merged`: what it did in its worktree was written to the working tree."""
     state: TaskState | None = None
     """The state now; null for a task that is gone."""
     position: int | None = None

@@ -20,6 +20,8 @@ from headgate.core import (
     ApplyStarted,
     Event,
     ImpossibleTransition,
+    MergeFinished,
+    MergeRefused,
     ReplyReceived,
     Standing,
     TaskState,
@@ -30,7 +32,7 @@ from headgate.core import (
     check_transition,
 )
 from headgate.errors import StoreError
-from headgate.store.database import IS_UNDO, check_objects, connect, explain_store_error
+from headgate.store.database import IS_REWRITE, check_objects, connect, explain_store_error
 from headgate.store.mark import SequenceMark
 
 CancelOutcome = Literal["removed", "returned", "asked", "settled", "unknown"]
@@ -43,7 +45,7 @@ TAIL = "(SELECT COALESCE(MAX(place), 0) + 1 FROM tasks WHERE state = 'QUEUED')"
 ROW = (
     "n, state, created, spec, CASE state WHEN 'QUEUED' THEN (SELECT COUNT(*) FROM tasks AS other"
     " WHERE other.state = 'QUEUED' AND other.place <= tasks.place) END, applying,"
-    f" 't' || n IN (SELECT task FROM events WHERE {IS_UNDO} AND kind = 'undo_finished')"
+    f" 't' || n IN (SELECT task FROM events WHERE {IS_REWRITE} AND kind = 'undo_finished')"
 )
 
 
@@ -119,6 +121,10 @@ def move(db: sqlite3.Connection, number: int, new: Standing) -> None:
 def number_of(task_id: str) -> int:
     """The number of a task, which its id ends with."""
     return int(task_id.removeprefix("t"))
+
+
+_REWRITTEN = (UndoFinished, UndoRefused, MergeFinished, MergeRefused)
+"""With these, what was to be written is no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +255,9 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
         events.append(Event(seq, write.task, entry.path, entry.turn, entry.at, entry.body))
     if any(isinstance(entry.body, ReplyReceived) for entry, _ in write.entries):
         note_progress(db, number_of(write.task))
-    if any(isinstance(entry.body, UndoFinished | UndoRefused) for entry, _ in write.entries):
-        undo = f"SELECT seq FROM events WHERE task = ? AND {IS_UNDO}"
-        db.execute(f"DELETE FROM bodies WHERE seq IN ({undo})", (write.task,))
+    if any(isinstance(entry.body, _REWRITTEN) for entry, _ in write.entries):
+        begun = f"SELECT seq FROM events WHERE task = ? AND {IS_REWRITE}"
+        db.execute(f"DELETE FROM bodies WHERE seq IN ({begun})", (write.task,))
     if write.state in FINAL_STATES and not write.keep_bodies:
         db.execute(f"DELETE FROM bodies WHERE seq IN {OF_TASK}", (write.task,))
     return events

@@ -31,7 +31,10 @@ _DAMAGE_WORDS = (
 )
 
 
-IS_UNDO = "kind IN ('undo_started', 'undo_finished', 'undo_refused')"
+IS_REWRITE = (
+    "kind IN ('undo_started', 'undo_finished', 'undo_refused',"
+    " 'merge_started', 'merge_finished', 'merge_refused')"
+)
 """For queries: in these words, SQLite knows that the index of such events has them all."""
 
 
@@ -91,9 +94,9 @@ def _memories(db: sqlite3.Connection) -> None:
     )
 
 
-def _undone_tasks(db: sqlite3.Connection) -> None:
-    """Finds the few tasks that were undone without a look at every event."""
-    db.execute(f"CREATE INDEX undo_events ON events (seq, task, kind) WHERE {IS_UNDO}")
+def _rewrites(db: sqlite3.Connection) -> None:
+    """Finds the few tasks that were undone or merged without a look at every event."""
+    db.execute(f"CREATE INDEX rewrite_events ON events (seq, task, kind) WHERE {IS_REWRITE}")
 
 
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
@@ -102,7 +105,7 @@ MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
     _attempts,
     _pins,
     _memories,
-    _undone_tasks,
+    _rewrites,
 ]
 """Append only: the number of functions applied is the file's schema version."""
 

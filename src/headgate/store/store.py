@@ -20,7 +20,7 @@ from headgate.store import changes
 from headgate.store.changes import CancelOutcome, Draft, EventWriter
 from headgate.store.database import (
     BUSY_MILLISECONDS,
-    IS_UNDO,
+    IS_REWRITE,
     RowDamaged,
     check_objects,
     decode_event,
@@ -247,13 +247,13 @@ class Store:
             ).fetchone()
             return decode_event(row) if row else None
 
-    def open_undo(self) -> str:
-        """The id of the task whose undo was begun and not ended; empty if there is none."""
+    def open_rewrite(self) -> str:
+        """The id of the task whose undo or merge was begun and not ended; empty if there is none."""
         with store_errors(self.path):
             row = self._db.execute(
-                f"SELECT task, kind FROM events WHERE {IS_UNDO} ORDER BY seq DESC LIMIT 1"
+                f"SELECT task, kind FROM events WHERE {IS_REWRITE} ORDER BY seq DESC LIMIT 1"
             ).fetchone()
-        return str(row[0]) if row and row[1] == "undo_started" else ""
+        return str(row[0]) if row and row[1].endswith("_started") else ""
 
     def latest(self) -> TaskRow | None:
         return next(iter(self._tasks("ORDER BY n DESC LIMIT 1")), None)

@@ -59,7 +59,9 @@ def tasks_command(as_json: bool, repo: Path | None) -> None:
     queue is paused because the environment failed a task, the reason and the command to continue follow; with
     --json, on standard error.
     """
-    rows, interrupted, paused = _all_tasks(find_repo(repo))
+    root = find_repo(repo)
+    rows, interrupted, paused = _all_tasks(root)
+    apart = {path.name for path in Folder(root).worktrees.glob("t*")}
     if as_json:
         if paused:
             click.echo(paused, err=True)
@@ -73,6 +75,7 @@ def tasks_command(as_json: bool, repo: Path | None) -> None:
         state = f"{row.state} {row.position}" if row.position else row.state
         state = "INTERRUPTED" if row.task.id in interrupted else state
         state = f"{state}, undone" if row.undone else state
+        state = f"{state}, worktree" if row.task.worktree and row.task.id in apart else state
         heads.append((row.task.id, state, age(time.time() - row.created)))
     widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
     total = terminal_width(sys.stdout)
@@ -101,6 +104,7 @@ def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str], str]:
 def _as_json(row: TaskRow, interrupted: bool) -> dict[str, Any]:
     shown = {"id": row.task.id, "state": row.state, "text": row.task.text, "position": row.position}
     extra = {"interrupted": interrupted, "resumes": row.task.resumes, "undone": row.undone}
+    extra |= {"worktree": row.task.worktree}
     return shown | {name: value for name, value in extra.items() if value}
 
 

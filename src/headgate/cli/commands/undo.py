@@ -12,7 +12,7 @@ from headgate.cli.live import say
 from headgate.cli.shared import EXIT_FAILED, find_repo_to_act, repo_option
 from headgate.cli.stored_tasks import find_store, find_task
 from headgate.core import WHY_NOT_IN_DIFF, plain
-from headgate.engine import Engine, UndoConflicts, Undone, find_undoable
+from headgate.engine import Engine, Overlap, Undone, find_undoable
 from headgate.errors import ConfigError
 from headgate.store import Store
 
@@ -38,10 +38,10 @@ def command(task_id: str | None, repo: Path | None) -> None:
         outcome = asyncio.run(engine.undo(find_named(engine.store, task_id)))
     finally:
         engine.store.close()
-    lines = outcome.sentences() if isinstance(outcome, UndoConflicts) else undone_lines(outcome)
+    lines = outcome.sentences() if isinstance(outcome, Overlap) else undone_lines(outcome)
     for line in lines:
         say(plain(line), hanging=2)
-    if isinstance(outcome, UndoConflicts):
+    if isinstance(outcome, Overlap):
         sys.exit(EXIT_FAILED)
 
 
