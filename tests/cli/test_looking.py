@@ -17,6 +17,8 @@ LOOKING = {
     "watch": (2, ""),
     "abort t1": (2, ""),
     "apply t1": (2, ""),
+    "undo": (2, ""),
+    "undo t1": (2, ""),
     "cancel t1": (2, ""),
     "run --resume t1": (2, ""),
     "submit --resume t1": (2, ""),

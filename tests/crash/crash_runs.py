@@ -91,18 +91,21 @@ class Place:
         return counted
 
     def files(self) -> dict[str, bytes]:
-        """The working tree, byte by byte."""
-        files: dict[str, bytes] = {}
-        for folder, folders, names in os.walk(self.repo):
-            folders[:] = [name for name in folders if name not in (".git", ".headgate")]
-            for path in (Path(folder, name) for name in names):
-                files[path.relative_to(self.repo).as_posix()] = path.read_bytes()
-        return files
+        """The working tree, byte by byte: the task's own, if it has one."""
+        own = self.repo / ".headgate" / "worktrees" / "t1"
+        return files_in(own if own.is_dir() else self.repo)
 
     def events(self) -> list[ev.Event]:
         store = Store(Folder(self.repo).database)
         try:
             return store.events("t1")
+        finally:
+            store.close()
+
+    def is_undone(self) -> bool:
+        store = Store(Folder(self.repo).database)
+        try:
+            return store.tasks()[0].undone
         finally:
             store.close()
 
@@ -112,6 +115,16 @@ class Place:
             return store.tasks()[0].state
         finally:
             store.close()
+
+
+def files_in(top: Path) -> dict[str, bytes]:
+    """What is in a tree, byte by byte, without git's and our own files."""
+    files: dict[str, bytes] = {}
+    for folder, folders, names in os.walk(top):
+        folders[:] = [name for name in folders if name not in (".git", ".headgate")]
+        for path in (Path(folder, name) for name in names if name != ".git"):
+            files[path.relative_to(top).as_posix()] = path.read_bytes()
+    return files
 
 
 @dataclass(frozen=True)

@@ -101,12 +101,23 @@ class Scenario:
     dry_run: bool = False
     """It only proposes, and the proposal is then applied."""
     text: str = "Make n 3."
+    worktree: bool = False
+    """It works in a worktree of its own."""
 
     def make_repository(self, path: Path) -> None:
         for name, text in {**FILES, "agent.yaml": CONFIG, "flow.yaml": self.flow}.items():
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             (path / name).write_text(text)
         git(path, "init", "-q", "--template=")
+        if self.worktree:
+            git(path, "add", "-A")
+            who = ("-c", "user.name=p", "-c", "user.email=p@example.org")
+            git(path, *who, "commit", "-q", "-m", "start")
+
+    @property
+    def original_tree(self) -> dict[str, bytes]:
+        files = {**FILES, "agent.yaml": CONFIG, "flow.yaml": self.flow}
+        return {name: text.encode() for name, text in files.items()}
 
     @property
     def final_tree(self) -> dict[str, bytes]:
@@ -172,7 +183,8 @@ SCOUTED = Scenario(
     text="The check fails. Make n 3.",
 )
 DRY = replace(WRITES, name="dry", dry_run=True)
-SCENARIOS = {scenario.name: scenario for scenario in (RICH, RETRY, WRITES, SCOUTED, DRY)}
+APART = replace(WRITES, name="apart", worktree=True)
+SCENARIOS = {scenario.name: scenario for scenario in (RICH, RETRY, WRITES, SCOUTED, DRY, APART)}
 
 
 @dataclass

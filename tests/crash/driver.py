@@ -22,6 +22,7 @@ from crash_scenarios import SCENARIOS, Worker
 from headgate.core.events import ApplyFinished, ApplyStarted, Event, ToolFinished, ToolStarted
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
+from headgate.engine.undo import Undone
 from headgate.protect import SecretNames
 from headgate.store.log import Bus
 
@@ -105,6 +106,32 @@ class ReportCount:
                 die()
 
 
+class UndoCount:
+    """Counts what an undo does to the file system, and dies before one of those operations.
+
+    What is done in a temporary folder counts as one.
+    """
+
+    def __init__(self, deadly: int | None) -> None:
+        self.deadly = deadly
+        self.done = 0
+        self.is_on = False
+        self._temporary = ""
+
+    def audit(self, name: str, args: tuple[Any, ...]) -> None:
+        if not self.is_on or name not in FILE_OPERATIONS or (name == "open" and _only_reads(args[2])):
+            return
+        if self._temporary:
+            if (name, args[0]) == ("os.rmdir", self._temporary):
+                self._temporary = ""
+            return
+        if name == "os.mkdir" and str(args[0]).startswith(f"{tempfile.gettempdir()}/headgate-"):
+            self._temporary = args[0]
+        self.done += 1
+        if self.done == self.deadly:
+            die()
+
+
 def _only_reads(flags: int) -> bool:
     return not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
 
@@ -125,17 +152,27 @@ async def work(job: dict[str, Any]) -> None:
     sys.addaudithook(files.audit)
     sys.addaudithook(reports.audit)
     if not engine.store.tasks():
-        engine.submit(scenario.text, Constraints(), Options(dry_run=scenario.dry_run))
+        engine.submit(
+            scenario.text, Constraints(), Options(dry_run=scenario.dry_run, worktree=scenario.worktree)
+        )
     await engine.drain()
     if engine.store.tasks()[0].state == "PROPOSED" and not job.get("propose"):
         await engine.apply("t1")
         await engine.drain()
+    undoing = UndoCount(job.get("undo"))
+    if "undo" in job and not engine.store.tasks()[0].undone:
+        sys.addaudithook(undoing.audit)
+        undoing.is_on = True
+        outcome = await engine.undo("t1")
+        undoing.is_on = False
+        assert isinstance(outcome, Undone), outcome
     engine.store.close()
     counted = {
         "events": events.heard,
         "commits": events.commits,
         "writes": files.writes,
         "reports": reports.opened,
+        "undo": undoing.done,
     }
     Path(job["info"]).write_text(json.dumps(counted))
 

@@ -20,8 +20,8 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from crash_runs import KILLED, SUMS, Driver, End, Place, differences, end_of, repeats
-from crash_scenarios import FILES, RICH, SCENARIOS, WRITES, Scenario
+from crash_runs import KILLED, SUMS, Driver, End, Place, differences, end_of, files_in, repeats
+from crash_scenarios import APART, FILES, RICH, SCENARIOS, WRITES, Scenario
 
 from headgate.core.events import TaskEnded
 
@@ -186,7 +186,7 @@ def test_the_undisturbed_run_is_rich(ground: Ground) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["rich", "retry", "scouted", "dry"])
+@pytest.mark.parametrize("name", ["rich", "retry", "scouted", "dry", "apart"])
 def test_killed_after_every_commit(ground: Ground, name: str) -> None:
     # Events are heard of when they are committed, so only the last of each commit makes a difference. After
     # the last of all the task has ended: what is killed then is another test's matter.
@@ -272,3 +272,38 @@ def test_killed_before_the_report_is_written(ground: Ground, cue: str) -> None:
     name, _, number = cue.partition(" ")
     point = {name: int(number) if number else ground.counted["writes"]["events"]}
     ground.check("before the report", "writes", [[point]], dies)
+
+
+def test_a_task_in_a_worktree_leaves_the_tree_around_it_alone(ground: Ground) -> None:
+    with ground.place("apart") as place:
+        dies(place, {"event": ground.counted["apart"]["commits"][2]})
+        place.finish()
+        assert files_in(place.repo) == APART.original_tree
+        assert place.files() == APART.final_tree
+
+
+def test_killed_anywhere_in_an_undo(ground: Ground) -> None:
+    """The next process that works in the repository completes an undo that was begun."""
+    before = WRITES.original_tree
+    with ground.place("writes") as place:
+        count = place.finish(undo=None)["undo"]
+        assert place.files() == before
+    assert count > 10
+
+    def check(point: int) -> str:
+        with ground.place("writes") as place:
+            place.finish()
+            after = place.files()
+            dies(place, {"undo": point})
+            half = {name: data for name, data in place.files().items() if ".headgate-tmp-" not in name}
+            torn = [name for name, data in half.items() if data not in (before.get(name), after.get(name))]
+            place.finish()  # a process that only looks for work
+            settled, undone = place.files(), place.is_undone()
+            place.finish(undo=None)
+            ends = [settled == (before if undone else after), place.files() == before, place.is_undone()]
+            return f"{point}: {torn} {ends}" if torn or not all(ends) else ""
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        problems = list(filter(None, pool.map(check, range(1, count + 1))))
+    assert not problems
+    ground.tell("crash: real kills in an undo", count)

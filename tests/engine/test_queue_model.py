@@ -284,7 +284,7 @@ OPERATIONS = ("submit", "cancel", "claim", "end", "crash and resume", "apply or 
 
 def table(db: sqlite3.Connection) -> dict[str, tuple[str, int | None, bool]]:
     rows = db.execute(f"SELECT {changes.ROW} FROM tasks").fetchall()
-    return {f"t{number}": (state, place, bool(applying)) for number, state, _, _, place, applying in rows}
+    return {f"t{number}": (state, place, bool(applying)) for number, state, _, _, place, applying, _ in rows}
 
 
 def act(db: sqlite3.Connection, model: Model, chance: random.Random, operation: str) -> None:

@@ -1,5 +1,8 @@
 """Ports of the loop that do nothing, for tests of what is around them."""
 
+from collections.abc import Sequence
+
+from headgate.core.events import EditsNoticed
 from headgate.reading.diffs import TaskDiff
 from headgate.workspace.workspace import FileChange
 
@@ -30,3 +33,15 @@ class UnchangedTree:
 
     async def left_behind(self, mark: str) -> tuple[str, ...]:
         return ()
+
+    async def notice_edits(self, *, verifying: bool = False) -> EditsNoticed | None:
+        return None
+
+    async def note_command(self) -> str:
+        return ""
+
+    async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
+        return None
+
+    def note_writes(self, changes: Sequence[FileChange]) -> None:
+        return None

@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from headgate.cli.commands.steer import apply_exit_code
+from headgate.cli.commands.settle import apply_exit_code
 from headgate.cli.shared import EXIT_CODES
 from headgate.config.load import Loaded, load_config
 from headgate.core.events import Event

@@ -49,6 +49,12 @@ class Serving:
             is_json = "json" in response.headers.get("content-type", "")
             return response.status, json.loads(text) if is_json and text else text
 
+    async def page(self, path: str) -> str:
+        """A page as a browser gets it."""
+        status, text = await self.ask("GET", path, headers={"Accept": "text/html"})
+        assert status == 200, text
+        return str(text)
+
     async def submit(self, text: str, **more: Any) -> str:
         status, body = await self.ask("POST", "/api/tasks", json={"text": text, **more})
         assert status == 201, body

@@ -154,6 +154,42 @@ async def test_a_proposal_is_shown_applied_or_discarded(tmp_path: Path) -> None:
             assert (status, problem["detail"]) == (409, "Task t1 is not a proposal: it is SUCCESS.")
 
 
+async def test_a_task_is_undone(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text(SCRIPT)
+    repo = make_repo(tmp_path, f"task_flow_mode: flat\nmodel: script:{script}\n")
+    async with serving(repo, ScriptedModel.load(script)) as server:
+        await server.submit("Write hello")
+        await server.until("t1", "SUCCESS")
+        (repo / "hello.txt").write_text("mine\n")
+        status, problem = await server.ask("POST", "/api/tasks/t1/undo")
+        assert (status, (repo / "hello.txt").read_text()) == (409, "mine\n")
+        assert "hello.txt: hunk 1 (@@ -1 +0,0 @@) does not apply" in problem["detail"]
+        assert "Undo" in await server.page("/tasks/t1")
+        (repo / "hello.txt").write_text("hello\n")
+        status, outcome = await server.ask("POST", "/api/tasks/t1/undo")
+        assert (status, outcome["outcome"], outcome["state"]) == (200, "undone", "SUCCESS")
+        assert not (repo / "hello.txt").exists()
+        assert (await server.ask("GET", "/api/tasks/t1/report"))[1]["undone"]
+        assert [task["undone"] for task in (await server.ask("GET", "/api/tasks"))[1]] == [True]
+        shown = await server.page("/tasks/t1")
+        assert "It was undone" in shown
+        assert 'id="undo-t1"' not in shown
+        assert (await server.ask("POST", "/api/tasks/t1/undo"))[0] == 409
+        assert (await server.ask("POST", "/api/tasks/t9/undo"))[0] == 404
+
+
+async def test_nothing_is_undone_while_a_task_runs(repo: Path) -> None:
+    gate = Gate()
+    async with serving(repo, gate) as server:
+        await server.submit("one")
+        await gate.asked.wait()
+        status, problem = await server.ask("POST", "/api/tasks/t1/undo")
+        assert (status, problem["detail"]) == (409, "Task t1 is running: try t1 again when that has ended.")
+        gate.open.set()
+        await server.until("t1", "SUCCESS")
+
+
 async def test_a_stuck_task_is_tried_again_as_a_new_one(repo: Path) -> None:
     gate = Gate()
     async with serving(repo, gate) as server:
@@ -243,6 +279,7 @@ async def test_the_description_of_the_api_is_whole(repo: Path) -> None:
         "POST /api/tasks/{task_id}/cancel",
         "POST /api/tasks/{task_id}/apply",
         "POST /api/tasks/{task_id}/abort",
+        "POST /api/tasks/{task_id}/undo",
         "GET /api/tasks/{task_id}/events",
         "GET /api/events",
         "GET /api/tasks/{task_id}/report",

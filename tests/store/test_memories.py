@@ -93,6 +93,7 @@ def test_an_older_store_gets_the_table(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         for table in ("memories", "said"):
             db.execute(f"DROP TABLE {table}")
+        db.execute("DROP INDEX rewrite_events")
         db.execute("PRAGMA user_version = 4")
     with closing(Store(path)) as store:
         assert store.memories.all() == []

@@ -59,8 +59,9 @@ COMMANDS = {
     "watch": CommandEntry("Work", "steer", "Follow a task while it runs.", "watch_command"),
     "say": CommandEntry("Work", "say", "Tell a running or queued task something."),
     "cancel": CommandEntry("Work", "steer", "Cancel a queued or running task.", "cancel_command"),
-    "apply": CommandEntry("Work", "steer", "Write a dry run's proposal and verify it.", "apply_command"),
-    "abort": CommandEntry("Work", "steer", "Discard a dry run's proposal.", "abort_command"),
+    "apply": CommandEntry("Work", "settle", "Write a proposal or a worktree's changes.", "apply_command"),
+    "abort": CommandEntry("Work", "settle", "Discard a proposal, or a task's worktree.", "abort_command"),
+    "undo": CommandEntry("Work", "undo", "Take back what a task changed."),
     "serve": CommandEntry("Work", "serve", "Serve a page and an API for this repository."),
     "bench": CommandEntry("Work", "bench", "Run many exercises with a model and count what it solves."),
     "verify": CommandEntry("Work", "verify", "Run the verification steps now, without a task."),
@@ -80,7 +81,7 @@ COMMANDS = {
     "memory": CommandEntry("Look back", "memory", "List, search and delete what models have saved."),
 }
 
-HIDDEN = {"work": CommandEntry("", "start", "Run the queued tasks, then exit.", "work_command")}
+HIDDEN = {"work": CommandEntry("", "work", "Run the queued tasks, then exit.")}
 """Commands that Headgate gives itself; no list shows them."""
 
 ENVIRONMENT = {

@@ -74,6 +74,8 @@ def find_repo(directory: Path | None = None) -> Path:
         raise ConfigError(f"{directory} is not a directory: --repo takes the directory of a git repository.")
     for folder in (start, *start.parents):
         mark = folder / ".git"
+        if folder.parent.parts[-2:] == (".headgate", "worktrees") and mark.is_file():
+            continue  # a task's own tree: its store is that of the repository around it
         if (mark / "HEAD").exists() or mark.is_file():
             return folder
         if _is_git_directory(folder):
@@ -115,7 +117,7 @@ EXIT_BROKEN_PIPE = 141
 
 EXIT_CODE_MEANINGS = {
     EXIT_SUCCESS: "success, or a proposal",
-    EXIT_FAILED: "stuck, a proposal that no longer applies, or a failed verification step",
+    EXIT_FAILED: "stuck, a proposal or an undo that no longer fits, or a failed verification step",
     EXIT_USAGE: "usage or configuration",
     EXIT_ENVIRONMENT: "environment",
     EXIT_CANCELLED: "cancelled",

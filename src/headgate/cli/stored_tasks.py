@@ -9,6 +9,7 @@ import click
 from headgate.cli.live import printable
 from headgate.cli.shared import EXIT_CANCELLED, EXIT_FAILED, EXIT_SUCCESS
 from headgate.core import (
+    FINAL_STATES,
     Report,
     State,
     TaskState,
@@ -129,6 +130,11 @@ def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
     if report.state == "CANCELLED":
         lines += [_cancelled(report), *([say_unread(report.unread)] if report.unread else [])]
     lines = [*plain(report.answer).splitlines(), "", *lines] if report.answer else lines
+    if report.undone:
+        told = f"Task {report.task_id} was undone: its changes are not in the working tree."
+        return [*lines, told, f"headgate diff {report.task_id} | git apply brings them back."]
+    if report.worktree and report.state in FINAL_STATES:
+        return [*lines, *_worktree_steps(report)]
     return [*lines, *next_steps(report.task_id, report.state, report.files_changed, detailed=detailed)]
 
 
@@ -156,6 +162,19 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return f"  {'  '.join(cells)}".rstrip()
 
 
+def _worktree_steps(report: Report) -> list[str]:
+    """Where a task's worktree is, and what can be done with it."""
+    name = report.task_id
+    where = f"The changes are in {report.worktree}, on the branch {report.branch}."
+    if report.merged:
+        where = f"The changes are in your own tree. The worktree {report.worktree} is still there."
+        return [where, f"headgate undo {name} takes them back; headgate abort {name} removes the worktree."]
+    apply = f"headgate diff {name} shows them; headgate apply {name} writes them to your own tree"
+    merge = [f"git merge {report.branch} brings in the commit {report.commit[:12]}."] if report.commit else []
+    again = [] if report.state == "SUCCESS" else [f"headgate run --resume {name} tries again."]
+    return [where, f"{apply}; headgate abort {name} removes the worktree and the branch.", *merge, *again]
+
+
 def next_steps(
     task: str,
     state: TaskState,
@@ -167,7 +186,7 @@ def next_steps(
 ) -> list[str]:
     """The commands that make sense now; `interrupted` has those for a task whose process is gone."""
     tell = "" if detailed else f"headgate show {task} --detail shows every step."
-    undo = f"headgate diff {task} | git apply -R reverts them."
+    undo = f"headgate undo {task} takes them back."
     match state:
         case "RUNNING" if interrupted:
             return [interrupted]
@@ -207,7 +226,7 @@ def _cancelled(report: Report) -> str:
         return f"Task {report.task_id} was cancelled before it started."
     left = (
         f" Its changes stay in the working tree: {', '.join(report.files_changed)}."
-        if report.files_changed
+        if report.files_changed and not report.undone and not report.worktree
         else ""
     )
     return f"Task {report.task_id} was cancelled.{left}"

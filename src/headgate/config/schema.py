@@ -245,6 +245,13 @@ class Verification(Settings):
     """Let the steps use the network."""
 
 
+class WorktreeSettings(Settings):
+    """What tasks find in a worktree of their own, besides what is committed."""
+
+    link: tuple[str, ...] = (".venv", "venv", "node_modules", "vendor/bundle")
+    """Folders that git ignores, linked from your own tree. Commands in a sandbox can only read them."""
+
+
 class CommandSettings(Settings):
     """What commands get in the sandbox. A repository's file may only take away."""
 
@@ -287,6 +294,8 @@ class Config(FlowKnobs):
     """Models under names that you choose, for use in `model` and in the stages of a flow."""
     verification: Verification = Verification()
     """The commands that decide whether work is done."""
+    worktree: WorktreeSettings = WorktreeSettings()
+    """What `--worktree` puts into a task's own tree."""
     monorepo: Monorepo | None = None
     """The package that tasks work on; the rest of the repository can only be read."""
     recipes: tuple[str, ...] = ()

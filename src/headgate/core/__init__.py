@@ -1,6 +1,7 @@
 """The pure heart: data and functions from data to data. No input or output, no clock, no event loop."""
 
 from headgate.core.attempt import CONCLUDED, PLAN_TOOL, REAL, StageState
+from headgate.core.authorship import Authorship
 from headgate.core.boundary_text import (
     adds_nothing,
     bare_words,
@@ -45,6 +46,7 @@ from headgate.core.events import (
     CheckFinished,
     DecisionMade,
     DiagnosisGiven,
+    EditsNoticed,
     EscalationRaised,
     Event,
     FileHashes,
@@ -52,6 +54,9 @@ from headgate.core.events import (
     HypothesesGiven,
     ImageAdded,
     MentionsRead,
+    MergeFinished,
+    MergeRefused,
+    MergeStarted,
     MessageAdded,
     Note,
     PersonSpoke,
@@ -83,9 +88,14 @@ from headgate.core.events import (
     TaskStatusGiven,
     ToolFinished,
     ToolStarted,
+    UndoFinished,
+    UndoRefused,
+    UndoStarted,
     VerifyFinished,
     VerifyStarted,
     ViewCompacted,
+    WorktreeCommitted,
+    WorktreeRemoved,
     spent,
 )
 from headgate.core.flow import (

@@ -85,6 +85,12 @@ class TaskStarted(Body):
     """`bubblewrap` if commands run in it, otherwise why they do not; empty where no command can run."""
     follows: str = ""
     """The ended task that it is a follow-up of."""
+    worktree: str = ""
+    """The commit that the task's own worktree was made from; empty where it works in the tree itself."""
+    remarks: tuple[str, ...] = ()
+    """What people should know about that worktree, a sentence each."""
+    tells_edits: bool = False
+    """Edits by others are recorded; logs of earlier versions do not tell whose changes are whose."""
 
 
 class TaskResumed(Body):
@@ -295,6 +301,26 @@ class ToolFinished(Body):
     """Stands for the name and the arguments: equal calls have equal ones."""
     result: str = ""
     """Stands for the answer: equal answers have equal ones."""
+    tree: str = ""
+    """The git tree that a command left, where whose changes are whose is recorded."""
+
+
+class EditsNoticed(Body):
+    """Files have changed since the task last wrote or ran something: somebody else changed them.
+
+    With the baseline and the tree of the end, these trees tell which changes are the task's own.
+    """
+
+    kind: Literal["edits_noticed"] = "edits_noticed"
+    before: str
+    """The git tree as the task had left it; empty if the tree could not be looked at."""
+    after: str
+    """The git tree as it was found."""
+    files: tuple[str, ...] = ()
+    verifying: bool = False
+    """They changed while the project's own checks ran: the checks may have done it, or a person."""
+    uncertain: tuple[str, ...] = ()
+    """Files that the task wrote before a crash, and that were changed before it went on."""
 
 
 class TaskStatusGiven(Body):
@@ -675,6 +701,73 @@ class TaskEnded(Body):
     """What a person said too late to be read."""
 
 
+class WorktreeCommitted(Body):
+    """What the task changed was committed in its worktree."""
+
+    kind: Literal["worktree_committed"] = "worktree_committed"
+    commit: str
+
+
+class WorktreeRemoved(Body):
+    """The task's worktree and its branch are gone."""
+
+    kind: Literal["worktree_removed"] = "worktree_removed"
+
+
+class MergeStarted(Body):
+    """What a task changed in its worktree is about to be written to the user's own tree; see UndoStarted."""
+
+    kind: Literal["merge_started"] = "merge_started"
+    before: str
+    """A git tree with the files as they were found."""
+    after: str
+    """A git tree with the files as they are to be; the difference is what an undo takes back."""
+    changes: tuple[FileHashes, ...]
+    folders: tuple[str, ...] = ()
+
+
+class MergeFinished(Body):
+    """What the task changed is in the user's own tree."""
+
+    kind: Literal["merge_finished"] = "merge_finished"
+
+
+class MergeRefused(Body):
+    """Writing it to the user's own tree was begun and given up."""
+
+    kind: Literal["merge_refused"] = "merge_refused"
+    reason: str
+
+
+class UndoStarted(Body):
+    """What an ended task changed is about to be taken back. After a crash, the hashes tell how far that came.
+
+    What is written is the content, until it is written.
+    """
+
+    kind: Literal["undo_started"] = "undo_started"
+    changes: tuple[FileHashes, ...]
+    folders: tuple[str, ...] = ()
+    """The folders that are removed if nothing is left in them."""
+    kept: tuple[str, ...] = ()
+    """Files that changed during the task and stay, because the task did not write them."""
+    left: tuple[str, ...] = ()
+    """What the task changed and cannot be taken back: links, large files, other repositories."""
+
+
+class UndoFinished(Body):
+    """What the task changed is no longer in the working tree."""
+
+    kind: Literal["undo_finished"] = "undo_finished"
+
+
+class UndoRefused(Body):
+    """Taking a task's changes back was begun and given up: they are all in the tree again, or say so."""
+
+    kind: Literal["undo_refused"] = "undo_refused"
+    reason: str
+
+
 class TaskReport(Body):
     """The structured report, recorded together with the task's end: the fields that scripts rely on."""
 
@@ -701,6 +794,7 @@ AnyBody = Annotated[
     | PromptCut
     | ToolStarted
     | ToolFinished
+    | EditsNoticed
     | TaskStatusGiven
     | StopAsked
     | PersonSpoke
@@ -732,6 +826,14 @@ AnyBody = Annotated[
     | ApplyFinished
     | ApplyRefused
     | TaskEnded
+    | WorktreeCommitted
+    | WorktreeRemoved
+    | MergeStarted
+    | MergeFinished
+    | MergeRefused
+    | UndoStarted
+    | UndoFinished
+    | UndoRefused
     | TaskReport
     | TaskReportInvalid
     | StoreRestored

@@ -37,6 +37,8 @@ _REASONS = {
     "environment": "something that Headgate needs is missing",
     "crash": "Headgate itself failed",
     "crash_loop": "it was interrupted too many times",
+    "worktree_failed": "its worktree could not be made",
+    "worktree_gone": "its worktree is gone",
     "aborted": "the proposal was discarded",
     "store_damaged": "part of its log is lost",
 }
@@ -69,7 +71,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             again = f"; retry of {tries_again}" if tries_again else ""
             again += f"; follow-up of {body.follows}" if body.follows else ""
             package = f", package {package_of(body.config)}" if package_of(body.config) else ""
-            how = f"{body.flow.name} flow, {_say_models(body)}{package}"
+            apart = f", worktree .headgate/worktrees/{event.task}" if body.worktree else ""
+            how = f"{body.flow.name} flow, {_say_models(body)}{package}{apart}"
             bare = "" if body.sandbox in ("", ev.BUBBLEWRAP) else f"; no sandbox for commands: {body.sandbox}"
             return f"Task {event.task} started: {how}{again}{bounds}{loose}{bare}"
         case ev.TaskResumed():
@@ -182,6 +185,21 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"The proposal was not applied; nothing was changed: {body.detail}"
         case ev.ApplyRefused() as body:
             return f"The proposal no longer applies; nothing was changed: {'; '.join(body.conflicts)}"
+        case ev.EditsNoticed(verifying=False, files=files) if files:
+            more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+            return f"Changed meanwhile, not by this task: {', '.join(files[:3])}{more}"
+        case ev.WorktreeCommitted() as body:
+            return f"Committed {body.commit[:12]} on headgate/{event.task}"
+        case ev.MergeFinished():
+            count = len(state.merge.changes) if state.merge else 0
+            return f"Written to your own tree: {_count(count, 'file')}"
+        case ev.MergeRefused() as body:
+            return f"Not written to your own tree: {body.reason.rstrip('.')}"
+        case ev.UndoFinished():
+            count = len(state.undo.changes) if state.undo else 0
+            return f"Task {event.task} was undone: {_count(count, 'file')}"
+        case ev.UndoRefused() as body:
+            return f"Task {event.task} was not undone: {body.reason.rstrip('.')}"
         case ev.TaskEnded(state="SUCCESS", verified=False, files_changed=()) if state.answer:
             return "SUCCESS (answered)"
         case ev.TaskEnded(state="SUCCESS", verified=False):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from headgate.core import events as ev
 from headgate.core.knobs import MEMORY_TOOL
-from headgate.core.settings import Data, package_of
+from headgate.core.settings import OWN_FOLDER, Data, package_of
 from headgate.core.spending import UsageLine, say_cost, usage_table
 from headgate.core.state import State
 from headgate.core.summary import all_warnings, last_note, last_summary, say_final_turns
@@ -139,6 +139,16 @@ class Report(Data):
     """Files that were changed after the proposal was reviewed and applied, because verification failed."""
     not_in_diff: tuple[str, ...]
     """Changed files that the diff cannot show: those in a submodule or another repository, and huge ones."""
+    worktree: str = ""
+    """The task's own worktree, from the repository's root, while it is there."""
+    branch: str = ""
+    """The branch of that worktree."""
+    commit: str = ""
+    """The commit that was made there."""
+    merged: bool = False
+    """What it changed there was written to the user's own tree with `headgate apply`."""
+    undone: bool = False
+    """Its changes were taken back with `headgate undo`; the diff is kept."""
     diffstat: tuple[str, ...]
     """Lines added and removed, one file each."""
     conflicts: tuple[str, ...]
@@ -215,6 +225,11 @@ def build_report(state: State) -> Report:
         files_changed=tuple(state.files_changed),
         changed_after_review=state.ended.after_review if state.ended else (),
         not_in_diff=state.ended.not_in_diff if state.ended else (),
+        worktree=f"{OWN_FOLDER}/worktrees/{state.task}" if state.has_worktree else "",
+        branch=f"headgate/{state.task}" if state.has_worktree else "",
+        commit=state.commit,
+        merged=state.merged,
+        undone=state.undone,
         diffstat=state.diffstat,
         conflicts=state.proposal.conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
@@ -310,6 +325,9 @@ def render_markdown(report: Report, state: State, *, with_usage: bool = True) ->
         ("verified", f"yes, {report.run_ids[-1]}" if report.verified else "no"),
         ("runs", ", ".join(report.run_ids) or "none"),
         ("files changed", ", ".join(report.files_changed) or "none"),
+        *([("worktree", f"{report.worktree}, branch {report.branch}")] if report.worktree else []),
+        *([("commit", report.commit)] if report.commit else []),
+        *([("undone", "yes")] if report.undone else []),
         *([("memories saved", str(report.memories_saved))] if report.memories_saved else []),
         ("final turns forced", say_final_turns(state) or "none"),
         ("requests", str(report.requests)),

@@ -7,6 +7,7 @@ from typing import Any
 
 from headgate.core import events as ev
 from headgate.core.attempt import UNUSABLE, StageState, is_announced_end
+from headgate.core.authorship import Authorship
 from headgate.core.flow import Flow
 from headgate.core.history import (
     AnswersTried,
@@ -137,13 +138,28 @@ class State:
     """What a person said too late to be read."""
     proposal: Proposal = field(default_factory=Proposal)
     """What a dry run proposes."""
+    edits: Authorship = field(default_factory=Authorship)
+    """Which changes are the task's own."""
+    base: str = ""
+    """The commit that its own worktree was made from; empty where it works in the tree itself."""
+    has_worktree: bool = False
+    """That worktree is there."""
+    commit: str = ""
+    """The commit that was made there of its changes."""
+    merge: ev.MergeStarted | None = None
+    """What was written of its worktree to the user's own tree, or is about to be."""
+    merged: bool = False
+    undo: ev.UndoStarted | None = None
+    """The attempt to take its changes back that was made, or is under way."""
+    undone: bool = False
+    """Its changes were taken back."""
     ended: ev.TaskEnded | None = None
     end_tree: str = ""
     diffstat: tuple[str, ...] = ()
     traceback: str = ""
 
     def apply(self, event: ev.Event) -> None:
-        if self.status == "PROPOSED" or isinstance(event.body, ev.TaskResumed):
+        if self.status == "PROPOSED" or self.ended or isinstance(event.body, ev.TaskResumed):
             idle = max(event.at - self.last_at, 0.0)
             self.paused += idle
             for attempt in self.nodes.values():
@@ -159,6 +175,8 @@ class State:
                 self.boundaries = body.boundaries
                 self.unenforced, self.unmatched = body.unenforced, body.unmatched
                 self.config, self.sandbox = body.config, body.sandbox
+                self.base, self.has_worktree = body.worktree, bool(body.worktree)
+                self.losses += [remark.rstrip(".") for remark in body.remarks]
                 self.status, self.started_at = "RUNNING", event.at
             case ev.StageStarted() as body:
                 self._enter(event.path, body, event.at)
@@ -235,6 +253,22 @@ class State:
                 self.end_tree, self.diffstat = body.tree, body.diffstat
                 self.ended, self.unread = body, body.unread
                 self.traceback = body.traceback or self.traceback
+            case ev.WorktreeCommitted() as body:
+                self.commit = body.commit
+            case ev.WorktreeRemoved():
+                self.has_worktree = False
+            case ev.MergeStarted() as body:
+                self.merge = body
+            case ev.MergeRefused():
+                self.merge = None
+            case ev.MergeFinished():
+                self.merged = True
+            case ev.UndoStarted() as body:
+                self.undo = body
+            case ev.UndoRefused():
+                self.undo = None
+            case ev.UndoFinished():
+                self.undone = True
             case ev.DecisionMade(action="final_turn") as body:
                 self.final_turns.append(body.reason)
             case ev.DecisionMade(action="retry") as body:
@@ -273,6 +307,7 @@ class State:
                 pass
         self.answers.apply(event.body)
         self.proposal.apply(event.body)
+        self.edits.apply(event.body)
         self.phases = follow_phase(self.phases, event.body)
         self.runs.apply(event.body)
         if stage:

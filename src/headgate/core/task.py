@@ -99,6 +99,10 @@ class Options(Data):
     attached: str = ""
     """What came with the text, such as the output of a failing test run. It is no part of what is asked for:
     no sections and no mentions are read in it."""
+    worktree: bool = False
+    """Carry it out in a git worktree of its own, made from HEAD."""
+    commit: bool = False
+    """Commit the result of a success there."""
     resumes: str = ""
     """The task that ended stuck and is tried again: its report is all that the new one is told of it."""
     follows: str = ""

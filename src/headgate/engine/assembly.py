@@ -13,6 +13,7 @@ from typing import Any, Literal
 from headgate.checks import Verifier
 from headgate.config import Config, user_config_path
 from headgate.core import OWN_FOLDER, Guard, Task, show_path
+from headgate.engine.worktree import linked_folders
 from headgate.errors import HeadgateError
 from headgate.process import (
     Bubblewrap,
@@ -117,13 +118,15 @@ def task_boundaries(repo: Path, config: Config, task: Task) -> ResolvedBoundarie
 
 
 def protected_tests(
-    repo: Path, config: Config, task: Task, baseline: Callable[[], str]
+    folder: Folder, config: Config, task: Task, baseline: Callable[[], str]
 ) -> ProtectedTests | None:
     """The tests that a task may not change, if it may not; `baseline` names the git tree of its start."""
     mode = task.protect_tests or config.protect_tests
     if mode == "off":
         return None
-    return known_tests(repo, config, mode, lambda: StartFiles(*Snapshots(repo).files(baseline())))
+    tree = folder.tree
+    snapshots = Snapshots(tree, kept=folder.objects)
+    return known_tests(tree, config, mode, lambda: StartFiles(*snapshots.files(baseline())))
 
 
 def known_tests(
@@ -174,7 +177,7 @@ def protection_for(
     if bounds:
         rules["boundaries"] = CommitRule(bounds.covers, bounds.enters, "it is out of bounds for this task")
     if package is not None:
-        ignored = cache(lambda: IgnoredPaths(folder.repo))  # read with the first command, in its thread
+        ignored = cache(lambda: IgnoredPaths(folder.tree))  # read with the first command, in its thread
         inside = OnlyInside(
             package, lambda path: ignored().file(path), lambda path: ignored().directory(path)
         )
@@ -184,10 +187,10 @@ def protection_for(
         rules["tests"] = CommitRule(tests.covers, tests.enters, REASON, tests.accepts)
     if own := ConfigFiles(task.config_files):
         rules["configuration"] = CommitRule(own.covers, own.enters, own.reason)
-    parts: list[Protected] = [protect_git(folder.repo, kept / "git")]
+    parts: list[Protected] = [protect_git(folder.tree, kept / "git")]
     parts += [
         ProtectedFiles(
-            folder.repo,
+            folder.tree,
             rule.covers,
             enters=rule.enters,
             accepts=rule.accepts,
@@ -203,8 +206,8 @@ def protection_for(
     ]
     parts += [installed] if installed else []
     # The last one: it compares commits with files that are restored.
-    common, commits = common_folder(folder.repo), kept / "head.json"
-    parts.append(CommitProtection(folder.repo, common, tuple(rules.values()), commits))
+    common, commits = common_folder(folder.tree), kept / "head.json"
+    parts.append(CommitProtection(folder.tree, common, tuple(rules.values()), commits))
     return Protection(parts)
 
 
@@ -216,7 +219,7 @@ def installed_packages(
         return None
     file = folder.protected(task.id) / "installed.json"
     everything = tests.mode == "all"
-    return InstalledPackages(folder.repo, file, tests.covers, everything=everything, watched=not sandboxed)
+    return InstalledPackages(folder.tree, file, tests.covers, everything=everything, watched=not sandboxed)
 
 
 def find_sandbox(config: Config, environ: Mapping[str, str]) -> Bubblewrap | NoSandbox:
@@ -240,7 +243,7 @@ def build_sandbox(
     Files with secrets are hidden when a command runs. Without `scratch` it is the sandbox of the user's own
     verification steps, which may read them.
     """
-    repo, home, environ = Path(os.path.realpath(folder.repo)), Path(os.path.realpath(Path.home())), os.environ
+    repo, home, environ = Path(os.path.realpath(folder.tree)), Path(os.path.realpath(Path.home())), os.environ
     venvs = [repo / (config.package or "") / name / "bin/python" for name in (".venv", "venv")]
     allowed, for_steps = config.commands, scratch is None
     secrets = SecretScan(repo, secret_patterns(config)).look().hidden if for_steps else ()
@@ -255,9 +258,10 @@ def build_sandbox(
             *(Path(os.path.realpath(place)) for place in (git_folder(repo), common_folder(repo))),
             folder.outputs,
             *map(_expanded, allowed.read),
+            *linked_folders(folder, config),
             *secrets,
         ),
-        hidden=(repo / OWN_FOLDER, Path(os.path.realpath(folder.safe))),
+        hidden=(repo / OWN_FOLDER, *(Path(os.path.realpath(own)) for own in (folder.path, folder.safe))),
         toolchain=toolchain_paths(home, environ, venvs),
         caches=cache_paths(home),
         writes_caches=for_steps,
@@ -289,9 +293,9 @@ def build_context(
     asks somebody who watches.
     """
     package = config.package
-    tests = protected_tests(folder.repo, config, task, baseline)
+    tests = protected_tests(folder, config, task, baseline)
     installed = installed_packages(folder, task, tests, sandboxed=bubblewrap is not None)
-    guards = guards_for(folder.repo, config, boundaries, tests, task.config_files, installed)
+    guards = guards_for(folder.tree, config, boundaries, tests, task.config_files, installed)
     # Without a sandbox, a person who watches decides about commands.
     mode = config.approvals or ("never" if bubblewrap or person is None else "commands")
     allowed = AllowList(
@@ -299,7 +303,7 @@ def build_context(
     )
     approvals = Approvals("never" if proposing else mode, person, allowed)
     disk = DiskWorkspace(
-        folder.repo,
+        folder.tree,
         (*guards, RenamedSecrets(redact.scan), HiddenValues(redact), approvals),
         approve=approvals.approve,
     )
@@ -314,7 +318,7 @@ def build_context(
         on_output=lambda line: bus.pulse("command", line),
         protected=protection_for(folder, task, boundaries, package, tests, installed),
         installed=installed,
-        directory=folder.repo / package if package else None,
+        directory=folder.tree / package if package else None,
         sandbox=build_sandbox(folder, config, bubblewrap, folder.sandbox(task.id)) if bubblewrap else None,
         secrets=redact.scan,
         skill_folders=config.skills.places(package),
@@ -330,7 +334,7 @@ def build_verifier(
         return None
     return Verifier(
         steps=config.verification.steps,
-        directory=folder.repo / (config.package or ""),
+        directory=folder.tree / (config.package or ""),
         runs=folder.runs,
         environment=command_environment(config, os.environ),
         on_line=lambda line: bus.pulse("command", line),

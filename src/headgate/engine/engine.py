@@ -25,32 +25,20 @@ from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
 from headgate.engine.mentioned import check_mentions
+from headgate.engine.merging import Merged, discard_worktree, is_mergeable, merge_task
 from headgate.engine.outcome import discard_proposal, settle_proposal
 from headgate.engine.recovery import check_lock, restore_orphaned_copies, write_missing_report
-from headgate.engine.resolved import (
-    PARTS,
-    FlowParts,
-    ResolvedConfig,
-    load_options,
-    resolve,
-    resolve_stored,
-)
+from headgate.engine.resolved import PARTS, FlowParts, ResolvedConfig, load_options, resolve, resolve_stored
+from headgate.engine.rewriting import Overlap, settle_rewrite
 from headgate.engine.successors import Successor, follow_up, retry_of
 from headgate.engine.task_follower import QueueWait, TaskFollower, removed
 from headgate.engine.tree import diff_of
+from headgate.engine.undo import Undone, undo_task
+from headgate.engine.worktree import check_worktree_options
 from headgate.errors import ConfigError
 from headgate.process import FileLock
 from headgate.protect import AskPerson
-from headgate.store import (
-    Bus,
-    CancelOutcome,
-    Folder,
-    Pause,
-    Store,
-    complete_state,
-    find_pause,
-    load_state,
-)
+from headgate.store import Bus, CancelOutcome, Folder, Pause, Store, complete_state, find_pause, load_state
 
 FOLLOW_SECONDS = 0.2
 """How often a process that waits looks at the store and the lock."""
@@ -130,6 +118,8 @@ class Engine:
         stated = check_task_text(text, constraints)
         if new.notice:
             self.on_notice(new.notice)
+        for line in check_worktree_options(self.repo, options):
+            self.on_notice(line)
         resolved, stored = self._pin_now(options, stated.request)
         for line in check_mentions(self.repo, resolved.config, resolved.models, f"{text}\n{new.added}"):
             self.on_notice(line)
@@ -188,10 +178,26 @@ class Engine:
         return await settle_proposal(self.store, task_id, "QUEUED", [])
 
     async def abort(self, task_id: str) -> Task:
-        """Discards a proposal."""
-        task = await discard_proposal(self.store, self.repo, task_id, self.now())
-        self.folder.forget_outputs(task.id)
-        return task
+        """Discards a proposal, or what an ended task left in its worktree."""
+        row = self.store.task(task_id)
+        if row and is_mergeable(row):
+            await discard_worktree(self.folder, self.store, task_id, self.now)
+            return row.task
+        return await discard_proposal(self.store, self.folder, task_id, self.now())
+
+    async def merge(self, task_id: str) -> Merged | Overlap:
+        """Writes what an ended task changed in its worktree to the user's own tree: all of it or nothing."""
+        try:
+            return await merge_task(self.folder, self.store, task_id, self.now)
+        finally:
+            self.wake_worker()  # who submitted a task meanwhile relied on this process
+
+    async def undo(self, task_id: str) -> Undone | Overlap:
+        """Takes back what an ended task changed: all of it or nothing. ConfigError while a task runs."""
+        try:
+            return await undo_task(self.folder, self.store, task_id, self.now)
+        finally:
+            self.wake_worker()  # who submitted a task meanwhile relied on this process
 
     def diff(self, task_id: str) -> bytes:
         """What a task proposes, or has changed (since it was applied), as a diff that `git apply` takes."""
@@ -263,7 +269,7 @@ class Engine:
                         # What others submitted must outlive this process, which its user may end any time.
                         self.start_worker(lock)
                         return True
-                following = self._take_next(lock)
+                following = await self._take_next(lock)
                 if following is None:
                     break
                 own = following.id == task.id
@@ -312,7 +318,7 @@ class Engine:
         lock = lock or self.folder.work_lock()
         while lock.held or (self._is_work_left() and lock.try_acquire()):
             try:
-                while task := self._take_next(lock):
+                while task := await self._take_next(lock):
                     if crash := await self._execute(task, lock, self.bus):
                         on_crash(crash)
                     if find_pause(self.store):
@@ -362,15 +368,16 @@ class Engine:
         return pause.seq if pause else 0
 
     def _is_work_left(self) -> bool:
-        """Whether a task is queued, or RUNNING: with the lock free, that one was interrupted."""
-        return (self.store.head() or self.store.running()) is not None
+        """Whether a task is queued or was interrupted, or an undo was."""
+        return (self.store.head() or self.store.running()) is not None or bool(self.store.open_rewrite())
 
-    def _take_next(self, lock: FileLock) -> Task | None:
+    async def _take_next(self, lock: FileLock) -> Task | None:
         """The task to carry out now: one that a crashed process left RUNNING, or the first in the queue.
 
         Only the holder of the lock may ask: while it is held, nobody else can be running a task.
         """
         check_lock(lock)
+        await settle_rewrite(self.folder, self.store, self.now)
         row = self.store.running()
         if row is None:
             return self.store.claim()

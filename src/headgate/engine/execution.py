@@ -48,6 +48,7 @@ from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskPr
 from headgate.engine.resolved import ResolvedConfig, resolve_package
 from headgate.engine.tool_list import tools_for
 from headgate.engine.tree import TaskTree, hides_secrets
+from headgate.engine.worktree import Worktree, WorktreeGone, check_worktree, make_worktree
 from headgate.errors import HeadgateError
 from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
@@ -98,17 +99,21 @@ class Execution:
     _keep_conversation: bool = field(default=False, init=False)
     _stopping: bool = field(default=False, init=False)
     _restored: tuple[Restored, ...] = field(default=(), init=False)
+    _worktree: Worktree | None = field(default=None, init=False)
+    """The worktree that was made for the task, if it has one and starts now."""
 
     def __post_init__(self) -> None:
+        if self.task.worktree:
+            self.folder = self.folder.at(self.task.id)
         self.log = TaskLog(self.store, self.bus, self.task, self.now)
-        snapshots = Snapshots(self.folder.repo, self._is_hidden)
+        snapshots = Snapshots(self.folder.tree, self._is_hidden, self.folder.objects)
         self.tree = TaskTree(snapshots, lambda: self.log.state.first_hashes)
         self._past = self.store.events(self.task.id)
         self._attempts = self.store.attempts(self.task.id)
         if self._past:
             # A process that is gone left it RUNNING; this one goes on from there.
             self.log.state = self.known if self.known.last_seq == self._past[-1].seq else fold(self._past)
-            self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
+            self.tree.resume(self.log.state.baseline, self.log.state.left_behind, self.log.state.edits)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
         self._hides = hides_secrets(self.log.state.config.get("secret_files", ()))
         self._proposing = self.task.dry_run and self.log.state.proposal.trees is None
@@ -228,10 +233,20 @@ class Execution:
         return None
 
     async def _carry_out(self, earlier_trace: str) -> Decision:
+        try:
+            if self._past:
+                check_worktree(self.folder)
+        except WorktreeGone as gone:
+            return Decision("infra", "worktree_gone", str(gone))
         if ended := await self._clean_up(earlier_trace):
             return ended
-        task, log, repo = self.task, self.log, self.folder.repo
+        task, log, repo = self.task, self.log, self.folder.tree
         resolved = self.resolve(task, log.state)
+        if task.worktree and not self._past:
+            try:
+                self._worktree = await asyncio.to_thread(make_worktree, self.folder, task, resolved.config)
+            except (HeadgateError, OSError) as error:
+                return Decision("infra", "worktree_failed", str(error))
         # Tasks that came before this one may have moved or removed the package since it was submitted.
         config = resolve_package(repo, resolved.config)
         self._keep_conversation = config.keep_conversations
@@ -243,7 +258,7 @@ class Execution:
         async with AsyncExitStack() as stack:
             if config.phase_log in ("log", "both"):
                 stack.enter_context(self.bus.listening(self._log_phase))
-            models, settings = await open_models(stack, resolved.models, flow, repo, self._past)
+            models, settings = await open_models(stack, resolved.models, flow, self.folder.repo, self._past)
             # A resumed task keeps what was resolved when the tree was unchanged.
             bounds = ResolvedBoundaries(log.state.boundaries)
             if not self._past:
@@ -373,6 +388,9 @@ class Execution:
             unmatched=bounds.unmatched,
             baseline=await self.tree.begin(),
             config=without_secrets(config),
+            tells_edits=True,
+            worktree=self._worktree.base if self._worktree else "",
+            remarks=self._worktree.notes if self._worktree else (),
             sandbox="" if job.proposing else sandbox.reason if isinstance(sandbox, NoSandbox) else BUBBLEWRAP,
             follows=self.task.follows,
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,8 @@ from headgate.core import (
     Task,
     TaskEnded,
     TaskState,
+    WorktreeCommitted,
+    WorktreeRemoved,
     build_report,
     clean_text,
     fold,
@@ -31,6 +34,7 @@ from headgate.core import (
 )
 from headgate.engine.recovery import commit_events, logged_protection, release_protected
 from headgate.engine.tree import Changes, TaskTree
+from headgate.engine.worktree import commit_changes, has_commits, remove_worktree
 from headgate.errors import ConfigError, HeadgateError, StoreError, ToolError
 from headgate.process import uninterrupted
 from headgate.protect import DEFAULT_SECRETS, Protected, redactor
@@ -105,7 +109,7 @@ class OutcomeRecorder:
         trouble = await self._release()
         changes = Changes() if is_proposing else await self._changes()
 
-        def finish(unread: tuple[str, ...]) -> list[AnyBody]:
+        def summarise(unread: tuple[str, ...] = ()) -> str:
             summary = write_summary(
                 log.state,
                 ending,
@@ -116,20 +120,26 @@ class OutcomeRecorder:
                 changes.not_in_diff,
                 unread,
             )
-            ended = TaskEnded(
-                state=ending,
-                verified=ending == "SUCCESS" and bool(log.state.passing_run),
-                reason=why.reason,
-                summary="\n".join(filter(None, [*trouble, summary])),
-                files_changed=changes.files,
-                tree=changes.tree,
-                diffstat=changes.diffstat,
-                traceback=trace,
-                after_review=changes.after_review,
-                not_in_diff=changes.not_in_diff,
-                unread=unread,
-            )
-            return [*report_events(log.state, ended, self.now()), ended]
+            return "\n".join(filter(None, [*trouble, summary]))
+
+        ended = TaskEnded(
+            state=ending,
+            verified=ending == "SUCCESS" and bool(log.state.passing_run),
+            reason=why.reason,
+            summary=summarise(),
+            files_changed=changes.files,
+            tree=changes.tree,
+            diffstat=changes.diffstat,
+            traceback=trace,
+            after_review=changes.after_review,
+            not_in_diff=changes.not_in_diff,
+        )
+        closing, not_committed = await self._close_worktree(ended, changes)
+
+        def finish(unread: tuple[str, ...]) -> list[AnyBody]:
+            told = "\n".join(filter(None, [summarise(unread), not_committed]))
+            last = ended.model_copy(update={"summary": told, "unread": unread})
+            return [*report_events(log.state, last, self.now()), *closing, last]
 
         await self._settle(finish, ending, keep_bodies=keep_conversation)
         if not keep_conversation:
@@ -141,12 +151,41 @@ class OutcomeRecorder:
         await asyncio.to_thread(prune_runs, self.folder.runs, keep, self.now())
         return report
 
+    async def _close_worktree(
+        self, ended: TaskEnded, changes: Changes
+    ) -> tuple[list[WorktreeCommitted | WorktreeRemoved], str]:
+        """Commits in the task's worktree if that was asked for, and removes one without any change.
+
+        Returns the events for that, and a sentence if it could not be committed.
+        """
+        state = self.log.state
+        if not state.base:
+            return [], ""
+        if not changes.files:
+            if await asyncio.to_thread(has_commits, self.folder, self.task.id, state.base):
+                return [], ""
+            await asyncio.to_thread(remove_worktree, self.folder, self.task.id)
+            return [WorktreeRemoved()], ""
+        if not self.task.commit or ended.state != "SUCCESS":
+            return [], ""
+        after = copy(state)
+        after.apply(Event(state.last_seq, state.task, "", 0, self.now(), ended))
+        steps = [step.name for step in state.last_steps]
+        files = [path for path in changes.files if path not in changes.not_in_diff]
+        try:
+            commit = await asyncio.to_thread(commit_changes, self.folder, build_report(after), steps, files)
+        except (HeadgateError, OSError) as error:
+            return [], f"Not committed: {str(error).rstrip('.')}."
+        return [WorktreeCommitted(commit=commit)], ""
+
     async def _changes(self) -> Changes:
         state = self.log.state
         may_change = any(stage.may_change for stage in state.nodes.values())
         if state.nodes and not may_change and not state.run_ids:
             # Nothing could write or run: what differs was changed by somebody else meanwhile.
             return Changes(tree=state.baseline)
+        if edits := await self.tree.notice_edits():
+            self.log.record("", 0, edits)
         changes = await self.tree.final_changes(state.proposal.applied_tree)
         if stripped := self.tree.stripped:
             names = ", ".join(stripped[:_MOST_NAMED])
@@ -247,19 +286,19 @@ def redact_unread(repo: Path, state: State) -> Callable[[str], str]:
     return redactor(repo, (*DEFAULT_SECRETS, *state.config.get("secret_files", ())))
 
 
-async def discard_proposal(store: Store, repo: Path, task_id: str, at: float) -> Task:
+async def discard_proposal(store: Store, folder: Folder, task_id: str, at: float) -> Task:
     """Ends a proposal as cancelled. ConfigError if it is none."""
     row = store.task(task_id)
     state = fold(store.events(task_id))
-    redact = redact_unread(repo, state)
+    redact = redact_unread(folder.repo, state)
     unread = tuple(redact(line.text) for line in store.lines(row.task.id)) if row else ()
     ended = TaskEnded(
         state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=(), unread=unread
     )
-    told = report_events(state, ended, at)
-    return await settle_proposal(
-        store, task_id, "CANCELLED", [Draft("", 0, at, body) for body in (*told, ended)]
-    )
+    drafts = [Draft("", 0, at, body) for body in (*report_events(state, ended, at), ended)]
+    task = await settle_proposal(store, task_id, "CANCELLED", drafts)
+    folder.forget_outputs(task.id)
+    return task
 
 
 async def apply_proposal(
@@ -287,6 +326,7 @@ async def apply_proposal(
         await job.log.commit()
     try:
         await uninterrupted(asyncio.to_thread(workspace.apply, todo))
+        tree.note_writes(changes)
     except ToolError as error:
         await asyncio.to_thread(undo_changes, workspace, tree, changes)
         return await _refuse(job, (str(error),))
@@ -334,7 +374,7 @@ def abandon_apply(task: Task, folder: Folder, store: Store, tree: TaskTree) -> b
     if all(is_written(tree, change) for change in changes):
         return False
     try:
-        undo_changes(DiskWorkspace(folder.repo), tree, changes)
+        undo_changes(DiskWorkspace(folder.tree), tree, changes)
     except ToolError:
         return False  # somebody has changed a file since: it stays as it is, and the report names it
     return True

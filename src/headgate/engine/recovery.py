@@ -75,6 +75,8 @@ class OwnFiles:
         own = self.folder
         if not os.access(own.repo, os.X_OK):
             open_up_folders(own.repo)
+        if own.tree != own.repo:
+            open_up_folders(own.tree)
         open_up_folders(own.safe.parent, own.safe, own.safe / "protected", own.safe / "objects")
         open_up_folders(own.path, own.runs, own.outputs)
         check_lock(self.lock)
@@ -158,10 +160,10 @@ class InterruptedTask:
         A proposal of which a part is written is left alone: its rest is written later.
         """
         kill_leftovers(self.folder.repo)
-        remove_copies(self.folder.repo)
+        remove_copies(self.folder.tree)
         unwritten = self.state.proposal.trees is None or self.state.proposal.step == "proposed"
         if not (self.task.dry_run and unwritten):
-            settle_writes(self.folder.repo, self._begun_writes())
+            settle_writes(self.folder.tree, self._begun_writes())
         if not self.folder.protected(self.task.id).is_dir():
             return ()
         return logged_protection(self.folder, self.task, self.state).check_and_restore()
@@ -194,7 +196,7 @@ def logged_protection(folder: Folder, task: Task, state: State) -> Protected:
         raise StoreError(f"The configuration that task {task.id} started with cannot be read.") from error
     if config.package is not None:  # an earlier version recorded it as agent.yaml has it
         config = config.with_package(posixpath.normpath(config.package))
-    tests = protected_tests(folder.repo, config, task, lambda: state.baseline)
+    tests = protected_tests(folder, config, task, lambda: state.baseline)
     bounds = ResolvedBoundaries(state.boundaries)
     installed = installed_packages(folder, task, tests, sandboxed=False)
     return protection_for(folder, task, bounds, config.package, tests, installed)

@@ -1,15 +1,16 @@
 """The working tree as one task sees it: what the task itself has changed since it began."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.core import State, parse_path, show_path
+from headgate.core import Authorship, EditsNoticed, State, parse_path, show_path
+from headgate.engine.edit_watch import EditWatch
 from headgate.errors import ConfigError, HeadgateError
 from headgate.protect import DEFAULT_SECRETS, SecretNames
 from headgate.reading import MOST_CHARS, TaskDiff
-from headgate.store import TaskRow
+from headgate.store import Folder, TaskRow
 from headgate.workspace import (
     LARGE,
     AdaptedProposal,
@@ -66,19 +67,44 @@ class TaskTree:
         self._written = written
         self._baseline = ""
         self._by_verification: set[str] = set()
+        self._edits = EditWatch(snapshots, written, lambda: self._by_verification)
         self.overlay: OverlayWorkspace | None = None
         """Set for a dry run: what the task has done is there, and not in the tree."""
 
     async def begin(self) -> str:
         """Records the tree as the task finds it; returns the name of that git tree."""
         self._baseline = await asyncio.to_thread(self._snapshots.take)
+        self._edits.begin(self._baseline)
         return self._baseline
 
-    def resume(self, baseline: str, left_behind: Iterable[str]) -> None:
+    def resume(self, baseline: str, left_behind: Iterable[str], edits: Authorship | None = None) -> None:
         """Goes on with what an earlier process recorded."""
         self._baseline = baseline
         self._snapshots.go_on_from(baseline)
         self._by_verification = set(map(parse_path, left_behind))
+        if edits:
+            self._edits.resume(edits)
+
+    async def notice_edits(self, *, verifying: bool = False) -> EditsNoticed | None:
+        """What others have changed since the task last wrote or ran something; None if nothing."""
+        if self.overlay:
+            return None
+        return await asyncio.to_thread(self._edits.notice, verifying=verifying)
+
+    async def note_command(self) -> str:
+        """What changed since `notice_edits` is a command's doing; returns the tree, if that is recorded."""
+        return "" if self.overlay else await asyncio.to_thread(self._edits.note_command)
+
+    async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
+        """What others have changed of the files that a tool is about to write; None if nothing."""
+        if self.overlay:
+            return None
+        return await asyncio.to_thread(self._edits.before_writing, changes)
+
+    def note_writes(self, changes: Sequence[FileChange]) -> None:
+        """A tool has written this."""
+        if not self.overlay:
+            self._edits.note_writes(changes)
 
     async def changed_files(self) -> tuple[str, ...]:
         """The files that now differ from the start, as they are shown."""
@@ -264,7 +290,9 @@ def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = Fals
     task_id = row.task.id
     if after_review and not (state.proposal.applied_tree and state.end_tree):
         raise ConfigError(f"Task {task_id} is not an applied proposal that has ended.")
-    with Snapshots.apart(repo, hides_secrets(state.config.get("secret_files", ()))) as snapshots:
+    own = Folder(repo)
+    tree = own.at(task_id).tree if state.has_worktree and row.state == "RUNNING" else repo
+    with Snapshots.apart(tree, hides_secrets(state.config.get("secret_files", ())), own.objects) as snapshots:
         if row.state in ("PROPOSED", "QUEUED", "RUNNING") and state.proposal.step == "proposed":
             assert state.proposal.trees is not None
             return patch_between(snapshots, *state.proposal.trees)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.core import EditsNoticed
 from headgate.errors import ToolFailed
 from headgate.file_stamps import Stamp
 from headgate.reading import TaskDiff
@@ -72,6 +73,18 @@ class NoTree:
 
     async def left_behind(self, mark: str) -> tuple[str, ...]:
         return ()
+
+    async def notice_edits(self, *, verifying: bool = False) -> EditsNoticed | None:
+        return None
+
+    async def note_command(self) -> str:
+        return ""
+
+    async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
+        return None
+
+    def note_writes(self, changes: Sequence[FileChange]) -> None:
+        return None
 
 
 class FolderTree(NoTree):

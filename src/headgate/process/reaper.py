@@ -267,9 +267,14 @@ def _is_of(root: Path, place: Path) -> bool:
     for folder in (place, *place.parents):
         if folder == root:
             return True
-        if (folder / OWN_FOLDER).is_dir():
+        if (folder / OWN_FOLDER).is_dir() and not _is_worktree(folder):
             return False
     return False
+
+
+def _is_worktree(folder: Path) -> bool:
+    """Whether a task of the repository around a folder works in it."""
+    return folder.parent.parts[-2:] == (OWN_FOLDER, "worktrees")
 
 
 def _ancestry(pid: int) -> Iterator[RunningProcess]:

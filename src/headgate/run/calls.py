@@ -20,6 +20,7 @@ from headgate.core import (
     MEMORY_TOOL,
     REAL,
     Category,
+    EditsNoticed,
     EscalationRaised,
     FileHashes,
     Message,
@@ -138,6 +139,7 @@ class CallAnswer:
     changed: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    tree: str = ""
 
 
 async def answer_call(run: StageRun, call: ToolCall, cut_off: bool) -> None:
@@ -182,14 +184,14 @@ async def _perform(run: StageRun, call: ToolCall, name: str, key: str, cut_off: 
     begun = run.job.state.open_calls.get((run.path, call.id))
     if begun is not None and (done := _after_crash(run, begun, tool)):
         return done
-    outcome = await _run_tool(run, call, tool, args)
+    outcome, tree = await _run_tool(run, call, tool, args)
     text = outcome.text
     if run.job.agents_md and outcome.read:
         text += await asyncio.to_thread(
             nested_guides, run.job.context.workspace, run.transcript, outcome.read
         )
     changed = tuple(change.path for change in outcome.changes)
-    return CallAnswer(text, "", outcome.read, changed, outcome.restored, outcome.sources)
+    return CallAnswer(text, "", outcome.read, changed, outcome.restored, outcome.sources, tree)
 
 
 def _earlier_result(run: StageRun, call: ToolCall, name: str) -> CallAnswer | None:
@@ -241,6 +243,7 @@ def _finished(
         category=category,
         key=key,
         result=_digest(answer.text),
+        tree=answer.tree,
     )
 
 
@@ -324,32 +327,60 @@ def _after_crash(run: StageRun, begun: ToolStarted, tool: Tool) -> CallAnswer | 
     )
 
 
-async def _run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> Outcome:
-    """Runs a tool. Whatever leaves a mark outside is recorded, durably, before it happens."""
+async def _run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> tuple[Outcome, str]:
+    """Runs a tool; returns the tree that a command left as well.
+
+    Whatever leaves a mark outside is recorded, durably, before it happens.
+    """
     category = tool.spec.category
     target = run.job.redact(_target(tool.name, args))
     started = ToolStarted(call=call.id, name=tool.name, category=category, target=target)
     ports = CallPorts(run, started)
-    if category == "run" or tool.acts_itself:
+    if not (category == "run" or tool.acts_itself):
+        outcome, tree = await ports.call(tool, args), ""
+    else:
+        _note_edits(run, await run.job.tree.notice_edits())
         ports.start()
         await run.job.log.commit()
-    outcome = await ports.call(tool, args)
+        outcome, tree = await _run_command(run, ports, tool, args)
     if category == "run" and not ports.ran_tests:
         run.job.forget_runs()
     if outcome.changes or not ports.has_started:
         await write_changes(run, started, outcome.changes)
-    return outcome
+    return outcome, "" if outcome.changes else tree
+
+
+async def _run_command(run: StageRun, ports: CallPorts, tool: Tool, args: Args) -> tuple[Outcome, str]:
+    """Runs a tool that changes files by itself, and takes note of the tree that it leaves, also if cancelled.
+
+    The project's own checks are no work of the task: what they do to files is noted elsewhere.
+    """
+    tree = ""
+    try:
+        outcome = await ports.call(tool, args)
+    finally:
+        if not ports.ran_tests:
+            tree = await uninterrupted(run.job.tree.note_command())
+    return outcome, tree
+
+
+def _note_edits(run: StageRun, found: EditsNoticed | None) -> None:
+    if found:
+        run.record(found)
 
 
 async def write_changes(run: StageRun, started: ToolStarted, changes: Sequence[FileChange]) -> None:
     """Records what is about to be written, durably, and writes it. ToolError if that is refused."""
     hashes = tuple(map(hashes_of, changes))
+    if changes:
+        _note_edits(run, await run.job.tree.notice_before(changes))
     kept = encode_changes(changes) if changes and run.job.proposing else None
     run.record(started.model_copy(update={"changes": hashes}), kept)
     if changes:
         await run.job.log.commit()
         # A write that has begun is finished, so that a cancelled task's report is true.
         await uninterrupted(asyncio.to_thread(run.job.context.workspace.apply, changes))
+        run.job.tree.note_writes(changes)
     if any(one.before != one.after for one in hashes):
         run.job.forget_runs()
 

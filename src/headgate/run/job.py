@@ -10,6 +10,7 @@ from headgate.checks import CHECKS, Check, Verifier
 from headgate.core import (
     SCOUTS,
     AnyBody,
+    EditsNoticed,
     Flow,
     Limits,
     Line,
@@ -91,6 +92,22 @@ class Tree(Protocol):
 
     async def left_behind(self, mark: str) -> tuple[str, ...]:
         """New files since then, which are not the task's doing but a verification run's."""
+        ...
+
+    async def notice_edits(self, *, verifying: bool = False) -> EditsNoticed | None:
+        """What others have changed since the task last wrote or ran something; None if nothing."""
+        ...
+
+    async def note_command(self) -> str:
+        """What changed since `notice_edits` is a command's doing; returns the tree, if that is recorded."""
+        ...
+
+    async def notice_before(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
+        """What others have changed of the files that a tool is about to write; None if nothing."""
+        ...
+
+    def note_writes(self, changes: Sequence[FileChange]) -> None:
+        """A tool has written this."""
         ...
 
 

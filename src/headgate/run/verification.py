@@ -65,6 +65,8 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         # Verification must not depend on what a command left where it may not write.
         # It is told again by what follows if something cannot be put back.
         changed = await asyncio.to_thread(job.context.protected.check_and_restore)
+    if edits := await job.tree.notice_edits():
+        job.log.record(path, turn, edits)
     tree = await job.tree.mark()
     before = RedBefore(job, tree)
     run = ProtectedRun(job.verifier, job.context)
@@ -75,6 +77,9 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         found = _with_red_before(found, before)
     found = run.judge(found)
     after = await job.tree.mark()
+    left_behind = await job.tree.left_behind(tree)
+    if edits := await job.tree.notice_edits(verifying=True):
+        job.log.record(path, turn, edits)
     rewritten: tuple[str, ...] = ()
     if isinstance(found.verdict, Pass):
         rewritten = tuple(filter(is_code, await job.tree.changed_between(tree, after)))
@@ -105,7 +110,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         reason=reason,
         tree=tree,
         tree_after=after,
-        left_behind=await job.tree.left_behind(tree),
+        left_behind=left_behind,
         failing=failing,
         asked=asked,
         opening=opening,

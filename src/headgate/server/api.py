@@ -103,6 +103,11 @@ def make_router(service: Service) -> APIRouter:
         """Discard a proposal."""
         return await service.abort(task_id)
 
+    @router.post("/tasks/{task_id}/undo", responses=CHANGING)
+    async def undo(task_id: Id) -> Outcome:
+        """Take back what an ended task changed, all of it or nothing."""
+        return await service.undo(task_id)
+
     @router.post("/tasks/{task_id}/resume", status_code=202, responses=CHANGING)
     async def resume(task_id: Id, more: Annotated[Resume | None, Body()] = None) -> Outcome:
         """Try an ended task again as a new one, or have a paused queue or an interrupted task go on."""

@@ -59,6 +59,7 @@ class TaskLine:
     follows: str
     dry_run: bool
     applying: bool
+    undone: bool
 
 
 def task_line(row: TaskRow, now: float, *, interrupted: bool = False) -> TaskLine:
@@ -74,6 +75,7 @@ def task_line(row: TaskRow, now: float, *, interrupted: bool = False) -> TaskLin
         task.follows,
         task.dry_run,
         row.applying,
+        row.undone,
     )
 
 

@@ -133,6 +133,9 @@ def _add_actions(app: FastAPI, service: Service, pages: Pages) -> None:
     async def discard(name: str, form: Form) -> Outcome:
         return await service.abort(name)
 
+    async def undo(name: str, form: Form) -> Outcome:
+        return await service.undo(name)
+
     async def resume(name: str, form: Form) -> Outcome:
         return service.resume(name, form.text("text").strip())
 
@@ -145,6 +148,7 @@ def _add_actions(app: FastAPI, service: Service, pages: Pages) -> None:
         "conclude": conclude,
         "apply": apply,
         "discard": discard,
+        "undo": undo,
         "resume": resume,
     }
 

@@ -97,6 +97,8 @@ class TaskSummary(BaseModel):
     """The ended task that this one tries again."""
     follows: str = ""
     """The ended task that this one is a follow-up of."""
+    undone: bool = False
+    """Its changes were taken back."""
 
 
 class Milestone(BaseModel):
@@ -117,7 +119,7 @@ class TaskDetail(TaskSummary):
 
 
 class Outcome(BaseModel):
-    """What came of a request to say something, cancel, apply, abort or resume."""
+    """What came of a request to say something, cancel, apply, abort, resume or undo."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -125,10 +127,14 @@ class Outcome(BaseModel):
         }
     )
     id: TaskId
-    outcome: Literal["removed", "returned", "asked", "queued", "aborted", "resumed", "said"]
+    outcome: Literal[
+        "removed", "returned", "asked", "queued", "aborted", "resumed", "said", "undone", "merged"
+    ]
     """`removed`: it left the queue and nothing of it is stored. `returned`: it is a proposal again. `asked`:
     the process that runs it was asked. `queued`: it joined the queue. `aborted`: the proposal was discarded.
-    `resumed`: its process is gone, and the work goes on. `said`: its model reads it before its next turn."""
+    `resumed`: its process is gone, and the work goes on. `said`: its model reads it before its next turn.
+    `undone`: its changes were taken back. `merged`: what it did in its worktree was written to the working
+    tree."""
     state: TaskState | None = None
     """The state now; null for a task that is gone."""
     position: int | None = None

@@ -19,7 +19,7 @@ from headgate.core import (
     parse_task_text,
     plain,
 )
-from headgate.engine import RETRIED_STATES, ConfigReader, Engine, diff_of
+from headgate.engine import RETRIED_STATES, ConfigReader, Engine, Overlap, diff_of, is_mergeable
 from headgate.errors import ConfigError, ImageRefused
 from headgate.regular_files import read_own
 from headgate.server.feed import Feed, Narrator
@@ -151,12 +151,37 @@ class Service:
         return Outcome(id=name, outcome=outcome, state=now.state if now else None)
 
     async def apply(self, task_id: str) -> Outcome:
-        """Puts a proposal into the queue, to be written and verified."""
-        return await self._settle(task_id, "queued")
+        """Puts a proposal into the queue; writes what a task did in its worktree to the user's own tree."""
+        row = self.row(task_id)
+        if not is_mergeable(row):
+            return await self._settle(task_id, "queued")
+        try:
+            merged = await self.engine.merge(row.task.id)
+        except ConfigError as error:
+            raise RequestRefused(409, str(error)) from None
+        finally:
+            self._changed()
+        if isinstance(merged, Overlap):
+            raise RequestRefused(409, "\n".join(merged.sentences()))
+        return Outcome(id=row.task.id, outcome="merged", state=row.state)
 
     async def abort(self, task_id: str) -> Outcome:
         """Discards a proposal."""
         return await self._settle(task_id, "aborted")
+
+    async def undo(self, task_id: str) -> Outcome:
+        """Takes back what an ended task changed. RequestRefused (409) if that cannot be, with the reason."""
+        row = self.row(task_id)
+        self.check_store()
+        try:
+            undone = await self.engine.undo(row.task.id)
+        except ConfigError as error:
+            raise RequestRefused(409, str(error)) from None
+        finally:
+            self._changed()
+        if isinstance(undone, Overlap):
+            raise RequestRefused(409, "\n".join(undone.sentences()))
+        return Outcome(id=row.task.id, outcome="undone", state=row.state)
 
     async def _settle(self, task_id: str, outcome: str) -> Outcome:
         row = self.row(task_id)
@@ -227,4 +252,5 @@ def summary(row: TaskRow) -> TaskSummary:
         dry_run=task.dry_run,
         resumes=task.resumes,
         follows=task.follows,
+        undone=row.undone,
     )

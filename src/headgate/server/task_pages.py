@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from headgate.config import builtin_flows, load_flow
-from headgate.core import ReplyReceived, State, VerifyFinished, build_report, plain, say_cost, usage_table
+from headgate.core import (
+    FINAL_STATES,
+    ReplyReceived,
+    State,
+    VerifyFinished,
+    build_report,
+    plain,
+    say_cost,
+    usage_table,
+)
 from headgate.engine import FLOW_NAMES, RETRIED_STATES
 from headgate.server.diff_page import ShownDiff, show_diff
 from headgate.server.flow_picture import draw_flow, is_over
@@ -110,6 +119,7 @@ class Pages:
             "notices": self._notices.get(row.task.id, ()),
             "retries": self._retries(row),
             "works": self._service.worker is not None,
+            "undoable": row.state in FINAL_STATES and bool(state.files_changed) and not row.undone,
             "problem": problem,
             "added": added,
         }

@@ -7,6 +7,7 @@ from typing import Literal
 from headgate.core import (
     ApplyRefused,
     CandidateTried,
+    EditsNoticed,
     Event,
     PromptCut,
     ProposalMade,
@@ -16,6 +17,8 @@ from headgate.core import (
     State,
     TaskEnded,
     ToolFinished,
+    UndoFinished,
+    UndoRefused,
     VerifyFinished,
     milestone,
     plain,
@@ -117,9 +120,9 @@ def _tone(event: Event) -> Tone:
             return "good"
         case CandidateTried(verdict="passed"):
             return "good"
-        case TaskEnded(state="CANCELLED"):
+        case TaskEnded(state="CANCELLED") | UndoFinished() | EditsNoticed():
             return "note"
-        case TaskEnded() | ApplyRefused() | VerifyFinished() | StageEnded():
+        case TaskEnded() | ApplyRefused() | UndoRefused() | VerifyFinished() | StageEnded():
             return "bad"
         case ReplyFailed() | PromptCut() | ToolFinished():
             return "note"

@@ -21,16 +21,20 @@ from headgate.core import (
     ApplyStarted,
     Event,
     ImpossibleTransition,
+    MergeFinished,
+    MergeRefused,
     PersonSpoke,
     ReplyReceived,
     Standing,
     TaskState,
     ToolStarted,
+    UndoFinished,
+    UndoRefused,
     VerifyStarted,
     check_transition,
 )
 from headgate.errors import ConfigError, StoreError
-from headgate.store.database import check_objects, connect, explain_store_error
+from headgate.store.database import IS_REWRITE, check_objects, connect, explain_store_error
 from headgate.store.mark import SequenceMark
 
 CancelOutcome = Literal["removed", "returned", "asked", "settled", "unknown"]
@@ -47,7 +51,8 @@ IN_QUEUE = "WHERE state = 'QUEUED' ORDER BY place"
 TAIL = "(SELECT COALESCE(MAX(place), 0) + 1 FROM tasks WHERE state = 'QUEUED')"
 ROW = (
     "n, state, created, spec, CASE state WHEN 'QUEUED' THEN (SELECT COUNT(*) FROM tasks AS other"
-    " WHERE other.state = 'QUEUED' AND other.place <= tasks.place) END, applying"
+    " WHERE other.state = 'QUEUED' AND other.place <= tasks.place) END, applying,"
+    f" 't' || n IN (SELECT task FROM events WHERE {IS_REWRITE} AND kind = 'undo_finished')"
 )
 
 
@@ -143,6 +148,10 @@ def move(db: sqlite3.Connection, number: int, new: Standing) -> None:
 def number_of(task_id: str) -> int:
     """The number of a task, which its id ends with."""
     return int(task_id.removeprefix("t"))
+
+
+_REWRITTEN = (UndoFinished, UndoRefused, MergeFinished, MergeRefused)
+"""With these, what was to be written is no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +294,9 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
         events.append(Event(seq, write.task, entry.path, entry.turn, entry.at, entry.body))
     if any(isinstance(entry.body, ReplyReceived) for entry, _ in write.entries):
         note_progress(db, number_of(write.task))
+    if any(isinstance(entry.body, _REWRITTEN) for entry, _ in write.entries):
+        begun = f"SELECT seq FROM events WHERE task = ? AND {IS_REWRITE}"
+        db.execute(f"DELETE FROM bodies WHERE seq IN ({begun})", (write.task,))
     if write.state in FINAL_STATES and not write.keep_bodies:
         db.execute(f"DELETE FROM bodies WHERE seq IN {OF_TASK}", (write.task,))
     return events

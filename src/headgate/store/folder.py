@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,12 +48,26 @@ class Folder:
         self.phase_logs = self.path / "logs"
         self.ballast = self.path / "ballast"
         self.repo = repo
+        self.tree = repo
+        """Where a task works: the repository itself, or a worktree of it; see `at`."""
+        self.worktrees = self.path / "worktrees"
         self.safe = safe_folder(repo)
         """What has to outlast a command that deletes the rest: `git clean -fdx` does."""
+        self.objects = self.safe / "objects"
         self.lock = self.safe / "lock"
         self.mark = self.safe / "sequence"
         self._reports_lock = self.path / "reports.lock"
         self._saved = 0
+
+    def at(self, worktree: str) -> "Folder":
+        """The same folder for a task that works in a worktree of its own, by the worktree's name.
+
+        What tools read is in the worktree: the outputs that were too long for the model.
+        """
+        other = copy(self)
+        other.tree = self.worktrees / worktree
+        other.outputs = other.tree / OWN_FOLDER / "outputs"
+        return other
 
     def work_lock(self) -> FileLock:
         """The lock of the process that carries tasks out here."""
@@ -60,7 +75,9 @@ class Folder:
 
     def protected(self, task: str) -> Path:
         """The folder for copies of the files that a task's commands may not change, while the task runs."""
-        return self.safe / "protected" / task
+        # Copies of files in a worktree must never be restored to the repository's own tree.
+        kind = "protected" if self.tree == self.repo else "protected-in-worktrees"
+        return self.safe / kind / task
 
     def sandbox(self, task: str) -> Path:
         """The folder for the private home and /tmp of a task's commands, while the task runs."""
@@ -148,7 +165,7 @@ class Folder:
         self._saved += 1
         path = folder / f"{self._saved:04}.txt"
         write_own(path, text.encode("utf-8", "replace"), folders=3)
-        return path.relative_to(self.repo).as_posix()
+        return path.relative_to(self.tree).as_posix()
 
     def write_context(self, text: str) -> None:
         """Replaces the document about the task that runs."""

@@ -20,6 +20,7 @@ from headgate.store import changes
 from headgate.store.changes import CancelOutcome, Draft, EventWriter
 from headgate.store.database import (
     BUSY_MILLISECONDS,
+    IS_REWRITE,
     RowDamaged,
     check_objects,
     decode_event,
@@ -45,6 +46,8 @@ class TaskRow:
     """The place in the queue, from 1; None for a task that is not in it."""
     applying: bool = False
     """It was a proposal and is queued, or runs, to be applied."""
+    undone: bool = False
+    """Its changes were taken back."""
 
 
 class Store:
@@ -260,6 +263,14 @@ class Store:
             ).fetchone()
             return decode_event(row) if row else None
 
+    def open_rewrite(self) -> str:
+        """The id of the task whose undo or merge was begun and not ended; empty if there is none."""
+        with store_errors(self.path):
+            row = self._db.execute(
+                f"SELECT task, kind FROM events WHERE {IS_REWRITE} ORDER BY seq DESC LIMIT 1"
+            ).fetchone()
+        return str(row[0]) if row and row[1].endswith("_started") else ""
+
     def latest(self) -> TaskRow | None:
         return next(iter(self._tasks("ORDER BY n DESC LIMIT 1")), None)
 
@@ -275,8 +286,15 @@ class Store:
             if len({row[0] for row in rows}) < len(rows):
                 raise RowDamaged("a task is there twice")
             return [
-                TaskRow(decode_task(number, state, created, spec), state, created, position, bool(applying))
-                for number, state, created, spec, position, applying in rows
+                TaskRow(
+                    decode_task(number, state, created, spec),
+                    state,
+                    created,
+                    position,
+                    bool(applying),
+                    bool(undone),
+                )
+                for number, state, created, spec, position, applying, undone in rows
             ]
 
     @contextmanager

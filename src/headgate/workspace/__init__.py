@@ -16,7 +16,7 @@ from headgate.workspace.git_repository import (
 from headgate.workspace.globs import Rules, expand_braces, fold_case
 from headgate.workspace.ignore import IgnoredPaths, internal_name, walk_files
 from headgate.workspace.mentioned import MentionedPaths
-from headgate.workspace.objects import batch_objects
+from headgate.workspace.objects import NESTED, Entry, batch_objects, object_name
 from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes
 from headgate.workspace.paths import ConfinedTree, is_too_deep
 from headgate.workspace.proposal import (
@@ -25,6 +25,7 @@ from headgate.workspace.proposal import (
     adapt_proposal,
     patch_between,
     record_proposal,
+    strict_patch,
 )
 from headgate.workspace.snapshots import Difference, Snapshots
 from headgate.workspace.tree_walk import LARGE

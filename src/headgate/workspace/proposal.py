@@ -12,7 +12,7 @@ from headgate.errors import StoreError, ToolDenied, ToolError, ToolFailed
 from headgate.reading import FileDiff, read_git_diff
 from headgate.workspace.objects import SHA256_LENGTH, DetachedGit, detached_git, object_name
 from headgate.workspace.overlay import ProposedChange
-from headgate.workspace.snapshots import Snapshots
+from headgate.workspace.snapshots import Difference, Snapshots
 from headgate.workspace.workspace import NEW_FILE_MODE, File, FileChange, Workspace, ancestors
 
 _PATCH_FLAGS = (
@@ -20,6 +20,7 @@ _PATCH_FLAGS = (
     *("--src-prefix=a/", "--dst-prefix=b/", "--no-color"),
 )
 _APPLY = ("apply", "--whitespace=nowarn")
+_NO_LINES_BEFORE = re.compile(r"@@ -\d+,0 ")
 _REJECTED = re.compile(r"^Rejected hunk #(\d+)\.$", re.MULTILINE)
 
 
@@ -56,6 +57,11 @@ def _file(data: bytes | None, mode: int | None) -> tuple[bytes, int] | None:
 def patch_between(snapshots: Snapshots, before: str, after: str) -> bytes:
     """The difference between two trees, such as `git apply` takes in the working tree."""
     return snapshots.compare(before, after, *_PATCH_FLAGS)
+
+
+def strict_patch(snapshots: Snapshots, found: Sequence[Difference]) -> bytes:
+    """A patch of these differences that takes no file for a moved one: it deletes only what it knows."""
+    return snapshots.patch(found, *("--no-renames" if flag == "-M" else flag for flag in _PATCH_FLAGS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +224,19 @@ def _apply(scene: _PatchedFiles, files: Sequence[FilePatch]) -> list[FileChange]
     with detached_git(sha256=_uses_sha256(files)) as place:
         for file in files:
             scene.lay_out(file, place)
-        done = place.run(*_APPLY, "-", stdin=b"".join(file.raw for file in files))
+        done = place.run(*_flags(files), "-", stdin=b"".join(file.raw for file in files))
         if done.returncode:
             raise ToolFailed(f"The patch does not apply: {done.stderr.decode('utf-8', 'replace').strip()}")
         return [change for file in files for change in scene.result(file, place)]
+
+
+def _flags(files: Sequence[FilePatch]) -> tuple[str, ...]:
+    """How the patches are applied: a hunk at a file's first or last line may be elsewhere now.
+
+    One that only adds lines, to a file that had none, must not be put just anywhere.
+    """
+    only_adds = any(file.old and _NO_LINES_BEFORE.match(hunk) for file in files for hunk in file.hunks)
+    return _APPLY if only_adds else (*_APPLY, "--unidiff-zero")
 
 
 def _explain(scene: _PatchedFiles, files: Sequence[FilePatch]) -> list[str]:
@@ -230,7 +245,7 @@ def _explain(scene: _PatchedFiles, files: Sequence[FilePatch]) -> list[str]:
     for file in files:
         with detached_git(sha256=_uses_sha256(files)) as place:
             scene.lay_out(file, place)
-            done = place.run(*_APPLY, "--reject", "-", stdin=file.raw)
+            done = place.run(*_flags(files), "--reject", "-", stdin=file.raw)
         if done.returncode:
             problems += _rejections(file, done.stderr.decode("utf-8", "replace"))
     return problems

@@ -61,8 +61,12 @@ class Snapshots:
     repository's lock may take one; who only reads takes them `apart`.
     """
 
-    def __init__(self, repo: Path, hidden: Callable[[str], bool] = lambda path: False) -> None:
+    def __init__(
+        self, repo: Path, hidden: Callable[[str], bool] = lambda path: False, kept: Path | None = None
+    ) -> None:
+        """`kept` is the folder of objects that a worktree shares; by default the repository has its own."""
         self.repo = repo
+        self._shared = kept or safe_folder(repo) / "objects"
         self._hidden = hidden
         self.marked: frozenset[str] = frozenset()
         """The files of the last snapshot that are hidden or too large for it: it has only a mark for each."""
@@ -73,7 +77,7 @@ class Snapshots:
         self._strips = True
         self._within: dict[str, Entry] | None = None
         self._one_at_a_time = Lock()
-        self._folder = safe_folder(repo) / "objects"
+        self._folder = self._shared
         self._files = ConfinedTree(repo)
         self._first_tree = ""
         self._start: SnapshotRules | None = None
@@ -84,10 +88,12 @@ class Snapshots:
 
     @classmethod
     @contextmanager
-    def apart(cls, repo: Path, hidden: Callable[[str], bool] = lambda path: False) -> "Iterator[Snapshots]":
+    def apart(
+        cls, repo: Path, hidden: Callable[[str], bool] = lambda path: False, kept: Path | None = None
+    ) -> "Iterator[Snapshots]":
         """Snapshots for a process beside the one that works: all that they write is gone with the block."""
         with TemporaryDirectory(prefix="headgate-") as folder:
-            snapshots = cls(repo, hidden)
+            snapshots = cls(repo, hidden, kept)
             snapshots._folder, snapshots._strips = Path(folder), False
             yield snapshots
 
@@ -176,6 +182,12 @@ class Snapshots:
                 entries[path] = (mode, self.objects.write("blob", given[0]))
         return self._remember(entries)
 
+    def record(self, entries: Mapping[str, Entry], contents: Iterable[bytes] = ()) -> str:
+        """The name of a tree with these entries. `contents` are those of files that are new to it."""
+        for data in contents:
+            self.objects.write("blob", data)
+        return self._remember(dict(entries))
+
     def without_marks(self, before: str, tree: str) -> str:
         """A tree with the files that have only a mark as another tree has them."""
         old, entries = self.entries(before), dict(self.entries(tree))
@@ -239,6 +251,10 @@ class Snapshots:
                 del self._compared[next(iter(self._compared))]
         return self._compared[asked]
 
+    def patch(self, found: Sequence[Difference], *flags: str) -> bytes:
+        """What `git diff-tree` prints of these differences alone."""
+        return self._compare(found, flags)
+
     def _compare(self, found: Sequence[Difference], flags: Sequence[str]) -> bytes:
         if not found:
             return b""
@@ -264,7 +280,7 @@ class Snapshots:
             sha256 = len(self._first_tree) == SHA256_LENGTH
         else:
             sha256 = git(self.repo, "rev-parse", "--show-object-format").strip() == b"sha256"
-        own, shared = common_folder(self.repo) / "objects", safe_folder(self.repo) / "objects"
+        own, shared = common_folder(self.repo) / "objects", self._shared
         if shared == self._folder:
             return ObjectFolder(shared, [own], sha256=sha256, own=2)
         return ObjectFolder(self._folder, [own, shared], sha256=sha256)

@@ -54,12 +54,15 @@ MIN_TEXT_CHARS = 20
 def tasks_command(as_json: bool, repo: Path | None) -> None:
     """List the tasks with their states, queue positions and ages.
 
-    The most recent task is last. A queued task's number is its position in the queue. INTERRUPTED means that
+    The most recent task is last. A queued task's number is its position in the queue. A task whose changes
+    were taken back with headgate undo is marked as undone. INTERRUPTED means that
     the process that ran the task is gone; in JSON the state is RUNNING, with "interrupted": true. If the
     queue is paused because the environment failed a task, the reason and the command to continue follow; with
     --json, on standard error.
     """
-    rows, interrupted, paused = _all_tasks(find_repo(repo))
+    root = find_repo(repo)
+    rows, interrupted, paused = _all_tasks(root)
+    apart = {path.name for path in Folder(root).worktrees.glob("t*")}
     if as_json:
         if paused:
             click.echo(paused, err=True)
@@ -72,6 +75,8 @@ def tasks_command(as_json: bool, repo: Path | None) -> None:
     for row in rows:
         state = f"{row.state} {row.position}" if row.position else row.state
         state = "INTERRUPTED" if row.task.id in interrupted else state
+        state = f"{state}, undone" if row.undone else state
+        state = f"{state}, worktree" if row.task.worktree and row.task.id in apart else state
         heads.append((row.task.id, state, age(time.time() - row.created)))
     widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
     total = terminal_width(sys.stdout)
@@ -100,6 +105,7 @@ def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str], str]:
 def _as_json(row: TaskRow, interrupted: bool) -> dict[str, Any]:
     shown = {"id": row.task.id, "state": row.state, "text": row.task.text, "position": row.position}
     extra = {"interrupted": interrupted, "resumes": row.task.resumes, "follows": row.task.follows}
+    extra |= {"undone": row.undone, "worktree": row.task.worktree}
     return shown | {name: value for name, value in extra.items() if value}
 
 
@@ -148,7 +154,7 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         shown |= {"report": report.model_dump(mode="json"), "events": [event.as_json() for event in events]}
         say(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
         return
-    standing = "INTERRUPTED" if interrupted else row.state
+    standing = "INTERRUPTED" if interrupted else f"{row.state}{', undone' if row.undone else ''}"
     say(f"{row.task.id}  {standing}  {printable(row.task.text.strip().splitlines()[0])}", hanging=4)
     if row.task.resumes:
         say(f"Retry of {row.task.resumes}.")

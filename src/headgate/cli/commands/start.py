@@ -1,4 +1,4 @@
-"""`headgate run` and `submit`: new tasks. `headgate work`: the process that runs the queue."""
+"""`headgate run` and `submit`: new tasks."""
 
 import asyncio
 import os
@@ -7,17 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
-from traceback import print_exception
 from typing import Any
 
 import click
 
-from headgate.cli.follow import follow_task, start_worker, use_worker_signals
+from headgate.cli.follow import follow_task, start_worker
 from headgate.cli.live import printable, say
 from headgate.cli.shared import (
     EXIT_CODES,
     config_option,
-    find_repo,
     find_repo_to_act,
     flow_argument,
     model_options,
@@ -31,7 +29,6 @@ from headgate.config import is_on_this_machine
 from headgate.core import SETTLED_STATES, Constraints, Options, Task
 from headgate.engine import RETRIED_STATES, ConfigReader, Engine
 from headgate.errors import ConfigError
-from headgate.store import Folder
 
 
 @dataclass(frozen=True)
@@ -124,6 +121,8 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
         config: Path | None,
         dry_run: bool,
         follow: str | None,
+        worktree: bool,
+        commit: bool,
         repo: Path | None,
         **others: Any,
     ) -> Any:
@@ -143,6 +142,8 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
             dry_run=dry_run,
             follows=follow or "",
             attached=given.attached if given else "",
+            worktree=worktree,
+            commit=commit,
         )
         read_config = ConfigReader(root, os.environ)
         notes = _notes(read_config, options, resuming=given is None)
@@ -203,6 +204,8 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     package_option,
     click.option("--dry-run", is_flag=True, help="Write nothing; propose the changes as a diff."),
     follow_option,
+    click.option("--worktree", is_flag=True, help="Work in a git worktree of its own, made from HEAD."),
+    click.option("--commit", is_flag=True, help="Commit a success there; only with --worktree."),
     model_options,
     config_option,
     repo_option,
@@ -256,6 +259,10 @@ def run_command(
 
     With --dry-run Headgate writes no file and runs no command. It prints the proposed changes as a diff, for
     headgate apply or headgate abort.
+
+    With --worktree the task works in .headgate/worktrees/ID, on a new branch headgate/ID, and your own tree
+    is not touched. Uncommitted changes are not there. headgate apply brings the result into your tree;
+    headgate abort removes the worktree and the branch. --commit commits a success on that branch.
 
     With --resume ID no TEXT is needed. An interrupted or queued task continues; a queued one takes the
     configuration as it is now. A task that ended as STUCK, INFRA_ERROR or CANCELLED is tried again: a new
@@ -345,31 +352,5 @@ def submit_command(submission: Submission, resume: str | None, no_start: bool) -
             pause = engine.wake_worker(try_again=resume is not None)
             if pause:
                 click.echo(printable(pause.sentence()), err=True)
-    finally:
-        engine.store.close()
-
-
-@click.command("work", hidden=True)
-@click.option(
-    "--lock", type=int, multiple=True, metavar="FD", help="A descriptor of the lock that is handed over."
-)
-@repo_option
-def work_command(lock: tuple[int, ...], repo: Path | None) -> None:
-    """Run what is queued, then exit."""
-    asyncio.run(work(find_repo(repo), lock))
-
-
-async def work(root: Path, descriptors: tuple[int, ...]) -> None:
-    """Drains the queue."""
-    use_worker_signals()
-    lock = Folder(root).work_lock()
-    if descriptors and not lock.adopt(*descriptors[:2]):
-        raise click.UsageError("--lock does not name the repository's lock.")
-    engine = Engine.open(root)
-    engine.keep_crash_trace = True
-    try:
-        for note in engine.notes:
-            click.echo(note, err=True)
-        await engine.drain(lock, print_exception)
     finally:
         engine.store.close()

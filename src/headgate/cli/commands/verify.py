@@ -127,13 +127,22 @@ def command(as_json: bool, repo: Path | None, config: Path | None) -> None:
     """
     root = find_repo(repo)
     loaded = load_config(root, config_file=config, environ=os.environ, flags={})
-    shown = () if as_json else (_say_step, _say_run)
-    found = asyncio.run(run_steps(root, loaded.config, *shown))
-    if as_json:
-        say(orjson.dumps(_as_json(found), option=orjson.OPT_INDENT_2).decode())
-    else:
-        _conclude(found, len(loaded.config.verification.steps))
-    sys.exit(EXIT_ENVIRONMENT if found.broken else EXIT_FAILED if found.failed else EXIT_SUCCESS)
+    if not as_json:
+        sys.exit(check_tree(root, loaded.config))
+    found = asyncio.run(run_steps(root, loaded.config))
+    say(orjson.dumps(_as_json(found), option=orjson.OPT_INDENT_2).decode())
+    sys.exit(_exit_code(found))
+
+
+def check_tree(root: Path, config: Config) -> int:
+    """Runs the steps on the tree as it is and shows what comes of them; returns the exit code."""
+    found = asyncio.run(run_steps(root, config, _say_step, _say_run))
+    _conclude(found, len(config.verification.steps))
+    return _exit_code(found)
+
+
+def _exit_code(found: StepsOutcome) -> int:
+    return EXIT_ENVIRONMENT if found.broken else EXIT_FAILED if found.failed else EXIT_SUCCESS
 
 
 def _say_step(step: VerifyStep) -> None:

@@ -1,0 +1,138 @@
+"""`headgate apply` and `abort`: what becomes of a proposal, or of what a task left in its worktree."""
+
+import asyncio
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+
+from headgate.cli.commands.verify import check_tree
+from headgate.cli.follow import follow_task, start_worker
+from headgate.cli.live import say
+from headgate.cli.shared import (
+    EXIT_CANCELLED,
+    EXIT_CODES,
+    EXIT_ENVIRONMENT,
+    EXIT_FAILED,
+    find_repo_to_act,
+    repo_option,
+)
+from headgate.cli.stored_tasks import find_only, find_store, open_store
+from headgate.config import load_config
+from headgate.core import FINAL_STATES, WHY_NOT_IN_DIFF, Report, Task, plain
+from headgate.engine import Engine, Merged, Overlap, is_mergeable
+from headgate.errors import ConfigError
+from headgate.store import Store, TaskRow, load_state
+
+
+@click.command("apply")
+@click.argument("task_id", metavar="[ID]", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one event per line, then the report.")
+@repo_option
+def apply_command(task_id: str | None, as_json: bool, repo: Path | None) -> None:
+    """Write a proposal, or what a task did in its worktree, and verify it. Without ID: the only one.
+
+    The proposal joins the end of the queue. Headgate writes the whole proposal or nothing: if the working
+    tree has changed and the diff no longer applies, no file is changed, the conflicting parts are listed, and
+    the exit code is 1. Then the result is verified. The model makes further changes only if verification
+    fails, as with headgate run; the summary and headgate diff list the files that it changed after your
+    review. If you cancel the task while it waits in the queue, it becomes a proposal again.
+
+    What an ended task changed in its worktree is written to your own tree in the same way, all or nothing,
+    and the verification steps run there. If they fail, the exit code is 1, and the changes stay. The worktree
+    and its branch are removed, unless they hold a commit or something that was not applied.
+    """
+    root = find_store(find_repo_to_act(repo)).repo
+    with open_store(root) as store:
+        row = find_settled(store, task_id)
+    if is_mergeable(row):
+        if as_json:
+            raise click.UsageError("--json is for proposals: leave it out.")
+        sys.exit(merge(root, row.task.id))
+
+    async def begin(engine: Engine) -> Task:
+        return await engine.apply(row.task.id)
+
+    followed = asyncio.run(follow_task(root, begin, as_json))
+    sys.exit(EXIT_CANCELLED if followed.returned else apply_exit_code(followed.report))
+
+
+def find_settled(store: Store, task_id: str | None) -> TaskRow:
+    """A task by its id; if none is named, the only one that waits to be applied or discarded."""
+    if task_id is None:
+        waiting = [
+            row
+            for row in store.latest_tasks(FINAL_STATES)
+            if is_mergeable(row) and load_state(store, row).has_worktree
+        ]
+        proposals = [row for row in store.tasks() if row.state == "PROPOSED"]
+        if len(waiting) == 1 and not proposals:
+            return waiting[0]
+        if waiting:
+            names = ", ".join(row.task.id for row in (*proposals, *reversed(waiting)))
+            raise ConfigError(f"Name one: there are several, {names}.")
+    return find_only(store, task_id, ("PROPOSED",), "proposal")
+
+
+def merge(root: Path, task_id: str) -> int:
+    """Brings in what a task did in its worktree, and verifies it; returns the exit code."""
+    engine = Engine.open(root, start_worker=partial(start_worker, root))
+    try:
+        for note in engine.notes:
+            click.echo(note, err=True)
+        outcome = asyncio.run(engine.merge(task_id))
+    finally:
+        engine.store.close()
+    for line in outcome.sentences() if isinstance(outcome, Overlap) else merged_lines(outcome):
+        say(plain(line), hanging=2)
+    if isinstance(outcome, Overlap):
+        return EXIT_FAILED
+    loaded = load_config(root, config_file=None, environ=os.environ, flags={})
+    if not loaded.config.verification.steps:
+        say("Not verified: no verification steps are configured.")
+        return EXIT_CODES["SUCCESS"]
+    return check_tree(root, loaded.config)
+
+
+def merged_lines(merged: Merged) -> list[str]:
+    """What a person is told after it."""
+    files = ", ".join(merged.files) or "nothing, because all of it is there already"
+    lines = [f"Task {merged.task} was applied to your own tree: {files}."]
+    if merged.left:
+        lines.append(f"Not applied ({WHY_NOT_IN_DIFF}): {', '.join(merged.left)}.")
+    if merged.worktree:
+        lines.append(f"The worktree .headgate/worktrees/{merged.task} stays: {merged.worktree}.")
+        lines.append(f"headgate abort {merged.task} removes it and its branch.")
+    lines.append(f"headgate undo {merged.task} takes the changes back.")
+    return lines
+
+
+def apply_exit_code(report: Report) -> int:
+    """The exit code of an attempt to apply: a task that is still a proposal is no success."""
+    if report.state != "PROPOSED":
+        return EXIT_CODES[report.state]
+    if report.conflicts:
+        return EXIT_FAILED
+    return EXIT_CANCELLED if report.reason == "cancelled" else EXIT_ENVIRONMENT
+
+
+@click.command("abort")
+@click.argument("task_id", metavar="[ID]", required=False)
+@repo_option
+def abort_command(task_id: str | None, repo: Path | None) -> None:
+    """Discard a proposal, or the worktree of an ended task with its branch. Without ID: the only one.
+
+    The working tree is not changed. Commits that are only on the branch are lost.
+    """
+    engine = Engine.open(find_store(find_repo_to_act(repo)).repo)
+    try:
+        for note in engine.notes:
+            click.echo(note, err=True)
+        row = find_settled(engine.store, task_id)
+        task = asyncio.run(engine.abort(row.task.id))
+        what = "worktree" if is_mergeable(row) else "proposal"
+        say(f"The {what} of task {task.id} was discarded.")
+    finally:
+        engine.store.close()

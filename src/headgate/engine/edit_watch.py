@@ -1,0 +1,204 @@
+"""Tells the task's own changes from those that a person makes to the same tree while the task runs.
+
+What tools write is known. Before and after a command the tree is looked at: what changed in between counts
+as the command's, and what changed outside of it, and was not written by a tool, is somebody else's.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from headgate.core import Authorship, EditsNoticed, parse_path, show_path
+from headgate.errors import HeadgateError
+from headgate.workspace import (
+    LARGE,
+    NESTED,
+    ConfinedTree,
+    Entry,
+    FileChange,
+    Snapshots,
+    ancestors,
+    hash_at,
+    mode_at,
+    object_name,
+    read_at,
+)
+
+Entries = dict[str, Entry]
+
+
+class EditWatch:
+    """Keeps what the tree should hold if nobody but the task had changed it. Methods block."""
+
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        written: Callable[[], Iterable[str]],
+        made_by_checks: Callable[[], Iterable[str]],
+    ) -> None:
+        """`written`: the paths that tools wrote, as shown; `made_by_checks`: new files that are nobody's."""
+        self._snapshots = snapshots
+        self._files = ConfinedTree(snapshots.repo)
+        self._written, self._made_by_checks = written, made_by_checks
+        self._expected: Entries | None = None
+        self._past: Authorship | None = None
+        self._contents: dict[str, bytes] = {}
+        """What tools wrote since the last look, by the name of the blob: no snapshot has it yet."""
+        self._is_lost = False
+        """The tree could not be looked at, and that is still to be told."""
+
+    def begin(self, tree: str) -> None:
+        """The task begins with this tree."""
+        self._past = None
+        self._expect(dict(self._snapshots.entries(tree)))
+
+    def resume(self, past: Authorship) -> None:
+        """A task goes on that another process began; the log tells what that one had written."""
+        self._past = past if past.is_told and past.known else None
+
+    def notice(self, *, verifying: bool = False) -> EditsNoticed | None:
+        """What somebody else has changed since the task last did something; None if nothing."""
+        try:
+            return self._notice(verifying)
+        except (HeadgateError, OSError):
+            self._lose()
+            return self._tell_loss()
+
+    def _notice(self, verifying: bool) -> EditsNoticed | None:
+        if self._is_lost or (self._expected is None and self._past is None):
+            return self._tell_loss()
+        now = self._look()
+        expected, uncertain = self._expectation(now)
+        found = self._foreign(expected, now)
+        seen = {**expected, **{path: now[path] for path in found if path in now}}
+        for path in found:
+            if path not in now:
+                seen.pop(path)
+        event = self._event(expected, seen, found, uncertain, verifying) if found or uncertain else None
+        self._expect(now)
+        return event
+
+    def note_command(self) -> str:
+        """A command has ended: what changed since `notice` is its doing. Returns the tree, if it is known."""
+        if self._expected is None:
+            return ""
+        try:
+            now = self._look()
+            self._expect(now)
+            return self._snapshots.record(now)
+        except (HeadgateError, OSError):
+            self._lose()
+            return ""
+
+    def before_writing(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
+        """What a tool is about to write over that is not as the task had left it; None if nothing."""
+        if self._past is not None:
+            return self.notice()
+        if self._expected is None:
+            return None
+        seen, found = dict(self._expected), []
+        for change in changes:
+            if not self._has(change) and not self._is_elsewhere(change.path):
+                found.append(change.path)
+                seen.pop(change.path, None)
+                if change.before is not None:
+                    seen[change.path] = self._entry(change.path, change.before)
+        if not found:
+            return None
+        event = self._event(self._expected, seen, found, (), verifying=False)
+        self._expected = seen
+        return event
+
+    def note_writes(self, changes: Sequence[FileChange]) -> None:
+        """A tool has written this."""
+        if self._expected is None:
+            return
+        for change in changes:
+            if self._is_elsewhere(change.path):
+                continue
+            self._expected.pop(change.path, None)
+            if change.after is not None:
+                self._expected[change.path] = self._entry(change.path, change.after)
+
+    def _lose(self) -> None:
+        """What follows cannot be told apart; a check that needs the tree says what is wrong with it."""
+        self._expected, self._past, self._is_lost = None, None, True
+
+    def _tell_loss(self) -> EditsNoticed | None:
+        told, self._is_lost = self._is_lost, False
+        return EditsNoticed(before="", after="") if told else None
+
+    def _expect(self, entries: Entries) -> None:
+        self._expected, self._past = entries, None
+        self._contents.clear()
+
+    def _look(self) -> Entries:
+        """The tree as it is, with what git ignores and tools wrote."""
+        found = dict(self._snapshots.entries(self._snapshots.take()))
+        for path in map(parse_path, self._written()):
+            if path not in found and not any(folder in found for folder in ancestors(path)):
+                data = read_at(self._files, show_path(path), LARGE)
+                if data is not None:
+                    found[path] = self._entry(path, data)
+                    self._snapshots.objects.write("blob", data)
+        return found
+
+    def _expectation(self, now: Entries) -> tuple[Entries, tuple[str, ...]]:
+        """What the tree should hold, and the files of which an interrupted process has told too little."""
+        if self._past is None:
+            assert self._expected is not None
+            return self._expected, ()
+        expected, uncertain = dict(self._snapshots.entries(self._past.known)), []
+        for path, (before, *made) in self._past.written.items():
+            found = hash_at(self._files, path)
+            if found == before and found not in made:
+                continue  # the write had only been planned
+            expected.pop(parse_path(path), None)
+            if parse_path(path) in now:
+                expected[parse_path(path)] = now[parse_path(path)]
+            if found not in made:
+                uncertain.append(path)
+        return expected, tuple(uncertain)
+
+    def _foreign(self, expected: Entries, now: Entries) -> list[str]:
+        """The paths that differ. Marks of large and secret files tell nothing that could be taken back."""
+        ours = set(map(parse_path, self._written()))
+        nobodys = set(self._made_by_checks()) - ours
+        found = {path for path, _ in expected.items() ^ now.items()} - nobodys
+        return sorted(
+            path
+            for path in found
+            if all(side is None or side[0] != NESTED for side in (expected.get(path), now.get(path)))
+        )
+
+    def _event(
+        self,
+        before: Entries,
+        after: Entries,
+        found: Sequence[str],
+        uncertain: tuple[str, ...],
+        verifying: bool,
+    ) -> EditsNoticed:
+        return EditsNoticed(
+            before=self._snapshots.record(before, self._contents.values()),
+            after=self._snapshots.record(after),
+            files=tuple(map(show_path, found)),
+            verifying=verifying,
+            uncertain=uncertain,
+        )
+
+    def _has(self, change: FileChange) -> bool:
+        assert self._expected is not None
+        entry = self._expected.get(change.path)
+        if entry is None or change.before is None:
+            return entry is None and change.before is None
+        return entry[1] == object_name("blob", change.before, self._snapshots.objects.length)
+
+    def _entry(self, path: str, data: bytes) -> Entry:
+        name = object_name("blob", data, self._snapshots.objects.length)
+        self._contents[name] = data
+        mode = mode_at(self._files, show_path(path)) or 0
+        return ("100755" if mode & 0o100 else "100644"), name
+
+    def _is_elsewhere(self, path: str) -> bool:
+        """Whether a path is in another repository, or a file of which there is only a mark."""
+        assert self._expected is not None
+        return any(self._expected.get(each, ("",))[0] == NESTED for each in (path, *ancestors(path)))

@@ -1,0 +1,128 @@
+"""Bringing what a task changed in its own worktree into the user's tree, and removing the worktree."""
+
+import asyncio
+from dataclasses import dataclass
+
+from headgate.core import FINAL_STATES, MergeStarted, State, WorktreeRemoved, show_path
+from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
+from headgate.engine.tree import hides_secrets
+from headgate.engine.worktree import BRANCHES, has_commits, remove_worktree
+from headgate.errors import ConfigError, HeadgateError
+from headgate.run import hashes_of
+from headgate.store import Draft, Folder, Store, TaskRow, load_state
+from headgate.workspace import (
+    AdaptedProposal,
+    DiskWorkspace,
+    ProposalConflicts,
+    ProposedChange,
+    Snapshots,
+    adapt_proposal,
+    patch_between,
+    record_proposal,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What was written to the user's own tree, by shown paths."""
+
+    task: str
+    files: tuple[str, ...]
+    left: tuple[str, ...]
+    """What the task changed and a diff cannot hold."""
+    worktree: str = ""
+    """Why the worktree is still there; empty if it was removed."""
+
+
+def is_mergeable(row: TaskRow) -> bool:
+    """Whether `apply` brings in what the task did in a worktree, and does not write a proposal."""
+    return row.task.worktree and row.state in FINAL_STATES
+
+
+async def merge_task(folder: Folder, store: Store, task_id: str, now: Clock) -> Merged | Overlap:
+    """Writes what a task changed in its worktree to the user's tree: all of it or nothing."""
+    async with working_alone(folder, store, task_id, now) as row:
+        state = load_state(store, row)
+        _check(row, state)
+        fitted = await asyncio.to_thread(_fit, folder, state)
+        if isinstance(fitted, ProposalConflicts):
+            return Overlap(row.task.id, fitted.problems, later_tasks(store, row, fitted.problems))
+        changes, started = fitted
+        if reason := await rewrite(folder, store, row.task.id, started, changes, now):
+            return Overlap(row.task.id, (reason,))
+        kept = await asyncio.to_thread(_reason_to_keep, folder, row, state)
+        if not kept:
+            await _remove(folder, store, row.task.id, now)
+        left = state.ended.not_in_diff if state.ended else ()
+        return Merged(row.task.id, tuple(change.path for change in started.changes), left, kept)
+
+
+async def discard_worktree(folder: Folder, store: Store, task_id: str, now: Clock) -> None:
+    """Removes the worktree of an ended task, and its branch. ConfigError if it has none."""
+    async with working_alone(folder, store, task_id, now) as row:
+        state = load_state(store, row)
+        if not state.has_worktree:
+            raise ConfigError(f"Task {row.task.id} has no worktree any more: there is nothing to discard.")
+        await _remove(folder, store, row.task.id, now)
+
+
+async def _remove(folder: Folder, store: Store, task_id: str, now: Clock) -> None:
+    await asyncio.to_thread(remove_worktree, folder, task_id)
+    await store.append(task_id, [Draft("", 0, now(), WorktreeRemoved())])
+
+
+def _check(row: TaskRow, state: State) -> None:
+    name = row.task.id
+    if row.undone:
+        raise ConfigError(f"Task {name} is undone: headgate diff {name} | git apply brings its changes back.")
+    if state.merged:
+        raise ConfigError(f"Task {name} is applied already: its changes are in your own tree.")
+    if not state.files_changed:
+        raise ConfigError(f"Task {name} changed no file: there is nothing to apply.")
+    if not state.end_tree:
+        raise ConfigError(f"Task {name} left no diff: copy what you need from its worktree.")
+
+
+def _fit(folder: Folder, state: State) -> tuple[tuple[ProposedChange, ...], MergeStarted] | ProposalConflicts:
+    """The task's diff, fitted to the user's tree as it is now."""
+    snapshots = Snapshots(folder.repo, hides_secrets(state.config.get("secret_files", ())))
+    snapshots.go_on_from(state.baseline)
+    workspace = own_workspace(folder)
+    fitted = adapt_proposal(workspace, patch_between(snapshots, state.baseline, state.end_tree))
+    if isinstance(fitted, ProposalConflicts):
+        return fitted
+    changes = tuple(_with_modes(workspace, fitted))
+    before, after = record_proposal(snapshots, state.baseline, changes)
+    return changes, MergeStarted(before=before, after=after, changes=tuple(map(hashes_of, changes)))
+
+
+def _with_modes(workspace: DiskWorkspace, fitted: AdaptedProposal) -> list[ProposedChange]:
+    """The changes with the modes that the files have now, which taking them back has to bring back."""
+    return [
+        ProposedChange(
+            change.path,
+            change.before,
+            change.after,
+            change.mode,
+            None if change.before is None else workspace.read(show_path(change.path)).mode,
+        )
+        for change in fitted.changes
+    ]
+
+
+def _reason_to_keep(folder: Folder, row: TaskRow, state: State) -> str:
+    """Why a worktree whose changes were applied must not be removed; empty if it may be."""
+    name = row.task.id
+    own = folder.at(name)
+    if not own.tree.is_dir():
+        return ""
+    if has_commits(folder, name, state.base):
+        return f"branch {BRANCHES}{name} has commits"
+    try:
+        with Snapshots.apart(own.tree, kept=folder.objects) as snapshots:
+            snapshots.go_on_from(state.baseline)
+            found = set(map(show_path, snapshots.changed_files(state.end_tree, snapshots.take())))
+    except (HeadgateError, OSError) as error:
+        return str(error)
+    missing = sorted(found - set(state.left_behind))
+    return f"it has changes that were not applied: {', '.join(missing[:5])}" if missing else ""

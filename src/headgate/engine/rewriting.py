@@ -1,0 +1,170 @@
+"""Changing the user's own tree for an ended task: its changes are taken back, or come in from its worktree.
+
+What is about to be written is in the log, with hashes, before the first file is touched. If the process dies
+in between, the next one that works in the repository writes the rest, or takes back what was written.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from headgate.core import (
+    FINAL_STATES,
+    MergeFinished,
+    MergeRefused,
+    MergeStarted,
+    UndoFinished,
+    UndoRefused,
+    UndoStarted,
+    show_path,
+)
+from headgate.engine.outcome import undo_changes
+from headgate.engine.tree import TaskTree
+from headgate.errors import ConfigError, StoreError, ToolError
+from headgate.process import uninterrupted
+from headgate.store import Draft, Folder, Store, TaskRow, load_state
+from headgate.workspace import (
+    LARGE,
+    ConfinedTree,
+    DiskWorkspace,
+    FileChange,
+    Snapshots,
+    decode_changes,
+    encode_changes,
+    open_parent,
+    settle_writes,
+)
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Why nothing was changed: a line for each file or hunk that does not fit the tree as it is."""
+
+    task: str
+    problems: tuple[str, ...]
+    later: tuple[str, ...] = ()
+    """Later tasks that changed the same files, the latest first: they have to be undone before."""
+
+    def sentences(self) -> list[str]:
+        """What people are told."""
+        first = f"Nothing was changed: the changes of task {self.task} no longer fit the working tree."
+        lines = [first, *(f"  {problem}" for problem in self.problems)]
+        if self.later:
+            names = ", then ".join(self.later)
+            lines.append(f"A later task changed the same files: undo {names} first.")
+        return lines
+
+
+@asynccontextmanager
+async def working_alone(folder: Folder, store: Store, task_id: str, now: Clock) -> AsyncIterator[TaskRow]:
+    """Holds the repository's lock; yields the task's row. ConfigError if a task runs, or there is no such."""
+    lock = folder.work_lock()
+    if not lock.try_acquire():
+        running = store.running()
+        who = f"Task {running.task.id} is running" if running else "Another process works in this repository"
+        raise ConfigError(f"{who}: try {task_id} again when that has ended.")
+    try:
+        await settle_rewrite(folder, store, now)
+        if running := store.running():
+            name = running.task.id
+            raise ConfigError(
+                f"Task {name} was interrupted: headgate run --resume {name} continues it, headgate cancel"
+                f" {name} ends it. Try {task_id} again after that."
+            )
+        row = store.task(task_id)
+        if row is None:
+            raise ConfigError(f"Task {task_id} is gone.")
+        yield row
+    finally:
+        lock.release()
+
+
+async def rewrite(
+    folder: Folder,
+    store: Store,
+    task_id: str,
+    started: UndoStarted | MergeStarted,
+    changes: Sequence[FileChange],
+    now: Clock,
+) -> str:
+    """Writes the changes, all or none, with what the log has to know; returns why not, if not."""
+    await store.append(task_id, [Draft("", 0, now(), started, encode_changes(changes))])
+    reason = ""
+    try:
+        await uninterrupted(asyncio.to_thread(_write, folder, changes, started.folders))
+    except ToolError as error:
+        reason = str(error)
+    await store.append(task_id, [Draft("", 0, now(), _end_of(started, reason))])
+    return reason
+
+
+def _end_of(
+    started: UndoStarted | MergeStarted, reason: str
+) -> UndoFinished | UndoRefused | MergeFinished | MergeRefused:
+    if isinstance(started, UndoStarted):
+        return UndoRefused(reason=reason) if reason else UndoFinished()
+    return MergeRefused(reason=reason) if reason else MergeFinished()
+
+
+async def settle_rewrite(folder: Folder, store: Store, now: Clock) -> None:
+    """Finishes what a process that died had begun, or takes it back. Only for the holder of the lock."""
+    task = store.open_rewrite()
+    if not task:
+        return
+    begun = [event for event in store.events(task) if isinstance(event.body, UndoStarted | MergeStarted)][-1]
+    assert isinstance(begun.body, UndoStarted | MergeStarted)
+    kept = store.contents(task, begun.seq, begun.seq).get(begun.seq)
+    reason = await uninterrupted(asyncio.to_thread(_settle, folder, begun.body, kept))
+    await store.append(task, [Draft("", 0, now(), _end_of(begun.body, reason))])
+
+
+def _settle(folder: Folder, begun: UndoStarted | MergeStarted, kept: str | None) -> str:
+    """Writes what is left; returns why it was taken back instead, if it was."""
+    settle_writes(folder.repo, [begun.changes])
+    try:
+        if kept is None:
+            raise StoreError("What was to be written is lost.")
+        changes = decode_changes(kept)
+    except StoreError as error:
+        return str(error)
+    tree = TaskTree(Snapshots(folder.repo), dict)
+    todo = [change for change in changes if tree.hash_of(show_path(change.path)) != change.after_hash]
+    done = [change for change in changes if change not in todo]
+    rest = [FileChange(change.path, change.after, change.after, change.mode) for change in done]
+    try:
+        _write(folder, [*todo, *rest], begun.folders)
+    except ToolError as error:
+        with suppress(ToolError):  # somebody changed those files as well: they stay as they are
+            undo_changes(own_workspace(folder), tree, done)
+        return str(error)
+    return ""
+
+
+def own_workspace(folder: Folder) -> DiskWorkspace:
+    """The user's own tree, for what the user asks for: nothing is out of bounds but git's and our files."""
+    return DiskWorkspace(folder.repo, max_bytes=LARGE)
+
+
+def _write(folder: Folder, changes: Sequence[FileChange], folders: Iterable[str]) -> None:
+    own_workspace(folder).apply(changes)
+    tree = ConfinedTree(folder.repo)
+    for path in sorted(folders, key=len, reverse=True):
+        with suppress(OSError), open_parent(tree, path) as (directory, name):
+            os.rmdir(name, dir_fd=directory)  # not empty: something of somebody else's is in it
+
+
+def later_tasks(store: Store, row: TaskRow, problems: Iterable[str]) -> tuple[str, ...]:
+    """The later tasks that changed a file of which a problem tells, the latest first."""
+    lines, found = list(problems), []
+    for other in store.latest_tasks(FINAL_STATES):
+        if other.created <= row.created or other.task.id == row.task.id or other.undone:
+            continue
+        state = load_state(store, other)
+        is_here = state.merged or not state.base
+        if is_here and any(line.startswith(f"{path}: ") for path in state.files_changed for line in lines):
+            found.append(other.task.id)
+    return tuple(found)

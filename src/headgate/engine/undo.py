@@ -1,0 +1,141 @@
+"""Taking back what an ended task changed: exactly that, in the tree as it is now, all of it or nothing."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from headgate.core import FINAL_STATES, State, UndoStarted, show_path
+from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
+from headgate.engine.tree import hides_secrets
+from headgate.errors import ConfigError
+from headgate.run import hashes_of
+from headgate.store import Folder, Store, TaskRow, load_state
+from headgate.workspace import (
+    Difference,
+    FileChange,
+    OverlayWorkspace,
+    ProposalConflicts,
+    ProposedChange,
+    Snapshots,
+    adapt_proposal,
+    ancestors,
+    strict_patch,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What was taken back, by shown paths."""
+
+    task: str
+    files: tuple[str, ...]
+    kept: tuple[str, ...]
+    """Files that changed during the task and stay: the task did not write them."""
+    left: tuple[str, ...]
+    """What the task changed and a patch cannot take back."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    changes: tuple[FileChange, ...]
+    started: UndoStarted
+
+
+def find_undoable(store: Store) -> TaskRow | None:
+    """The latest ended task that changed something and is not undone."""
+    for row in store.latest_tasks(FINAL_STATES):
+        state = load_state(store, row)
+        if not row.undone and state.files_changed and (state.merged or not state.base):
+            return row
+    return None
+
+
+def check_undoable(row: TaskRow, state: State) -> None:
+    """ConfigError if there is nothing of a task that could be taken back."""
+    name = row.task.id
+    if row.state == "PROPOSED":
+        raise ConfigError(f"Task {name} is a proposal, and nothing of it is in the working tree:"
+                          f" headgate abort {name} discards it.")  # fmt: skip
+    if row.state not in FINAL_STATES:
+        raise ConfigError(f"Task {name} is {row.state}: it can be undone when it has ended.")
+    if row.undone:
+        raise ConfigError(
+            f"Task {name} is undone already: headgate diff {name} | git apply brings its changes back."
+        )
+    if not state.files_changed:
+        raise ConfigError(f"Task {name} changed no file: there is nothing to undo.")
+    if state.base and not state.merged:
+        raise ConfigError(
+            f"Nothing of task {name} is in your own tree: it worked in a worktree, which"
+            f" headgate abort {name} removes."
+        )
+    if not state.end_tree or not (state.edits.is_told or state.merged):
+        raise ConfigError(
+            f"It is not recorded which changes are those of task {name} alone: look at them with"
+            f" headgate diff {name}, and take them back with headgate diff {name} | git apply -R."
+        )
+
+
+async def undo_task(folder: Folder, store: Store, task_id: str, now: Clock) -> Undone | Overlap:
+    """Takes a task's changes back. ConfigError if there is nothing to undo, or somebody works here."""
+    async with working_alone(folder, store, task_id, now) as row:
+        state = load_state(store, row)
+        check_undoable(row, state)
+        plan = await asyncio.to_thread(_plan, folder, row.task.id, state)
+        if isinstance(plan, Overlap):
+            return Overlap(plan.task, plan.problems, later_tasks(store, row, plan.problems))
+        if reason := await rewrite(folder, store, row.task.id, plan.started, plan.changes, now):
+            return Overlap(row.task.id, (reason,))
+        files = tuple(change.path for change in plan.started.changes)
+        return Undone(row.task.id, files, plan.started.kept, plan.started.left)
+
+
+def _plan(folder: Folder, task: str, state: State) -> _Plan | Overlap:
+    """What to write so that the task's changes are gone: the way back, from its last change to its first."""
+    overlay = OverlayWorkspace(own_workspace(folder))
+    hidden = hides_secrets(state.config.get("secret_files", ()))
+    own: dict[str, None] = {}
+    left: dict[str, None] = dict.fromkeys(state.ended.not_in_diff if state.ended else ())
+    with Snapshots.apart(folder.repo, hidden) as snapshots:
+        for before, after in reversed(_spans(state)):
+            found = list(_own_differences(snapshots, state, after, before))
+            plain = [one for one in found if one.is_plain]
+            own.update((show_path(one.path), None) for one in plain)
+            left.update((show_path(one.path), None) for one in found if not one.is_plain)
+            if lost := sorted(state.edits.uncertain & {show_path(one.path) for one in plain}):
+                told = "was changed by somebody else while the task was interrupted"
+                return Overlap(task, tuple(f"{path}: {told}" for path in lost))
+            fitted = adapt_proposal(overlay, strict_patch(snapshots, plain))
+            if isinstance(fitted, ProposalConflicts):
+                return Overlap(task, fitted.problems)
+            overlay.apply(fitted.changes)
+        folders = tuple(map(show_path, _new_folders(snapshots, state, overlay.changes())))
+    changes = tuple(overlay.changes())
+    kept = tuple(path for path in state.files_changed if path not in own and path not in left)
+    started = UndoStarted(
+        changes=tuple(map(hashes_of, changes)), folders=folders, kept=kept, left=tuple(left)
+    )
+    return _Plan(changes, started)
+
+
+def _spans(state: State) -> list[tuple[str, str]]:
+    """The pairs of trees between which the task changed the user's own tree."""
+    if state.merge:
+        return [(state.merge.before, state.merge.after)]
+    return state.edits.spans(state.baseline, state.end_tree)
+
+
+def _own_differences(snapshots: Snapshots, state: State, before: str, after: str) -> Iterator[Difference]:
+    """What differs between two trees, less what verification runs made: that is not the task's."""
+    made = set(state.left_behind) - set(state.files_changed)
+    missing = set(state.ended.not_in_diff if state.ended else ())
+    for one in snapshots.differences(before, after):
+        if show_path(one.path) not in made and show_path(one.path) not in missing:
+            yield one
+
+
+def _new_folders(snapshots: Snapshots, state: State, changes: Iterable[ProposedChange]) -> set[str]:
+    """The folders of files that go, in which there was no file when the task began."""
+    there = {folder for path in snapshots.entries(state.baseline) for folder in ancestors(path)}
+    gone = [change.path for change in changes if change.after is None]
+    return {folder for path in gone for folder in ancestors(path)} - there

@@ -1,0 +1,267 @@
+"""A task with a worktree of its own: the person's tree is not touched until the result is applied."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from json import dumps
+from pathlib import Path
+
+import pytest
+from undo_cases import LINES, Bench, edit, make_bench, shell, write
+
+from headgate.cli.shared import find_repo
+from headgate.config.load import load_config
+from headgate.core.events import MergeStarted, WorktreeCommitted
+from headgate.core.report import Report, build_report
+from headgate.core.state import fold
+from headgate.core.task import Constraints, Options
+from headgate.engine.engine import Engine
+from headgate.engine.merging import Merged
+from headgate.engine.rewriting import Overlap
+from headgate.engine.undo import Undone
+from headgate.errors import ConfigError
+from headgate.store.changes import Draft
+from headgate.workspace.overlay import decode_changes
+
+
+@pytest.fixture(params=[False, True], ids=["sha1", "sha256"])
+def any_bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
+    made = make_bench(tmp_path, sha256=request.param)
+    yield made
+    made.engine.store.close()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = make_bench(tmp_path)
+    yield made
+    made.engine.store.close()
+
+
+def git(repo: Path, *args: str) -> str:
+    who = ["-c", "user.name=p", "-c", "user.email=p@example.org"]
+    return subprocess.run(
+        ["git", "-C", str(repo), *who, *args], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def branches(bench: Bench) -> list[str]:
+    return git(bench.repo, "branch", "--format=%(refname:short)", "--list", "headgate/*").split()
+
+
+def report_of(bench: Bench, task: str = "t1") -> Report:
+    return build_report(fold(bench.engine.store.events(task)))
+
+
+async def merge(bench: Bench, task: str = "t1") -> Merged:
+    outcome = await bench.engine.merge(task)
+    assert isinstance(outcome, Merged), outcome
+    return outcome
+
+
+async def test_the_result_is_applied_and_can_be_undone(any_bench: Bench) -> None:
+    bench = any_bench
+    bench.put("a.txt", "mine\n" + LINES)
+    bench.put("mine.txt", "mine\n")
+    notices: list[str] = []
+    bench.engine.on_notice = notices.append
+    before = bench.files()
+    report = await bench.run(
+        edit("a.txt", "line 20\n", "LINE 20\n"),
+        shell("cat mine.txt; rm gone.sh; mkdir made; echo new > made/new.txt"),
+        worktree=True,
+    )
+    assert notices == ["Uncommitted changes (2 files) are not in the task's worktree."]
+    assert bench.files() == before
+    assert (report.state, report.worktree, report.branch) == (
+        "SUCCESS",
+        ".headgate/worktrees/t1",
+        "headgate/t1",
+    )
+    tree = bench.repo / report.worktree
+    assert (tree / "a.txt").read_text() == LINES.replace("line 20", "LINE 20")
+    assert b"+LINE 20" in bench.engine.diff("t1")
+    with pytest.raises(ConfigError, match="headgate abort t1"):
+        await bench.engine.undo("t1")
+    done = await merge(bench)
+    assert (done.files, done.worktree) == (("a.txt", "gone.sh", "made/new.txt"), "")
+    assert bench.text("a.txt") == "mine\n" + LINES.replace("line 20", "LINE 20")
+    assert not tree.exists()
+    assert branches(bench) == []
+    assert b"+LINE 20" in bench.engine.diff("t1")
+    assert (report_of(bench).merged, report_of(bench).worktree) == (True, "")
+    with pytest.raises(ConfigError, match="applied already"):
+        await bench.engine.merge("t1")
+    undone = await bench.engine.undo("t1")
+    assert isinstance(undone, Undone)
+    assert bench.files() == before
+
+
+async def test_an_overlap_changes_nothing_and_the_worktree_stays(bench: Bench) -> None:
+    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), write("new.txt", "new\n"), worktree=True)
+    bench.put("a.txt", LINES.replace("line 3\n", "mine\n"))
+    before = bench.files()
+    outcome = await bench.engine.merge("t1")
+    assert isinstance(outcome, Overlap)
+    assert outcome.problems == ("a.txt: hunk 1 (@@ -1,6 +1,6 @@) does not apply",)
+    assert bench.files() == before
+    assert branches(bench) == ["headgate/t1"]
+    await bench.engine.abort("t1")
+    assert branches(bench) == []
+    assert not (bench.repo / ".headgate/worktrees/t1").exists()
+    with pytest.raises(ConfigError, match="no worktree any more"):
+        await bench.engine.abort("t1")
+
+
+async def test_a_commit_is_made_with_a_message_from_the_report(tmp_path: Path) -> None:
+    check = "{name: check, command: grep -q LINE a.txt}"
+    bench = make_bench(tmp_path, f"verification: {{steps: [{check}]}}\n")
+    for name, value in (("user.name", "A Person"), ("user.email", "a@example.org")):
+        git(bench.repo, "config", name, value)
+    git(bench.repo, "config", "commit.gpgSign", "true")
+    git(bench.repo, "config", "gpg.program", "/nonexistent")
+    hook = bench.repo / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hooked; exit 1\n")
+    hook.chmod(0o755)
+    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), write("x.log", "x"), worktree=True, commit=True)
+    shown = git(bench.repo, "log", "-1", "--format=%an <%ae>%n%B", "--name-only", "headgate/t1").splitlines()
+    assert shown[:3] == ["A Person <a@example.org>", "Do it.", ""]
+    assert shown[3].startswith("Verified by check (run_")
+    assert "- a.txt: +1 -1" in shown
+    assert shown[-1] == "a.txt"
+    assert not (tmp_path / "hooked").exists()
+    commits = [event.body for event in bench.engine.store.events("t1")]
+    assert any(isinstance(body, WorktreeCommitted) for body in commits)
+    done = await merge(bench)
+    assert done.worktree == "branch headgate/t1 has commits"
+    assert branches(bench) == ["headgate/t1"]
+    bench.engine.store.close()
+
+
+async def test_what_was_not_applied_is_not_removed(bench: Bench) -> None:
+    await bench.run(write("new.txt", "new\n"), worktree=True)
+    (bench.repo / ".headgate/worktrees/t1/later.txt").write_text("mine\n")
+    assert (await merge(bench)).worktree == "it has changes that were not applied: later.txt"
+    assert (bench.repo / ".headgate/worktrees/t1/later.txt").exists()
+
+
+async def test_a_task_without_changes_leaves_no_worktree(bench: Bench) -> None:
+    report = await bench.run(shell("cat a.txt"), worktree=True)
+    assert (report.state, report.worktree, branches(bench)) == ("SUCCESS", "", [])
+    assert list((bench.repo / ".headgate/worktrees").iterdir()) == []
+
+
+async def test_folders_that_git_ignores_are_linked(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, "worktree: {link: [node_modules, .venv, tracked]}\n")
+    bench.put(".gitignore", "node_modules/\n.venv/\n")
+    bench.put("node_modules/pkg/index.js", "1\n")
+    bench.put(".venv/lib/python3.12/site-packages/__editable__.x.pth", f"{bench.repo}/src\n")
+    bench.put("tracked/file", "x\n")
+    git(bench.repo, "add", "-A")
+    git(bench.repo, "commit", "-qm", "more")
+    report = await bench.run(
+        shell("cp node_modules/pkg/index.js copy.js; ls -d tracked .venv"), worktree=True
+    )
+    assert report.files_changed == ("copy.js",)
+    assert any(".venv is not linked" in warning for warning in report.warnings)
+    assert (bench.repo / report.worktree / "copy.js").read_text() == "1\n"
+    assert (await merge(bench)).worktree == ""
+    assert bench.text("node_modules/pkg/index.js") == "1\n"
+    bench.engine.store.close()
+
+
+async def test_a_dry_run_in_a_worktree_is_written_there_and_then_applied(bench: Bench) -> None:
+    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), dry_run=True, worktree=True)
+    tree = bench.repo / ".headgate/worktrees/t1"
+    assert (tree / "a.txt").read_text() == LINES
+    await bench.engine.run(await bench.engine.apply("t1"))
+    assert "LINE 3" in (tree / "a.txt").read_text()
+    assert bench.text("a.txt") == LINES
+    await merge(bench)
+    assert "LINE 3" in bench.text("a.txt")
+
+
+async def test_a_worktree_that_is_gone_ends_the_task(bench: Bench) -> None:
+    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), dry_run=True, worktree=True)
+    git(bench.repo, "worktree", "remove", "--force", ".headgate/worktrees/t1")
+    report = await bench.engine.run(await bench.engine.apply("t1"))
+    assert report.state == "PROPOSED"
+    assert "is gone: submit the task again" in report.summary
+    queued = bench.engine.submit("Next.", Constraints())
+    assert (await bench.engine.run(queued)).state == "SUCCESS"
+
+
+async def test_what_a_process_left_that_died_at_once_is_replaced(bench: Bench) -> None:
+    git(bench.repo, "worktree", "add", "-q", "-b", "headgate/t1", ".headgate/worktrees/t1")
+    git(bench.repo, "worktree", "add", "-q", "-b", "headgate/t2", ".headgate/worktrees/t2")
+    (bench.repo / ".headgate/worktrees/t2/mine.txt").write_text("mine\n")
+    assert (await bench.run(write("new.txt", "new\n"), worktree=True)).state == "SUCCESS"
+    report = await bench.run(write("new.txt", "new\n"), worktree=True)
+    assert (report.state, report.reason) == ("INFRA_ERROR", "worktree_failed")
+    assert (bench.repo / ".headgate/worktrees/t2/mine.txt").exists()
+
+
+async def test_a_branch_or_folder_in_the_way_is_named(bench: Bench) -> None:
+    git(bench.repo, "branch", "headgate/t1")
+    git(bench.repo, "commit", "-q", "--allow-empty", "-m", "on")
+    git(bench.repo, "branch", "-f", "headgate/t2", "HEAD")
+    git(bench.repo, "reset", "-q", "--hard", "HEAD~")
+    assert (await bench.run(worktree=True)).state == "SUCCESS"  # nothing is lost with that branch
+    report = await bench.run(worktree=True)
+    assert (report.state, report.reason) == ("INFRA_ERROR", "worktree_failed")
+    assert "The branch headgate/t2 is there already" in report.summary
+
+
+def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path)
+    git(bench.repo, "update-ref", "-d", "HEAD")
+    with pytest.raises(ConfigError, match="needs a commit"):
+        bench.engine.submit("Do it.", Constraints(), Options(worktree=True))
+    with pytest.raises(ConfigError, match="add --worktree"):
+        bench.engine.submit("Do it.", Constraints(), Options(commit=True))
+    assert not bench.engine.store.tasks()
+    bench.engine.store.close()
+
+
+async def test_a_worktree_of_a_repository_that_is_one_itself(tmp_path: Path) -> None:
+    outer = make_bench(tmp_path / "outer")
+    outer.engine.store.close()
+    git(outer.repo, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    (tmp_path / "side" / "agent.yaml").write_text("task_flow_mode: flat\n")
+    loaded = load_config(tmp_path / "side", environ={}, flags={}, user_file=tmp_path / "none.yaml")
+    engine = Engine.open(tmp_path / "side", loaded, models={None: outer.doer})
+    bench = Bench(tmp_path / "side", engine, outer.doer)
+    report = await bench.run(write("new.txt", "new\n"), worktree=True)
+    assert report.state == "SUCCESS"
+    await merge(bench)
+    assert bench.text("new.txt") == "new\n"
+    assert not (outer.repo / "new.txt").exists()
+    engine.store.close()
+
+
+async def test_a_merge_that_was_cut_short_is_completed(bench: Bench) -> None:
+    await bench.run(write("new.txt", "new\n"), edit("a.txt", "line 3\n", "LINE 3\n"), worktree=True)
+    await merge(bench)
+    store = bench.engine.store
+    begun = next(event for event in store.events("t1") if isinstance(event.body, MergeStarted))
+    assert isinstance(begun.body, MergeStarted)
+    # As a process leaves it that died when one file was written.
+    bench.put("a.txt", LINES)
+    changes = '[{"path":"new.txt","before":null,"after":"new\\n","mode":null},'
+    changes += (
+        f'{{"path":"a.txt","before":{dumps(LINES)},"after":{dumps(LINES.replace("line 3", "LINE 3", 1))}'
+    )
+    changes += ',"mode":null}]'
+    assert len(decode_changes(changes)) == 2
+    await store.append("t1", [Draft("", 0, 0.0, begun.body, changes)])
+    await bench.engine.drain()
+    assert bench.text("a.txt").startswith("line 1\nline 2\nLINE 3\n")
+    assert store.open_rewrite() == ""
+
+
+def test_commands_of_a_worktree_belong_to_the_repository_around_it(bench: Bench) -> None:
+    tree = bench.repo / ".headgate" / "worktrees" / "t1"
+    tree.mkdir(parents=True)
+    (tree / ".git").write_text("gitdir: elsewhere\n")
+    assert find_repo(tree) == Path(os.path.realpath(bench.repo))
