@@ -128,6 +128,7 @@ def test_an_older_store_gets_the_table(tmp_path: Path) -> None:
     Store(path).close()
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("DROP TABLE said")
+        db.execute("DROP INDEX rewrite_events")
         db.execute("PRAGMA user_version = 5")
     with closing(Store(path)) as store:
         assert store.say(add(store), "hello", 0.0)
