@@ -35,6 +35,7 @@ from headgate.core.settings import Price, ScoutSettings
 from headgate.core.state import fold
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
+from headgate.engine.rewriting import Overlap
 from headgate.errors import ConfigError
 from headgate.models.scripted import ScriptedModel
 
@@ -53,6 +54,8 @@ class Flags(BaseModel):
     environ: dict[str, str] = {}
     """Variables in Headgate's own environment."""
     dry_run: bool = False
+    worktree: bool = False
+    commit: bool = False
     cancel_at: str | None = None
     """The task is cancelled at the first event that matches; written as in `events` of outcome.yaml."""
     price: Price = Price()
@@ -62,7 +65,7 @@ class Flags(BaseModel):
     then: list[str] = []
     """What is done after the task, one after the other: `apply`, `abort`, `resume WORDS` (the
     latest task; the words are optional), `submit TEXT` (queue another task, do not run it), `cancel` (that
-    one), `run TEXT` (another task), `sh COMMAND` (in the repository).
+    one), `run TEXT` (another task), `merge` (its worktree into the tree), `undo`, `sh COMMAND` (in the repository).
     What is expected holds after the last of them."""
 
 
@@ -138,7 +141,8 @@ def run_scenario(folder: Path, place: Path) -> Run:
 
     async def run(engine: Engine) -> Report:
         text = (folder / "task.txt").read_text(encoding="utf-8")
-        task = engine.submit(text, constraints, Options(dry_run=flags.dry_run))
+        options = Options(dry_run=flags.dry_run, worktree=flags.worktree, commit=flags.commit)
+        task = engine.submit(text, constraints, options)
         if flags.cancel_at:
             engine.bus.on_event.append(lambda event: _cancel_at(engine, event, flags.cancel_at or ""))
         if flags.conclude_at:
@@ -188,6 +192,10 @@ async def _go_on(engine: Engine, report: Report, step: str) -> Report:
         case "abort":
             task = await engine.abort(report.task_id)
             return build_report(fold(engine.store.events(task.id)))
+        case "merge" | "undo":
+            outcome = await (engine.merge if action == "merge" else engine.undo)(report.task_id)
+            assert not isinstance(outcome, Overlap), outcome
+            return build_report(fold(engine.store.events(report.task_id)))
         case "resume":
             return await engine.run(engine.retry(report.task_id, Constraints(), Options(), rest))
         case "run":
