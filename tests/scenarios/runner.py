@@ -65,8 +65,8 @@ class Flags(BaseModel):
     then: list[str] = []
     """What is done after the task, one after the other: `apply`, `abort`, `resume WORDS` (the
     latest task; the words are optional), `submit TEXT` (queue another task, do not run it), `cancel` (that
-    one), `run TEXT` (another task), `merge` (its worktree into the tree), `undo`, `sh COMMAND` (in the repository).
-    What is expected holds after the last of them."""
+    one), `run TEXT` (another task), `merge` (its worktree into the tree), `undo`, `sh COMMAND` (in the
+    repository). What is expected holds after the last of them."""
 
 
 class Outcome(BaseModel):
