@@ -35,6 +35,7 @@ from headgate.core.settings import Price, ScoutSettings
 from headgate.core.state import fold
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
+from headgate.engine.rewriting import Overlap
 from headgate.errors import ConfigError
 from headgate.models.scripted import ScriptedModel
 
@@ -53,6 +54,8 @@ class Flags(BaseModel):
     environ: dict[str, str] = {}
     """Variables in Headgate's own environment."""
     dry_run: bool = False
+    worktree: bool = False
+    commit: bool = False
     cancel_at: str | None = None
     """The task is cancelled at the first event that matches; written as in `events` of outcome.yaml."""
     price: Price = Price()
@@ -66,8 +69,8 @@ class Flags(BaseModel):
     """What is done after the task, one after the other: `apply`, `abort`, `resume WORDS` (the
     latest task; the words are optional), `follow TEXT` (a follow-up of it; `follow_latest`: of the one
     that was submitted last), `submit TEXT` (queue another task, do not run it), `cancel` (that
-    one), `run TEXT` (another task), `sh COMMAND` (in the repository).
-    What is expected holds after the last of them."""
+    one), `run TEXT` (another task), `merge` (its worktree into the tree), `undo`, `sh COMMAND` (in the
+    repository). What is expected holds after the last of them."""
 
 
 class Outcome(BaseModel):
@@ -142,7 +145,8 @@ def run_scenario(folder: Path, place: Path) -> Run:
 
     async def run(engine: Engine) -> Report:
         text = (folder / "task.txt").read_text(encoding="utf-8")
-        task = engine.submit(text, constraints, Options(dry_run=flags.dry_run))
+        options = Options(dry_run=flags.dry_run, worktree=flags.worktree, commit=flags.commit)
+        task = engine.submit(text, constraints, options)
         speaker = Speaker(engine, flags.say)
         speaker.say("submitted", task.id)
         engine.bus.on_event.append(speaker.hear)
@@ -195,6 +199,10 @@ async def _go_on(engine: Engine, report: Report, step: str) -> Report:
         case "abort":
             task = await engine.abort(report.task_id)
             return build_report(fold(engine.store.events(task.id)))
+        case "merge" | "undo":
+            outcome = await (engine.merge if action == "merge" else engine.undo)(report.task_id)
+            assert not isinstance(outcome, Overlap), outcome
+            return build_report(fold(engine.store.events(report.task_id)))
         case "resume":
             return await engine.run(engine.retry(report.task_id, Constraints(), Options(), rest))
         case "follow" | "follow_latest":

@@ -15,8 +15,8 @@ class Authorship:
     known: str = ""
     """The latest git tree of which it is known that the task, or others, made it so."""
     written: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
-    """What tools wrote since then, or were about to write when the process died, by path: the hash of the
-    file before, and after each write."""
+    """What tools wrote since then, or were about to write when the process died, by path: the file's hash
+    before, and after each write."""
     noticed: list[ev.EditsNoticed] = field(default_factory=list)
     _replaced: dict[str, dict[str, tuple[str | None, ...] | None]] = field(default_factory=dict)
     """What `written` said of the files of each call that has not ended, before the call."""

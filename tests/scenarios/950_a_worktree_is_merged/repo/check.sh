@@ -1,0 +1,1 @@
+test "$(cat n.txt)" = 1 && test -e packages/installed

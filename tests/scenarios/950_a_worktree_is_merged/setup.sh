@@ -1,0 +1,1 @@
+mkdir packages && touch packages/installed
