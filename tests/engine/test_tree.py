@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.engine.outcome import is_written, undo_changes
+from headgate.engine.proposals import is_written, undo_changes
 from headgate.engine.tree import TaskTree
 from headgate.reading.diffs import read_git_diff
 from headgate.workspace.disk import DiskWorkspace

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
 from headgate.engine.mentioned import check_mentions
 from headgate.engine.merging import Merged, discard_worktree, is_mergeable, merge_task
-from headgate.engine.outcome import discard_proposal, settle_proposal
+from headgate.engine.proposals import discard_proposal, settle_proposal
 from headgate.engine.recovery import check_lock, restore_orphaned_copies, write_missing_report
 from headgate.engine.resolved import PARTS, FlowParts, ResolvedConfig, load_options, resolve, resolve_stored
 from headgate.engine.rewriting import Overlap, settle_rewrite
@@ -116,9 +117,7 @@ class Engine:
     def _add_task(self, new: Successor) -> Task:
         text, constraints, options = new.text, new.constraints, new.options
         stated = check_task_text(text, constraints)
-        if new.notice:
-            self.on_notice(new.notice)
-        for line in check_worktree_options(self.repo, options):
+        for line in filter(None, (new.notice, *check_worktree_options(self.repo, options))):
             self.on_notice(line)
         resolved, stored = self._pin_now(options, stated.request)
         for line in check_mentions(self.repo, resolved.config, resolved.models, f"{text}\n{new.added}"):
@@ -187,17 +186,21 @@ class Engine:
 
     async def merge(self, task_id: str) -> Merged | Overlap:
         """Writes what an ended task changed in its worktree to the user's own tree: all of it or nothing."""
-        try:
+        with self._waking():
             return await merge_task(self.folder, self.store, task_id, self.now)
-        finally:
-            self.wake_worker()  # who submitted a task meanwhile relied on this process
 
     async def undo(self, task_id: str) -> Undone | Overlap:
         """Takes back what an ended task changed: all of it or nothing. ConfigError while a task runs."""
-        try:
+        with self._waking():
             return await undo_task(self.folder, self.store, task_id, self.now)
+
+    @contextmanager
+    def _waking(self) -> Iterator[None]:
+        """Starts a worker afterwards: who submitted a task meanwhile relied on this process."""
+        try:
+            yield
         finally:
-            self.wake_worker()  # who submitted a task meanwhile relied on this process
+            self.wake_worker()
 
     def diff(self, task_id: str) -> bytes:
         """What a task proposes, or has changed (since it was applied), as a diff that `git apply` takes."""

@@ -26,11 +26,9 @@ from headgate.core import (
     TaskResumed,
     TaskStarted,
     TaskState,
-    build_report,
     clean_text,
     fold,
     phase_line,
-    render_markdown,
 )
 from headgate.engine.assembly import (
     build_context,
@@ -42,8 +40,9 @@ from headgate.engine.assembly import (
     without_secrets,
 )
 from headgate.engine.flow_models import open_models
-from headgate.engine.followed import find_followed
-from headgate.engine.outcome import OutcomeRecorder, abandon_apply, apply_proposal
+from headgate.engine.followed import earlier_report, find_followed
+from headgate.engine.outcome import OutcomeRecorder
+from headgate.engine.proposals import abandon_apply, apply_proposal
 from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, commit_events
 from headgate.engine.resolved import ResolvedConfig, resolve_package
 from headgate.engine.tool_list import tools_for
@@ -54,7 +53,7 @@ from headgate.models import ScriptedModel
 from headgate.process import Bubblewrap, FileLock, NoSandbox, uninterrupted
 from headgate.protect import AskPerson, ResolvedBoundaries, Restored, committed_secrets, redactor
 from headgate.run import Job, context_document, restore, restore_overlay, run_flow
-from headgate.store import Bus, Folder, Store, TaskLog, TaskMemory, load_state
+from headgate.store import Bus, Folder, Store, TaskLog, TaskMemory
 from headgate.tools import Tool
 from headgate.workspace import OverlayWorkspace, Snapshots
 
@@ -317,7 +316,7 @@ class Execution:
                 stable_tools=config.tools_visibility == "stable",
                 tests_closed=(self.task.protect_tests or config.protect_tests) == "all",
                 proposing=self._proposing,
-                earlier_report=self._earlier_report(),
+                earlier_report=earlier_report(self.store, self.task),
                 followed=await find_followed(self.store, repo, task),
                 stage_tools=parts.stage_tools,
                 code=parts.code,
@@ -359,14 +358,6 @@ class Execution:
         if job.state.proposal.step in ("proposed", "applying"):
             return await apply_proposal(job, self.tree, self._past, contents)
         return None
-
-    def _earlier_report(self) -> str:
-        """The report of the task that this one tries again."""
-        row = self.store.task(self.task.resumes) if self.task.resumes else None
-        if row is None:
-            return ""
-        state = load_state(self.store, row)
-        return render_markdown(build_report(state), state, with_usage=False).strip()
 
     async def _record_start(
         self, job: Job, config: Config, bounds: ResolvedBoundaries, sandbox: Bubblewrap | NoSandbox

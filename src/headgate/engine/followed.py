@@ -1,10 +1,10 @@
-"""What a follow-up is told of the task before it: how that one ended, and what it has changed."""
+"""What a task is told of one before it: of the task that it follows up on, or tries again."""
 
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
-from headgate.core import State, Task, say_reason, shorten
+from headgate.core import State, Task, build_report, render_markdown, say_reason, shorten
 from headgate.engine.tree import diff_of
 from headgate.errors import HeadgateError
 from headgate.run import Followed
@@ -68,3 +68,12 @@ def _requests_before(store: Store, task: Task) -> Iterator[str]:
             return
         task = row.task
         yield f"{task.id}: {shorten(' '.join(task.request.split()), REQUEST_CHARS)}"
+
+
+def earlier_report(store: Store, task: Task) -> str:
+    """The report of the task that this one tries again; empty if it tries none again."""
+    row = store.task(task.resumes) if task.resumes else None
+    if row is None:
+        return ""
+    state = load_state(store, row)
+    return render_markdown(build_report(state), state, with_usage=False).strip()

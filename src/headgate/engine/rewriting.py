@@ -20,7 +20,7 @@ from headgate.core import (
     UndoStarted,
     show_path,
 )
-from headgate.engine.outcome import undo_changes
+from headgate.engine.proposals import undo_changes
 from headgate.engine.tree import TaskTree
 from headgate.errors import ConfigError, StoreError, ToolError
 from headgate.process import uninterrupted

@@ -1,7 +1,6 @@
 """The loop: flow, group, stage, turn. A room above registers more kinds of stages."""
 
 from headgate.run.attempts import restore, restore_overlay
-from headgate.run.calls import hashes_of, write_changes
 from headgate.run.first_messages import context_document
 from headgate.run.flow import run_flow
 from headgate.run.followed import Followed
@@ -11,6 +10,7 @@ from headgate.run.outputs import find_schema_fault, read_output
 from headgate.run.program_code import ProgramFailed, call_program
 from headgate.run.stage import Entrance, Kind, StageEnd, StageRun
 from headgate.run.talk import take_step
+from headgate.run.tool_runs import hashes_of, write_changes
 from headgate.run.transcript import read_reply, reply_content
 from headgate.run.trials import Trials
 from headgate.run.turn import ask_model

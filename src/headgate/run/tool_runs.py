@@ -1,0 +1,105 @@
+"""Running a tool: what is on record before it leaves a mark, and whose marks are whose."""
+
+import asyncio
+from collections.abc import Sequence
+
+from headgate.core import (
+    ESCALATE_TOOL,
+    EXECUTE_TOOL,
+    MEMORY_TOOL,
+    EditsNoticed,
+    FileHashes,
+    ToolCall,
+    ToolStarted,
+    clean_text,
+    show_path,
+)
+from headgate.process import uninterrupted
+from headgate.run.ports import CallPorts
+from headgate.run.stage import StageRun
+from headgate.tools import Args, Outcome, Tool
+from headgate.workspace import FileChange, encode_changes
+
+
+async def run_tool(run: StageRun, call: ToolCall, tool: Tool, args: Args) -> tuple[Outcome, str]:
+    """Runs a tool; returns the tree that a command left as well.
+
+    Whatever leaves a mark outside is recorded, durably, before it happens.
+    """
+    category = tool.spec.category
+    target = run.job.redact(_target(tool.name, args))
+    started = ToolStarted(call=call.id, name=tool.name, category=category, target=target)
+    ports = CallPorts(run, started)
+    if not (category == "run" or tool.acts_itself):
+        outcome, tree = await ports.call(tool, args), ""
+    else:
+        _note_edits(run, await run.job.tree.notice_edits())
+        ports.start()
+        await run.job.log.commit()
+        outcome, tree = await _run_command(run, ports, tool, args)
+    if category == "run" and not ports.ran_tests:
+        run.job.forget_runs()
+    if outcome.changes or not ports.has_started:
+        await write_changes(run, started, outcome.changes)
+    return outcome, "" if outcome.changes else tree
+
+
+async def _run_command(run: StageRun, ports: CallPorts, tool: Tool, args: Args) -> tuple[Outcome, str]:
+    """Runs a tool that changes files by itself, and takes note of the tree that it leaves, also if cancelled.
+
+    The project's own checks are no work of the task: what they do to files is noted elsewhere.
+    """
+    tree = ""
+    try:
+        outcome = await ports.call(tool, args)
+    finally:
+        if not ports.ran_tests:
+            tree = await uninterrupted(run.job.tree.note_command())
+    return outcome, tree
+
+
+def _note_edits(run: StageRun, found: EditsNoticed | None) -> None:
+    if found:
+        run.record(found)
+
+
+async def write_changes(run: StageRun, started: ToolStarted, changes: Sequence[FileChange]) -> None:
+    """Records what is about to be written, durably, and writes it. ToolError if that is refused."""
+    hashes = tuple(map(hashes_of, changes))
+    if changes:
+        _note_edits(run, await run.job.tree.notice_before(changes))
+    kept = encode_changes(changes) if changes and run.job.proposing else None
+    run.record(started.model_copy(update={"changes": hashes}), kept)
+    if changes:
+        await run.job.log.commit()
+        # A write that has begun is finished, so that a cancelled task's report is true.
+        await uninterrupted(asyncio.to_thread(run.job.context.workspace.apply, changes))
+        run.job.tree.note_writes(changes)
+    if any(one.before != one.after for one in hashes):
+        run.job.forget_runs()
+
+
+def hashes_of(change: FileChange) -> FileHashes:
+    """What the log keeps of a change, to tell later whether it was made."""
+    return FileHashes(path=show_path(change.path), before=change.before_hash, after=change.after_hash)
+
+
+_TARGETS = ("command", "path", "pattern", "glob", "query", "paths", "action", "stage", "id")
+_OWN_TARGETS = {
+    EXECUTE_TOOL: ("task_type", "goals"),
+    ESCALATE_TOOL: ("reason",),
+    MEMORY_TOOL: ("text",),
+    "load_skill": ("name",),
+    "make_skill": ("name",),
+}
+"""The arguments that say what a call is about: of most tools the first of these, of some all of their own."""
+
+
+def _target(tool: str, args: Args) -> str:
+    """What a call is about, in a few words, for people who watch."""
+    own = tool in _OWN_TARGETS
+    values = [value for name in _OWN_TARGETS.get(tool, _TARGETS) if (value := getattr(args, name, None))]
+    texts = [
+        ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value) for value in values
+    ]
+    return clean_text(" ".join(": ".join(texts if own else texts[:1]).split()))[:120]
