@@ -17,7 +17,7 @@ import click
 import orjson
 
 from headgate.cli.approval import TerminalApproval
-from headgate.cli.live import Progress, say
+from headgate.cli.live import Progress, ShownTask, say
 from headgate.cli.shared import EXIT_CANCELLED
 from headgate.cli.stored_tasks import find_task, last_lines, pause_sentence, result_line, tasks_ahead
 from headgate.cli.terminal import fold_lines, redirect_to_null, terminal_descriptors, terminal_width
@@ -148,7 +148,7 @@ class InterruptActions:
 class QueueLines:
     """Prints which tasks are before a task, each time their number changes, and how a resumed one ended."""
 
-    def __init__(self, progress: Progress, store: Store, task: str) -> None:
+    def __init__(self, progress: ShownTask, store: Store, task: str) -> None:
         self._progress, self._store, self._task = progress, store, task
         self._ahead: int | None = None
         self._resumed = ""
