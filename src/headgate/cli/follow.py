@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 import click
 import orjson
@@ -301,10 +302,25 @@ def start_worker(root: Path, lock: FileLock) -> None:
 
     It inherits this process's environment, and with it the keys. What it has to say goes to a log file.
     """
-    command = [sys.executable, "-P", "-m", "headgate", "work"]
-    command += ["--repo", str(root)]
-    for descriptor in lock.descriptors():
-        command += ["--lock", str(descriptor)]
+    _start_worker(root, "--lock", lock.descriptors())
+    lock.hand_over()
+
+
+def leave_to_worker(root: Path) -> NoReturn:
+    """Ends this process, and has a worker go on with the task that it runs, from its last event on.
+
+    The worker waits for the end of a pipe that only this process keeps open. The lock is free then.
+    """
+    reading, _ = os.pipe()
+    _start_worker(root, "--after", (reading,))
+    kill_own_commands()
+    os._exit(os.EX_OK)
+
+
+def _start_worker(root: Path, option: str, descriptors: tuple[int, ...]) -> None:
+    command = [sys.executable, "-P", "-m", "headgate", "work", "--repo", str(root)]
+    for descriptor in descriptors:
+        command += [option, str(descriptor)]
     with Folder(root).open_worker_log() as log:
         # Nobody waits for it: it is to outlive this process.
         worker = subprocess.Popen(
@@ -313,8 +329,7 @@ def start_worker(root: Path, lock: FileLock) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=lock.descriptors(),
+            pass_fds=descriptors,
             start_new_session=True,
         )
     worker.returncode = os.EX_OK
-    lock.hand_over()

@@ -67,7 +67,7 @@ COMMANDS = {
     "memory": CommandEntry("Look back", "memory", "List, search and delete what models have saved."),
 }
 
-HIDDEN = {"work": CommandEntry("", "start", "Run the queued tasks, then exit.", "work_command")}
+HIDDEN = {"work": CommandEntry("", "work", "Run the queued tasks, then exit.")}
 """Commands that Headgate gives itself; no list shows them."""
 
 ENVIRONMENT = {

@@ -1,4 +1,4 @@
-"""`headgate run`, `submit` and `ask`: new tasks. `headgate work`: the process that runs the queue."""
+"""`headgate run`, `submit` and `ask`: new tasks."""
 
 import asyncio
 import os
@@ -7,17 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
-from traceback import print_exception
 from typing import IO, Any
 
 import click
 
-from headgate.cli.follow import follow_task, start_worker, use_worker_signals
+from headgate.cli.follow import follow_task, start_worker
 from headgate.cli.live import printable, say
 from headgate.cli.shared import (
     EXIT_CODES,
     config_option,
-    find_repo,
     find_repo_to_act,
     flow_argument,
     model_options,
@@ -30,7 +28,6 @@ from headgate.config import is_on_this_machine
 from headgate.core import Constraints, Options, Task
 from headgate.engine import RETRIED_STATES, ConfigReader, Engine
 from headgate.errors import ConfigError
-from headgate.store import Folder
 
 
 @dataclass(frozen=True)
@@ -319,32 +316,6 @@ def submit_command(submission: Submission, resume: str | None, no_start: bool) -
             pause = engine.wake_worker(try_again=resume is not None)
             if pause:
                 click.echo(printable(pause.sentence()), err=True)
-    finally:
-        engine.store.close()
-
-
-@click.command("work", hidden=True)
-@click.option(
-    "--lock", type=int, multiple=True, metavar="FD", help="A descriptor of the lock that is handed over."
-)
-@repo_option
-def work_command(lock: tuple[int, ...], repo: Path | None) -> None:
-    """Run what is queued, then exit."""
-    asyncio.run(work(find_repo(repo), lock))
-
-
-async def work(root: Path, descriptors: tuple[int, ...]) -> None:
-    """Drains the queue."""
-    use_worker_signals()
-    lock = Folder(root).work_lock()
-    if descriptors and not lock.adopt(*descriptors[:2]):
-        raise click.UsageError("--lock does not name the repository's lock.")
-    engine = Engine.open(root)
-    engine.keep_crash_trace = True
-    try:
-        for note in engine.notes:
-            click.echo(note, err=True)
-        await engine.drain(lock, print_exception)
     finally:
         engine.store.close()
 
