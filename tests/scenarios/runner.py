@@ -59,9 +59,13 @@ class Flags(BaseModel):
     """What the scripted model costs."""
     conclude_at: str | None = None
     """The task is asked to conclude at the first event that matches."""
+    say: dict[str, str | list[str]] = {}
+    """What a person says at the first event that matches, one line or several; `submitted`: while the task
+    is in the queue."""
     then: list[str] = []
     """What is done after the task, one after the other: `apply`, `abort`, `resume WORDS` (the
-    latest task; the words are optional), `submit TEXT` (queue another task, do not run it), `cancel` (that
+    latest task; the words are optional), `follow TEXT` (a follow-up of it; `follow_latest`: of the one
+    that was submitted last), `submit TEXT` (queue another task, do not run it), `cancel` (that
     one), `run TEXT` (another task), `sh COMMAND` (in the repository).
     What is expected holds after the last of them."""
 
@@ -139,6 +143,9 @@ def run_scenario(folder: Path, place: Path) -> Run:
     async def run(engine: Engine) -> Report:
         text = (folder / "task.txt").read_text(encoding="utf-8")
         task = engine.submit(text, constraints, Options(dry_run=flags.dry_run))
+        speaker = Speaker(engine, flags.say)
+        speaker.say("submitted", task.id)
+        engine.bus.on_event.append(speaker.hear)
         if flags.cancel_at:
             engine.bus.on_event.append(lambda event: _cancel_at(engine, event, flags.cancel_at or ""))
         if flags.conclude_at:
@@ -190,6 +197,11 @@ async def _go_on(engine: Engine, report: Report, step: str) -> Report:
             return build_report(fold(engine.store.events(task.id)))
         case "resume":
             return await engine.run(engine.retry(report.task_id, Constraints(), Options(), rest))
+        case "follow" | "follow_latest":
+            latest = engine.store.latest()
+            assert latest is not None
+            options = Options(follows=report.task_id if action == "follow" else latest.task.id)
+            return await engine.run(engine.submit(rest, Constraints(), options))
         case "run":
             return await engine.run(engine.submit(rest, Constraints()))
         case "submit":
@@ -203,6 +215,24 @@ async def _go_on(engine: Engine, report: Report, step: str) -> Report:
         case _:
             raise ValueError(f"There is no step {step!r}.")
     return report
+
+
+@dataclass
+class Speaker:
+    """The person who says something at some point of the run."""
+
+    engine: Engine
+    lines: dict[str, str | list[str]]
+
+    def hear(self, event: Event) -> None:
+        for pattern in list(self.lines):
+            if matches(pattern, describe(event)):
+                self.say(pattern, event.task)
+
+    def say(self, pattern: str, task: str) -> None:
+        said = self.lines.pop(pattern, [])
+        for line in [said] if isinstance(said, str) else said:
+            assert self.engine.say(task, line)
 
 
 def _conclude_at(engine: Engine, event: Event, pattern: str) -> None:

@@ -91,7 +91,8 @@ def test_an_older_store_gets_the_table(tmp_path: Path) -> None:
     path = tmp_path / "headgate.db"
     Store(path).close()
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("DROP TABLE memories")
+        for table in ("memories", "said"):
+            db.execute(f"DROP TABLE {table}")
         db.execute("PRAGMA user_version = 4")
     with closing(Store(path)) as store:
         assert store.memories.all() == []

@@ -52,6 +52,7 @@ from headgate.core.events import (
     HypothesesGiven,
     MessageAdded,
     Note,
+    PersonSpoke,
     PhaseChanged,
     PhaseProbed,
     PlanItem,
@@ -161,6 +162,7 @@ from headgate.core.needs import (
     ready_stages,
     skips_with,
 )
+from headgate.core.person import LINE_CHARS, MOST_WAITING, Line, check_line, render_lines
 from headgate.core.phases import (
     CONTEXT,
     IMPLEMENT,

@@ -246,6 +246,10 @@ class StageState:
                 self.turn.status = body
             case ev.StopAsked():
                 self.stopped = True
+            case ev.PersonSpoke() if not self.final_granted:
+                # What was done is not all that is asked for any more.
+                self.done = self.verdict = self.turn.status = None
+                self.standalone = 0
             case ev.EscalationRaised():
                 self.escalated = body.reason
             case ev.ToolFinished():

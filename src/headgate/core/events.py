@@ -83,6 +83,8 @@ class TaskStarted(Body):
     """The configuration as loaded, without secrets."""
     sandbox: str = ""
     """`bubblewrap` if commands run in it, otherwise why they do not; empty where no command can run."""
+    follows: str = ""
+    """The ended task that it is a follow-up of."""
 
 
 class TaskResumed(Body):
@@ -139,6 +141,8 @@ class MessageAdded(Body):
     kind: Literal["message_added"] = "message_added"
     role: Literal["system", "user"]
     slug: str
+    said: tuple[int, ...] = ()
+    """The lines of a person that it contains, by number."""
 
 
 def spent(usage: Usage, price: Price | None) -> dict[str, Any]:
@@ -276,6 +280,15 @@ class StopAsked(Body):
     """A person asked for the task to be concluded with what there is."""
 
     kind: Literal["stop_asked"] = "stop_asked"
+
+
+class PersonSpoke(Body):
+    """A person said something to the task. Every conversation of it is told, from its next turn on."""
+
+    kind: Literal["person_spoke"] = "person_spoke"
+    text: str
+    number: int
+    """Later lines have higher numbers. It is the line's place among all that was said in the repository."""
 
 
 class PlanWritten(Body):
@@ -581,6 +594,8 @@ class ProposalMade(Body):
     """A git tree of what is proposed; the difference is the proposal."""
     summary: str
     files_changed: tuple[str, ...]
+    unread: tuple[str, ...] = ()
+    """What a person said too late to be read."""
 
 
 class ApplyStarted(Body):
@@ -629,6 +644,8 @@ class TaskEnded(Body):
     """Files that were changed after the proposal was reviewed and applied."""
     not_in_diff: tuple[str, ...] = ()
     """Files that were changed and that the task's diff cannot hold."""
+    unread: tuple[str, ...] = ()
+    """What a person said too late to be read."""
 
 
 class TaskReport(Body):
@@ -657,6 +674,7 @@ AnyBody = Annotated[
     | ToolFinished
     | TaskStatusGiven
     | StopAsked
+    | PersonSpoke
     | PlanWritten
     | RecipeStarted
     | ScoutReported

@@ -4,6 +4,7 @@ from headgate.core import events as ev
 from headgate.core.attempt import is_announced_end
 from headgate.core.settings import SCOUTS, package_of
 from headgate.core.state import State
+from headgate.core.text import shorten
 from headgate.core.tree import stage_ids
 
 _REASONS = {
@@ -46,6 +47,8 @@ _DOING = {
     "work": "working...",
     "answer": "reading...",
 }
+LINE_SHOWN = 300
+"""What is shown of a line that a person said."""
 
 
 def say_reason(slug: str) -> str:
@@ -64,6 +67,7 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             bounds = f"; boundaries: {', '.join(body.boundaries)}" if body.boundaries else ""
             loose = f"; not enforced: {'; '.join(body.unenforced)}" if body.unenforced else ""
             again = f"; retry of {tries_again}" if tries_again else ""
+            again += f"; follow-up of {body.follows}" if body.follows else ""
             package = f", package {package_of(body.config)}" if package_of(body.config) else ""
             how = f"{body.flow.name} flow, {_say_models(body)}{package}"
             bare = "" if body.sandbox in ("", ev.BUBBLEWRAP) else f"; no sandbox for commands: {body.sandbox}"
@@ -98,6 +102,8 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
             return f"Warning: {body.describe()}"
         case ev.TaskStatusGiven() as body:
             return f"Status: {body.status}: {_status(body)}"
+        case ev.PersonSpoke(text=text):
+            return f"You: {shorten(' '.join(text.split()), LINE_SHOWN)}"
         case ev.StopAsked():
             return "Asked to conclude"
         case ev.DecisionMade(action="nudge") as body:

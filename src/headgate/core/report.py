@@ -145,6 +145,8 @@ class Report(Data):
     files_read: tuple[str, ...]
     sources: tuple[str, ...] = ()
     """Pages of the web that `research` returned. Nobody has checked what the model makes of them."""
+    unread: tuple[str, ...] = ()
+    """What a person said to the task too late to be read."""
     memories_saved: int = 0
     """Successful calls of `memory_save`, which writes outside of the tree."""
     plan_steps: tuple[str, ...]
@@ -213,6 +215,7 @@ def build_report(state: State) -> Report:
         conflicts=state.proposal.conflicts if state.status == "PROPOSED" else (),
         files_read=tuple(state.files_read),
         sources=tuple(state.sources) if told else (),
+        unread=state.unread,
         memories_saved=state.tool_calls[MEMORY_TOOL] - state.tool_errors[MEMORY_TOOL],
         plan_steps=tuple(shorten(item.description, STEP_CHARS) for item in state.plan if told),
         tool_calls_total=state.tool_calls.total(),

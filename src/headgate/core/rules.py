@@ -160,6 +160,8 @@ def decide(tally: Tally, budget: Budget) -> Decision:
         return Decision("infra", "model_refused", tally.trouble)
     if tally.unavailable > budget.waits:
         return Decision("infra", "model_unavailable", tally.trouble)
+    if tally.unavailable and tally.stopped:
+        return Decision("stuck", "user_stop", tally.trouble)  # nobody is there to conclude
     if tally.unavailable:
         return Decision("wait", "model_unavailable")
     if isinstance(tally.verdict, Broken):

@@ -126,6 +126,10 @@ class State:
     answer: str = ""
     losses: list[str] = field(default_factory=list)
     """What commands have destroyed of Headgate's own files, a sentence each."""
+    said: dict[int, str] = field(default_factory=dict)
+    """What a person has said since the task was submitted, by the number of the line."""
+    unread: tuple[str, ...] = ()
+    """What a person said too late to be read."""
     proposal: Proposal = field(default_factory=Proposal)
     """What a dry run proposes."""
     ended: ev.TaskEnded | None = None
@@ -204,8 +208,11 @@ class State:
                 self._leave(event.path, body, stage)
             case ev.StageSkipped() as body:
                 self.tree.skip(event.path, body)
+            case ev.PersonSpoke() as body:
+                self.said[body.number] = body.text
             case ev.ProposalMade() as body:
                 self.status, self.reason, self.summary = "PROPOSED", "done", body.summary
+                self.unread = body.unread
                 self.files_changed = dict.fromkeys(body.files_changed)
             case ev.ApplyStarted() as body:
                 self.status, self.reason, self.baseline = "RUNNING", "", body.baseline
@@ -219,7 +226,7 @@ class State:
                 self.status, self.verified, self.reason = body.state, body.verified, body.reason
                 self.summary, self.files_changed = body.summary, dict.fromkeys(body.files_changed)
                 self.end_tree, self.diffstat = body.tree, body.diffstat
-                self.ended = body
+                self.ended, self.unread = body, body.unread
                 self.traceback = body.traceback or self.traceback
             case ev.DecisionMade(action="final_turn") as body:
                 self.final_turns.append(body.reason)

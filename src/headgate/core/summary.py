@@ -21,6 +21,8 @@ RED_BEFORE = (
     "The checks failed in the same way before this task. Fix that first, or add accept_red_before: true to"
     " verification in agent.yaml to accept failures that were there before."
 )
+UNREAD_CHARS = 200
+"""What is shown of a line that nobody has read."""
 MOST_LEFT = 5
 MOST_SOURCES = 3
 _CACHE = re.compile(
@@ -40,6 +42,7 @@ def write_summary(
     files: tuple[str, ...],
     after_review: tuple[str, ...] = (),
     not_in_diff: tuple[str, ...] = (),
+    unread: tuple[str, ...] = (),
 ) -> str:
     """What was done, why, and how it was verified. What the model says and what was measured stay apart."""
     if ending == "CANCELLED":
@@ -80,6 +83,7 @@ def write_summary(
     if left := [path for path in state.left_behind if not _CACHE.search(path)]:
         more = f" and {len(left) - MOST_LEFT} more" if len(left) > MOST_LEFT else ""
         lines.append(f"Left by verification, and not in the diff: {', '.join(left[:MOST_LEFT])}{more}.")
+    lines += [say_unread(unread)] if unread else []
     lines += _steps_left(state)
     if ending == "STUCK" and _fails_as_before(state):
         lines.append(RED_BEFORE)
@@ -88,6 +92,14 @@ def write_summary(
     if ended_runs and ending != "SUCCESS":
         lines += _list_runs(ended_runs)
     return "\n".join(lines)
+
+
+def say_unread(lines: Sequence[str]) -> str:
+    """What a person said and no model has read, in a sentence."""
+    words = [shorten(" ".join(line.split()), UNREAD_CHARS).rstrip(".") for line in lines[:MOST_LEFT]]
+    shown = "; ".join(f'"{line}"' for line in words)
+    more = f" and {len(lines) - MOST_LEFT} more" if len(lines) > MOST_LEFT else ""
+    return f"Said too late, so the model did not read it: {shown}{more}."
 
 
 def _fails_as_before(state: State) -> bool:

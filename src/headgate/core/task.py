@@ -297,6 +297,8 @@ class Options(Data):
     """Which tests may not be changed; None leaves it to the configuration."""
     resumes: str = ""
     """The task that ended stuck and is tried again: its report is all that the new one is told of it."""
+    follows: str = ""
+    """The ended task that this one follows: its request, its notes and its diff are what it builds on."""
 
 
 ADDED = "Added by the person before this attempt:"

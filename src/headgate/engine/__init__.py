@@ -2,7 +2,7 @@
 
 from headgate.engine.activity import Activity, count_tokens
 from headgate.engine.assembly import build_verifier, find_sandbox, guards_for, known_tests
-from headgate.engine.engine import RETRIED_STATES, Engine
+from headgate.engine.engine import Engine
 from headgate.engine.flow_models import check_price
 from headgate.engine.resolved import (
     CHECK_SPECS,
@@ -14,5 +14,6 @@ from headgate.engine.resolved import (
     resolve_package,
     with_recipes,
 )
+from headgate.engine.successors import RETRIED_STATES
 from headgate.engine.task_follower import QueueWait
 from headgate.engine.tree import diff_of

@@ -16,18 +16,15 @@ from headgate.core import (
     Report,
     State,
     Task,
-    TaskEnded,
-    TaskState,
     build_report,
+    check_line,
     check_task_text,
-    fold,
     parse_task_text,
-    report_events,
 )
 from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
-from headgate.engine.outcome import settle_proposal
+from headgate.engine.outcome import discard_proposal, settle_proposal
 from headgate.engine.recovery import check_lock, restore_orphaned_copies, write_missing_report
 from headgate.engine.resolved import (
     PARTS,
@@ -37,6 +34,7 @@ from headgate.engine.resolved import (
     resolve,
     resolve_stored,
 )
+from headgate.engine.successors import Successor, follow_up, retry_of
 from headgate.engine.task_follower import QueueWait, TaskFollower, removed
 from headgate.engine.tree import diff_of
 from headgate.errors import ConfigError
@@ -45,7 +43,6 @@ from headgate.protect import AskPerson
 from headgate.store import (
     Bus,
     CancelOutcome,
-    Draft,
     Folder,
     Pause,
     Store,
@@ -54,7 +51,6 @@ from headgate.store import (
     load_state,
 )
 
-RETRIED_STATES: frozenset[TaskState] = frozenset({"STUCK", "INFRA_ERROR", "CANCELLED"})
 FOLLOW_SECONDS = 0.2
 """How often a process that waits looks at the store and the lock."""
 HAND_OVERS = 3
@@ -123,12 +119,18 @@ class Engine:
 
         Later changes to files have no effect on it. ConfigError if something is wrong with them.
         """
-        return self._add_task(text, parse_task_text(text).constraints + constraints, options or Options())
+        stated = parse_task_text(text).constraints + constraints
+        if options and options.follows:
+            return self._add_task(follow_up(self.store, text, stated, options))
+        return self._add_task(Successor(text, stated, options or Options()))
 
-    def _add_task(self, text: str, constraints: Constraints, options: Options, added: str = "") -> Task:
+    def _add_task(self, new: Successor) -> Task:
+        text, constraints, options = new.text, new.constraints, new.options
         stated = check_task_text(text, constraints)
+        if new.notice:
+            self.on_notice(new.notice)
         resolved, stored = self._pin_now(options, stated.request)
-        fields = {**options.model_dump(), **resolved.task_fields(self.repo, options), "added": added}
+        fields = {**options.model_dump(), **resolved.task_fields(self.repo, options), "added": new.added}
         task = self.store.add_task(
             lambda task_id: Task(id=task_id, text=text, goal=stated.goal, constraints=constraints, **fields),
             self.now(),
@@ -176,16 +178,7 @@ class Engine:
         It has the text, the constraints and the options of that one. What is given now is added, and an
         option that is given now replaces the earlier one.
         """
-        row = self.store.task(task_id)
-        if row is None or row.state not in RETRIED_STATES:
-            raise ConfigError(f"Task {task_id} is {row.state if row else 'gone'}: there is nothing to retry.")
-        given = options.model_dump(exclude_defaults=True)
-        both = row.task.options.model_copy(update={**given, "resumes": row.task.id})
-        words = parse_task_text(further)
-        added = "\n".join(filter(None, (row.task.added, words.request)))
-        return self._add_task(
-            row.task.text, row.task.constraints + words.constraints + constraints, both, added
-        )
+        return self._add_task(retry_of(self.store, task_id, constraints, options, further))
 
     async def apply(self, task_id: str) -> Task:
         """Puts a proposal at the queue's end, to be written and verified; `run` then follows it."""
@@ -193,11 +186,7 @@ class Engine:
 
     async def abort(self, task_id: str) -> Task:
         """Discards a proposal."""
-        ended = TaskEnded(state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=())
-        now = self.now()
-        told = report_events(fold(self.store.events(task_id)), ended, now)
-        drafts = [Draft("", 0, now, body) for body in (*told, ended)]
-        task = await settle_proposal(self.store, task_id, "CANCELLED", drafts)
+        task = await discard_proposal(self.store, task_id, self.now())
         self.folder.forget_outputs(task.id)
         return task
 
@@ -337,7 +326,17 @@ class Engine:
 
     def conclude(self, task_id: str) -> bool:
         """Asks for a running task to be concluded with what there is; False if it does not run."""
-        return self.store.conclude(task_id, self.now())
+        asked = self.store.conclude(task_id, self.now())
+        if asked and self._execution and self._execution.task.id == task_id:
+            self._execution.conclude()
+        return asked
+
+    def say(self, task_id: str, text: str) -> bool:
+        """Tells a queued or running task something, in any process; False if there is none such.
+
+        The model reads it before its next turn. ConfigError if it is empty, too long or not text.
+        """
+        return self.store.say(task_id, check_line(text), self.now())
 
     async def settle_cancelled(self) -> None:
         """Ends a task that is to be cancelled and whose process is gone, if there is one."""

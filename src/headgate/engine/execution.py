@@ -15,6 +15,7 @@ from headgate.core import (
     Decision,
     Event,
     Flow,
+    PersonSpoke,
     PhaseChanged,
     RecipeStarted,
     Report,
@@ -26,6 +27,7 @@ from headgate.core import (
     TaskStarted,
     TaskState,
     build_report,
+    clean_text,
     fold,
     phase_line,
     render_markdown,
@@ -40,6 +42,7 @@ from headgate.engine.assembly import (
     without_secrets,
 )
 from headgate.engine.flow_models import open_models
+from headgate.engine.followed import find_followed
 from headgate.engine.outcome import OutcomeRecorder, abandon_apply, apply_proposal
 from headgate.engine.recovery import InterruptedTask, LockLost, OwnFiles, TaskProtection, commit_events
 from headgate.engine.resolved import ResolvedConfig, resolve_package
@@ -124,6 +127,10 @@ class Execution:
         if self._work and not self._cancel_sent:
             self._cancel_sent = True
             self._work.cancel()
+
+    def conclude(self) -> None:
+        """Lets the task conclude with what there is. Another process asks for it through the store."""
+        self._stopping = True
 
     async def run(self) -> Report:
         """The task's report. If this call is cancelled, so is the task, and only then does the call end."""
@@ -245,6 +252,7 @@ class Execution:
             committed = await asyncio.to_thread(committed_secrets, repo, patterns)
             known = known_secrets(config, os.environ)
             redact = redactor(repo, patterns, known=known, committed=committed)
+            self._outcome.redact = redact
             await asyncio.to_thread(redact, "")  # reads the values before anything can change the files
             sandbox = await asyncio.to_thread(find_sandbox, config, os.environ)
             bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
@@ -289,11 +297,13 @@ class Execution:
                 limits=config.limits,
                 scouts=config.scouts,
                 stopping=lambda: self._stopping,
+                lines=lambda: self.store.lines(task.id),
                 status_always=config.task_status == "always",
                 stable_tools=config.tools_visibility == "stable",
                 tests_closed=(self.task.protect_tests or config.protect_tests) == "all",
                 proposing=self._proposing,
                 earlier_report=self._earlier_report(),
+                followed=await find_followed(self.store, repo, task),
                 stage_tools=parts.stage_tools,
                 code=parts.code,
             )
@@ -364,6 +374,10 @@ class Execution:
             baseline=await self.tree.begin(),
             config=without_secrets(config),
             sandbox="" if job.proposing else sandbox.reason if isinstance(sandbox, NoSandbox) else BUBBLEWRAP,
+            follows=self.task.follows,
         )
         self.log.record("", 0, started)
+        for line in self.store.lines(self.task.id):  # said while it was queued
+            spoke = PersonSpoke(text=job.redact(clean_text(line.text)), number=line.number)
+            self.log.record("", 0, spoke)
         await self.log.commit()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from headgate.checks import prune_runs
 from headgate.core import (
@@ -20,6 +21,8 @@ from headgate.core import (
     TaskEnded,
     TaskState,
     build_report,
+    clean_text,
+    fold,
     report_events,
     show_path,
     write_summary,
@@ -30,7 +33,7 @@ from headgate.errors import ConfigError, HeadgateError, StoreError, ToolError
 from headgate.process import uninterrupted
 from headgate.protect import Protected
 from headgate.run import Job, hashes_of
-from headgate.store import Draft, Folder, Store, TaskLog
+from headgate.store import Draft, Folder, LineWaits, Store, TaskLog
 from headgate.workspace import (
     DiskWorkspace,
     FileChange,
@@ -58,17 +61,28 @@ class OutcomeRecorder:
     now: Callable[[], float]
     protected: Protected | None = None
     """What this process knows of protected files, once it has begun to carry the task out."""
+    redact: Callable[[str], str] = str
+    """Replaces secrets, once it is known what they are."""
 
     async def propose(self, why: Decision) -> Report:
         """A dry run waits for `apply` or `abort`."""
         made = await self.tree.record_proposal()
         trouble = await self._release()
-        summary = write_summary(self.log.state, "PROPOSED", why.reason, why.detail, made.files)
-        summary = "\n".join([*trouble, summary])
-        proposal = ProposalMade(
-            before=made.before, after=made.after, summary=summary, files_changed=made.files
-        )
-        await self._commit([proposal], "PROPOSED")
+
+        def propose(unread: tuple[str, ...]) -> list[AnyBody]:
+            summary = write_summary(
+                self.log.state, "PROPOSED", why.reason, why.detail, made.files, unread=unread
+            )
+            proposal = ProposalMade(
+                before=made.before,
+                after=made.after,
+                summary="\n".join([*trouble, summary]),
+                files_changed=made.files,
+                unread=unread,
+            )
+            return [proposal]
+
+        await self._settle(propose, "PROPOSED")
         return build_report(self.log.state)
 
     async def keep_proposal(self, why: Decision) -> Report:
@@ -88,29 +102,34 @@ class OutcomeRecorder:
         log = self.log
         trouble = await self._release()
         changes = Changes() if is_proposing else await self._changes()
-        summary = write_summary(
-            log.state,
-            ending,
-            why.reason,
-            why.detail,
-            changes.files,
-            changes.after_review,
-            changes.not_in_diff,
-        )
-        ended = TaskEnded(
-            state=ending,
-            verified=ending == "SUCCESS" and bool(log.state.passing_run),
-            reason=why.reason,
-            summary="\n".join(filter(None, [*trouble, summary])),
-            files_changed=changes.files,
-            tree=changes.tree,
-            diffstat=changes.diffstat,
-            traceback=trace,
-            after_review=changes.after_review,
-            not_in_diff=changes.not_in_diff,
-        )
-        told = report_events(log.state, ended, self.now())
-        await self._commit([*told, ended], ending, keep_bodies=keep_conversation)
+
+        def finish(unread: tuple[str, ...]) -> list[AnyBody]:
+            summary = write_summary(
+                log.state,
+                ending,
+                why.reason,
+                why.detail,
+                changes.files,
+                changes.after_review,
+                changes.not_in_diff,
+                unread,
+            )
+            ended = TaskEnded(
+                state=ending,
+                verified=ending == "SUCCESS" and bool(log.state.passing_run),
+                reason=why.reason,
+                summary="\n".join(filter(None, [*trouble, summary])),
+                files_changed=changes.files,
+                tree=changes.tree,
+                diffstat=changes.diffstat,
+                traceback=trace,
+                after_review=changes.after_review,
+                not_in_diff=changes.not_in_diff,
+                unread=unread,
+            )
+            return [*report_events(log.state, ended, self.now()), ended]
+
+        await self._settle(finish, ending, keep_bodies=keep_conversation)
         if not keep_conversation:
             self.folder.forget_outputs(self.task.id)
         await asyncio.to_thread(self.folder.forget_sandbox, self.task.id)
@@ -157,18 +176,41 @@ class OutcomeRecorder:
             f"Restore them by hand, with git or from {place}: all copies stay there.",
         ]
 
-    async def _commit(self, bodies: list[AnyBody], state: TaskState, keep_bodies: bool = True) -> None:
+    async def _settle(
+        self,
+        conclude: Callable[[tuple[str, ...]], list[AnyBody]],
+        state: TaskState,
+        *,
+        keep_bodies: bool = True,
+    ) -> None:
+        """Commits the events that settle the task, which tell of every line that nobody has read.
+
+        A line that comes at the last moment is looked at: it is said to a task that has not ended.
+        """
+        while True:
+            lines = self.store.lines(self.task.id)
+            bodies = conclude(tuple(self.redact(clean_text(line.text)) for line in lines))
+            last = lines[-1].number if lines else 0
+            try:
+                return await self._commit(bodies, state, keep_bodies=keep_bodies, last_line=last)
+            except LineWaits:
+                continue
+
+    async def _commit(
+        self,
+        bodies: list[AnyBody],
+        state: TaskState,
+        *,
+        keep_bodies: bool = True,
+        last_line: int | None = None,
+    ) -> None:
+        commit = partial(self.log.commit_state, state, *bodies, keep_bodies=keep_bodies, last_line=last_line)
         try:
-            await self._try_commit(bodies, state, keep_bodies)
+            await commit()
         except StoreError:
             if not self.folder.drop_ballast():
                 raise
-            await self._try_commit(bodies, state, keep_bodies)
-
-    async def _try_commit(self, bodies: list[AnyBody], state: TaskState, keep_bodies: bool) -> None:
-        for body in bodies:
-            self.log.record("", 0, body)
-        await self.log.commit_state(state, keep_bodies=keep_bodies)
+            await commit()
 
     def _write(self, report: Report) -> None:
         try:
@@ -195,6 +237,19 @@ async def settle_proposal(store: Store, task_id: str, state: TaskState, drafts: 
     except ImpossibleTransition:
         raise ConfigError(f"Task {task_id} was just applied or aborted elsewhere.") from None
     return row.task
+
+
+async def discard_proposal(store: Store, task_id: str, at: float) -> Task:
+    """Ends a proposal as cancelled. ConfigError if it is none."""
+    row = store.task(task_id)
+    unread = tuple(line.text for line in store.lines(row.task.id)) if row else ()
+    ended = TaskEnded(
+        state="CANCELLED", verified=False, reason="aborted", summary="", files_changed=(), unread=unread
+    )
+    told = report_events(fold(store.events(task_id)), ended, at)
+    return await settle_proposal(
+        store, task_id, "CANCELLED", [Draft("", 0, at, body) for body in (*told, ended)]
+    )
 
 
 async def apply_proposal(

@@ -7,7 +7,7 @@ short, all questions begin with the same words, so that a server reads them once
 from dataclasses import dataclass
 
 from headgate.config import fill, fill_text, prompt
-from headgate.core import Candidates, Stage, render_parts, show_path
+from headgate.core import Candidates, Stage, render_lines, render_parts, show_path
 from headgate.reading import find_functions
 from headgate.repair.suspects import Evidence, memory_of, places
 from headgate.run import Job
@@ -17,6 +17,8 @@ WHOLE_LINES = 160
 """Files of this length together are shown whole; of longer ones, one function and the heads of the others."""
 MOST_CHARS = 12_000
 """No more of the program is shown."""
+SAID_CHARS = 4_000
+"""And no more of what a person said while the task ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def known_facts(job: Job, stage: Stage, suspect: Suspect) -> tuple[str, str]:
     source = job.context.workspace.read(show_path(suspect.path)).text
     known = fill(
         "repair",
-        task=job.task.request,
+        task=_asked(job),
         constraints=job.task.constraints.render(),
         files=_files(job, evidence, suspect, source),
         language=language_of(suspect.path),
@@ -68,6 +70,13 @@ def known_facts(job: Job, stage: Stage, suspect: Suspect) -> tuple[str, str]:
         said=evidence.said,
     )
     return render_parts(stage.system) or prompt("repair_system"), known
+
+
+def _asked(job: Job) -> str:
+    """What the person asks for, with what was said since: such a stage has no conversation to hear it in."""
+    said = list(job.state.said.values())
+    later = f"\n\nSaid by the user after that:\n{render_lines(said, SAID_CHARS)}" if said else ""
+    return f"{job.task.request}{later}"
 
 
 def reachable(job: Job, stage: Stage) -> tuple[Suspect, ...]:

@@ -166,7 +166,7 @@ def _weigh(
     writable = [path for path in paths if job.context.workspace.may_write(path)][:_MOST_FILES]
     sources = {path: job.context.workspace.read(path).text for path in writable}
     python = {path: text for path, text in sources.items() if path.endswith(".py")}
-    words = _NAME.findall(job.task.request)
+    words = _NAME.findall(job.request)
     suspects = rank_functions(python, scores, trace, frozenset([*in_task, *words]))
     whole = tuple(Suspect(path, last=text.count("\n") + 1) for path, text in sources.items())
     names = tuple(failure.name for failure in failures)
@@ -225,7 +225,7 @@ def _readable(job: Job, path: str) -> bool:
 def _named(job: Job) -> list[str]:
     """The files that the task's own words name."""
     workspace = job.context.workspace
-    paths = [workspace.read(word).path for word in path_words(job.task.request) if _readable(job, word)]
+    paths = [workspace.read(word).path for word in path_words(job.request) if _readable(job, word)]
     return [path for path in paths if not job.ignored.file(path)]
 
 

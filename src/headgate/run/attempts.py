@@ -125,7 +125,7 @@ async def _wait_to_retry(job: Job, stage: Stage, place: str) -> None:
         await job.log.commit()
     left = seconds if due is None else min(due - job.now(), seconds)
     if left > 0:
-        await job.sleep(left)
+        await job.rest(left)
 
 
 # The attempts of a task that was interrupted, from its events and what was said in them.

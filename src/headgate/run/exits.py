@@ -48,7 +48,7 @@ class AttemptFacts:
 
     @property
     def request(self) -> str:
-        return self.run.job.task.request
+        return self.run.job.request
 
     @property
     def text(self) -> str:
@@ -123,7 +123,7 @@ class AttemptFacts:
 def _named_files(job: Job) -> tuple[str, ...]:
     """The files that the task names and a model can read, as they are shown."""
     found: dict[str, None] = {}
-    for word in path_words(job.task.request):
+    for word in path_words(job.request):
         with suppress(ToolError):
             file = job.context.workspace.read(word)
             if not file.is_binary:
@@ -135,7 +135,7 @@ def _named_files(job: Job) -> tuple[str, ...]:
 
 def _named_tests(job: Job) -> tuple[str, ...]:
     """The tests that exist for what the task names, as they are shown."""
-    return tuple(map(show_path, find_tests(job.task.request, list(job.context.workspace.files()))))
+    return tuple(map(show_path, find_tests(job.request, list(job.context.workspace.files()))))
 
 
 def _count_readable(job: Job, most: int) -> int:

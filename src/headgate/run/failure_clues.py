@@ -182,7 +182,7 @@ def _suspects(job: Job, failures: Iterable[FailedTest], coverage: CoverageByTest
     """The functions that failing tests run, the most suspect first."""
     failing, passing = coverage.split([failure.name for failure in failures])
     scores = score_lines(failing, passing)
-    words = (*path_words(job.task.request), *_NAME.findall(job.task.request))
+    words = (*path_words(job.request), *_NAME.findall(job.request))
     return rank_functions(_sources(job, scores), scores, named=frozenset(words))
 
 

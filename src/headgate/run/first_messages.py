@@ -15,6 +15,7 @@ from headgate.core import (
     cut_text,
     list_names,
     render_context,
+    render_lines,
     render_notes,
     render_parts,
     render_variables,
@@ -74,6 +75,8 @@ SHARE = 0.1
 """Of the context window, for the notes of earlier stages together, and as much for the plan."""
 TRANSFERRED = 0.5
 """Of the context window, for the conversation that an agent is given."""
+SAID = 0.25
+"""Of the context window, for what a person said while the task ran."""
 UNKNOWN_WINDOW = 16_384
 """In tokens, where neither the server nor the settings tell it."""
 MOST_CHARS = 24_000
@@ -106,6 +109,9 @@ def opening_message(job: Job, stage: Stage) -> str:
     if most:
         request = cut_text(request, int(most * CHARS_PER_CODE_TOKEN / 4), "the task")
     parts = [f"Task:\n{request}"]
+    if said := list(job.state.said.values()):
+        room = said_room(job, stage)
+        parts.append(f"Said by the user after that, which counts like the task:\n{render_lines(said, room)}")
     if constraints := job.task.constraints.render():
         parts.append(constraints)
     parts += _input_docs(job, stage)
@@ -117,6 +123,8 @@ def opening_message(job: Job, stage: Stage) -> str:
     if job.earlier_report:
         report = cut_text(job.earlier_report, 2 * plan_room(job, stage), "the report")
         parts.append(fill("earlier_attempt", report=report))
+    if job.followed:
+        parts.append(job.followed.render(plan_room(job, stage)))
     if stage.view.transcript == "own":
         parts += _from_earlier_stages(job, stage)
     return "\n\n".join(parts)
@@ -198,6 +206,11 @@ def context_block(stage: Stage) -> str:
 def plan_room(job: Job, stage: Stage) -> int:
     """The characters that the plan may take in one message, and the notes of earlier stages as well."""
     return min(int(window_of(job, stage) * CHARS_PER_CODE_TOKEN * SHARE), MOST_CHARS)
+
+
+def said_room(job: Job, stage: Stage) -> int:
+    """The characters that the lines of a person may take in one message."""
+    return min(int(window_of(job, stage) * CHARS_PER_CODE_TOKEN * SAID), 2 * MOST_CHARS)
 
 
 def window_of(job: Job, stage: Stage) -> int:

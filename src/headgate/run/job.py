@@ -1,5 +1,6 @@
 """What one task's run needs, in one place: ports are filled by the engine, fakes by tests."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ from headgate.core import (
     AnyBody,
     Flow,
     Limits,
+    Line,
     Model,
     ModelSettings,
     OnPulse,
@@ -29,12 +31,17 @@ from headgate.core import (
 )
 from headgate.errors import ConfigError
 from headgate.reading import TaskDiff
+from headgate.run.followed import Followed
 from headgate.run.transcript import Transcript
 from headgate.tools import STATUS_TOOL, Tool, ToolContext, stage_done_tool, status_tool, task_list_tools
 from headgate.workspace import FileChange, IgnoredPaths
 
 if TYPE_CHECKING:
     from headgate.run.stage import Interrupted, Kind
+
+
+STOP_POLL = 0.2
+"""How often what takes long looks whether somebody wants the task concluded."""
 
 
 class Log(Protocol):
@@ -118,6 +125,12 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     stopping: Callable[[], bool] = lambda: False
     """Whether somebody wants the task concluded."""
+    stop_seconds: float = 10.0
+    """How long a reply may still take then. The one after it is the last."""
+    lines: Callable[[], Sequence[Line]] = tuple
+    """What people have said to the task and nobody has read yet."""
+    hearing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Whoever takes in what was said holds it: stages that run at once hear of it through the state."""
     status_always: bool = False
     """Offer the status report also where no other tool is."""
     stable_tools: bool = False
@@ -134,6 +147,8 @@ class Job:
     """A dry run: the workspace keeps what is written to itself."""
     earlier_report: str = ""
     """The report of the stuck task that this one takes up."""
+    followed: Followed | None = None
+    """The task that this one is a follow-up of."""
     transcripts: dict[str, Transcript] = field(default_factory=dict)
     last_tests: dict[str, str] = field(default_factory=dict)
     """What the model was told about the tree that it had tested last, by that tree."""
@@ -156,6 +171,11 @@ class Job:
         return self.log.state
 
     @property
+    def request(self) -> str:
+        """What the person asks for: the task, and what was said since it was submitted."""
+        return "\n\n".join((self.task.request, *self.state.said.values()))
+
+    @property
     def over(self) -> str:
         """The task's cap that is reached, by its slug; empty if none is."""
         state = self.state
@@ -170,6 +190,15 @@ class Job:
         if self.limits.seconds is None:
             return None
         return self.limits.seconds - (self.now() - self.state.started_at - self.state.paused)
+
+    async def rest(self, seconds: float) -> None:
+        """Sleeps so long, or until somebody wants the task concluded."""
+        sleeping = asyncio.ensure_future(self.sleep(seconds))
+        try:
+            while not sleeping.done() and not self.stopping():
+                await asyncio.wait({sleeping}, timeout=STOP_POLL)
+        finally:
+            sleeping.cancel()
 
     def checks_of(self, stage: Stage) -> list[Check]:
         """The checks at the exit of a stage, in the order in which they run."""

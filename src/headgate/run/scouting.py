@@ -188,7 +188,7 @@ def _read(job: Job, run_id: str) -> tuple[tuple[FailedTest, ...], str]:
 async def _map_code(job: Job, question: str, tokens: int) -> tuple[Sequence[str], str]:
     memory = await _remember(job)
     query = MapQuery(
-        text=f"{question}\n{job.task.request}" if question else job.task.request,
+        text=f"{question}\n{job.request}" if question else job.request,
         failures=memory.failures,
         traces=(memory.trace,) if memory.trace else (),
     )
@@ -219,7 +219,7 @@ def _is_checked_first(job: Job) -> bool:
     if job.verifier is None or job.proposing or job.state.answers.opening or job.task.is_question:
         return False
     has_scout_b = any(leaf.settings.get("scout") == "build" for leaf in job.flow.leaves())
-    return has_scout_b and says_that_it_fails(job.task.request)
+    return has_scout_b and says_that_it_fails(job.request)
 
 
 async def _check(run: StageRun) -> StageEnd | None:

@@ -43,6 +43,7 @@ from headgate.run.first_messages import (
     stage_message,
     system_message,
 )
+from headgate.run.person import hear_person, tell_said
 from headgate.run.stage import Entrance, Kind, StageEnd, StageRun
 from headgate.run.transcript import read_reply
 from headgate.run.turn import finish_turn, take_turn, tell
@@ -79,14 +80,18 @@ async def take_step(run: StageRun, take: Take) -> StageEnd | None:
     if run.job.stopping() and not run.state.stopped:
         run.record(StopAsked())
         await run.job.log.commit()
+    await hear_person(run)
     decision = await judge_exhausted(run, decide(run.tally(), run.stage.budget))
     match decision.action:
         case "continue":
             await _make_room(run)
+            tell_said(run)
             await take(run)
         case "wait":
             await _wait(run, decision)
-            await take(run)
+            if not run.job.stopping():
+                tell_said(run)
+                await take(run)
         case "compact":
             await _compact(run, decision.reason, run.transcript.view_chars * COMPACT_TO)
         case "final_turn":
@@ -106,7 +111,8 @@ async def open_conversation(run: StageRun, entry: Entrance, last: str = "") -> N
         system = system_message(job, stage)
         run.record(MessageAdded(role="system", slug="system"), system)
         run.transcript.add(Message("system", system))
-        tell(run, "task", await asyncio.to_thread(opening_message, job, stage))
+        lines = tuple(job.state.said)
+        tell(run, "task", await asyncio.to_thread(opening_message, job, stage), lines)
         if stage.agent and stage.agent.context_transfer == "full" and (said := said_before(job, stage)):
             tell(run, "transfer", f"What was said in earlier stages:\n{said}")
     if stage.view.transcript == "parent":
@@ -157,9 +163,11 @@ async def _compact(run: StageRun, reason: str, chars: float) -> None:
             chars=int(chars),
         )
     )
-    text = _notice(run, "compacted", _assignment(run))
-    run.record(MessageAdded(role="user", slug="compacted"), text)
-    transcript.add_notice(Message("user", text))
+    message = Message("user", _notice(run, "compacted", _assignment(run)))
+    said = tuple(run.job.state.said) if _repeats_task(run) else ()
+    run.record(MessageAdded(role="user", slug="compacted", said=said), message.content)
+    transcript.add_notice(message)
+    transcript.give_lines(said, message)
     await run.job.log.commit()
 
 
@@ -167,9 +175,11 @@ async def _remind(run: StageRun) -> None:
     """Says again what was in messages that summaries stand for: the plan, and what the stage is about."""
     asked = stage_message(run.stage)
     in_view = any(message.content == asked for message in reversed(run.transcript.view))
-    text = _notice(run, "stages_compacted", "" if in_view else asked)
-    run.record(MessageAdded(role="user", slug="stages_compacted"), text)
-    run.transcript.add_reminder(Message("user", text))
+    message = Message("user", _notice(run, "stages_compacted", "" if in_view else asked))
+    said = tuple(run.job.state.said) if _repeats_task(run) else ()
+    run.record(MessageAdded(role="user", slug="stages_compacted", said=said), message.content)
+    run.transcript.add_reminder(message)
+    run.transcript.give_lines(said, message)
     await run.job.log.commit()
 
 
@@ -191,10 +201,13 @@ def _notice(run: StageRun, name: str, assignment: str) -> str:
 
 def _task_again(run: StageRun) -> str:
     """The task and its constraints, where the view does not keep the message that holds them."""
-    view = run.stage.view
-    if view.history == "tail" and not view.keep_first:
+    if _repeats_task(run):
         return f"The task and its constraints still apply:\n\n{opening_message(run.job, run.stage)}\n"
     return "The task and its constraints above still apply."
+
+
+def _repeats_task(run: StageRun) -> bool:
+    return run.stage.view.history == "tail" and not run.stage.view.keep_first
 
 
 def _assignment(run: StageRun) -> str:
@@ -210,7 +223,7 @@ async def _wait(run: StageRun, decision: Decision) -> None:
     detail = f"asking again in {seconds:g} s ({run.state.unavailable} of {run.stage.budget.waits})"
     run.record(DecisionMade(action="wait", reason=decision.reason, detail=detail))
     await run.job.log.commit()
-    await run.job.sleep(seconds)
+    await run.job.rest(seconds)
 
 
 async def _grant_final_turn(run: StageRun, decision: Decision) -> None:
@@ -264,12 +277,16 @@ def replay(run: StageRun, body: AnyBody, content: str) -> None:
             transcript.end_stage(place_of(run.path), body)
         case StageCompacted():
             take_summary(run.job, run.path, body, content)
-        case MessageAdded(slug="compacted"):
-            transcript.add_notice(Message("user", content))
-        case MessageAdded(slug="stages_compacted"):
-            transcript.add_reminder(Message("user", content))
         case MessageAdded(slug=slug):
-            transcript.add(Message(body.role, content))
+            message = Message(body.role, content)
+            match slug:
+                case "compacted":
+                    transcript.add_notice(message)
+                case "stages_compacted":
+                    transcript.add_reminder(message)
+                case _:
+                    transcript.add(message)
+            transcript.give_lines(body.said, message)
             if slug.startswith(_RESULT):
                 transcript.results_given.add(slug.removeprefix(_RESULT))
             if body.slug == "stage":

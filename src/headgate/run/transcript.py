@@ -133,6 +133,8 @@ class Transcript:
     """The nested AGENTS.md files that this conversation has been given."""
     results_given: set[str] = field(default_factory=set, init=False)
     """The stages with conversations of their own whose results this conversation has been given."""
+    lines_given: dict[int, Message] = field(default_factory=dict, init=False)
+    """The latest message that holds a line of a person, by the number of the line."""
     _lasting: list[int] = field(default_factory=list, init=False, repr=False)
     """Where the messages are that every view may need: the system's, and the user's first."""
     _unanswered: set[str] = field(default_factory=set, init=False, repr=False)
@@ -142,6 +144,17 @@ class Transcript:
     _has_user: bool = field(default=False, init=False, repr=False)
     _aging: _Aging = field(default_factory=_Aging, init=False, repr=False, compare=False)
     _settled: _Settled = field(default_factory=_Settled, init=False, repr=False, compare=False)
+
+    def shown_lines(self) -> set[int]:
+        """The lines of a person that the view shows whole."""
+        if not self.lines_given:
+            return set()
+        shown = {id(message) for message in self.view}
+        return {number for number, message in self.lines_given.items() if id(message) in shown}
+
+    def give_lines(self, numbers: Sequence[int], message: Message) -> None:
+        """Takes note of the lines of a person that a message holds."""
+        self.lines_given.update(dict.fromkeys(numbers, message))
 
     def add(self, message: Message) -> None:
         """Appends to both; what came before is not looked at."""

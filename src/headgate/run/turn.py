@@ -40,7 +40,7 @@ from headgate.errors import (
 )
 from headgate.run.calls import answer_call, explain_refusal
 from headgate.run.exits import clean_value, keep_conclusion, try_exit
-from headgate.run.job import Job
+from headgate.run.job import STOP_POLL, Job
 from headgate.run.phases import digest_turn, messages_to_send, next_phase
 from headgate.run.stage import StageRun
 from headgate.run.transcript import reply_content
@@ -50,6 +50,7 @@ from headgate.run.transcript import reply_content
 
 LAST_SECONDS = 60.0
 """What a last turn gets once the task's time is up: a local model may have to read the prompt again."""
+STOPPED = "The task was asked to conclude before the reply ended."
 _MARGIN = 0.05
 """Clocks differ: what was cut off for lack of time must find the time used up."""
 
@@ -61,18 +62,38 @@ class ReplyTooLong(ReplyInvalid):
 async def reply_in_time(
     job: Job, model: str | None, request: Request, on_delta: OnDelta | None = None
 ) -> Reply:
-    """A reply that takes longer than it may, or than the task has time for, is cut off: ReplyTooLong."""
+    """A reply that takes longer than it may, or than the task has time for, is cut off: ReplyTooLong.
+
+    So is one that a person does not want to wait for. The last words of a task that is to end get a minute.
+    """
     most, left = job.model_settings[model].timeouts.reply, job.seconds_left()
     said = f"The reply took longer than {most:g} s and was cut off."
     if left is not None and left < most:
         most, said = left if left > 0 else LAST_SECONDS, "The task ran out of time before the reply ended."
+    is_last = job.stopping()
+    if is_last:
+        most = min(most, LAST_SECONDS)
     try:
         async with asyncio.timeout(most + _MARGIN) as limit:
-            return estimate_missing(await job.models[model].reply(request, on_delta), request)
+            hurry = None if is_last else asyncio.create_task(_cut_when_stopped(job, limit))
+            try:
+                return estimate_missing(await job.models[model].reply(request, on_delta), request)
+            finally:
+                if hurry:
+                    hurry.cancel()
     except TimeoutError:
         if not limit.expired():
             raise
-        raise ReplyTooLong(said) from None
+        raise ReplyTooLong(STOPPED if job.stopping() else said) from None
+
+
+async def _cut_when_stopped(job: Job, limit: asyncio.Timeout) -> None:
+    """Leaves a reply only a few seconds more once somebody wants the task concluded."""
+    while not job.stopping():
+        await asyncio.sleep(STOP_POLL)
+    soon, due = asyncio.get_running_loop().time() + job.stop_seconds, limit.when()
+    if due is None or soon < due:
+        limit.reschedule(soon)
 
 
 DIAGNOSIS_CHARS = 1_000
@@ -144,11 +165,15 @@ async def finish_turn(run: StageRun, cut_off: bool) -> None:
     await run.job.log.commit()
 
 
-def tell(run: StageRun, slug: str, text: str) -> None:
-    """Puts a message of the runtime into the transcript; it is committed with what caused it."""
-    text = run.job.redact(clean_text(text))
-    run.record(MessageAdded(role="user", slug=slug), text)
-    run.transcript.add(Message("user", text))
+def tell(run: StageRun, slug: str, text: str, said: tuple[int, ...] = ()) -> None:
+    """Puts a message of the runtime into the transcript; it is committed with what caused it.
+
+    `said`: the lines of a person that it contains.
+    """
+    message = Message("user", run.job.redact(clean_text(text)))
+    run.record(MessageAdded(role="user", slug=slug, said=said), message.content)
+    run.transcript.add(message)
+    run.transcript.give_lines(said, message)
 
 
 async def _carry_out(run: StageRun, message: Message, cut_off: bool) -> None:

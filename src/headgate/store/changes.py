@@ -16,10 +16,12 @@ from typing import Literal
 
 from headgate.core import (
     FINAL_STATES,
+    MOST_WAITING,
     AnyBody,
     ApplyStarted,
     Event,
     ImpossibleTransition,
+    PersonSpoke,
     ReplyReceived,
     Standing,
     TaskState,
@@ -27,13 +29,18 @@ from headgate.core import (
     VerifyStarted,
     check_transition,
 )
-from headgate.errors import StoreError
+from headgate.errors import ConfigError, StoreError
 from headgate.store.database import check_objects, connect, explain_store_error
 from headgate.store.mark import SequenceMark
 
 CancelOutcome = Literal["removed", "returned", "asked", "settled", "unknown"]
 """What asking for a cancellation came to: a queued task was removed, or returned to PROPOSED; the process
 that runs it was asked; there is nothing to cancel; there is no such task."""
+
+
+class LineWaits(Exception):
+    """A person has said something that the end of the task does not tell of: it has to be looked at first."""
+
 
 OF_TASK = "(SELECT seq FROM events WHERE task = ?)"
 IN_QUEUE = "WHERE state = 'QUEUED' ORDER BY place"
@@ -70,6 +77,24 @@ def cancel(db: sqlite3.Connection, number: int, at: float) -> CancelOutcome:
             return "settled"
 
 
+def say(db: sqlite3.Connection, number: int, text: str, at: float) -> bool:
+    """Keeps a line for a task until it is read; False if nobody will read it any more."""
+    if standing(db, number) not in ("QUEUED", "QUEUED_TO_APPLY", "RUNNING"):
+        return False
+    (waiting,) = db.execute("SELECT COUNT(*) FROM said WHERE task = ?", (number,)).fetchone()
+    if waiting >= MOST_WAITING:
+        raise ConfigError(f"{waiting} lines wait for task t{number}: wait until it has read them.")
+    db.execute("INSERT INTO said (task, text, at) VALUES (?, ?, ?)", (number, text, at))
+    return True
+
+
+def _check_lines(db: sqlite3.Connection, number: int, last: int) -> None:
+    """LineWaits if a line came after the last one that is known of."""
+    newer = db.execute("SELECT 1 FROM said WHERE task = ? AND n > ?", (number, last)).fetchone()
+    if newer:
+        raise LineWaits(f"t{number}")
+
+
 def count_attempt(db: sqlite3.Connection, number: int) -> None:
     """Counts one more attempt at the running task."""
     db.execute("UPDATE tasks SET attempts = attempts + 1 WHERE n = ?", (number,))
@@ -97,6 +122,8 @@ def move(db: sqlite3.Connection, number: int, new: Standing) -> None:
         new = "QUEUED_TO_APPLY"  # the only way back into the queue
     check_transition(f"t{number}", old, new)
     db.execute("DELETE FROM control WHERE n = ?", (number,))
+    if new == "GONE" or new in FINAL_STATES:
+        db.execute("DELETE FROM said WHERE task = ?", (number,))
     if new == "GONE":
         task = f"t{number}"
         db.execute(f"DELETE FROM bodies WHERE seq IN {OF_TASK}", (task,))
@@ -136,6 +163,8 @@ class _Write:
     """Each with its body as JSON, encoded by whoever hands it in."""
     state: TaskState | None
     keep_bodies: bool
+    last_line: int | None
+    """The last line of a person that the writer knows of; None if that does not matter."""
     loop: asyncio.AbstractEventLoop
     done: "asyncio.Future[list[Event]]"
 
@@ -161,7 +190,13 @@ class EventWriter:
             self._thread = None
 
     def enqueue(
-        self, task: str, drafts: Sequence[Draft], state: TaskState | None, *, keep_bodies: bool
+        self,
+        task: str,
+        drafts: Sequence[Draft],
+        state: TaskState | None,
+        *,
+        keep_bodies: bool,
+        last_line: int | None = None,
     ) -> "asyncio.Future[list[Event]]":
         """Hands events to the thread; see `Store.enqueue`."""
         if self._thread is None:
@@ -172,7 +207,7 @@ class EventWriter:
         ]
         loop = asyncio.get_running_loop()
         done: asyncio.Future[list[Event]] = loop.create_future()
-        self._queue.put(_Write(task, encoded, state, keep_bodies, loop, done))
+        self._queue.put(_Write(task, encoded, state, keep_bodies, last_line, loop, done))
         return done
 
     def _write_all(self) -> None:
@@ -198,7 +233,7 @@ class EventWriter:
             write.settle(error)
 
     def _commit(self, db: sqlite3.Connection, batch: list[_Write]) -> None:
-        results: list[list[Event] | ImpossibleTransition] = []
+        results: list[list[Event] | ImpossibleTransition | LineWaits] = []
         try:
             with db:
                 db.execute("BEGIN IMMEDIATE")
@@ -206,8 +241,8 @@ class EventWriter:
                 for write in batch:
                     try:
                         results.append(_insert(db, write))
-                    except ImpossibleTransition as bug:  # raised before anything of this write was inserted
-                        results.append(bug)
+                    except (ImpossibleTransition, LineWaits) as why:  # nothing of it was inserted before
+                        results.append(why)
             self._note_commands(results)
         except (sqlite3.Error, UnicodeError, StoreError) as error:
             failure = error if isinstance(error, StoreError) else explain_store_error(self._path, error)
@@ -217,7 +252,7 @@ class EventWriter:
         for write, result in zip(batch, results, strict=True):
             write.settle(result)
 
-    def _note_commands(self, results: list[list[Event] | ImpossibleTransition]) -> None:
+    def _note_commands(self, results: list[list[Event] | ImpossibleTransition | LineWaits]) -> None:
         """Notes outside the store that a command is about to run: a crash must never make it run again."""
         events = [event for result in results if isinstance(result, list) for event in result]
         begun = [event.seq for event in events if _starts_command(event.body)]
@@ -232,6 +267,8 @@ def _starts_command(body: AnyBody) -> bool:
 
 
 def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
+    if write.last_line is not None:
+        _check_lines(db, number_of(write.task), write.last_line)
     if write.state:
         move(db, number_of(write.task), write.state)
     events = []
@@ -243,6 +280,8 @@ def _insert(db: sqlite3.Connection, write: _Write) -> list[Event]:
         assert seq is not None
         if entry.content is not None:
             db.execute("INSERT INTO bodies VALUES (?, ?)", (seq, entry.content))
+        if isinstance(entry.body, PersonSpoke):
+            db.execute("DELETE FROM said WHERE n = ?", (entry.body.number,))
         events.append(Event(seq, write.task, entry.path, entry.turn, entry.at, entry.body))
     if any(isinstance(entry.body, ReplyReceived) for entry, _ in write.entries):
         note_progress(db, number_of(write.task))

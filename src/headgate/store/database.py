@@ -87,12 +87,22 @@ def _memories(db: sqlite3.Connection) -> None:
     )
 
 
+def _said(db: sqlite3.Connection) -> None:
+    """Lines of people that wait to be read by a task, whose number is in `task`."""
+    db.execute(
+        "CREATE TABLE said (n INTEGER PRIMARY KEY AUTOINCREMENT, task INTEGER NOT NULL, text TEXT NOT NULL,"
+        " at REAL NOT NULL)"
+    )
+    db.execute("CREATE INDEX said_to_task ON said (task, n)")
+
+
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [
     _first_schema,
     _queue_and_control,
     _attempts,
     _pins,
     _memories,
+    _said,
 ]
 """Append only: the number of functions applied is the file's schema version."""
 

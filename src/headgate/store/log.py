@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from headgate.core import AnyBody, Event, Pulse, State, Task, TaskState, fold
-from headgate.store.changes import Draft
+from headgate.store.changes import Draft, LineWaits
 from headgate.store.store import Store, TaskRow
 
 # Who hears of what happens in this process. Other processes follow the store.
@@ -77,14 +77,28 @@ class TaskLog:
     async def commit(self) -> None:
         await self.commit_state(None)
 
-    async def commit_state(self, state: TaskState | None, *, keep_bodies: bool = True) -> None:
-        """Commits what was recorded together with a change of the task's state."""
-        if not self._pending and state is None:
+    async def commit_state(
+        self,
+        state: TaskState | None,
+        *bodies: AnyBody,
+        keep_bodies: bool = True,
+        last_line: int | None = None,
+    ) -> None:
+        """Commits what was recorded, and these events, together with a change of the task's state.
+
+        After LineWaits (see `Store.enqueue`) what was recorded before still waits for a commit.
+        """
+        if not self._pending and not bodies and state is None:
             return
-        drafts, self._pending = self._pending, []
-        committed = self._store.enqueue(self._task, drafts, state, keep_bodies=keep_bodies)
+        pending, self._pending = self._pending, []
+        drafts = [*pending, *(Draft("", 0, self._now(), body) for body in bodies)]
+        given = {} if last_line is None else {"last_line": last_line}
+        committed = self._store.enqueue(self._task, drafts, state, keep_bodies=keep_bodies, **given)
         try:
             self._hear(await asyncio.shield(committed))
+        except LineWaits:
+            self._pending = [*pending, *self._pending]
+            raise
         except asyncio.CancelledError:
             # A commit under way cannot be called back, so a cancelled run still hears of what was committed.
             await asyncio.wait([committed])

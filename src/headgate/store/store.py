@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from headgate.core import Event, ImpossibleTransition, Task, TaskState
+from headgate.core import Event, ImpossibleTransition, Line, Task, TaskState
 from headgate.store import changes
 from headgate.store.changes import CancelOutcome, Draft, EventWriter
 from headgate.store.database import (
@@ -212,6 +212,22 @@ class Store:
             )
         return True
 
+    def say(self, task_id: str, text: str, at: float) -> bool:
+        """Keeps a line for a task that is queued or runs; False if there is none such."""
+        row = self.task(task_id)
+        if row is None:
+            return False
+        with self._transaction() as db:
+            return changes.say(db, changes.number_of(row.task.id), text, at)
+
+    def lines(self, task_id: str) -> list[Line]:
+        """What people have said to a task and nobody has read yet."""
+        with store_errors(self.path):
+            rows = self._db.execute(
+                "SELECT n, text FROM said WHERE task = ? ORDER BY n", (changes.number_of(task_id),)
+            ).fetchall()
+        return [Line(number, str(text)) for number, text in rows]
+
     def task(self, task_id: str) -> TaskRow | None:
         number = task_id.removeprefix("t")
         if not (number.isascii() and number.isdigit()) or len(number) > 18:
@@ -337,17 +353,30 @@ class Store:
             await asyncio.sleep(every)
 
     async def append(
-        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
+        self,
+        task: str,
+        drafts: Sequence[Draft],
+        state: TaskState | None = None,
+        *,
+        keep_bodies: bool = True,
+        last_line: int | None = None,
     ) -> list[Event]:
         """Commits events and returns them with their numbers; see `enqueue`."""
-        return await self.enqueue(task, drafts, state, keep_bodies=keep_bodies)
+        return await self.enqueue(task, drafts, state, keep_bodies=keep_bodies, last_line=last_line)
 
     def enqueue(
-        self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
+        self,
+        task: str,
+        drafts: Sequence[Draft],
+        state: TaskState | None = None,
+        *,
+        keep_bodies: bool = True,
+        last_line: int | None = None,
     ) -> "asyncio.Future[list[Event]]":
         """Commits events, and a change of the task's state with them; returns them with their numbers.
 
         A state that ends the task deletes its conversation unless it is to be kept. A state that the task
-        cannot take raises ImpossibleTransition, and nothing is committed.
+        cannot take raises ImpossibleTransition, and nothing is committed. With `last_line`, LineWaits is
+        raised in the same way if a person has said something after that line.
         """
-        return self._writer.enqueue(task, drafts, state, keep_bodies=keep_bodies)
+        return self._writer.enqueue(task, drafts, state, keep_bodies=keep_bodies, last_line=last_line)

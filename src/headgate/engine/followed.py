@@ -1,0 +1,70 @@
+"""What a follow-up is told of the task before it: how that one ended, and what it has changed."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+from headgate.core import State, Task, say_reason, shorten
+from headgate.engine.tree import diff_of
+from headgate.errors import HeadgateError
+from headgate.run import Followed
+from headgate.store import Store, TaskRow, load_state
+
+MOST_BEFORE = 10
+"""Earlier requests of a conversation that are told: the latest."""
+REQUEST_CHARS = 200
+"""Of each of them."""
+
+
+async def find_followed(store: Store, repo: Path, task: Task) -> Followed | None:
+    """What is known of the task that this one follows; None if it follows none."""
+    row = store.task(task.follows) if task.follows else None
+    if row is None:
+        return None
+    state = load_state(store, row)
+    return Followed(
+        request=row.task.request,
+        ending=_say_ending(row, state),
+        answer="" if state.files_changed else state.answer,
+        said=tuple(state.said.values()),
+        unread=state.unread,
+        notes=tuple(state.notes.items()),
+        diff=await asyncio.to_thread(_read_diff, repo, row, state) if state.files_changed else "",
+        before=tuple(_requests_before(store, row.task))[::-1],
+    )
+
+
+def _read_diff(repo: Path, row: TaskRow, state: State) -> str:
+    try:
+        return diff_of(repo, row, state).decode("utf-8", "replace")
+    except HeadgateError:
+        return ""  # a proposal that was discarded, or git has dropped its objects: the files tell
+
+
+def _say_ending(row: TaskRow, state: State) -> str:
+    if state.proposal.step == "proposed" and state.ended is None:
+        return "It only proposed its diff: the working tree does not contain it."
+    if state.reason == "aborted":
+        return "The user discarded its proposal: the working tree does not contain it."
+    left = " Its changes were left in the working tree; files may have changed since."
+    why = f" ({say_reason(state.reason)})"
+    match row.state:
+        case "SUCCESS":
+            how = "It succeeded, and its result was verified." if state.verified else "It succeeded."
+        case "CANCELLED":
+            how = "The user cancelled it."
+        case "INFRA_ERROR":
+            how = f"The environment failed{why}."
+        case _:
+            how = f"It did not succeed{why}."
+    return f"{how}{left if state.files_changed else ' It changed no file.'}"
+
+
+def _requests_before(store: Store, task: Task) -> Iterator[str]:
+    """The requests of the tasks that a task follows in turn, the latest first."""
+    for _ in range(MOST_BEFORE):
+        row = store.task(task.follows) if task.follows else None
+        if row is None:
+            return
+        task = row.task
+        yield f"{task.id}: {shorten(' '.join(task.request.split()), REQUEST_CHARS)}"

@@ -1,0 +1,58 @@
+"""What a person says while a task runs. It is heard between turns, and no conversation loses sight of it."""
+
+from dataclasses import replace
+
+from headgate.config import fill
+from headgate.core import Action, PersonSpoke, clean_text, decide, render_lines
+from headgate.run.first_messages import said_room
+from headgate.run.stage import StageRun
+from headgate.run.turn import tell
+
+_TAKES_TURN: tuple[Action, ...] = ("continue", "wait", "compact", "final_turn")
+"""What may be decided so that the model is asked once more."""
+
+
+async def hear_person(run: StageRun) -> None:
+    """Takes in what was said since the last turn, if a model will read it in this stage.
+
+    What nobody reads here waits for the next stage. A line leaves the store with the commit of its event, so
+    none is lost or heard twice.
+    """
+    job = run.job
+    if not job.lines() or not _reads_on(run):
+        return
+    async with job.hearing:
+        # A stage that runs beside this one may have heard them just now.
+        for line in job.lines():
+            run.record(PersonSpoke(text=job.redact(clean_text(line.text)), number=line.number))
+        await job.log.commit()
+
+
+def _reads_on(run: StageRun) -> bool:
+    """Whether the model gets another turn in this attempt, or can be given one although it is done.
+
+    Its budget holds: a stage that is done with its last turn stays done.
+    """
+    tally = replace(run.tally(), status="", standalone_status=0)
+    if not tally.done:
+        return decide(tally, run.stage.budget).action in _TAKES_TURN
+    open_again = replace(tally, done=False, verdict=None)
+    is_open = run.kind.is_conversation and not tally.granted
+    return is_open and decide(open_again, run.stage.budget).action == "continue"
+
+
+def tell_said(run: StageRun) -> None:
+    """Tells the model what a person said and this conversation does not show: it is new, or was cut."""
+    said, shown = run.job.state.said, run.transcript.shown_lines()
+    missing = [number for number in said if number not in shown]
+    if not missing or not run.kind.is_conversation:
+        return
+    is_new = all(number not in run.transcript.lines_given for number in missing)
+    tools = " and ".join(spec.name for spec in run.final_specs)
+    text = fill(
+        "person",
+        when="The user says" if is_new else "The user said while you worked",
+        lines=render_lines([said[number] for number in missing], said_room(run.job, run.stage)),
+        rest=f" This is still the last turn: you can only call {tools}." if run.state.final_granted else "",
+    )
+    tell(run, "person", text, tuple(missing))
