@@ -14,11 +14,18 @@ import click
 
 from headgate import __version__
 from headgate.cli.failures import PROGRAM, describe_failure, find_leaf
-from headgate.cli.shared import EXIT_BROKEN_PIPE, EXIT_CODE_MEANINGS
+from headgate.cli.shared import (
+    EXIT_BROKEN_PIPE,
+    EXIT_CODE_MEANINGS,
+    config_option,
+    model_options,
+    repo_option,
+)
 from headgate.cli.terminal import (
     fill_closed_streams,
     fold_lines,
     help_width,
+    is_interactive,
     protect_terminal,
     terminal_width,
 )
@@ -148,15 +155,36 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     epilog=EPILOG,
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
-def cli() -> None:
+@repo_option
+@config_option
+@model_options
+@click.option("--flow", metavar="FLOW", help="The flow, by name or file.")
+@click.pass_context
+def cli(ctx: click.Context, /, **options: Any) -> int | None:
     """Headgate runs coding tasks in a git repository with the model you have.
 
     The runtime, not the model, decides what is allowed, when work counts as done and when to stop.
+
+    Without a command, on a terminal, Headgate is interactive: type a task, follow it, steer it. The options
+    are for that; a command has its own, which stand behind its name.
     """
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
+    if ctx.invoked_subcommand is not None:
+        if given:
+            command = f"{PROGRAM} {ctx.invoked_subcommand}"
+            raise click.UsageError(f"Put {given[0]} behind the command: {command} {given[0]} ...", ctx)
+        return None
+    if not is_interactive():
+        if given:
+            raise click.UsageError("Name a command: without one, Headgate needs a terminal.", ctx)
+        raise click.exceptions.NoArgsIsHelpError(ctx)
+    from headgate.cli.commands.interactive import interact_with
+
+    return interact_with(**options)
 
 
 def main(argv: list[str] | None = None) -> NoReturn:

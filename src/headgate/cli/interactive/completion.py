@@ -80,7 +80,7 @@ def _completion(text: str, typed: str, meaning: str) -> Completion:
 def find_paths(paths: Iterable[str], part: str, *, anywhere: bool) -> list[str]:
     """The paths to offer for a part of one: those that begin with it, then files whose names do, then others.
 
-    A path of which the part ends within a folder's name is offered as that folder, where only beginnings count.
+    Where only beginnings count, a path is offered up to its next folder.
     """
     wanted = part.lower()
     if not anywhere:

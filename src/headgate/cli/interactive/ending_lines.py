@@ -51,7 +51,9 @@ def _headline(report: Report) -> str:
 def _first_sentence(report: Report) -> str:
     """Why it ended as it did, without the words that the state says already."""
     line = printable(next(iter(report.summary.splitlines()), report.reason))
-    return re.sub(r"^(Done|Stuck|Not verified|STUCK|INFRA_ERROR|SUCCESS)\b[:.,]?\s*", "", line) or report.reason
+    return (
+        re.sub(r"^(Done|Stuck|Not verified|STUCK|INFRA_ERROR|SUCCESS)\b[:.,]?\s*", "", line) or report.reason
+    )
 
 
 def _changes(report: Report) -> str:
@@ -100,7 +102,9 @@ class Spending:
         """`12.3k tokens sent (8.0k cached), 900 generated, cost 0.0123`."""
         cached = f" ({count_tokens(self.cached)} cached)" if self.cached else ""
         cost = f", cost {self.cost:.4f}" if self.cost else ""
-        return f"{count_tokens(self.sent)} tokens sent{cached}, {count_tokens(self.generated)} generated{cost}"
+        return (
+            f"{count_tokens(self.sent)} tokens sent{cached}, {count_tokens(self.generated)} generated{cost}"
+        )
 
 
 def sum_spending(reports: Sequence[Report]) -> Spending:

@@ -12,7 +12,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition, has_focus
-from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.formatted_text import AnyFormattedText, FormattedText
 from prompt_toolkit.history import History
 from prompt_toolkit.input import create_input
 from prompt_toolkit.layout import (
@@ -68,7 +68,9 @@ class Question:
     """What may be typed, and what it stands for."""
     default: str
     """What a press of Ctrl-C stands for."""
-    answered: "asyncio.Future[str]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    answered: "asyncio.Future[str]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
 
     def take(self, typed: str) -> bool:
         """Answers it, if what was typed is an answer."""
@@ -125,7 +127,7 @@ class Screen(Keyboard):
     def _lay_out(self, search: SearchToolbar) -> Layout:
         prompt = Window(
             BufferControl(self.buffer, search_buffer_control=search.control),
-            get_line_prefix=lambda line, wrapped: self._prefix(line, wrapped),
+            get_line_prefix=self._prefix,
             wrap_lines=True,
             dont_extend_height=True,
             height=Dimension(min=1),
@@ -154,9 +156,9 @@ class Screen(Keyboard):
         floats = [Float(xcursor=True, ycursor=True, content=menu)]
         return Layout(FloatContainer(body, floats), focused_element=self.buffer)
 
-    def _prefix(self, line: int, wrapped: int) -> Fragments:
+    def _prefix(self, line: int, wrapped: int) -> AnyFormattedText:
         if line or wrapped:
-            return [("", "  ")]
+            return "  "
         return [("class:prompt", ASKING if self.question else PROMPT)]
 
     def _status_fragments(self) -> FormattedText:
@@ -182,8 +184,13 @@ class Screen(Keyboard):
     async def close(self) -> None:
         """Prints what is left, and gives the terminal back."""
         await self.printed()
-        if self.app.is_running:
+        if self.app.is_running and not self.app.is_done:
             self.app.exit()
+
+    def abandon(self) -> None:
+        """Ends the prompt without a word: its terminal is gone."""
+        if self.app.is_running and not self.app.is_done:
+            self.app.exit(exception=EOFError)
 
     def refresh(self) -> None:
         """Draws the prompt and the status again."""
@@ -222,7 +229,7 @@ class Screen(Keyboard):
     # What is asked.
 
     async def ask(self, text: str, answers: Mapping[str, str], default: str) -> str:
-        """Asks, one question at a time, and waits for an answer. What was being typed comes back afterwards."""
+        """Asks, one question at a time, and waits. What was being typed comes back afterwards."""
         async with self._asking:
             question = Question(text, answers, default)
             self._put_aside = self.buffer.text
@@ -258,6 +265,11 @@ class Screen(Keyboard):
             self.show_fragments([("", f"  {line}")])
         self.lines.put_nowait(self.pasted.expand(typed))
 
+    def give_back(self, text: str) -> None:
+        """Puts a line that could not be used into the prompt again, unless something else is there."""
+        if not self.buffer.text:
+            self.buffer.insert_text(self.pasted.shorten(text))
+
     def interrupt(self) -> None:
         self._on_interrupt()
 
@@ -270,8 +282,7 @@ class Screen(Keyboard):
 
 def names_something(text: str) -> bool:
     """Whether what stands before the cursor is a command's name, or a file that is mentioned."""
-    last = text.split("\n")[-1]
-    word = last.rpartition(" ")[2]
+    word = text.replace("\n", " ").rpartition(" ")[2]
     return word.startswith("@") or (text.startswith("/") and "\n" not in text)
 
 
