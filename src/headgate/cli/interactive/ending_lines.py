@@ -19,8 +19,11 @@ def ending_lines(report: Report, paused: str = "") -> list[str]:
     """
     answer = [*plain(report.answer).splitlines(), ""] if report.answer else []
     changes = _changes(report)
-    following = _what_now(report, bool(report.files_changed))
-    return [*answer, _headline(report), *([changes] if changes else []), *filter(None, [paused or following])]
+    unread = (
+        f"Not read: {printable(' / '.join(report.unread))}. The next task is told." if report.unread else ""
+    )
+    following = paused or unread or _what_now(report, bool(report.files_changed))
+    return [*answer, *filter(None, [_headline(report), changes, following])]
 
 
 def _headline(report: Report) -> str:
@@ -51,9 +54,8 @@ def _headline(report: Report) -> str:
 def _first_sentence(report: Report) -> str:
     """Why it ended as it did, without the words that the state says already."""
     line = printable(next(iter(report.summary.splitlines()), report.reason))
-    return (
-        re.sub(r"^(Done|Stuck|Not verified|STUCK|INFRA_ERROR|SUCCESS)\b[:.,]?\s*", "", line) or report.reason
-    )
+    rest = line.removeprefix("Stuck: ").removeprefix("Not verified: ")
+    return f"{rest[:1].upper()}{rest[1:]}"
 
 
 def _changes(report: Report) -> str:

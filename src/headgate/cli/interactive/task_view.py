@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.live import STYLES, ShownTask, clock, printable
-from headgate.cli.terminal import fold_lines
+from headgate.cli.terminal import fold_lines, shorten_line
 from headgate.core import Event, PhaseChanged, ProposalMade, TaskEnded, phase_line
 from headgate.store import Bus
 
 _FRAMES = "|/-\\"
 _MOST_LINES = 2
+_NARROW = 70
 _COLOURS = {"green": "ansigreen", "red": "ansired", "yellow": "ansiyellow"}
 
 
@@ -51,7 +52,8 @@ class TaskView(ShownTask):
         head = self.waiting or f"{clock(self.elapsed)} {self.doing}"
         spent = "" if self.waiting else f"  ({self.counted}{cost})"
         first = f"{next(self._frames)} {printable(head)}"
-        # In a narrow window, what is being done matters more than what it has cost.
-        first += spent if len(first) + len(spent) <= width else ""
+        if width < _NARROW:  # what is being done matters more than what it has cost
+            spent = ""
+        first = f"{shorten_line(first, max(width - len(spent), 1))}{spent}"
         said = self.activity.lines[-_MOST_LINES:]
         return [("class:status", first), *(("class:dim", f"  {printable(line)}") for line in said)]
