@@ -62,7 +62,7 @@ def make_job(repo: Path, command: str = UNITTEST, **fields: Any) -> Any:
         "context": SimpleNamespace(workspace=DiskWorkspace(repo), protected=None),
         "ignored": IgnoredPaths(repo),
         "state": SimpleNamespace(answers=SimpleNamespace(opening=None), failures=[]),
-        "task": SimpleNamespace(request="Repair it."),
+        "request": "Repair it.",
         "memory": {},
         "proposing": False,
         "redact": lambda text: text,

@@ -87,6 +87,48 @@ async def test_a_running_task_concludes_with_what_it_has(repo: Path) -> None:
         assert (await server.ask("POST", "/api/tasks/t1/cancel?conclude=1"))[0] == 409
 
 
+async def test_a_person_speaks_to_a_task(repo: Path) -> None:
+    gate = Gate()
+    async with serving(repo, gate) as server:
+        for text in ("one", "two"):
+            await server.submit(text)
+        await gate.asked.wait()
+        said = {"text": "Use tabs."}
+        status, outcome = await server.ask("POST", "/api/tasks/t1/say", json=said)
+        assert (status, outcome["outcome"], outcome["state"]) == (202, "said", "RUNNING")
+        assert (await server.ask("POST", "/api/tasks/t2/say", json=said))[0] == 202
+        for body in ({"text": " \n"}, {"text": "x" * 20_001}, {"text": 1}, {}, {"text": "x", "more": 1}):
+            assert (await server.ask("POST", "/api/tasks/t1/say", json=body))[0] == 422
+        assert (await server.ask("POST", "/api/tasks/t9/say", json=said))[0] == 404
+        for _ in range(49):
+            assert (await server.ask("POST", "/api/tasks/t1/say", json=said))[0] == 202
+        status, problem = await server.ask("POST", "/api/tasks/t1/say", json=said)
+        assert (status, problem["detail"]) == (409, "50 lines wait for task t1: wait until it has read them.")
+        gate.open.set()
+        await server.until("t2", "SUCCESS", "STUCK")
+        status, problem = await server.ask("POST", "/api/tasks/t1/say", json=said)
+        assert (status, problem["detail"]) == (409, "Task t1 has ended: start a follow-up instead.")
+        _, shown = await server.ask("GET", "/api/tasks/t2")
+        assert "You: Use tabs." in [line["text"] for line in shown["milestones"]]
+        assert shown["report"]["unread"] == []
+
+
+async def test_a_follow_up_keeps_the_constraints(repo: Path) -> None:
+    async with serving(repo) as server:
+        await server.submit("one", keep=["the tests"])
+        await server.until("t1", "SUCCESS", "STUCK")
+        status, accepted = await server.ask("POST", "/api/tasks", json={"text": "two", "follows": "t1"})
+        assert status == 201
+        assert accepted["notices"] == [
+            "The constraints of task t1 hold for this one, too: Constraints (must be preserved): - the tests."
+        ]
+        _, shown = await server.ask("GET", "/api/tasks/t2")
+        assert (shown["follows"], shown["report"]["constraints"]["keep"]) == ("t1", ["the tests"])
+        await server.until("t2", "SUCCESS", "STUCK")
+        status, problem = await server.ask("POST", "/api/tasks", json={"text": "x", "follows": "t9"})
+        assert (status, problem["detail"]) == (409, 'There is no task "t9" to follow.')
+
+
 JSON = {"Content-Type": "application/json"}
 SCRIPT = """
 - calls: [{write_file: {path: hello.txt, content: "hello\\n"}}]

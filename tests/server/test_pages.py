@@ -253,6 +253,30 @@ async def test_a_proposal_is_discarded_and_tried_again(site: Site) -> None:
     assert 'Tried again as <a href="/tasks/t2">t2</a>' in (await site.visitor.get("/tasks/t1")).text
 
 
+async def test_a_task_is_spoken_to_and_followed_up_from_its_page(site: Site) -> None:
+    configure(site, reply({"write_file": {"path": "a.py", "content": "a = 1\n"}}, done()))
+    page = await site.visitor.submit({"text": "Write a file", "keep": "notes"})
+    assert 'action="/tasks/t1/say"' in page.text
+    assert "The task starts with it." in page.text
+    await site.visitor.submit({"text": EVIL}, "/tasks/t1/say")
+    refused = await site.visitor.post("/tasks/t1/say", {"text": " "})
+    assert (refused.status, "There is nothing to say" in refused.text) == (422, True)
+    await site.work()
+    page = await site.visitor.get("/tasks/t1")
+    assert "You: &lt;script&gt;alert(1)" in page.text
+    assert 'action="/tasks/t1/say"' not in page.text
+    assert_harmless(page.text)
+    late = await site.visitor.post("/tasks/t1/say", {"text": "More"})
+    assert (late.status, "Task t1 has ended: start a follow-up instead." in late.text) == (409, True)
+    assert '<input type="hidden" name="follows" value="t1">' in page.text
+    page = await site.visitor.submit({"text": "Go on", "follows": "t1"})
+    assert 'follow-up of <a href="/tasks/t1">t1</a>' in page.text
+    assert "The constraints of task t1 hold for this one, too" in page.text
+    assert site.engine.store.tasks()[1].task.constraints.keep == ("notes",)
+    refused = await site.visitor.post("/tasks", {"text": " ", "follows": "t1"})
+    assert (refused.status, 'name="follows" value="t1"' in refused.text) == (422, True)
+
+
 async def test_a_queued_task_is_removed_from_the_start_page(site: Site) -> None:
     configure(site, reply(done()))
     await site.visitor.submit({"text": "One"})

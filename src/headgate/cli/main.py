@@ -48,11 +48,10 @@ COMMANDS = {
     "trust": CommandEntry("Set up", "trust", "Allow what agent.yaml gives to commands."),
     "flows": CommandEntry("Set up", "flows", "List, show, check and draw flows."),
     "run": CommandEntry("Work", "start", "Run a task and wait for it to end.", "run_command"),
-    "ask": CommandEntry(
-        "Work", "start", "Ask a question about the code and print the answer.", "ask_command"
-    ),
+    "ask": CommandEntry("Work", "ask", "Ask a question about the code and print the answer."),
     "submit": CommandEntry("Work", "start", "Queue a task and return at once.", "submit_command"),
     "watch": CommandEntry("Work", "steer", "Follow a task while it runs.", "watch_command"),
+    "say": CommandEntry("Work", "say", "Tell a running or queued task something."),
     "cancel": CommandEntry("Work", "steer", "Cancel a queued or running task.", "cancel_command"),
     "apply": CommandEntry("Work", "steer", "Write a dry run's proposal and verify it.", "apply_command"),
     "abort": CommandEntry("Work", "steer", "Discard a dry run's proposal.", "abort_command"),

@@ -8,7 +8,7 @@ import click
 
 from headgate.cli.live import printable
 from headgate.cli.shared import EXIT_CANCELLED, EXIT_FAILED, EXIT_SUCCESS
-from headgate.core import Report, State, TaskState, last_summary, plain
+from headgate.core import Report, State, TaskState, last_summary, plain, say_unread
 from headgate.errors import ConfigError
 from headgate.store import Folder, Store, TaskRow, find_pause
 
@@ -117,7 +117,9 @@ def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
         ]
     if report.state == "QUEUED":
         return [f"Task {report.task_id} is still queued."]
-    lines = report.summary.splitlines() + ([_cancelled(report)] if report.state == "CANCELLED" else [])
+    lines = report.summary.splitlines()
+    if report.state == "CANCELLED":
+        lines += [_cancelled(report), *([say_unread(report.unread)] if report.unread else [])]
     lines = [*plain(report.answer).splitlines(), "", *lines] if report.answer else lines
     return [*lines, *next_steps(report.task_id, report.state, report.files_changed, detailed=detailed)]
 

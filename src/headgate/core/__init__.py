@@ -249,7 +249,7 @@ from headgate.core.stage_summary import (
     whole_lines,
 )
 from headgate.core.state import State, fold
-from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, write_summary
+from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, say_unread, write_summary
 from headgate.core.task import (
     FINAL_STATES,
     SETTLED_STATES,

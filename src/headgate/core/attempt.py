@@ -247,9 +247,10 @@ class StageState:
             case ev.StopAsked():
                 self.stopped = True
             case ev.PersonSpoke() if not self.final_granted:
-                # What was done is not all that is asked for any more.
-                self.done = self.verdict = self.turn.status = None
-                self.standalone = 0
+                # What was done is not all that is asked for any more, and the model begins anew.
+                self.done = self.verdict = None
+                self.turn = TurnRecord(usable=True, succeeded=True)
+                self.standalone = self.bad_replies = self.failed_turns = 0
             case ev.EscalationRaised():
                 self.escalated = body.reason
             case ev.ToolFinished():

@@ -33,7 +33,7 @@ def _reads_on(run: StageRun) -> bool:
 
     Its budget holds: a stage that is done with its last turn stays done.
     """
-    tally = replace(run.tally(), status="", standalone_status=0)
+    tally = replace(run.tally(), status="", standalone_status=0, bad_replies=0, failed_turns=0)
     if not tally.done:
         return decide(tally, run.stage.budget).action in _TAKES_TURN
     open_again = replace(tally, done=False, verdict=None)

@@ -12,6 +12,7 @@ from headgate.server.schemas import (
     Health,
     NewTask,
     Outcome,
+    Said,
     TaskAccepted,
     TaskDetail,
     TaskSummary,
@@ -86,6 +87,11 @@ def make_router(service: Service) -> APIRouter:
     ) -> Outcome:
         """Cancel a task. A running one ends soon after; its changes so far stay."""
         return service.cancel(task_id, conclude=conclude)
+
+    @router.post("/tasks/{task_id}/say", status_code=202, responses=CHANGING)
+    async def say(task_id: Id, said: Said) -> Outcome:
+        """Tell a running or queued task something, which its model reads before its next turn."""
+        return service.say(task_id, said.text)
 
     @router.post("/tasks/{task_id}/apply", status_code=202, responses=CHANGING)
     async def apply(task_id: Id) -> Outcome:

@@ -56,6 +56,7 @@ class TaskLine:
     age: float
     position: int | None
     resumes: str
+    follows: str
     dry_run: bool
     applying: bool
 
@@ -70,6 +71,7 @@ def task_line(row: TaskRow, now: float, *, interrupted: bool = False) -> TaskLin
         now - row.created,
         row.position,
         task.resumes,
+        task.follows,
         task.dry_run,
         row.applying,
     )

@@ -49,6 +49,8 @@ class TypedTask:
     boundaries: str = ""
     flow: str = ""
     dry_run: bool = False
+    follows: str = ""
+    """The ended task that it is a follow-up of."""
     error: str = ""
 
     @property
@@ -65,6 +67,7 @@ def typed_task(form: Form, error: str = "") -> TypedTask:
         form.text("boundaries"),
         form.text("flow"),
         bool(form.text("dry_run")),
+        form.text("follows"),
         error,
     )
 
@@ -84,6 +87,7 @@ def new_task(form: Form) -> NewTask:
             boundaries=form.lines("boundaries"),
             flow=form.text("flow") or None,
             dry_run=bool(form.text("dry_run")),
+            follows=form.text("follows") or None,
         )
     except ValidationError as error:
         raise RequestRefused(422, say_invalid(error.errors())) from None

@@ -136,7 +136,11 @@ def _add_actions(app: FastAPI, service: Service, pages: Pages) -> None:
     async def resume(name: str, form: Form) -> Outcome:
         return service.resume(name, form.text("text").strip())
 
+    async def say(name: str, form: Form) -> Outcome:
+        return service.say(name, form.text("text"))
+
     actions: dict[str, Action] = {
+        "say": say,
         "cancel": cancel,
         "conclude": conclude,
         "apply": apply,

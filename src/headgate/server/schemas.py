@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from headgate.config import builtin_flows
-from headgate.core import TaskState
+from headgate.core import LINE_CHARS, TaskState
 
 TEXT_CHARS = 100_000
 TaskId = Annotated[str, StringConstraints(pattern=r"^t[1-9][0-9]{0,17}$")]
@@ -56,6 +56,18 @@ class NewTask(BaseModel):
     """The name of a flow; without one the configuration decides."""
     dry_run: StrictBool = False
     """Propose the changes as a diff instead of writing them."""
+    follows: TaskId | None = Field(default=None, examples=["t6"])
+    """The ended task that this one is a follow-up of. Its constraints hold for this one, too."""
+
+
+class Said(BaseModel):
+    """What a person says to a task."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"text": "Keep the old name."}]}
+    )
+    text: str = Field(min_length=1, max_length=LINE_CHARS, pattern=r"\S")
+    """It counts like the task's own text, and lifts no constraint."""
 
 
 class TaskAccepted(BaseModel):
@@ -84,6 +96,8 @@ class TaskSummary(BaseModel):
     dry_run: bool = False
     resumes: str = ""
     """The ended task that this one tries again."""
+    follows: str = ""
+    """The ended task that this one is a follow-up of."""
 
 
 class Milestone(BaseModel):
@@ -104,7 +118,7 @@ class TaskDetail(TaskSummary):
 
 
 class Outcome(BaseModel):
-    """What came of a request to cancel, apply, abort or resume."""
+    """What came of a request to say something, cancel, apply, abort or resume."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -112,10 +126,10 @@ class Outcome(BaseModel):
         }
     )
     id: TaskId
-    outcome: Literal["removed", "returned", "asked", "queued", "aborted", "resumed"]
+    outcome: Literal["removed", "returned", "asked", "queued", "aborted", "resumed", "said"]
     """`removed`: it left the queue and nothing of it is stored. `returned`: it is a proposal again. `asked`:
     the process that runs it was asked. `queued`: it joined the queue. `aborted`: the proposal was discarded.
-    `resumed`: its process is gone, and the work goes on."""
+    `resumed`: its process is gone, and the work goes on. `said`: its model reads it before its next turn."""
     state: TaskState | None = None
     """The state now; null for a task that is gone."""
     position: int | None = None

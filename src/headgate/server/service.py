@@ -14,6 +14,7 @@ from headgate.core import (
     Report,
     State,
     build_report,
+    check_line,
     check_task_text,
     parse_task_text,
     plain,
@@ -77,7 +78,7 @@ class Service:
         constraints = Constraints(
             keep=tuple(new.keep), non_goals=tuple(new.non_goals), boundaries=tuple(new.boundaries)
         )
-        options = Options(flow=new.flow, dry_run=new.dry_run)
+        options = Options(flow=new.flow, dry_run=new.dry_run, follows=new.follows or "")
         self.check_store()
         check_task_text(new.text, parse_task_text(new.text).constraints + constraints)
         notices: list[str] = []
@@ -117,6 +118,19 @@ class Service:
         if self.engine.cancel(row.task.id) != "removed":
             raise RequestRefused(409, f"Task {row.task.id} has just started.")
         self._changed()
+
+    def say(self, task_id: str, text: str) -> Outcome:
+        """Tells a running or queued task something. RequestRefused (409) if it has ended."""
+        self.check_store()
+        row = self.row(task_id)
+        check_line(text)
+        try:
+            heard = self.engine.say(row.task.id, text)
+        except ConfigError as error:  # too many lines wait
+            raise RequestRefused(409, str(error)) from None
+        if not heard:
+            raise RequestRefused(409, f"Task {row.task.id} has ended: start a follow-up instead.")
+        return Outcome(id=row.task.id, outcome="said", state=row.state, position=row.position)
 
     def cancel(self, task_id: str, *, conclude: bool = False) -> Outcome:
         """Cancels a task, or lets a running one conclude with what it has."""
@@ -210,4 +224,5 @@ def summary(row: TaskRow) -> TaskSummary:
         created=row.created,
         dry_run=task.dry_run,
         resumes=task.resumes,
+        follows=task.follows,
     )

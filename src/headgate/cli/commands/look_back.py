@@ -110,12 +110,13 @@ def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str], str]:
 
 def _as_json(row: TaskRow, interrupted: bool) -> dict[str, Any]:
     shown = {"id": row.task.id, "state": row.state, "text": row.task.text, "position": row.position}
-    extra = {"interrupted": interrupted, "resumes": row.task.resumes}
+    extra = {"interrupted": interrupted, "resumes": row.task.resumes, "follows": row.task.follows}
     return shown | {name: value for name, value in extra.items() if value}
 
 
 def _title(row: TaskRow) -> str:
     again = f"(retry of {row.task.resumes}) " if row.task.resumes else ""
+    again = again or (f"(follow-up of {row.task.follows}) " if row.task.follows else "")
     return again + printable(row.task.text.strip().splitlines()[0])
 
 
@@ -154,6 +155,7 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         shown: dict[str, Any] = {"id": row.task.id, "state": row.state, "text": row.task.text}
         shown |= {"interrupted": True} if interrupted else {}
         shown |= {"resumes": row.task.resumes} if row.task.resumes else {}
+        shown |= {"follows": row.task.follows} if row.task.follows else {}
         shown |= {"report": report.model_dump(mode="json"), "events": [event.as_json() for event in events]}
         say(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
         return
@@ -178,6 +180,8 @@ def story_lines(
     yield f"{row.task.id}  {standing}  {printable(row.task.text.strip().splitlines()[0])}", 4
     if row.task.resumes:
         yield f"Retry of {row.task.resumes}.", None
+    if row.task.follows:
+        yield f"Follow-up of {row.task.follows}.", None
     if row.task.package and not events:  # the first event names it
         yield f"Package: {printable(row.task.package)}", None
     if row.task.added:

@@ -1,4 +1,4 @@
-"""`headgate run`, `submit` and `ask`: new tasks."""
+"""`headgate run` and `submit`: new tasks."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ from headgate.cli.shared import (
 )
 from headgate.cli.stored_tasks import find_store, find_task, try_exit_code
 from headgate.config import is_on_this_machine
-from headgate.core import Constraints, Options, Task
+from headgate.core import SETTLED_STATES, Constraints, Options, Task
 from headgate.engine import RETRIED_STATES, ConfigReader, Engine
 from headgate.errors import ConfigError
 
@@ -46,9 +46,13 @@ class Submission:
 
     def check_text(self, command: str, resume: str | None) -> None:
         """ConfigError if there is neither a text nor a task to resume. Nothing has been created by then."""
-        if resume is not None:
+        if resume is not None and self.options.follows:
+            raise ConfigError("--follow starts a new task: leave out --resume.")
+        if resume is not None or self.options.follows:
             find_store(self.root)
-        elif self.text is None:
+        if resume is not None:
+            return
+        if self.text is None:
             raise ConfigError(explain_text_options(command))
 
     def submit_to(self, engine: Engine, resume: str | None = None) -> Task:
@@ -58,8 +62,9 @@ class Submission:
         """
         if resume is not None:
             return self._resume(engine, resume)
+        options = with_followed(engine, self.options)
         assert self.text is not None
-        return describe_boundaries(engine, engine.submit(self.text, self.constraints, self.options))
+        return describe_boundaries(engine, engine.submit(self.text, self.constraints, options))
 
     def _resume(self, engine: Engine, task_id: str) -> Task:
         """The task that is named, if it has yet to end, or a new one that tries it again."""
@@ -109,6 +114,7 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
         base_url: str | None,
         config: Path | None,
         dry_run: bool,
+        follow: str | None,
         repo: Path | None,
         **others: Any,
     ) -> Any:
@@ -126,6 +132,7 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
             base_url=base_url,
             config=str(config.absolute()) if config else None,
             dry_run=dry_run,
+            follows=follow or "",
         )
         read_config = ConfigReader(root, os.environ)
         notes = _notes(read_config, options, resuming=task_text is None)
@@ -135,6 +142,31 @@ def submission_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for add in reversed(_OPTIONS):
         command = add(command)
     return command
+
+
+LAST = "last"
+
+
+def with_followed(engine: Engine, options: Options) -> Options:
+    """The options with the id of the task that is followed: `last` names the latest one that has ended."""
+    if not options.follows:
+        return options
+    name = options.follows.lower()
+    if name == LAST:
+        ended = engine.store.latest_tasks(SETTLED_STATES, 1)
+        if not ended:
+            raise ConfigError("No task has ended yet: there is nothing to follow.")
+        name = ended[0].task.id
+    return options.model_copy(update={"follows": find_task(engine.store, name).task.id})
+
+
+def follow_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds `--follow ID`."""
+    return click.option(
+        "--follow",
+        metavar="ID",
+        help="Follow up on an ended task: start from its request, notes and diff. last: the latest.",
+    )(function)
 
 
 def resume_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -159,6 +191,7 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--flow", metavar="FLOW", help="The flow, by name or file."),
     package_option,
     click.option("--dry-run", is_flag=True, help="Write nothing; propose the changes as a diff."),
+    follow_option,
     model_options,
     config_option,
     repo_option,
@@ -234,6 +267,9 @@ def run_command(
     With --resume ID no TEXT is needed. An interrupted or queued task continues; a queued one takes the
     configuration as it is now. A task that ended as STUCK, INFRA_ERROR or CANCELLED is tried again: a new
     task starts with its report, and TEXT, if given, is added to the request.
+
+    With --follow ID the task is a follow-up of one that has ended: the model is told what that one was asked,
+    how it ended, its notes and its diff. Its constraints hold for the new task, too.
 
     If the environment fails an earlier task, for example because the model server is down, the queue is
     paused: this task stays queued, and the exit code is 3.
@@ -318,50 +354,3 @@ def submit_command(submission: Submission, resume: str | None, no_start: bool) -
                 click.echo(printable(pause.sentence()), err=True)
     finally:
         engine.store.close()
-
-
-@click.command("ask")
-@click.argument("text", nargs=-1, metavar="[TEXT]")
-@click.option(
-    "--file", "file", type=click.Path(path_type=Path), metavar="F", help="Read the question from a file."
-)
-@model_options
-@config_option
-@repo_option
-@click.option("--json", "as_json", is_flag=True, help="Print one event per line, then the report.")
-def ask_command(
-    text: tuple[str, ...],
-    file: Path | None,
-    model: str | None,
-    base_url: str | None,
-    config: Path | None,
-    repo: Path | None,
-    as_json: bool,
-) -> None:
-    """Ask a question about the code and print the answer.
-
-    TEXT is the question; - reads it from standard input. The model can only read and search files: it changes
-    no file and runs no command. Standard output contains only the answer; progress goes to standard error.
-    headgate show prints the answer again.
-
-    A question is a task like any other: it waits for earlier tasks, and Ctrl-C cancels it.
-    """
-    ctx = click.get_current_context()
-    if len(text) > 1:
-        raise click.UsageError(f'Put the question in quotes: {ctx.command_path} "..."', ctx)
-    question = read_task_text(text[0] if text else None, file, sys.stdin, str(ctx.info_name))
-    root = find_repo_to_act(repo)
-    options = Options(
-        flow="ask",
-        model=model,
-        base_url=base_url,
-        config=str(config.absolute()) if config else None,
-    )
-    read_config = ConfigReader(root, os.environ)
-    notes = read_config(options).notes
-
-    async def begin(engine: Engine) -> Task:
-        return engine.submit(question, Constraints(), options)
-
-    followed = asyncio.run(follow_task(root, begin, as_json, notes, read_config, answer_alone=True))
-    sys.exit(EXIT_CODES[followed.report.state])

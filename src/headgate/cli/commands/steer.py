@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import click
 
 from headgate.cli.commands.look_back import detail_lines
+from headgate.cli.commands.say import describe_hearing
 from headgate.cli.follow import PhaseLines, follow_task, print_event, start_worker
 from headgate.cli.live import Progress, say
 from headgate.cli.shared import (
@@ -31,9 +33,11 @@ from headgate.cli.stored_tasks import (
     open_store,
     pause_sentence,
 )
-from headgate.core import SETTLED_STATES, Event, Report, Task, TaskState, build_report
+from headgate.cli.typed_lines import typed_lines
+from headgate.core import SETTLED_STATES, Event, Report, Task, TaskState, build_report, check_line
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
+from headgate.process import is_inside_command
 from headgate.store import Bus, Folder, Store
 
 
@@ -50,6 +54,8 @@ def watch_command(task_id: str | None, detail: bool, as_json: bool, after: int, 
 
     Without ID: the running task, or else the next in the queue, or else the latest.
 
+    On a terminal, a line that you type is said to the task, as with headgate say.
+
     Ctrl-C stops watching; the task continues.
     """
     root = find_repo(repo)
@@ -60,6 +66,7 @@ def watch_command(task_id: str | None, detail: bool, as_json: bool, after: int, 
         phases = PhaseLines(progress)
         phases.to_stdout = not as_json
         watcher = Watcher(progress, phases, Folder(root) if detail else None, as_json, after)
+        watcher.may_speak = not as_json and not is_inside_command(root)
         try:
             lines, code = asyncio.run(follow_stored(store, task.id, Folder(root), watcher))
         except KeyboardInterrupt:
@@ -79,6 +86,8 @@ class Watcher:
     details: Folder | None
     as_json: bool
     after: int
+    may_speak: bool = False
+    """What is typed meanwhile is said to the task."""
     _ahead: int = field(default=0, init=False)
 
     def show_place(self, store: Store, task_id: str) -> None:
@@ -99,6 +108,18 @@ class Watcher:
                 self._show(event)
             if self.progress.state.status in SETTLED_STATES and _is_over(store, task_id, event.seq):
                 return
+
+    def say(self, store: Store, task_id: str, text: str) -> None:
+        """Says to the task what was typed, and says what came of it. The task's own line follows later."""
+        try:
+            if store.say(task_id, check_line(text), time.time()):
+                row = store.task(task_id)
+                told = describe_hearing(task_id, row.state if row else "RUNNING")
+            else:
+                told = f"Task {task_id} has ended and does not read it."
+        except HeadgateError as error:
+            told = str(error)
+        self.progress.print_now(told.rstrip("."))
 
     def _show(self, event: Event) -> None:
         self.progress.hear(event)
@@ -122,7 +143,8 @@ async def follow_stored(
     watching = asyncio.ensure_future(watcher.watch(store, task_id))
     lock = folder.work_lock()
     idle = 0
-    with watcher.progress:
+    speaking = typed_lines(partial(watcher.say, store, task_id)) if watcher.may_speak else nullcontext()
+    with watcher.progress, speaking:
         # The lock is free for a moment when one process takes over from another.
         while not watching.done() and idle < 2 and store.task(task_id):
             watcher.show_place(store, task_id)
