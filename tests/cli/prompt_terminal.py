@@ -6,26 +6,20 @@ import pty
 import select
 import signal
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyte
 from command import environment
-from processes import HEADGATE, PATIENCE
+from processes import PATIENCE
+
+from launcher import launch
 
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 CTRL_C, CTRL_D, ALT_ENTER = "\x03", "\x04", "\x1b\r"
-_TAKE = (
-    "import fcntl, os, signal, sys, termios;"
-    " signal.signal(signal.SIGHUP, signal.SIG_DFL);"  # tests may run under nohup
-    " signal.signal(signal.SIGINT, signal.default_int_handler);"
-    " fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-)
 
 
 class PromptTerminal:
@@ -39,15 +33,8 @@ class PromptTerminal:
         self.master, slave = pty.openpty()
         self._set_size(columns, rows)
         state = str(repo.parent / "state")
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _TAKE, *HEADGATE, *words],
-            cwd=repo,
-            env=environment(repo, TERM="xterm", XDG_STATE_HOME=state, **env),
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            start_new_session=True,
-        )
+        given = environment(repo, TERM="xterm", XDG_STATE_HOME=state, **env)
+        self._process = launch(["-m", "headgate", *words], repo, given, (slave, slave, slave))
         os.close(slave)
 
     def _set_size(self, columns: int, rows: int) -> None:
@@ -110,17 +97,41 @@ class PromptTerminal:
     def wait_for_end(self) -> int:
         """The exit code of the program, once it has ended."""
         deadline = time.monotonic() + PATIENCE
-        while self.process.poll() is None:
+        while not self._has_ended():
             if time.monotonic() > deadline:
                 raise AssertionError(f"it does not end; the terminal shows:\n{self.text}")
             self._read(0.05)
         while self._read(0):
             pass
-        return self.process.returncode
+        assert self._process.returncode is not None
+        return self._process.returncode
+
+    def signal(self, number: int) -> None:
+        """Sends the program a signal."""
+        os.kill(self._process.pid, number)
+
+    def hang_up(self) -> None:
+        """Closes the window."""
+        os.close(self.master)
+        self.master = -1
+
+    def close(self) -> None:
+        """Ends the program, if it has not ended, and the terminal."""
+        if not self._has_ended():
+            self.signal(signal.SIGKILL)
+            self._process.reap()
+        if self.master >= 0:
+            os.close(self.master)
+
+    def _has_ended(self) -> bool:
+        if self._process.returncode is None and select.select([self._process.launcher], [], [], 0)[0]:
+            self._process.reap()
+        return self._process.returncode is not None
 
     def _read(self, seconds: float) -> bool:
         """Takes in what was shown; False when there is nothing more to come."""
-        ready, _, _ = select.select([self.master], [], [], seconds)
+        watched = [self.master] if self.master >= 0 else []
+        ready, _, _ = select.select(watched, [], [], seconds)
         if not ready:
             return seconds > 0
         try:
@@ -140,8 +151,4 @@ def prompt_terminal(repo: Path, *words: str, columns: int = 100, **env: str) -> 
         terminal.wait_for_prompt()
         yield terminal
     finally:
-        if terminal.process.poll() is None:
-            terminal.process.send_signal(signal.SIGKILL)
-        terminal.process.wait()
-        with suppress(OSError):  # the test may have closed it
-            os.close(terminal.master)
+        terminal.close()

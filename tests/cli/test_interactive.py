@@ -1,7 +1,6 @@
 """The interactive mode on a pseudo-terminal: tasks, follow-ups, steering, Ctrl-C, questions, quitting."""
 
 import json
-import os
 import signal
 import stat
 import subprocess
@@ -40,7 +39,7 @@ def test_a_task_and_a_follow_up(repo: Path) -> None:
         terminal.wait_for("t1  SUCCESS  now  Write new.txt")
         terminal.type(CTRL_D)
         assert terminal.wait_for_end() == 0
-    assert terminal.text.count("follow-up of") == 1
+    assert terminal.text.count("; follow-up of") == 1
 
 
 def test_a_line_steers_the_task_that_runs(repo: Path) -> None:
@@ -95,9 +94,9 @@ def test_the_signal_does_what_the_key_does(repo: Path) -> None:
     with prompt_terminal(repo) as terminal:
         terminal.send("Write new.txt")
         terminal.wait((repo / "started").exists)
-        terminal.process.send_signal(signal.SIGINT)
+        terminal.signal(signal.SIGINT)
         terminal.wait_for("Cancelling task t1", "CANCELLED")
-        terminal.process.send_signal(signal.SIGTERM)
+        terminal.signal(signal.SIGTERM)
         assert terminal.wait_for_end() == 0
 
 
@@ -134,14 +133,17 @@ def test_quitting_can_cancel_the_task(repo: Path) -> None:
     assert (states(repo), is_idle(repo)) == ({"t1": "CANCELLED"}, True)
 
 
-def test_a_closed_terminal_is_no_cancellation(repo: Path) -> None:
+@pytest.mark.parametrize("told", [True, False])
+def test_a_closed_terminal_is_no_cancellation(repo: Path, told: bool) -> None:
     (repo / "script.yaml").write_text(GATED)
     with prompt_terminal(repo) as terminal:
         terminal.send("Write new.txt")
         terminal.wait((repo / "started").exists)
-        os.close(terminal.master)
+        if told:
+            terminal.signal(signal.SIGHUP)
+        terminal.hang_up()
         (repo / "go").touch()
-        assert terminal.process.wait(180) == 0
+        assert terminal.wait_for_end() == 0
     assert states(repo) == {"t1": "SUCCESS"}
 
 
@@ -189,7 +191,7 @@ def test_a_narrow_window_and_a_resize(repo: Path) -> None:
         terminal.wait((repo / "started").exists)
         terminal.wait(lambda: any("tokens in" in line for line in terminal.lines))
         terminal.resize(40, 20)
-        terminal.process.send_signal(signal.SIGWINCH)
+        terminal.signal(signal.SIGWINCH)
         terminal.type("abc")
         terminal.wait(
             lambda: terminal.prompt == "> abc" and sum("WORK turn" in x for x in terminal.lines) == 1
@@ -361,9 +363,7 @@ def test_the_first_start_offers_a_configuration(repo: Path) -> None:
         terminal.wait_for_prompt()
         assert (repo / "agent.yaml").exists()
     finally:
-        terminal.process.kill()
-        terminal.process.wait()
-        os.close(terminal.master)
+        terminal.close()
 
 
 def test_a_server_that_is_down_is_one_sentence(repo: Path) -> None:

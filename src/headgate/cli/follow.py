@@ -302,25 +302,27 @@ def start_worker(root: Path, lock: FileLock) -> None:
 
     It inherits this process's environment, and with it the keys. What it has to say goes to a log file.
     """
-    _start_worker(root, "--lock", lock.descriptors())
+    _start_worker(root, lock.descriptors())
     lock.hand_over()
 
 
-def leave_to_worker(root: Path) -> NoReturn:
+def leave_to_worker(root: Path, lock: FileLock | None) -> NoReturn:
     """Ends this process, and has a worker go on with the task that it runs, from its last event on.
 
-    The worker waits for the end of a pipe that only this process keeps open. The lock is free then.
+    The worker has the lock, if this process had it, but waits for the end of a pipe that only this process
+    keeps open: two must not work at once.
     """
     reading, _ = os.pipe()
-    _start_worker(root, "--after", (reading,))
+    _start_worker(root, lock.descriptors() if lock else (), (reading,))
     kill_own_commands()
     os._exit(os.EX_OK)
 
 
-def _start_worker(root: Path, option: str, descriptors: tuple[int, ...]) -> None:
+def _start_worker(root: Path, lock: tuple[int, ...], after: tuple[int, ...] = ()) -> None:
     command = [sys.executable, "-P", "-m", "headgate", "work", "--repo", str(root)]
-    for descriptor in descriptors:
-        command += [option, str(descriptor)]
+    for option, descriptors in (("--lock", lock), ("--after", after)):
+        for descriptor in descriptors:
+            command += [option, str(descriptor)]
     with Folder(root).open_worker_log() as log:
         # Nobody waits for it: it is to outlive this process.
         worker = subprocess.Popen(
@@ -329,7 +331,7 @@ def _start_worker(root: Path, option: str, descriptors: tuple[int, ...]) -> None
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=descriptors,
+            pass_fds=(*lock, *after),
             start_new_session=True,
         )
     worker.returncode = os.EX_OK

@@ -78,15 +78,13 @@ def _what_now(report: Report, changed: bool) -> str:
             return "/abort discards it."
         case "PROPOSED":
             return "/diff shows it, /apply writes and verifies it, /abort discards it."
-        case "SUCCESS" if changed:
-            return "/diff shows the changes, /undo takes them back."
         case "STUCK":
-            undo = ", /undo takes its changes back" if changed else ""
-            return f"/show says what was tried{undo}. What you type next goes on from here."
+            diff = ", /diff what it changed" if changed else ""
+            return f"/show says what was tried{diff}. What you type next goes on from here."
         case "INFRA_ERROR":
             return "headgate doctor says what is wrong."
-        case "CANCELLED" if changed:
-            return "/diff shows the changes, /undo takes them back."
+        case "SUCCESS" | "CANCELLED" if changed:
+            return f"/diff shows the changes; headgate diff {report.task_id} | git apply -R reverts them."
         case _:
             return ""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TextIO, cast
 
-from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.data_structures import Size
@@ -106,8 +106,6 @@ class Screen(Keyboard):
         self._put_aside = ""
         """What was being typed when a question came."""
         self._status, self._on_interrupt = status, on_interrupt
-        self._pending: list[Fragments] = []
-        self._printing: asyncio.Future[None] | None = None
         is_naming = Condition(lambda: names_something(self.buffer.document.text_before_cursor))
         self.buffer = Buffer(
             history=history, completer=completer, complete_while_typing=is_naming, multiline=True
@@ -181,9 +179,8 @@ class Screen(Keyboard):
         """Shows the prompt until `close`. EOFError when the terminal is gone."""
         await self.app.run_async(handle_sigint=False, set_exception_handler=False)
 
-    async def close(self) -> None:
-        """Prints what is left, and gives the terminal back."""
-        await self.printed()
+    def close(self) -> None:
+        """Gives the terminal back."""
         if self.app.is_running and not self.app.is_done:
             self.app.exit()
 
@@ -205,26 +202,16 @@ class Screen(Keyboard):
             self.show_fragments([(style, folded)])
 
     def show_fragments(self, line: Fragments) -> None:
-        """Prints a line of several styles, which fits and holds no control characters."""
-        self._pending.append(line)
-        if self._printing is None or self._printing.done():
-            self._printing = asyncio.ensure_future(self._print())
+        """Prints a line of several styles, which fits and holds no control characters.
 
-    async def printed(self) -> None:
-        """Waits until all that was to be shown is."""
-        while self._pending or (self._printing and not self._printing.done()):
-            if self._printing is None or self._printing.done():
-                self._printing = asyncio.ensure_future(self._print())
-            await asyncio.wait({self._printing})
-
-    async def _print(self) -> None:
-        while self._pending:
-            await run_in_terminal(self._write)
-
-    def _write(self) -> None:
-        lines, self._pending = self._pending, []
-        text = FormattedText([piece for line in lines for piece in (*line, ("", "\n"))])
-        print_formatted_text(self.output, text, STYLE)
+        The terminal stays as it is for typing: keys that are pressed meanwhile keep their meaning.
+        """
+        is_drawn = self.app.is_running and not self.app.is_done
+        if is_drawn:
+            self.app.renderer.erase(leave_alternate_screen=False)
+        print_formatted_text(self.output, FormattedText([*line, ("", "\n")]), STYLE)
+        if is_drawn:
+            self.app.invalidate()
 
     # What is asked.
 

@@ -256,7 +256,7 @@ class SlashCommands:
 
 
 _YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "": "no"}
-_ABOUT_TASKS = frozenset({"show", "diff", "apply", "abort", "undo", "cancel"})
+_ABOUT_TASKS = frozenset({"show", "diff", "apply", "abort", "cancel"})
 
 
 def _needs(rest: str, name: str, what: str) -> str:

@@ -8,8 +8,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from prompt_toolkit.application import create_app_session
-
 from headgate.cli.failures import describe_failure
 from headgate.cli.follow import leave_to_worker, start_worker, use_worker_signals
 from headgate.cli.interactive.approval_question import PromptApproval
@@ -64,6 +62,7 @@ class Session:
         )
         self._commands = SlashCommands(self._talk, root, answers, self._read_config)
         self._terminals = terminal_descriptors()
+        self._showing: asyncio.Task[None] | None = None
         self._is_ending = False
         """A signal has asked for the end: nothing is to be asked any more."""
 
@@ -87,21 +86,20 @@ class Session:
 
     async def run(self) -> int:
         """Shows the prompt and carries out what is typed, until the person quits or the terminal closes."""
-        with create_app_session(input=self._screen.app.input, output=self._screen.output):
-            self._heed_signals()
-            self._files.look()
-            showing = asyncio.create_task(self._screen.run())
-            working = asyncio.create_task(self._work())
-            await asyncio.wait({showing, working}, return_when=asyncio.FIRST_COMPLETED)
-            if not working.done():
-                working.cancel()
-                self._hang_up()  # the terminal is gone, and nobody asked for anything to end
-            await self._talk.ended()
-            await self._screen.close()
-            with suppress(EOFError):
-                await showing
-            with suppress(asyncio.CancelledError):
-                await working
+        self._heed_signals()
+        self._files.look()
+        showing = self._showing = asyncio.create_task(self._screen.run())
+        working = asyncio.create_task(self._work())
+        await asyncio.wait({showing, working}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            working.cancel()
+            self._hang_up()  # the terminal is gone, and nobody asked for anything to end
+        await self._talk.ended()
+        self._screen.close()
+        with suppress(EOFError):
+            await showing
+        with suppress(asyncio.CancelledError):
+            await working
         return os.EX_OK
 
     async def _greet(self) -> None:
@@ -163,8 +161,10 @@ class Session:
             return how != "stay"  # it has ended meanwhile
         if how == "background":
             self._screen.show(f"Task {name} continues in the background: headgate watch {name} follows it.")
-            await self._screen.close()
-            leave_to_worker(self._root)
+            self._screen.close()
+            if self._showing:
+                await asyncio.wait({self._showing})  # the terminal is as it was before
+            leave_to_worker(self._root, self._engine.working_lock())
         if how == "cancel":
             self._talk.cancel()
         return how == "cancel"
