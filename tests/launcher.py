@@ -210,6 +210,7 @@ def prepare() -> None:
     SecretNames()  # its patterns take as long to read as a short run
     for entry in COMMANDS.values():
         import_module(f"headgate.cli.commands.{entry.module}")
+    import_module("headgate.cli.commands.interactive")
     gc.freeze()  # what is shared with the children is not to be touched by each of them
 
 

@@ -423,14 +423,14 @@ def test_headgates_folder_is_kept_out_of_git_once(repo: Path) -> None:
     init(repo)
     init(repo, "--force")
     lines = (repo / ".git" / "info" / "exclude").read_text().splitlines()
-    assert lines.count("/.headgate/") == 1
+    assert (lines.count("/.headgate/*"), lines.count("!/.headgate/commands/")) == (1, 1)
 
 
 def test_in_a_worktree_too(repo: Path, tmp_path: Path) -> None:
     git("commit", "-q", "--allow-empty", "-m", "first", cwd=repo)
     git("worktree", "add", "-q", str(tmp_path / "tree"), cwd=repo)
     init(tmp_path / "tree")
-    assert "/.headgate/" in (repo / ".git" / "info" / "exclude").read_text().splitlines()
+    assert "/.headgate/*" in (repo / ".git" / "info" / "exclude").read_text().splitlines()
 
 
 steps = st.builds(

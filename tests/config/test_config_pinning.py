@@ -221,13 +221,16 @@ def test_what_cannot_be_read_is_said(text: str) -> None:
         unpin(text, {}, {})
 
 
+ALWAYS = {"agent.yaml", "agent.yml", "agent.json", ".headgate/commands", ".headgate/commands/"}
+
+
 def protected(place: Place, text: str, **given: str) -> set[str]:
     (place.repo / "agent.yaml").write_text(text)
-    return set(config_files(place.repo, place.load(), **given)) - {"agent.yaml", "agent.yml", "agent.json"}
+    return set(config_files(place.repo, place.load(), **given)) - ALWAYS
 
 
 def test_which_files_configure_headgate(place: Place) -> None:
-    assert set(config_files(place.repo, place.load())) == {"agent.yaml", "agent.yml", "agent.json"}
+    assert set(config_files(place.repo, place.load())) == ALWAYS
     assert protected(place, "flow: staged\n") == set()
     assert protected(place, "flow: flows/../own.yaml\n") == {"own.yaml"}
     assert protected(place, f"flow: [one.yaml, 'Do it.', {{file: {place.repo}/two.yml}}]\n") == {
@@ -270,7 +273,7 @@ def test_another_configuration_file_leaves_the_repository_s_own_protected(place:
     loaded = load_config(place.repo, config_file=other, environ={}, flags={}, user_file=place.user)
     found = config_files(place.repo, loaded, config=str(other))
     assert set(found) == {
-        *("agent.yaml", "agent.yml", "agent.json"),
+        *ALWAYS,
         *("ci/other.yaml", "ci/flow.yaml", "own.yaml"),
     }
     (place.repo / "agent.yaml").write_text("{")
@@ -295,4 +298,5 @@ def test_symlinks_and_what_they_lead_to(place: Place) -> None:
     assert set(config_files(place.repo, loaded)) == {
         *("agent.yaml", "real/config.yaml", "agent.yml", "agent.json"),
         *("flows", "real/flows/own.yaml"),
+        *(".headgate/commands", ".headgate/commands/"),
     }

@@ -120,7 +120,23 @@ def test_excluding_is_done_once_and_keeps_what_is_there(repo: Path) -> None:
     path.write_text("mine")
     exclude_internal(repo)
     exclude_internal(repo)
-    assert path.read_text() == "mine\n/.headgate/\n"
+    assert path.read_text() == "mine\n/.headgate/*\n!/.headgate/commands/\n"
+
+
+def test_what_an_earlier_version_excluded_is_replaced(repo: Path) -> None:
+    path = repo / ".git" / "info" / "exclude"
+    path.write_bytes(b"a\xff\n/.headgate/\nb\x0cc\n")
+    exclude_internal(repo)
+    assert path.read_bytes() == b"a\xff\nb\x0cc\n/.headgate/*\n!/.headgate/commands/\n"
+
+
+def test_of_headgates_folder_git_sees_the_commands_alone(repo: Path) -> None:
+    exclude_internal(repo)
+    for name in ("headgate.db", "runs/r1/combined.log", "commands/review.md"):
+        (repo / ".headgate" / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / ".headgate" / name).write_text("x")
+    shown = git(repo, "status", "--porcelain", "-uall").decode().splitlines()
+    assert [line for line in shown if "headgate" in line] == ["?? .headgate/commands/review.md"]
 
 
 def test_a_failure_is_one_sentence(tmp_path: Path) -> None:

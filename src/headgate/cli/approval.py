@@ -14,10 +14,11 @@ from headgate.cli.live import Progress
 from headgate.core import Access
 from headgate.protect import Answer
 
-_ANSWERS: dict[str, Answer] = {
+ANSWERS: dict[str, Answer] = {
     **{"y": "once", "yes": "once", "once": "once", "t": "task", "task": "task"},
     **{"a": "always", "always": "always", "n": "no", "no": "no", "": "no"},
 }
+"""What a person may type, and what it means."""
 _MANY_SPACES = re.compile(r" {40,}")
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"
 """Letters and signs that are drawn as nothing."""
@@ -41,16 +42,14 @@ class TerminalApproval:
             for line in describe(access):
                 print(line, file=sys.stderr)
             _forget_typed()
-            kind = "commands" if access.act == "run" else "writes"
             while not self._abandoned.is_set():
-                prompt = f"Allow it? [y] once  [t] all {kind} of this task  [a] always  [N] no: "
-                print(prompt, end="", file=sys.stderr, flush=True)
+                print(question_for(access), end="", file=sys.stderr, flush=True)
                 line_read = self._read_line()
                 if line_read is None:
                     break
                 word = line_read.strip().lower()
-                if word in _ANSWERS:
-                    return _ANSWERS[word]
+                if word in ANSWERS:
+                    return ANSWERS[word]
         return "no"
 
     def _read_line(self) -> str | None:
@@ -61,6 +60,12 @@ class TerminalApproval:
                 data = os.read(0, 4096)
                 return data.decode(errors="replace") if data else None
         return None
+
+
+def question_for(access: Access) -> str:
+    """What may be answered."""
+    kind = "commands" if access.act == "run" else "writes"
+    return f"Allow it? [y] once  [t] all {kind} of this task  [a] always  [N] no: "
 
 
 def _forget_typed() -> None:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 import click
 import orjson
 
 from headgate.cli.approval import TerminalApproval
-from headgate.cli.live import Progress, say
+from headgate.cli.live import Progress, ShownTask, say
 from headgate.cli.shared import EXIT_CANCELLED
 from headgate.cli.stored_tasks import find_task, last_lines, pause_sentence, result_line, tasks_ahead
 from headgate.cli.terminal import fold_lines, redirect_to_null, terminal_descriptors, terminal_width
@@ -148,7 +149,7 @@ class InterruptActions:
 class QueueLines:
     """Prints which tasks are before a task, each time their number changes, and how a resumed one ended."""
 
-    def __init__(self, progress: Progress, store: Store, task: str) -> None:
+    def __init__(self, progress: ShownTask, store: Store, task: str) -> None:
         self._progress, self._store, self._task = progress, store, task
         self._ahead: int | None = None
         self._resumed = ""
@@ -301,10 +302,27 @@ def start_worker(root: Path, lock: FileLock) -> None:
 
     It inherits this process's environment, and with it the keys. What it has to say goes to a log file.
     """
-    command = [sys.executable, "-P", "-m", "headgate", "work"]
-    command += ["--repo", str(root)]
-    for descriptor in lock.descriptors():
-        command += ["--lock", str(descriptor)]
+    _start_worker(root, lock.descriptors())
+    lock.hand_over()
+
+
+def leave_to_worker(root: Path, lock: FileLock | None) -> NoReturn:
+    """Ends this process, and has a worker go on with the task that it runs, from its last event on.
+
+    The worker has the lock, if this process had it, but waits for the end of a pipe that only this process
+    keeps open: two must not work at once.
+    """
+    reading, _ = os.pipe()
+    _start_worker(root, lock.descriptors() if lock else (), (reading,))
+    kill_own_commands()
+    os._exit(os.EX_OK)
+
+
+def _start_worker(root: Path, lock: tuple[int, ...], after: tuple[int, ...] = ()) -> None:
+    command = [sys.executable, "-P", "-m", "headgate", "work", "--repo", str(root)]
+    for option, descriptors in (("--lock", lock), ("--after", after)):
+        for descriptor in descriptors:
+            command += [option, str(descriptor)]
     with Folder(root).open_worker_log() as log:
         # Nobody waits for it: it is to outlive this process.
         worker = subprocess.Popen(
@@ -313,8 +331,7 @@ def start_worker(root: Path, lock: FileLock) -> None:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=lock.descriptors(),
+            pass_fds=(*lock, *after),
             start_new_session=True,
         )
     worker.returncode = os.EX_OK
-    lock.hand_over()

@@ -107,19 +107,14 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-class Progress:
-    """Shows the events and pulses of a bus, and its state: milestones as lines, the rest in a footer.
+class ShownTask:
+    """A task as people see it while it runs: its milestones, and what is being done now.
 
-    Whoever makes one has the bus call `hear` and `hear_pulse`. The footer is shown on a terminal only. Both
-    are on standard error; with `to_stdout` the lines are on standard output. Where there is no terminal, a
-    line says every 30 seconds what is being done.
+    Whoever makes one has a bus call `hear` and `hear_pulse`. How a line is shown is for the kinds of this.
     """
 
-    def __init__(self, bus: Bus, *, to_stdout: bool = False, silence: float = SILENCE) -> None:
+    def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        errors = console_for(sys.stderr)
-        self._lines = console_for(sys.stdout) if to_stdout else errors
-        self.console = self._lines if self._lines.is_terminal else errors
         self.tries_again = ""
         """The ended task that this one tries again."""
         self.idle_until = 0.0
@@ -127,6 +122,72 @@ class Progress:
         self.waiting = ""
         """Why the task does not run now."""
         self.activity = Activity()
+
+    @property
+    def state(self) -> State:
+        """The task after the latest event."""
+        return self._bus.state
+
+    def hear(self, event: Event) -> None:
+        """Shows an event's milestone, if it is one."""
+        self.activity.hear(event)
+        self.waiting = ""
+        line = milestone(event, self.state, self.tries_again)
+        if line:
+            self.print_line(line, self.state.seconds)
+
+    def hear_pulse(self, pulse: Pulse) -> None:
+        """Takes a sign of life in; it is no line."""
+        self.activity.hear_pulse(pulse)
+
+    def print_line(self, line: str, at: float) -> None:
+        """A line, with the time at which it was."""
+        raise NotImplementedError
+
+    def print_more(self, line: str) -> None:
+        """A line of detail below a milestone."""
+        raise NotImplementedError
+
+    def print_now(self, line: str) -> None:
+        """A line that is no event's."""
+        self.print_line(line, self.elapsed)
+
+    @property
+    def elapsed(self) -> float:
+        """How long the task has been worked on until now."""
+        if self.state.status != "RUNNING":
+            return self.state.seconds
+        return self.state.seconds + max(time.time() - max(self.state.last_at, self.idle_until), 0.0)
+
+    @property
+    def doing(self) -> str:
+        """What is being done now, or why nothing is."""
+        return self.waiting or self.activity.describe(self.state)
+
+    @property
+    def counted(self) -> str:
+        """Tokens and cost, with the reply under way: `~12.3k sent, 8.0k cached, ~900 generated, cost 0.01`."""
+        state = self.state
+        usage, about = state.usage, "~" if state.accounts.estimated else ""
+        parts = [f"{about}{count_tokens(usage.prompt)} sent"]
+        parts += [f"{count_tokens(usage.cached)} cached"] if usage.cached else []
+        parts += [f"{about}{count_tokens(usage.completion + self.activity.written)} generated"]
+        cost = say_cost(state.cost, state.accounts.lines)
+        return ", ".join([*parts, f"cost {about}{cost}"] if cost else parts)
+
+
+class Progress(ShownTask):
+    """Milestones as lines, and the rest in a footer, which is shown on a terminal only.
+
+    Both are on standard error; with `to_stdout` the lines are on standard output. Where there is no terminal,
+    a line says every 30 seconds what is being done.
+    """
+
+    def __init__(self, bus: Bus, *, to_stdout: bool = False, silence: float = SILENCE) -> None:
+        super().__init__(bus)
+        errors = console_for(sys.stderr)
+        self._lines = console_for(sys.stdout) if to_stdout else errors
+        self.console = self._lines if self._lines.is_terminal else errors
         self._silence = silence
         self._said_at = time.monotonic()
         self._is_held = False
@@ -148,32 +209,11 @@ class Progress:
             self._footer.wipe()
             self._footer = None
 
-    @property
-    def state(self) -> State:
-        """The task after the latest event."""
-        return self._bus.state
-
-    def hear(self, event: Event) -> None:
-        """Prints an event's milestone, if it is one."""
-        self.activity.hear(event)
-        self.waiting = ""
-        line = milestone(event, self.state, self.tries_again)
-        if line:
-            self.print_line(line, self.state.seconds)
-
-    def hear_pulse(self, pulse: Pulse) -> None:
-        """Takes a sign of life in; only the footer shows it."""
-        self.activity.hear_pulse(pulse)
-
     def print_line(self, line: str, at: float) -> None:
         style = next((style for start, style in STYLES if line.startswith(start)), "")
         stamp = f"[{clock(at)}] "
         folded = fold_lines(stamp + printable(line), self._width, len(stamp))
         self._print(Text.assemble((stamp, "dim"), (folded[len(stamp) :], style)))
-
-    def print_now(self, line: str) -> None:
-        """A line that is no event's."""
-        self.print_line(line, self.elapsed)
 
     def print_more(self, line: str) -> None:
         """A line of detail below a milestone."""
@@ -213,13 +253,6 @@ class Progress:
         return self._footer.wiping() if self._footer else ""
 
     @property
-    def elapsed(self) -> float:
-        """How long the task has been worked on until now."""
-        if self.state.status != "RUNNING":
-            return self.state.seconds
-        return self.state.seconds + max(time.time() - max(self.state.last_at, self.idle_until), 0.0)
-
-    @property
     def _width(self) -> int | None:
         return self._lines.width if self._lines.is_terminal else None
 
@@ -229,27 +262,14 @@ class Progress:
             if self._footer:
                 self._draw(self._footer)
             elif not self._is_held and time.monotonic() - self._said_at >= self._silence:
-                self.print_now(self._doing())
-
-    def _doing(self) -> str:
-        return self.waiting or self.activity.describe(self.state)
+                self.print_now(self.doing)
 
     def _draw(self, footer: Footer) -> None:
         """Where the task stands, and the last lines of what runs."""
-        head = self.waiting or f"{clock(self.elapsed)}  {self._doing()}  ({self._spent()})"
+        head = self.waiting or f"{clock(self.elapsed)}  {self.doing}  ({self.counted})"
         cyan, dim = ("", "") if self.console.no_color else (_CYAN, _DIM)
         lines = [(f"{next(self._frames)} {printable(head)}", cyan)]
         footer.draw([*lines, *((f"  {printable(line)}", dim) for line in self.activity.lines)])
-
-    def _spent(self) -> str:
-        """`~12.3k sent, 8.0k cached, ~900 generated, cost 0.0123`."""
-        state = self.state
-        usage, about = state.usage, "~" if state.accounts.estimated else ""
-        parts = [f"{about}{count_tokens(usage.prompt)} sent"]
-        parts += [f"{count_tokens(usage.cached)} cached"] if usage.cached else []
-        parts += [f"{about}{count_tokens(usage.completion + self.activity.written)} generated"]
-        cost = say_cost(state.cost, state.accounts.lines)
-        return ", ".join([*parts, f"cost {about}{cost}"] if cost else parts)
 
 
 class QuietConsole(Console):

@@ -3,7 +3,6 @@
 Only click is imported here; a command's module is imported when the command is used.
 """
 
-import errno
 import gc
 import os
 import sys
@@ -14,26 +13,21 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import click
 
 from headgate import __version__
+from headgate.cli.failures import PROGRAM, describe_failure, find_leaf
 from headgate.cli.shared import (
     EXIT_BROKEN_PIPE,
-    EXIT_CANCELLED,
     EXIT_CODE_MEANINGS,
-    EXIT_ENVIRONMENT,
-    EXIT_USAGE,
+    config_option,
+    model_options,
+    repo_option,
 )
 from headgate.cli.terminal import (
     fill_closed_streams,
     fold_lines,
     help_width,
+    is_interactive,
     protect_terminal,
     terminal_width,
-)
-from headgate.errors import ConfigError, HeadgateError
-
-PROGRAM = "headgate"
-_ENVIRONMENT_ERRNOS = (
-    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO),
-    *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE),
 )
 
 
@@ -162,15 +156,36 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     epilog=EPILOG,
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
-def cli() -> None:
+@repo_option
+@config_option
+@model_options
+@click.option("--flow", metavar="FLOW", help="The flow, by name or file.")
+@click.pass_context
+def cli(ctx: click.Context, /, **options: Any) -> int | None:
     """Headgate runs coding tasks in a git repository with the model you have.
 
     The runtime, not the model, decides what is allowed, when work counts as done and when to stop.
+
+    Without a command, on a terminal, Headgate is interactive: type a task, follow it, steer it. The options
+    are for that; a command has its own, which stand behind its name.
     """
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
+    if ctx.invoked_subcommand is not None:
+        if given:
+            command = f"{PROGRAM} {ctx.invoked_subcommand}"
+            raise click.UsageError(f"Put {given[0]} behind the command: {command} {given[0]} ...", ctx)
+        return None
+    if not is_interactive():
+        if given:
+            raise click.UsageError("Name a command: without one, Headgate needs a terminal.", ctx)
+        raise click.exceptions.NoArgsIsHelpError(ctx)
+    from headgate.cli.commands.interactive import interact_with
+
+    return interact_with(**options)
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
@@ -210,8 +225,8 @@ class ErrorPolicy:
         if isinstance(error, BrokenPipeError):
             _exit_quietly(EXIT_BROKEN_PIPE)
         if isinstance(error, BaseExceptionGroup):
-            error = _leaf(error)
-        line, code = _describe(error)
+            error = find_leaf(error)
+        line, code = describe_failure(error)
         if os.environ.get("HEADGATE_DEBUG") == "1":
             from traceback import print_exception
 
@@ -221,61 +236,6 @@ class ErrorPolicy:
         except BrokenPipeError:
             _exit_quietly(code)
         sys.exit(code)
-
-
-def _describe(error: BaseException) -> tuple[str, int]:
-    """The line that a person reads, and the exit code."""
-    match error:
-        case ConfigError():
-            return f"{PROGRAM}: {_one_line(error)}", EXIT_USAGE
-        case HeadgateError():
-            return f"{PROGRAM}: {_one_line(error)}", EXIT_ENVIRONMENT
-        case click.exceptions.NoArgsIsHelpError():
-            return error.format_message(), EXIT_USAGE
-        case click.UsageError():
-            path = error.ctx.command_path if error.ctx else PROGRAM
-            return f'{path}: {error.format_message()} (see "{path} --help")', error.exit_code
-        case click.ClickException():
-            return f"{PROGRAM}: {error.format_message()}", error.exit_code
-        case KeyboardInterrupt() | click.exceptions.Abort():
-            return f"{PROGRAM}: interrupted", EXIT_CANCELLED
-        case OSError() if error.errno in _ENVIRONMENT_ERRNOS:
-            where = f": {error.filename}" if error.filename else ""
-            return f"{PROGRAM}: {error.strerror}{where}", EXIT_ENVIRONMENT
-        case _:
-            what = f"{type(error).__name__}: {_one_line(error)}".removesuffix(": ")
-            return f"{PROGRAM}: this is a bug in Headgate: {what}. {_save_trace(error)}", EXIT_ENVIRONMENT
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
-
-
-def _leaf(error: BaseException) -> BaseException:
-    """One error out of a group: one that Headgate raised on purpose, if there is one."""
-    leaves: list[BaseException] = []
-    open_groups: list[BaseException] = [error]
-    while open_groups:
-        item = open_groups.pop(0)
-        if isinstance(item, BaseExceptionGroup):
-            open_groups.extend(item.exceptions)
-        else:
-            leaves.append(item)
-    return next((leaf for leaf in leaves if isinstance(leaf, HeadgateError)), leaves[0])
-
-
-def _save_trace(error: BaseException) -> str:
-    """Writes the traceback to a file and says where; without a place for it, says how to see it."""
-    from tempfile import mkstemp
-    from traceback import format_exception
-
-    try:
-        handle, path = mkstemp(prefix="headgate-bug-", suffix=".txt")
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(f"headgate {__version__}, Python {sys.version}\n\n{''.join(format_exception(error))}")
-    except OSError:
-        return "Set HEADGATE_DEBUG=1 to see where."
-    return f"The traceback is in {path}."
 
 
 def _exit_quietly(code: int) -> NoReturn:

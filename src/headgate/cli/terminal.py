@@ -27,6 +27,12 @@ def terminal_width(stream: IO[str]) -> int | None:
     return max(columns, MIN_WIDTH) if columns > 0 else USUAL_WIDTH  # a terminal may not know its own
 
 
+def is_interactive() -> bool:
+    """Whether a person can type here, on a terminal whose cursor can be moved."""
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return on_terminal and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
+
+
 def fold_lines(text: str, width: int | None, hanging: int | None = None) -> str:
     """Text whose lines are no wider than that, unless a single word is.
 

@@ -20,7 +20,7 @@ from headgate.config.load import CONFIG_NAMES, Loaded, assemble, user_config_pat
 from headgate.config.recipe_files import recipe_files
 from headgate.config.schema import FLOW_SUFFIXES, expand_stages, provider_of
 from headgate.config.yaml_files import Document, read_yaml
-from headgate.core import Flow, ModelSettings
+from headgate.core import COMMANDS_FOLDER, Flow, ModelSettings
 from headgate.errors import ConfigError
 
 CHOICES = ("HEADGATE_MODEL", "HEADGATE_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST")
@@ -236,7 +236,8 @@ def config_files(
     if config:
         named += _flows_of_the_repository(root)
     paths = [path for name in named for path in _paths_through_links(root, name)]
-    folders = [path for name in loaded.config.recipes for path in _paths_through_links(root, name)]
+    own_folders = (*loaded.config.recipes, COMMANDS_FOLDER)
+    folders = [path for name in own_folders for path in _paths_through_links(root, name)]
     return tuple(dict.fromkeys([*paths, *folders, *(f"{path}/" for path in folders)]))
 
 

@@ -234,6 +234,7 @@ from headgate.core.rules import (
     wait_seconds,
 )
 from headgate.core.settings import (
+    COMMANDS_FOLDER,
     OWN_FOLDER,
     SCOUTS,
     Data,

@@ -9,6 +9,8 @@ from headgate.core.messages import Usage
 
 OWN_FOLDER = ".headgate"
 """Where Headgate keeps its own files in a repository."""
+COMMANDS_FOLDER = f"{OWN_FOLDER}/commands"
+"""Where a team keeps its commands for the terminal: the only part of that folder that git may have."""
 ToolTransport = Literal["auto", "native", "text", "schema"]
 
 

@@ -329,6 +329,10 @@ class Engine:
             finally:
                 lock.release()
 
+    def working_lock(self) -> FileLock | None:
+        """The lock under which this process carries a task out now; None if it carries out none."""
+        return self._execution.lock if self._execution else None
+
     def cancel(self, task_id: str) -> CancelOutcome:
         """Cancels a queued task; asks whoever runs it to cancel a running one."""
         outcome = self.store.cancel(task_id, self.now())

@@ -36,6 +36,7 @@ from headgate.reading.skill_files import (
     SkillText,
     check_description,
     check_skill_name,
+    read_front_matter,
     read_skill,
     split_front_matter,
     write_skill,

@@ -56,8 +56,7 @@ def split_front_matter(text: str) -> tuple[str, str]:
 
 def read_skill(text: str, folder: str) -> SkillText:
     """What the SKILL.md in a folder of this name says. SkillInvalid if it says that wrongly."""
-    front, body = split_front_matter(text)
-    values = _read_values(front)
+    values, body = read_front_matter(text)
     name, description = values.get("name", ""), " ".join(values.get("description", "").split())
     if not name:
         raise SkillInvalid("has no name in its front matter")
@@ -66,6 +65,12 @@ def read_skill(text: str, folder: str) -> SkillText:
         raise SkillInvalid(f"is named {name!r} in its front matter, which is not the name of its folder")
     check_description(description)
     return SkillText(name, description, body)
+
+
+def read_front_matter(text: str) -> tuple[dict[str, str], str]:
+    """The text values of a file's front matter, by key, and what follows. SkillInvalid if it has none."""
+    front, body = split_front_matter(text)
+    return _read_values(front), body
 
 
 def _read_values(front: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from copy import copy
 from pathlib import Path
 from typing import IO, Any
 
-from headgate.core import OWN_FOLDER, Report, State, TaskState, render_markdown
+from headgate.core import COMMANDS_FOLDER, OWN_FOLDER, Report, State, TaskState, render_markdown
 from headgate.errors import ConfigError, HeadgateError, StoreError
 from headgate.process import FileLock
 from headgate.regular_files import (
@@ -106,8 +106,12 @@ class Folder:
         exclude_internal(self.repo)
 
     def check_committed(self) -> None:
-        """ConfigError if git tracks the folder: tasks that somebody else has committed prove nothing here."""
-        if git(self.repo, "ls-files", "-z", "--", OWN_FOLDER):
+        """ConfigError if git tracks the folder: tasks that somebody else has committed prove nothing here.
+
+        A team's commands for the terminal may be there. They are text that a person reads before it is sent.
+        """
+        tracked = git(self.repo, "ls-files", "-z", "--", OWN_FOLDER).split(b"\0")
+        if any(path and not path.startswith(f"{COMMANDS_FOLDER}/".encode()) for path in tracked):
             raise ConfigError(
                 f"{OWN_FOLDER}/ is committed to git: remove it with git rm -r --cached {OWN_FOLDER}."
             )

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from headgate.core import OWN_FOLDER
+from headgate.core import COMMANDS_FOLDER, OWN_FOLDER
 from headgate.errors import HeadgateError
 from headgate.programs import find_program, trusted_path
 
@@ -186,16 +186,22 @@ def read_regular(path: str | Path, most: int, directory: int | None = None) -> b
         return file.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
 
 
+_EXCLUDED = (f"/{OWN_FOLDER}/*", f"!/{COMMANDS_FOLDER}/")
+_EXCLUDED_ONCE = f"/{OWN_FOLDER}/"
+"""What an earlier version wrote. git does not look into a folder that is excluded as a whole."""
+
+
 def exclude_internal(repo: Path) -> None:
-    """Keeps `.headgate/` out of git without touching a tracked file."""
+    """Keeps `.headgate/` out of git, but for the team's commands, without touching a tracked file."""
     folder = Path(os.path.realpath(common_folder(repo)))
     path = folder / "info" / "exclude"
-    line = f"/{OWN_FOLDER}/"
     text = read_regular(path, 10_000_000).decode("utf-8", "surrogateescape")
-    if line in text.splitlines():
+    lines = text.removesuffix("\n").split("\n") if text else []
+    if all(line in lines for line in _EXCLUDED) and _EXCLUDED_ONCE not in lines:
         return
     if Path(os.path.realpath(path)) != path:
-        raise GitFailed(f"{path} is reached by a symbolic link: add the line {line} to it, and run again.")
+        added = " and ".join(_EXCLUDED)
+        raise GitFailed(f"{path} is reached by a symbolic link: add the lines {added} to it, and run again.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    joint = "" if not text or text.endswith("\n") else "\n"
-    path.write_text(f"{text}{joint}{line}\n", encoding="utf-8", errors="surrogateescape")
+    kept = [line for line in lines if line not in (_EXCLUDED_ONCE, *_EXCLUDED)]
+    path.write_text("\n".join([*kept, *_EXCLUDED, ""]), encoding="utf-8", errors="surrogateescape")

@@ -61,24 +61,40 @@ def command(repo: Path | None, force: bool, model: str | None, base_url: str | N
     with --model, with --base-url, or if the file names no model yet. --force replaces the whole file.
     """
     root = find_repo_to_act(repo)
-    for other in find_configs(root):
-        if other != CONFIG_NAME:
-            raise ConfigError(f"{other} already configures this repository: edit it, or remove it first.")
+    check_other_configs(root)
     ask = _ask_which if sys.stdin.isatty() and sys.stdout.isatty() else None
     if _find_old(root / CONFIG_NAME) and not force:
         change_model(root, model, base_url, ask)
         return
     choice = choose_model(model, base_url, os.environ, _look_for_servers, ask)
-    python = "python" if shutil.which("python") and not shutil.which("python3") else "python3"
     git(root, "version")  # before anything is written
-    detection = detect_project(root, python, lambda program: shutil.which(program) is not None)
+    write_first_config(root, look_at_project(root), choice)
+
+
+def check_other_configs(root: Path) -> None:
+    """ConfigError if a file of another name configures the repository already."""
+    for other in find_configs(root):
+        if other != CONFIG_NAME:
+            raise ConfigError(f"{other} already configures this repository: edit it, or remove it first.")
+
+
+def choose_model_here() -> ModelChoice:
+    """The model for a new agent.yaml: one on this machine, which a person may choose."""
+    return choose_model(None, None, os.environ, _look_for_servers, _ask_which)
+
+
+def look_at_project(root: Path) -> Detection:
+    """What the project's files say about how it is tested. Nothing is run."""
+    python = "python" if shutil.which("python") and not shutil.which("python3") else "python3"
+    return detect_project(root, python, lambda program: shutil.which(program) is not None)
+
+
+def write_first_config(root: Path, detection: Detection, choice: ModelChoice) -> None:
+    """Writes agent.yaml with what was found, and says so."""
     existed = _find_old(root / CONFIG_NAME) is not None
     kept = write_config(root, render_config(detection, choice.model, choice.base_url), keep_old=True)
     exclude_internal(root)
-    for kind in detection.kinds:
-        say(f"Found {kind.name} ({kind.evidence}).")
-    for hint in detection.hints:
-        say(hint, hanging=2)
+    say_found(detection)
     for line in choice.said:
         say(line, hanging=2)
     say(
@@ -96,6 +112,14 @@ def command(repo: Path | None, force: bool, model: str | None, base_url: str | N
     for step in detection.left_out:
         say(f"  {step.name}: {step.command}")
     _say_next(choice)
+
+
+def say_found(detection: Detection) -> None:
+    """Says what kind of project it is."""
+    for kind in detection.kinds:
+        say(f"Found {kind.name} ({kind.evidence}).")
+    for hint in detection.hints:
+        say(hint, hanging=2)
 
 
 def _say_next(choice: ModelChoice) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,16 +62,27 @@ def tasks_command(as_json: bool, repo: Path | None) -> None:
     --json, on standard error.
     """
     root = find_repo(repo)
+    if not as_json:
+        for line, hanging in task_list(root, terminal_width(sys.stdout)):
+            say(line, hanging=hanging)
+        return
+    rows, interrupted, paused = _all_tasks(root)
+    if paused:
+        click.echo(paused, err=True)
+    listed = [_as_json(row, row.task.id in interrupted) for row in rows]
+    say(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode())
+
+
+Line = tuple[str, int | None]
+"""A line, and how far what is left of it is indented where it is broken; None leaves it whole."""
+
+
+def task_list(root: Path, width: int | None) -> Iterator[Line]:
+    """Every task on a line no wider than that, the most recent last; then what can be done about them."""
     rows, interrupted, paused = _all_tasks(root)
     apart = {path.name for path in Folder(root).worktrees.glob("t*")}
-    if as_json:
-        if paused:
-            click.echo(paused, err=True)
-        listed = [_as_json(row, row.task.id in interrupted) for row in rows]
-        say(orjson.dumps(listed, option=orjson.OPT_INDENT_2).decode())
-        return
     if not rows:
-        say(NO_TASK_YET)
+        yield NO_TASK_YET, None
     heads = []
     for row in rows:
         state = f"{row.state} {row.position}" if row.position else row.state
@@ -79,15 +91,14 @@ def tasks_command(as_json: bool, repo: Path | None) -> None:
         state = f"{state}, worktree" if row.task.worktree and row.task.id in apart else state
         heads.append((row.task.id, state, age(time.time() - row.created)))
     widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
-    total = terminal_width(sys.stdout)
-    left = None if total is None else max(total - sum(widths) - 2 * len(widths), MIN_TEXT_CHARS)
+    left = None if width is None else max(width - sum(widths) - 2 * len(widths), MIN_TEXT_CHARS)
     for head, row in zip(heads, rows, strict=True):
-        cells = [cell.ljust(width) for cell, width in zip(head, widths, strict=True)]
-        say("  ".join([*cells, shorten_line(_title(row), left)]).rstrip())
+        cells = [cell.ljust(columns) for cell, columns in zip(head, widths, strict=True)]
+        yield "  ".join([*cells, shorten_line(_title(row), left)]).rstrip(), None
     for name, hint in interrupted.items():
-        say(f"{name} was interrupted: {hint}", hanging=2)
+        yield f"{name} was interrupted: {hint}", 2
     if paused:
-        say(paused, hanging=2)
+        yield paused, 2
 
 
 def _all_tasks(root: Path) -> tuple[list[TaskRow], dict[str, str], str]:
@@ -154,36 +165,47 @@ def show_command(task_id: str | None, detail: bool, as_json: bool, repo: Path | 
         shown |= {"report": report.model_dump(mode="json"), "events": [event.as_json() for event in events]}
         say(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())
         return
-    standing = "INTERRUPTED" if interrupted else f"{row.state}{', undone' if row.undone else ''}"
-    say(f"{row.task.id}  {standing}  {printable(row.task.text.strip().splitlines()[0])}", hanging=4)
-    if row.task.resumes:
-        say(f"Retry of {row.task.resumes}.")
-    if row.task.follows:
-        say(f"Follow-up of {row.task.follows}.")
-    if row.task.package and not events:  # the first event names it
-        say(f"Package: {printable(row.task.package)}")
-    if row.task.added:
-        say(f"Added for this attempt: {printable(row.task.added)}", hanging=2)
-    if row.task.attached:
-        say(f"Attached: {len(row.task.attached.splitlines()):,} lines from standard input.")
-    if constraints := row.task.constraints.render():
-        say(constraints)
-    state = State()
-    for event in events:
-        state.apply(event)
-        line = milestone(event, state, row.task.resumes)
-        if line:
-            stamp = f"[{clock(state.seconds)}] "
-            say(f"{stamp}{printable(line)}", hanging=len(stamp))
-        for more in detail_lines(event, folder) if detail else ():
-            say(f"        {printable(more)}", hanging=12)
+    for shown_line, hanging in story_lines(
+        row, events, folder, detail=detail, is_interrupted=bool(interrupted)
+    ):
+        say(shown_line, hanging=hanging)
     say()
+    state = fold(events)
     if row.state in SETTLED_STATES:
         lines = last_lines(build_report(complete_state(state, row)), detailed=detail)
     else:
         lines = next_steps(row.task.id, row.state, interrupted=interrupted)
     for last in (*usage_lines(state), *lines):
         say(last, hanging=2)
+
+
+def story_lines(
+    row: TaskRow, events: Sequence[Event], folder: Folder, *, detail: bool, is_interrupted: bool = False
+) -> Iterator[Line]:
+    """What was asked for and what happened: a line per milestone, and with `detail` what is behind it."""
+    standing = "INTERRUPTED" if is_interrupted else f"{row.state}{', undone' if row.undone else ''}"
+    yield f"{row.task.id}  {standing}  {printable(row.task.text.strip().splitlines()[0])}", 4
+    if row.task.resumes:
+        yield f"Retry of {row.task.resumes}.", None
+    if row.task.follows:
+        yield f"Follow-up of {row.task.follows}.", None
+    if row.task.package and not events:  # the first event names it
+        yield f"Package: {printable(row.task.package)}", None
+    if row.task.added:
+        yield f"Added for this attempt: {printable(row.task.added)}", 2
+    if row.task.attached:
+        yield f"Attached: {len(row.task.attached.splitlines()):,} lines from standard input.", None
+    if constraints := row.task.constraints.render():
+        yield constraints, None
+    state = State()
+    for event in events:
+        state.apply(event)
+        line = milestone(event, state, row.task.resumes)
+        if line:
+            stamp = f"[{clock(state.seconds)}] "
+            yield f"{stamp}{printable(line)}", len(stamp)
+        for more in detail_lines(event, folder) if detail else ():
+            yield f"        {printable(more)}", 12
 
 
 def detail_lines(event: Event, folder: Folder) -> list[str]:

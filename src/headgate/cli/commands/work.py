@@ -1,6 +1,7 @@
-"""`headgate work`: the process that runs the queue."""
+"""`headgate work`: the process that runs the queue in the background. Headgate starts it itself."""
 
 import asyncio
+import os
 from pathlib import Path
 from traceback import print_exception
 
@@ -16,10 +17,14 @@ from headgate.store import Folder
 @click.option(
     "--lock", type=int, multiple=True, metavar="FD", help="A descriptor of the lock that is handed over."
 )
+@click.option("--after", type=int, metavar="FD", help="A pipe: begin when nobody can write to it any more.")
 @repo_option
-def command(lock: tuple[int, ...], repo: Path | None) -> None:
+def command(lock: tuple[int, ...], after: int | None, repo: Path | None) -> None:
     """Run what is queued, then exit."""
-    asyncio.run(work(find_repo(repo), lock))
+    root = find_repo(repo)
+    if after is not None:
+        os.read(after, 1)
+    asyncio.run(work(root, lock))
 
 
 async def work(root: Path, descriptors: tuple[int, ...]) -> None:

@@ -1,0 +1,189 @@
+"""The tasks that are typed one after the other. Each follows the one before; lines in between steer it."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from headgate.cli.failures import describe_failure, find_leaf
+from headgate.cli.follow import QueueLines
+from headgate.cli.interactive.approval_question import PromptApproval
+from headgate.cli.interactive.ending_lines import ending_lines
+from headgate.cli.interactive.screen import Screen
+from headgate.cli.interactive.task_view import TaskView, prompt_style
+from headgate.cli.stored_tasks import pause_sentence
+from headgate.core import Constraints, Event, Options, Pulse, Report, Task, fold
+from headgate.engine import Engine
+from headgate.errors import HeadgateError
+from headgate.process import kill_own_commands
+
+TICK = 0.2
+
+
+@dataclass
+class Conversation:
+    """What is typed goes to the task that runs, or else becomes a task that follows the last one."""
+
+    engine: Engine
+    screen: Screen
+    chosen: Options
+    """The model, the flow and the like that tasks are given."""
+    approval: PromptApproval
+    on_end: Callable[[], None] = lambda: None
+    """Called when a task has ended, and files may have changed."""
+    reports: list[Report] = field(default_factory=list)
+    """How the tasks of this session ended."""
+    previous: str = ""
+    """The task that the next one follows; empty if it follows none."""
+    running: Task | None = None
+    _work: "asyncio.Task[None] | None" = None
+    _presses: int = 0
+    """How often the running task was to be cancelled."""
+
+    def __post_init__(self) -> None:
+        self.view = TaskView(self.engine.bus, self.screen)
+        self.engine.bus.on_event.append(self._hear)
+        self.engine.bus.on_pulse.append(self._hear_pulse)
+        self.engine.person = self.approval
+        self.engine.on_notice = self.screen.show
+
+    def _hear(self, event: Event) -> None:
+        self.view.hear(event)  # each task has a view of its own
+
+    def _hear_pulse(self, pulse: Pulse) -> None:
+        self.view.hear_pulse(pulse)
+
+    @property
+    def is_busy(self) -> bool:
+        return self._work is not None and not self._work.done()
+
+    def take(self, text: str) -> None:
+        """A typed text: for the task that runs, or a new task."""
+        if self.running and self.say(text):
+            return
+        if self.is_busy and self.running is None:
+            self.screen.show("Wait until this has ended, or press Ctrl-C to cancel it.")
+            self.screen.give_back(text)
+            return
+        self.submit(text)
+
+    def say(self, text: str) -> bool:
+        """Tells the task that runs something; False if it has just ended, or none runs."""
+        if self.running is None or not self.engine.say(self.running.id, text):
+            return False
+        self.screen.show("Said. It joins the next turn.", "class:dim")
+        return True
+
+    def submit(self, text: str, **options: object) -> None:
+        """Starts a task that follows the one before."""
+        asked = self.chosen.model_copy(update={**options, "follows": self.previous})
+
+        async def begin() -> Task:
+            task = self.engine.submit(text, Constraints(), asked)
+            for line in self.engine.describe_boundaries(task):
+                self.screen.show(line)
+            return task
+
+        self.begin(begin)
+
+    def begin(self, begin: Callable[[], Awaitable[Task]]) -> None:
+        """Begins a task and shows it to its end, while the prompt stays usable."""
+        if self.is_busy:
+            self.screen.show("A task is running: wait for its end, or press Ctrl-C to cancel it.")
+            return
+        self.work_on(self._carry_out(begin))
+
+    def work_on(self, work: Awaitable[None]) -> None:
+        """Has something run beside the prompt. Its errors are a line, and Ctrl-C cancels it."""
+        self._presses = 0
+        self.approval.begin()
+        self._work = asyncio.create_task(self._guard(work))
+
+    async def _guard(self, work: Awaitable[None]) -> None:
+        ticking = asyncio.create_task(self._tick())
+        try:
+            await work
+        except asyncio.CancelledError:
+            self.screen.show("Cancelled.", "ansiyellow")
+        except HeadgateError as error:
+            self.screen.show(" ".join(str(error).split()), "ansired")
+        except Exception as bug:  # noqa: BLE001 - the prompt stays, and the person reads what happened
+            self.screen.show(describe_failure(find_leaf(bug))[0], "ansired")
+        finally:
+            ticking.cancel()
+            self.running = None
+            self.screen.refresh()
+            self.on_end()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            self.screen.refresh()
+
+    async def _carry_out(self, begin: Callable[[], Awaitable[Task]]) -> None:
+        engine = self.engine
+        task = await begin()
+        known = fold(engine.store.events(task.id))
+        view = self.view = TaskView(engine.bus, self.screen)
+        engine.bus.state, began = known, known.last_seq
+        view.tries_again, view.idle_until = task.resumes, time.time()
+        waiting = QueueLines(view, engine.store, task.id)
+        self.running = task
+        report = await engine.run(task, waiting.tell, began, known)
+        waiting.tell_ending()
+        self._show_ending(report)
+
+    def _show_ending(self, report: Report) -> None:
+        self.running = None
+        if self.engine.store.task(report.task_id):
+            self.reports.append(report)
+            self.previous = report.task_id
+        paused = pause_sentence(self.engine.store, self.engine.folder) if report.state == "QUEUED" else ""
+        for line in ending_lines(report, paused):
+            self.screen.show(line, prompt_style(line))
+
+    # Stopping.
+
+    def cancel(self) -> bool:
+        """Cancels what runs; False if nothing does. The second time, its command is killed at once."""
+        if not self.is_busy:
+            return False
+        self._presses += 1
+        self.approval.abandon()
+        if self.running is None:
+            assert self._work is not None
+            self._work.cancel()
+        elif self._presses == 1:
+            name = self.running.id
+            if self.engine.cancel(name) == "asked":
+                self.screen.show(
+                    f"Cancelling task {name}; its changes so far stay. Ctrl-C again stops it at once.",
+                    "ansiyellow",
+                )
+        else:
+            self.screen.show("Stopping it at once.", "ansiyellow")
+            kill_own_commands()
+        return True
+
+    def conclude(self) -> str:
+        """Asks for the running task to be concluded with what there is; what to say about it."""
+        if self.running is None:
+            return "No task is running."
+        if not self.engine.conclude(self.running.id):
+            return f"Task {self.running.id} has not started: /cancel removes it from the queue."
+        return f"Task {self.running.id} was asked to conclude with what it has."
+
+    async def ended(self) -> None:
+        """Waits until nothing runs."""
+        if self._work:
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({self._work})
+
+    def status(self, width: int) -> Sequence[tuple[str, str]]:
+        """What stands below the prompt."""
+        if self.running:
+            return self.view.status(width)
+        if self.is_busy:
+            return [("class:status", "Working")]
+        return []

@@ -1,0 +1,302 @@
+"""The commands after a slash: what each is for, and what it does."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headgate.cli.commands.look_back import story_lines, task_list
+from headgate.cli.commands.verify import run_steps, say_result
+from headgate.cli.interactive.completion import Choice
+from headgate.cli.interactive.conversation import Conversation
+from headgate.cli.interactive.ending_lines import cost_lines, ending_lines
+from headgate.cli.interactive.kept_lines import Answers
+from headgate.cli.interactive.saved_commands import SavedCommand, SavedCommands, load_commands
+from headgate.cli.live import printable
+from headgate.cli.stored_tasks import find_only, find_task
+from headgate.config import Loaded, builtin_flows, flow_from_config, user_config_path
+from headgate.core import SETTLED_STATES, Options, TaskState, build_report, nearest, plain
+from headgate.engine import FLOW_NAMES, diff_of
+from headgate.errors import ConfigError
+from headgate.models import profile_for
+from headgate.store import TaskRow, load_state
+
+MOST_DIFF_LINES, MOST_SHOWN_LINES = 400, 60
+USUAL = "default"
+
+
+@dataclass
+class SlashCommands:
+    """Carries out what stands after a slash. It knows the conversation and the repository's own commands."""
+
+    talk: Conversation
+    repo: Path
+    answers: Answers
+    read_config: Callable[[Options], Loaded]
+    """The configuration as it is now, for a task with these options."""
+    wants_to_quit: bool = False
+    saved: SavedCommands = field(default_factory=lambda: SavedCommands({}))
+
+    def look(self) -> None:
+        """Reads the commands of the repository and of the user again; says what is wrong with new ones."""
+        known = set(self.saved.problems)
+        folder = user_config_path().parent / "commands"
+        self.saved = load_commands(self.repo, folder, frozenset(COMMANDS))
+        for problem in self.saved.problems:
+            if problem not in known:
+                self._show(problem)
+
+    def names(self) -> Mapping[str, str]:
+        """Every command with what it is for."""
+        return {name: one.summary for name, one in COMMANDS.items()} | {
+            name: one.description for name, one in self.saved.found.items()
+        }
+
+    def arguments(self, name: str) -> Iterator[Choice]:
+        """What may stand behind a command's name."""
+        if name in _ABOUT_TASKS:
+            for row in reversed(self.talk.engine.store.tasks()):
+                yield row.task.id, f"{row.state}  {printable(row.task.text.strip().splitlines()[0])[:60]}"
+        elif name == "flow":
+            yield from ((flow, "") for flow in (USUAL, *builtin_flows()))
+        elif name == "model":
+            yield from ((model, "") for model in self._models())
+
+    async def run(self, name: str, rest: str) -> None:
+        """Carries one out. ConfigError if there is none of the name, or something is wrong with it."""
+        if name in COMMANDS:
+            await COMMANDS[name].run(self, rest)
+            return
+        self.look()
+        if name in self.saved.found:
+            await self._send(self.saved.found[name], rest)
+            return
+        close = nearest(name, self.names())
+        hint = f"did you mean /{close}?" if close else "/help lists the commands."
+        raise ConfigError(f"There is no command /{name}: {hint} A task that begins with a slash needs two.")
+
+    def _show(self, text: str, style: str = "") -> None:
+        self.talk.screen.show(text, style)
+
+    # Tasks.
+
+    async def tasks(self, rest: str) -> None:
+        for line, hanging in task_list(self.repo, self.talk.screen.width):
+            self.talk.screen.show(line, hanging=hanging or 0)
+
+    async def show(self, rest: str) -> None:
+        row = self._row(rest)
+        store, folder = self.talk.engine.store, self.talk.engine.folder
+        for line, hanging in story_lines(row, store.events(row.task.id), folder, detail=False):
+            self.talk.screen.show(line, hanging=hanging or 0)
+        if row.state in SETTLED_STATES:
+            report = build_report(load_state(store, row))
+            self._show("")
+            for line in (*plain(report.answer).splitlines(), *report.summary.splitlines()):
+                self._show(line)
+            self._show(ending_lines(report)[-1], "class:dim")
+
+    async def diff(self, rest: str) -> None:
+        row = self._row(rest)
+        state = load_state(self.talk.engine.store, row)
+        lines = diff_of(self.repo, row, state).decode("utf-8", "replace").splitlines()
+        if not lines:
+            self._show(f"Task {row.task.id} changes nothing.")
+        for line in lines[:MOST_DIFF_LINES]:
+            self.talk.screen.show(line, _diff_style(line), hanging=0)
+        if len(lines) > MOST_DIFF_LINES:
+            more = len(lines) - MOST_DIFF_LINES
+            self._show(f"... and {more} more lines: headgate diff {row.task.id} prints them all.")
+
+    async def apply(self, rest: str) -> None:
+        self._check_idle()
+        name = self._only(rest, ("PROPOSED",), "proposal")
+        self.talk.begin(lambda: self.talk.engine.apply(name))
+
+    async def abort(self, rest: str) -> None:
+        task = await self.talk.engine.abort(self._only(rest, ("PROPOSED",), "proposal"))
+        self._show(f"The proposal of task {task.id} was discarded.")
+
+    async def cancel(self, rest: str) -> None:
+        if rest.strip() and not (self.talk.running and rest.strip().lower() == self.talk.running.id):
+            name = self._row(rest).task.id
+            outcomes = {
+                "removed": f"Task {name} was removed from the queue.",
+                "returned": f"Task {name} left the queue and is a proposal again.",
+                "asked": f"Task {name} was asked to stop.",
+            }
+            self._show(outcomes.get(self.talk.engine.cancel(name), f"Task {name} has already ended."))
+        elif not self.talk.cancel():
+            self._show("No task is running.")
+
+    async def stop(self, rest: str) -> None:
+        self._show(self.talk.conclude())
+
+    async def say(self, rest: str) -> None:
+        if not self.talk.say(_needs(rest, "say", "what to tell the task")):
+            self._show("No task is running: what you type without a command becomes a task.")
+
+    async def ask(self, rest: str) -> None:
+        self._check_idle()
+        self.talk.submit(_needs(rest, "ask", "a question about the code"), flow="ask")
+
+    async def propose(self, rest: str) -> None:
+        self._check_idle()
+        self.talk.submit(_needs(rest, "propose", "what to do"), dry_run=True)
+
+    async def new(self, rest: str) -> None:
+        self.talk.previous = ""
+        self._show("The next task starts a new conversation.")
+
+    async def verify(self, rest: str) -> None:
+        self._check_idle()
+        config = self.read_config(self.talk.chosen).config
+
+        async def run() -> None:
+            found = await run_steps(self.repo, config, lambda step: self._show(f"Running {step.name} ..."))
+            for ran in found.ran:
+                line = f"{ran.step.name}: {say_result(ran)}"
+                self._show(line, "ansired" if ran in found.failed else "ansigreen")
+                for output in ran.tail.splitlines()[-20:] if ran in found.failed else ():
+                    self._show(f"  | {output}")
+            if found.broken:
+                self._show(f"{found.broken[:1].upper()}{found.broken[1:]}.", "ansired")
+            self._show(f"Log: {found.log}", "class:dim")
+
+        self.talk.work_on(run())
+
+    # What the next tasks use.
+
+    async def flow(self, rest: str) -> None:
+        name = rest.strip()
+        if not name:
+            self._show(f"The flow is {self.talk.chosen.flow or 'the one of the configuration'}.")
+            self._show(f"/flow NAME chooses another: {', '.join((USUAL, *builtin_flows()))}, or a file.")
+            return
+        self._choose(flow=None if name == USUAL else name)
+        self._show(
+            f"The next tasks use the flow {name}." if name != USUAL else "The configuration chooses again."
+        )
+
+    async def model(self, rest: str) -> None:
+        name = rest.strip()
+        if not name:
+            config = self.read_config(self.talk.chosen).config
+            self._show(f"The model is {config.model or 'not set'}.")
+            self._show(
+                f"/model NAME chooses another: {', '.join(self._models())}, or ollama/NAME and the like."
+            )
+            return
+        self._choose(model=None if name == USUAL else name)
+        settings = self.read_config(self.talk.chosen).config.model_settings()
+        self._show(f"The next tasks use {settings.model}.")
+
+    def _choose(self, **options: str | None) -> None:
+        """Sets options for the next tasks. ConfigError if no task could have them."""
+        asked = self.talk.chosen.model_copy(update=options)
+        loaded = self.read_config(asked)
+        profile_for(loaded.config.model_settings())
+        flow_from_config(loaded.config, asked.flow, self.repo, FLOW_NAMES, loaded.documents)
+        self.talk.chosen = asked
+
+    def _models(self) -> list[str]:
+        config = self.read_config(Options(config=self.talk.chosen.config)).config
+        return [USUAL, *config.models]
+
+    async def cost(self, rest: str) -> None:
+        for line in cost_lines(self.talk.reports):
+            self._show(line)
+
+    # The rest.
+
+    async def help(self, rest: str) -> None:
+        self.look()
+        self._show(
+            "Type what to do, and press Enter. Alt-Enter, or a backslash at the end, begins another line."
+        )
+        self._show("What you type while a task runs is told to the model. Ctrl-C cancels the task.")
+        width = max(map(len, self.names())) + 2
+        for name, meaning in self.names().items():
+            self.talk.screen.show(f"  /{name.ljust(width)}{meaning}", hanging=width + 3)
+
+    async def quit(self, rest: str) -> None:
+        self.wants_to_quit = True
+
+    async def _send(self, command: SavedCommand, rest: str) -> None:
+        """Sends a saved command's text, which a person has seen if it came with the repository."""
+        text = command.fill(rest)
+        if command.by_repository and not self.answers.has(command.digest):
+            self._show(f"{command.file} says:", "bold")
+            lines = text.splitlines()
+            for line in lines[:MOST_SHOWN_LINES]:
+                self.talk.screen.show(f"  {line}", hanging=2)
+            if len(lines) > MOST_SHOWN_LINES:
+                self._show(f"  ... and {len(lines) - MOST_SHOWN_LINES} more lines")
+            asked = "Send this text, now and from now on? [y] yes  [N] no: "
+            if await self.talk.screen.ask(asked, _YES_OR_NO, "no") != "yes":
+                self._show("It was not sent.")
+                return
+            self.answers.add(command.digest)
+        self.talk.take(text)
+
+    def _row(self, rest: str) -> TaskRow:
+        """The task that is named; without a name the running one, or else the last of this conversation."""
+        running = self.talk.running.id if self.talk.running else ""
+        return find_task(self.talk.engine.store, rest.strip() or running or self.talk.previous or None)
+
+    def _only(self, rest: str, states: tuple[TaskState, ...], kind: str) -> str:
+        store = self.talk.engine.store
+        last = store.task(self.talk.previous) if self.talk.previous else None
+        if not rest.strip() and last and last.state in states:
+            return last.task.id
+        return find_only(store, rest.strip() or None, states, kind).task.id
+
+    def _check_idle(self) -> None:
+        if self.talk.is_busy:
+            raise ConfigError("A task is running: wait for its end, or press Ctrl-C to cancel it.")
+
+
+_YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "": "no"}
+_ABOUT_TASKS = frozenset({"show", "diff", "apply", "abort", "cancel"})
+
+
+def _needs(rest: str, name: str, what: str) -> str:
+    if not rest.strip():
+        raise ConfigError(f"/{name} needs {what}: /{name} TEXT.")
+    return rest
+
+
+def _diff_style(line: str) -> str:
+    if line.startswith(("+++", "---", "diff ", "index ")):
+        return "bold"
+    return {"+": "ansigreen", "-": "ansired", "@": "ansicyan"}.get(line[:1], "")
+
+
+@dataclass(frozen=True, slots=True)
+class SlashCommand:
+    """A built-in command."""
+
+    summary: str
+    run: Callable[[SlashCommands, str], Awaitable[None]]
+
+
+COMMANDS: dict[str, SlashCommand] = {
+    "tasks": SlashCommand("List the tasks.", SlashCommands.tasks),
+    "show": SlashCommand("Show how a task went: /show [ID].", SlashCommands.show),
+    "diff": SlashCommand("Show what a task changed or proposes: /diff [ID].", SlashCommands.diff),
+    "ask": SlashCommand("Ask a question; no file is changed: /ask TEXT.", SlashCommands.ask),
+    "propose": SlashCommand("Do it without writing, for /apply: /propose TEXT.", SlashCommands.propose),
+    "apply": SlashCommand("Write and verify a proposal: /apply [ID].", SlashCommands.apply),
+    "abort": SlashCommand("Discard a proposal: /abort [ID].", SlashCommands.abort),
+    "verify": SlashCommand("Run the verification steps now.", SlashCommands.verify),
+    "say": SlashCommand("Tell the running task something: /say TEXT.", SlashCommands.say),
+    "stop": SlashCommand("Let the running task conclude with what it has.", SlashCommands.stop),
+    "cancel": SlashCommand(
+        "Cancel the running task, as Ctrl-C does, or another: /cancel [ID].", SlashCommands.cancel
+    ),
+    "new": SlashCommand("Start a new conversation.", SlashCommands.new),
+    "flow": SlashCommand("Show or choose the flow: /flow [NAME].", SlashCommands.flow),
+    "model": SlashCommand("Show or choose the model: /model [NAME].", SlashCommands.model),
+    "cost": SlashCommand("Show tokens and money, of this session and of the last task.", SlashCommands.cost),
+    "help": SlashCommand("List the commands.", SlashCommands.help),
+    "quit": SlashCommand("Quit; Ctrl-D does, too.", SlashCommands.quit),
+}

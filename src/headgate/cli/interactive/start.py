@@ -1,0 +1,211 @@
+"""Bare `headgate` on a terminal: puts the parts of the interactive mode together, and ends it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from headgate.cli.failures import describe_failure
+from headgate.cli.follow import leave_to_worker, start_worker, use_worker_signals
+from headgate.cli.interactive.approval_question import PromptApproval
+from headgate.cli.interactive.completion import Choice, FileNames, PromptCompleter
+from headgate.cli.interactive.conversation import Conversation
+from headgate.cli.interactive.first_start import model_problem, offer_config
+from headgate.cli.interactive.kept_lines import Answers, KeptLines, state_folder
+from headgate.cli.interactive.screen import Screen
+from headgate.cli.interactive.slash_commands import SlashCommands
+from headgate.cli.interactive.typed_lines import TypedCommand, read_line
+from headgate.cli.stored_tasks import find_interruption
+from headgate.cli.terminal import redirect_to_null, terminal_descriptors
+from headgate.config import Loaded
+from headgate.core import Options
+from headgate.engine import ConfigReader, Engine
+from headgate.errors import ConfigError, HeadgateError
+from headgate.store import Bus
+
+_LEAVING = "Task {name} is running. [c] cancel it  [b] leave it to run in the background  [S] stay: "
+_WAYS = {"c": "cancel", "cancel": "cancel", "b": "background", "background": "background", "": "stay"}
+_WAYS |= {"s": "stay", "stay": "stay"}
+
+
+def interact(root: Path, options: Options) -> int:
+    """Runs the interactive mode in a repository until the person quits; returns the exit code."""
+    answers = Answers(state_folder(), root)
+    offer_config(root, answers)
+    return asyncio.run(_interact(root, options, answers))
+
+
+async def _interact(root: Path, options: Options, answers: Answers) -> int:
+    engine = Engine.open(root, bus=Bus(), start_worker=partial(start_worker, root))
+    engine.keep_crash_trace = True
+    try:
+        return await Session(root, options, answers, engine).run()
+    finally:
+        engine.store.close()
+
+
+class Session:
+    """One stay at the prompt."""
+
+    def __init__(self, root: Path, options: Options, answers: Answers, engine: Engine) -> None:
+        self._root, self._engine = root, engine
+        history = KeptLines(state_folder(), root, os.environ)
+        self._files = FileNames(root, self._secret_files(options))
+        completer = PromptCompleter(self._names, self._arguments, self._files)
+        self._screen = Screen(history, completer, self._status, self._interrupt)
+        history.expand = self._screen.pasted.expand
+        self._talk = Conversation(
+            engine, self._screen, options, PromptApproval(self._screen), self._files.look
+        )
+        self._commands = SlashCommands(self._talk, root, answers, self._read_config)
+        self._terminals = terminal_descriptors()
+        self._showing: asyncio.Task[None] | None = None
+        self._is_ending = False
+        """A signal has asked for the end: nothing is to be asked any more."""
+
+    def _names(self) -> Mapping[str, str]:
+        return self._commands.names()
+
+    def _arguments(self, name: str) -> Iterable[Choice]:
+        return self._commands.arguments(name)
+
+    def _status(self, width: int) -> Sequence[tuple[str, str]]:
+        return self._talk.status(width)
+
+    def _read_config(self, options: Options) -> Loaded:
+        return ConfigReader(self._root, os.environ)(options)
+
+    def _secret_files(self, options: Options) -> tuple[str, ...]:
+        try:
+            return tuple(self._read_config(options).config.secret_files)
+        except ConfigError:
+            return ()  # it is said when the prompt appears
+
+    async def run(self) -> int:
+        """Shows the prompt and carries out what is typed, until the person quits or the terminal closes."""
+        self._heed_signals()
+        self._files.look()
+        showing = self._showing = asyncio.create_task(self._screen.run())
+        working = asyncio.create_task(self._work())
+        await asyncio.wait({showing, working}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            working.cancel()
+            self._hang_up()  # the terminal is gone, and nobody asked for anything to end
+        await self._talk.ended()
+        self._screen.close()
+        with suppress(EOFError):
+            await showing
+        with suppress(asyncio.CancelledError):
+            await working
+        return os.EX_OK
+
+    async def _greet(self) -> None:
+        for note in self._engine.notes:
+            self._screen.show(note)
+        self._screen.show("Type a task, or /help. Ctrl-D quits.", "class:dim")
+        self._commands.look()
+        running = self._engine.store.running()
+        if running:
+            hint = find_interruption(self._engine.store, self._engine.folder, running)
+            name = running.task.id
+            self._screen.show(
+                f"Task {name} was interrupted: {hint}"
+                if hint
+                else f"Task {name} is running in another process."
+            )
+        try:
+            loaded = self._read_config(self._talk.chosen)
+        except ConfigError as error:
+            self._screen.show(f"Tasks cannot be started yet: {error}", "ansiyellow")
+            return
+        for note in loaded.notes:
+            self._screen.show(note)
+        if problem := await model_problem(loaded):
+            self._screen.show(f"{problem} headgate doctor says more.", "ansiyellow")
+
+    async def _work(self) -> None:
+        greeting = asyncio.create_task(self._greet())
+        while not self._commands.wants_to_quit:
+            line = await self._screen.lines.get()
+            if line is None:
+                self._commands.wants_to_quit = True
+            else:
+                await self._take(line)
+            if self._commands.wants_to_quit and self._talk.is_busy and not self._is_ending:
+                self._commands.wants_to_quit = await self._leave()
+        greeting.cancel()
+
+    async def _take(self, line: str) -> None:
+        typed = read_line(line)
+        try:
+            if isinstance(typed, TypedCommand):
+                await self._commands.run(typed.name, typed.rest)
+            elif typed is not None:
+                self._talk.take(typed.text)
+        except HeadgateError as error:
+            self._screen.show(" ".join(str(error).split()), "ansired")
+        except Exception as bug:  # noqa: BLE001 - the prompt stays, and the person reads what happened
+            self._screen.show(describe_failure(bug)[0], "ansired")
+
+    async def _leave(self) -> bool:
+        """Asks what becomes of the task that runs; False if the person stays."""
+        if self._talk.running is None:
+            self._talk.cancel()  # nothing that could go on without this process
+            return True
+        name = self._talk.running.id
+        how = await self._screen.ask(_LEAVING.format(name=name), _WAYS, "stay")
+        if not self._talk.is_busy:
+            return how != "stay"  # it has ended meanwhile
+        if how == "background":
+            self._screen.show(f"Task {name} continues in the background: headgate watch {name} follows it.")
+            self._screen.close()
+            if self._showing:
+                await asyncio.wait({self._showing})  # the terminal is as it was before
+            leave_to_worker(self._root, self._engine.working_lock())
+        if how == "cancel":
+            self._talk.cancel()
+        return how == "cancel"
+
+    # Ctrl-C and other signals.
+
+    def _interrupt(self) -> None:
+        if self._talk.cancel():
+            return
+        if self._screen.question:
+            self._screen.question.dismiss()
+        elif self._screen.buffer.text:
+            self._screen.buffer.reset()
+        else:
+            self._screen.show("Ctrl-D or /quit quits.", "class:dim")
+
+    def _heed_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        actions: dict[signal.Signals, Callable[[], None]] = {
+            signal.SIGINT: self._interrupt,
+            signal.SIGTERM: self._terminate,
+            signal.SIGHUP: self._hang_up,
+        }
+        for number, action in actions.items():
+            loop.add_signal_handler(number, action)
+
+    def _terminate(self) -> None:
+        """Cancels what runs, and quits when that has ended."""
+        self._is_ending = True
+        self._talk.cancel()
+        self._commands.wants_to_quit = True
+        self._screen.lines.put_nowait("")
+
+    def _hang_up(self) -> None:
+        """The terminal is closed. The task goes on, and this process is its worker."""
+        # The shell that goes down as well makes it two signals.
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        use_worker_signals()
+        self._talk.approval.abandon()
+        self._screen.abandon()
+        for descriptor in self._terminals:
+            redirect_to_null(descriptor)
