@@ -166,7 +166,7 @@ class ShownTask:
 
     @property
     def counted(self) -> str:
-        """Tokens and cost, with the reply under way: `~12.3k sent, 8.0k cached, ~900 generated, cost 0.01`."""
+        """Tokens and cost, with the reply under way: `~12.3k sent, 8.0k cached, ~900 generated, cost 0.1`."""
         state = self.state
         usage, about = state.usage, "~" if state.accounts.estimated else ""
         parts = [f"{about}{count_tokens(usage.prompt)} sent"]
