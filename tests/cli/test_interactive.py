@@ -42,6 +42,25 @@ def test_a_task_and_a_follow_up(repo: Path) -> None:
     assert terminal.text.count("; follow-up of") == 1
 
 
+def test_undo_takes_back_a_task_and_keeps_what_overlaps(repo: Path) -> None:
+    with prompt_terminal(repo) as terminal:
+        terminal.send("/undo")
+        terminal.wait_for("This repository has no tasks yet")
+        terminal.send("Write new.txt")
+        terminal.wait_for("1 file: new.txt +1 -0", "/undo takes them back.")
+        (repo / "new.txt").write_text("mine\n")
+        terminal.send("/undo")
+        terminal.wait_for("Nothing was changed: the changes of task t1 no longer fit")
+        assert (repo / "new.txt").read_text() == "mine\n"
+        (repo / "new.txt").write_text("hello\n")
+        terminal.send("/undo t1")
+        terminal.wait_for("Task t1 was undone: new.txt.")
+        terminal.wait_for_prompt()
+        terminal.send("/undo")
+        terminal.wait_for("there is nothing to undo")
+    assert not (repo / "new.txt").exists()
+
+
 def test_a_line_steers_the_task_that_runs(repo: Path) -> None:
     (repo / "script.yaml").write_text(GATED)
     with prompt_terminal(repo) as terminal:
@@ -189,7 +208,7 @@ def test_a_narrow_window_and_a_resize(repo: Path) -> None:
     with prompt_terminal(repo) as terminal:
         terminal.send("Write new.txt, and take care that nothing else is changed")
         terminal.wait((repo / "started").exists)
-        terminal.wait(lambda: any("tokens in" in line for line in terminal.lines))
+        terminal.wait(lambda: any("sent" in line for line in terminal.lines))
         terminal.resize(40, 20)
         terminal.signal(signal.SIGWINCH)
         terminal.type("abc")

@@ -79,12 +79,12 @@ def _what_now(report: Report, changed: bool) -> str:
         case "PROPOSED":
             return "/diff shows it, /apply writes and verifies it, /abort discards it."
         case "STUCK":
-            diff = ", /diff what it changed" if changed else ""
+            diff = ", /diff what it changed; /undo takes it back" if changed else ""
             return f"/show says what was tried{diff}. What you type next goes on from here."
         case "INFRA_ERROR":
             return "headgate doctor says what is wrong."
         case "SUCCESS" | "CANCELLED" if changed:
-            return f"/diff shows the changes; headgate diff {report.task_id} | git apply -R reverts them."
+            return "/diff shows the changes, /undo takes them back."
         case _:
             return ""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate.cli.commands.look_back import story_lines, task_list
+from headgate.cli.commands.undo import find_named, undone_lines
 from headgate.cli.commands.verify import run_steps, say_result
 from headgate.cli.interactive.completion import Choice
 from headgate.cli.interactive.conversation import Conversation
@@ -15,7 +16,7 @@ from headgate.cli.live import printable
 from headgate.cli.stored_tasks import find_only, find_task
 from headgate.config import Loaded, builtin_flows, flow_from_config, user_config_path
 from headgate.core import SETTLED_STATES, Options, TaskState, build_report, nearest, plain
-from headgate.engine import FLOW_NAMES, diff_of
+from headgate.engine import FLOW_NAMES, Overlap, diff_of
 from headgate.errors import ConfigError
 from headgate.models import profile_for
 from headgate.store import TaskRow, load_state
@@ -115,6 +116,18 @@ class SlashCommands:
     async def abort(self, rest: str) -> None:
         task = await self.talk.engine.abort(self._only(rest, ("PROPOSED",), "proposal"))
         self._show(f"The proposal of task {task.id} was discarded.")
+
+    async def undo(self, rest: str) -> None:
+        self._check_idle()
+        name = find_named(self.talk.engine.store, rest.strip() or None)
+
+        async def run() -> None:
+            outcome = await self.talk.engine.undo(name)
+            overlaps = isinstance(outcome, Overlap)
+            for line in outcome.sentences() if isinstance(outcome, Overlap) else undone_lines(outcome):
+                self._show(plain(line), "ansiyellow" if overlaps else "")
+
+        self.talk.work_on(run())
 
     async def cancel(self, rest: str) -> None:
         if rest.strip() and not (self.talk.running and rest.strip().lower() == self.talk.running.id):
@@ -256,7 +269,7 @@ class SlashCommands:
 
 
 _YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "": "no"}
-_ABOUT_TASKS = frozenset({"show", "diff", "apply", "abort", "cancel"})
+_ABOUT_TASKS = frozenset({"show", "diff", "apply", "abort", "undo", "cancel"})
 
 
 def _needs(rest: str, name: str, what: str) -> str:
@@ -287,6 +300,7 @@ COMMANDS: dict[str, SlashCommand] = {
     "propose": SlashCommand("Do it without writing, for /apply: /propose TEXT.", SlashCommands.propose),
     "apply": SlashCommand("Write and verify a proposal: /apply [ID].", SlashCommands.apply),
     "abort": SlashCommand("Discard a proposal: /abort [ID].", SlashCommands.abort),
+    "undo": SlashCommand("Take back what a task changed: /undo [ID].", SlashCommands.undo),
     "verify": SlashCommand("Run the verification steps now.", SlashCommands.verify),
     "say": SlashCommand("Tell the running task something: /say TEXT.", SlashCommands.say),
     "stop": SlashCommand("Let the running task conclude with what it has.", SlashCommands.stop),
