@@ -15,7 +15,7 @@ from headgate import __version__
 from headgate.cli.main import COMMANDS, ErrorPolicy, main
 from headgate.errors import ConfigError, HeadgateError, ModelUnavailable, StoreError
 
-HEAVY = ("pydantic", "yaml", "rich", "aiohttp", "asyncio", "orjson", "sqlite3")
+HEAVY = ("pydantic", "yaml", "rich", "aiohttp", "asyncio", "orjson", "sqlite3", "prompt_toolkit")
 
 
 def leave(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int | str | None, str, str]:

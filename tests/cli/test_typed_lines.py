@@ -1,0 +1,228 @@
+"""The pure parts of the interactive mode: lines, pasted text, commands, endings, completion, history."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.cli.interactive.completion import MOST_OFFERED, find_paths
+from headgate.cli.interactive.ending_lines import cost_lines, ending_lines
+from headgate.cli.interactive.kept_lines import MOST_LINES, Answers, KeptLines, looks_secret
+from headgate.cli.interactive.pasted_text import PastedTexts
+from headgate.cli.interactive.saved_commands import load_commands
+from headgate.cli.interactive.typed_lines import TypedCommand, TypedText, goes_on, join_lines, read_line
+from headgate.core import Report, State, build_report
+
+
+@pytest.mark.parametrize(
+    ("line", "meaning"),
+    [
+        ("", None),
+        (" \n ", None),
+        (" Fix it \n", TypedText("Fix it")),
+        ("/diff", TypedCommand("diff", "")),
+        ("/Show  t3 \n", TypedCommand("show", "t3")),
+        ("/ask one\ntwo", TypedCommand("ask", "one\ntwo")),
+        ("//etc is wrong", TypedText("/etc is wrong")),
+        ("/etc/hosts is wrong", TypedText("/etc/hosts is wrong")),
+        ("/", TypedText("/")),
+        ("/ x", TypedText("/ x")),
+    ],
+)
+def test_what_a_line_means(line: str, meaning: object) -> None:
+    assert read_line(line) == meaning
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [("a", False), ("a\\", True), ("```py", True), ("```\nx\n```", False), ("a ``` b", False), ("", False)],
+)
+def test_what_goes_on(text: str, more: bool) -> None:
+    assert goes_on(text) == more
+
+
+def test_the_backslash_becomes_the_line_break() -> None:
+    assert (join_lines("a\\"), join_lines("```")) == ("a\n", "```\n")
+
+
+def test_a_short_paste_is_shown_and_a_long_one_is_named() -> None:
+    pasted = PastedTexts()
+    assert pasted.shorten("a\r\nb") == "a\nb"
+    long = "\n".join(map(str, range(212)))
+    assert pasted.shorten(long) == "[pasted 212 lines]"
+    assert pasted.shorten(long.upper()) == "[pasted 212 lines, 2]"
+    assert pasted.shorten("x" * 5000) == "[pasted 5000 characters]"
+    assert pasted.expand("Fix [pasted 212 lines] now") == f"Fix\n{long}\nnow"
+    assert pasted.expand("[pasted 3 lines]") == "[pasted 3 lines]"
+
+
+def write(folder: Path, name: str, text: str | bytes) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def test_saved_commands(tmp_path: Path) -> None:
+    own, user = tmp_path / "repo" / ".headgate" / "commands", tmp_path / "user"
+    write(
+        own,
+        "review.md",
+        "---\ndescription: Review  a file.\n---\nReview $1, $2 and $9: $ARGUMENTS. $10 $1x\n",
+    )
+    write(own, "plain.md", "Do it.\n")
+    write(user, "plain.md", "Do something else.\n")
+    write(user, "mine.md", "Mine.\n")
+    found = load_commands(tmp_path / "repo", user, {"show"})
+    assert found.problems == ()
+    assert {name: (one.description, one.by_repository) for name, one in found.found.items()} == {
+        "mine": ("Mine.", False),
+        "plain": ("Do it.", True),
+        "review": ("Review a file.", True),
+    }
+    assert found.found["review"].fill("$2 b") == "Review $2, b and : $2 b. $10 $2x"
+    assert found.found["plain"].fill("") == "Do it."
+    assert found.found["plain"].fill("Now.") == "Do it.\n\nNow."
+
+
+def test_files_that_are_no_commands_are_explained(tmp_path: Path) -> None:
+    own = tmp_path / ".headgate" / "commands"
+    write(tmp_path, "secret.txt", "secret")
+    for name, text in {
+        "Bad Name.md": "x",
+        "show.md": "x",
+        "empty.md": "---\ndescription: x\n---\n",
+        "latin.md": b"\xe4",
+        "large.md": "x" * 200_000,
+        "front.md": "---\nx: [\n---\nx",
+        "notes.txt": "x",
+    }.items():
+        write(own, name, text)
+    (own / "link.md").symlink_to(tmp_path / "secret.txt")
+    os.mkfifo(own / "pipe.md")
+    found = load_commands(tmp_path, tmp_path / "none", {"show"})
+    assert found.found == {}
+    assert len(found.problems) == 8
+    assert (
+        ".headgate/commands/show.md is left out: /show is built in. Give the file another name."
+        in found.problems
+    )
+
+
+def test_a_linked_folder_has_no_commands(tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere", "x.md", "x")
+    (tmp_path / ".headgate").mkdir()
+    (tmp_path / ".headgate" / "commands").symlink_to(tmp_path / "elsewhere")
+    assert load_commands(tmp_path, tmp_path / "none", ()).found == {}
+
+
+def report(**fields: Any) -> Report:
+    usual = {"state": "SUCCESS", "model": "m", "seconds": 61.0, "task_id": "t3"}
+    return build_report(State()).model_copy(update={**usual, **fields})
+
+
+CHANGED = {"files_changed": ("a.py", "b.py"), "diffstat": ("a.py: +10 -2", "b.py: +2 -1")}
+
+
+@pytest.mark.parametrize(
+    ("fields", "lines"),
+    [
+        (
+            {"verified": True, **CHANGED},
+            ["SUCCESS: verified, in 01:01.", "2 files, +12 -3: a.py +10 -2, b.py +2 -1"],
+        ),
+        (
+            {"answer": "In\x1b[2J a.py.", "summary": "Answered."},
+            ["In a.py.", "", "SUCCESS: answered in 01:01."],
+        ),
+        (
+            {"summary": "Not verified: no verification steps are configured.\nx"},
+            [
+                "SUCCESS: not verified, in 01:01. No verification steps are configured.",
+                "No file was changed.",
+            ],
+        ),
+        (
+            {"state": "STUCK", "summary": "Stuck: it went round in circles."},
+            [
+                "STUCK: It went round in circles.",
+                "No file was changed.",
+                "/show says what was tried. What you type next goes on from here.",
+            ],
+        ),
+        ({"state": "CANCELLED", "model": ""}, ["CANCELLED: it had not started.", "No file was changed."]),
+        ({"state": "INFRA_ERROR", "summary": "The disk is full."}, ["INFRA_ERROR: The disk is full."]),
+    ],
+)
+def test_how_a_task_ended(fields: dict[str, Any], lines: list[str]) -> None:
+    shown = ending_lines(report(**fields))
+    assert shown[: len(lines)] == lines
+    assert len(shown) <= 3
+
+
+def test_a_queue_that_waits_and_a_line_that_nobody_read() -> None:
+    assert ending_lines(report(state="QUEUED"), "The queue is paused.")[-1] == "The queue is paused."
+    assert "Not read: be quick" in ending_lines(report(unread=("be quick",)))[-1]
+
+
+def test_what_it_cost() -> None:
+    one = report(prompt_tokens=12_300, cached_tokens=8_000, completion_tokens=900, cost=0.0123)
+    assert cost_lines([]) == ["Nothing was spent yet."]
+    assert cost_lines([one, one]) == [
+        "This session, 2 tasks: 24.6k tokens sent (16.0k cached), 1.8k generated, cost 0.0246.",
+        "The last task, t3: 12.3k tokens sent (8.0k cached), 900 generated, cost 0.0123.",
+    ]
+
+
+def test_paths_to_offer() -> None:
+    paths = ["README.md", "docs/parse.md", "src/parser.py", "src/lib/old_parser.py", "par.txt"]
+    assert find_paths(paths, "PAR", anywhere=True) == [
+        *("par.txt", "docs/parse.md", "src/parser.py", "src/lib/old_parser.py")
+    ]
+    assert find_paths(paths, "s", anywhere=False) == ["src/"]
+    assert find_paths(paths, "src/", anywhere=False) == ["src/parser.py", "src/lib/"]
+    assert len(find_paths([f"f{number}" for number in range(50_000)], "f", anywhere=True)) == MOST_OFFERED
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Use the key sk-proj-abcdefghijklmnop1234", True),
+        ("the password is hunter2", True),
+        ("API_KEY=abc", True),
+        ("clone https://me:pw@example.org/x", True),
+        ("it says S3CR3TVALUE", True),
+        ("Fix the token parser", False),
+        ("Rename the secret santa page", False),
+    ],
+)
+def test_what_looks_secret(text: str, secret: bool) -> None:
+    assert looks_secret(text, {"MY_TOKEN": "S3CR3TVALUE", "HOME": "/home/x"}) == secret
+
+
+def test_history_is_kept_within_bounds(tmp_path: Path) -> None:
+    kept = KeptLines(tmp_path, tmp_path / "repo", {})
+    for line in ("one", "two\nlines", "token=abc", "x" * 20_000):
+        kept.append_string(line)
+    assert kept.get_strings()[-2] == "token=abc"
+    (file,) = (tmp_path / "history").iterdir()
+    file.write_bytes(file.read_bytes() + b'"cut of')
+    again = KeptLines(tmp_path, tmp_path / "repo", {})
+    assert list(again.load_history_strings()) == ["two\nlines", "one"]
+    file.write_text('"line"\n' * (3 * MOST_LINES))
+    assert len(list(again.load_history_strings())) == MOST_LINES
+    assert (len(file.read_bytes().splitlines()), stat.S_IMODE(file.stat().st_mode)) == (MOST_LINES, 0o600)
+
+
+def test_a_state_folder_that_cannot_be_used_costs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "history").write_text("")
+    kept = KeptLines(tmp_path, tmp_path, {})
+    kept.append_string("one")
+    assert list(KeptLines(tmp_path, tmp_path, {}).load_history_strings()) == []
+
+
+def test_answers_are_kept_for_each_repository(tmp_path: Path) -> None:
+    Answers(tmp_path, Path("/a")).add("x")
+    Answers(tmp_path, Path("/a")).add("y")
+    assert [Answers(tmp_path, Path("/a")).has(what) for what in ("x", "y", "z")] == [True, True, False]
+    assert not Answers(tmp_path, Path("/b")).has("x")
