@@ -209,4 +209,7 @@ def shows(master: int, text: bytes) -> None:
     """Reads from a terminal until it shows a text."""
     seen = b""
     while text not in seen:
-        seen += os.read(master, 65536)
+        try:
+            seen += os.read(master, 65536)
+        except OSError:  # nobody writes to it any more
+            raise AssertionError(f"{text!r} is not in {seen!r}") from None

@@ -58,7 +58,7 @@ def flow(**settings: object) -> Flow:
         id="changes",
         kind="mutate",
         prompt="Which? {changes}",
-        settings={"trials": 20, "slow": 60.0, **settings},
+        settings={"trials": 20, "slow": 60.0, "longest": 60.0, **settings},
         budget=Budget(turns=1, retries=0, exhausted="skip"),
     )
     questions = (question("first"), question("second", needs=("first",), on_skip="run"))

@@ -23,7 +23,7 @@ FLOW = Flow(
             when="suspects",
             kind="mutate",
             prompt="Which? {changes}",
-            settings={"trials": 4, "slow": 60.0},
+            settings={"trials": 4, "slow": 60.0, "longest": 60.0},
             budget=Budget(turns=1, retries=0, exhausted="fail"),
         ),
     ),

@@ -51,8 +51,6 @@ AT_A_TIME = 6
 """So many changes of a line are tried before the first ones of the next line get their turn."""
 MORE = 12
 """So many more changes are tried once one passes: what else passes shows what the tests leave open."""
-TRIAL_SECONDS = 3.0
-"""A changed loop often does not end: a trial that takes longer is given up, unless the check is slow."""
 
 
 class MutateSettings(Data):
@@ -66,6 +64,8 @@ class MutateSettings(Data):
     """Try nothing where the check takes longer, in seconds."""
     failing: int = Field(2, ge=1)
     """Try nothing where fewer tests fail: one selects a change, and another one has to confirm it."""
+    longest: float = Field(3.0, gt=0)
+    """Give a trial up that takes longer, in seconds, unless the check is slow: a changed loop may not end."""
     doubts: int = Field(3, ge=1)
     """Give up after so many changes that the tests which select let through and the others refuse."""
     choices: int = Field(4, ge=1)
@@ -118,7 +118,7 @@ async def _find(run: StageRun) -> Decision | None:
 async def _search(run: StageRun) -> list[_Found]:
     """The changes that pass, up to as many as the model is to choose from."""
     job, settings = run.job, MutateSettings.model_validate(run.stage.settings)
-    memory, trials = memory_of(job), Trials(job, TRIAL_SECONDS, quiet=True)
+    memory, trials = memory_of(job), Trials(job, settings.longest, quiet=True)
     assert memory.evidence is not None
     selecting = frozenset(sorted(memory.evidence.failing)[::2])
     passed: list[_Found] = []
