@@ -29,6 +29,7 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/python scripts/gen_config_docs.py
 	$(BIN)/python scripts/gen_security_docs.py
 	$(BIN)/python scripts/gen_demo_picture.py
+	$(BIN)/python scripts/gen_recordings.py
 	$(BIN)/python scripts/gen_page_picture.py
 
 bestiary: $(VENV)/.installed-dev

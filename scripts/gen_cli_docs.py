@@ -27,6 +27,7 @@ def render() -> str:
     """The whole page."""
     root = cli.make_context(PROGRAM, [], resilient_parsing=True)
     lines = ["# The command line", "", INTRODUCTION, "", _paragraphs(cli.help), ""]
+    lines += [*_options(cli, root), ""]
     lines += ["| command | |", "|---|---|"]
     lines += [f"| [`{name}`](#headgate-{name}) | {entry.summary} |" for name, entry in COMMANDS.items()]
     for name in COMMANDS:
@@ -46,16 +47,20 @@ def _render_command(command: click.Command, ctx: click.Context, heading: str = "
     usage = " ".join(command.collect_usage_pieces(ctx))
     yield from (f"{heading} {ctx.command_path}", "", f"    {ctx.command_path} {usage}", "")
     yield _paragraphs(command.help)
-    options = [parameter for parameter in command.get_params(ctx) if isinstance(parameter, click.Option)]
-    records = [record for option in options if (record := option.get_help_record(ctx))]
-    yield from ("", "| option | |", "|---|---|")
-    for flags, text in records:
-        yield f"| `{_cell(flags)}` | {_cell(text)} |"
+    yield from ("", *_options(command, ctx))
     if command.epilog:
         yield from ("", _paragraphs(command.epilog))
     for name, subcommand in command.commands.items() if isinstance(command, click.Group) else ():
         yield ""
         yield from _render_command(subcommand, click.Context(subcommand, ctx, name), "###")
+
+
+def _options(command: click.Command, ctx: click.Context) -> Iterator[str]:
+    options = [parameter for parameter in command.get_params(ctx) if isinstance(parameter, click.Option)]
+    records = [record for option in options if (record := option.get_help_record(ctx))]
+    yield from ("| option | |", "|---|---|")
+    for flags, text in records:
+        yield f"| `{_cell(flags)}` | {_cell(text)} |"
 
 
 def _paragraphs(text: str | None) -> str:

@@ -29,13 +29,19 @@ def main() -> None:
             check=True,
         )
     lines = done.stdout.replace(f"{place}/", "").splitlines()
+    draw(lines[2:-2], "make demo", TARGET)
+
+
+def draw(lines: list[str], title: str, target: Path) -> None:
+    """Writes a picture of a terminal with these lines."""
     console = Console(record=True, width=WIDTH, file=StringIO(), highlight=False)
-    for line in lines[2:-2]:
+    for line in lines:
         console.print(styled(line))
-    svg = console.export_svg(title="make demo")
+    # The same picture has the same names in it each time.
+    svg = console.export_svg(title=title, unique_id=target.stem)
     # The fonts named in the picture would be fetched from elsewhere; a terminal's own will do.
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
-    TARGET.write_text(animated(svg, lines[2:-2]), encoding="utf-8")
+    target.write_text(animated(svg, lines), encoding="utf-8")
 
 
 def animated(svg: str, lines: list[str]) -> str:
@@ -53,7 +59,7 @@ def styled(line: str) -> Text:
     clock = re.match(r"\[[\d:]+\] ", line)
     rest = line[clock.end() :] if clock else line
     style = next((style for start, style in STYLES if rest.startswith(start)), "")
-    if line.startswith("$"):
+    if line.startswith(("$", "> ")):
         style = "bold"
     elif not clock and line.startswith(("+", "-")):
         style = "green" if line[0] == "+" else "red"

@@ -13,7 +13,7 @@ from headgate.cli.interactive.ending_lines import ending_lines
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.interactive.task_view import TaskView, prompt_style
 from headgate.cli.stored_tasks import pause_sentence
-from headgate.core import Constraints, Event, Options, Pulse, Report, Task, fold
+from headgate.core import SETTLED_STATES, Constraints, Event, Options, Pulse, Report, Task, fold
 from headgate.engine import Engine
 from headgate.errors import HeadgateError
 from headgate.process import kill_own_commands
@@ -136,7 +136,7 @@ class Conversation:
 
     def _show_ending(self, report: Report) -> None:
         self.running = None
-        if self.engine.store.task(report.task_id):
+        if report.state in SETTLED_STATES and self.engine.store.task(report.task_id):
             self.reports.append(report)
             self.previous = report.task_id
         paused = pause_sentence(self.engine.store, self.engine.folder) if report.state == "QUEUED" else ""

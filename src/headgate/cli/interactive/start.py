@@ -195,6 +195,8 @@ class Session:
         """Cancels what runs, and quits when that has ended."""
         self._is_ending = True
         self._talk.cancel()
+        if self._screen.question:
+            self._screen.question.dismiss()
         self._commands.wants_to_quit = True
         self._screen.lines.put_nowait("")
 
