@@ -240,6 +240,25 @@ def test_the_choice_waits_for_the_question_under_way(tmp_path: Path) -> None:
     assert model.at_once["most"] == 1
 
 
+def test_a_change_whose_trial_took_too_long_may_still_be_the_answer(tmp_path: Path) -> None:
+    """What passes the first test waits there until its time is up; then the model says the same."""
+    gate = tmp_path / "gate"
+    waits = f"while is_free(5, 5) and not os.path.exists({str(gate)!r}): time.sleep(0.02)\n"
+    slow = TEST.replace("import unittest\n", "import os\nimport time\nimport unittest\n")
+    slow = slow.replace("test_one(self):\n", f"test_one(self):\n        {waits}")
+    model = Answering([MUTATED])
+    case = make_case(model, slow, trials=6, longest=0.2)
+
+    async def open_gate() -> None:
+        await until(lambda: len(case.verdicts) == 1 + 6)  # the check itself, and all changes
+        gate.touch()
+
+    model.wait = open_gate
+    ran = run(tmp_path, case)
+    assert (ran.decision, ran.text) == (Decision("advance", "done"), MUTATED)
+    assert ran.kept == ["any/first model"]
+
+
 @dataclass
 class Refusing(Answering):
     async def reply(self, request: Request, on_delta: object = None) -> Reply:

@@ -138,7 +138,8 @@ async def _search(run: StageRun) -> list[_Found]:
             passed.append(candidate)
             most = min(most, tried + MORE) if len(passed) == 1 else most
         else:
-            memory.tried.add(candidate.mark)  # an answer that says the same would be as bad
+            if not is_cut_short(result):  # an answer that says the same gets more time
+                memory.tried.add(candidate.mark)
             doubts += _is_doubtful(result, selecting)
             _keep_partial(job, candidate.change, result)
     return [] if doubts == settings.doubts else passed
@@ -167,7 +168,12 @@ def _candidates(job: Job, settings: MutateSettings) -> Iterator[_Found]:
 def _is_doubtful(result: Verification, selecting: frozenset[str]) -> bool:
     """Whether the tests that select would have let this through."""
     left = {failure.name for failure in result.failures}
-    return bool(left) and not left & selecting and not any(step.timed_out for step in result.steps)
+    return bool(left) and not left & selecting and not is_cut_short(result)
+
+
+def is_cut_short(result: Verification) -> bool:
+    """Whether a trial took too long: on a busy machine, that says nothing about the change."""
+    return any(step.timed_out for step in result.steps)
 
 
 def _keep_partial(job: Job, change: FileChange, result: Verification) -> None:
