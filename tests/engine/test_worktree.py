@@ -182,6 +182,14 @@ async def test_a_dry_run_in_a_worktree_is_written_there_and_then_applied(bench: 
     assert "LINE 3" in bench.text("a.txt")
 
 
+async def test_a_discarded_proposal_leaves_no_worktree(bench: Bench) -> None:
+    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), dry_run=True, worktree=True)
+    await bench.engine.abort("t1")
+    assert branches(bench) == []
+    assert not (bench.repo / ".headgate/worktrees/t1").exists()
+    assert bench.engine.store.tasks()[0].state == "CANCELLED"
+
+
 async def test_a_worktree_that_is_gone_ends_the_task(bench: Bench) -> None:
     await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), dry_run=True, worktree=True)
     git(bench.repo, "worktree", "remove", "--force", ".headgate/worktrees/t1")

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from serving import Model, make_repo, serving
 
+from headgate.core.task import Constraints, Options
 from headgate.models.scripted import ScriptedModel
 from headgate.server.access import MAX_BODY
+from headgate.workspace.git_repository import git
 
 
 class Gate(Model):
@@ -177,6 +179,29 @@ async def test_a_task_is_undone(tmp_path: Path) -> None:
         assert 'id="undo-t1"' not in shown
         assert (await server.ask("POST", "/api/tasks/t1/undo"))[0] == 409
         assert (await server.ask("POST", "/api/tasks/t9/undo"))[0] == 404
+
+
+async def test_a_worktree_is_applied_or_discarded(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text(SCRIPT)
+    repo = make_repo(tmp_path, f"task_flow_mode: flat\nmodel: script:{script}\n")
+    who = ("-c", "user.name=p", "-c", "user.email=p@example.org")
+    git(repo, *who, "commit", "-q", "--allow-empty", "-m", "start")
+    async with serving(repo, ScriptedModel.load(script)) as server:
+        server.service.engine.submit("Write hello", Constraints(), Options(worktree=True))
+        await server.until("t1", "SUCCESS")
+        shown = await server.page("/tasks/t1")
+        assert 'id="apply-t1"' in shown
+        assert 'id="undo-t1"' not in shown
+        (repo / "hello.txt").write_text("mine\n")
+        status, problem = await server.ask("POST", "/api/tasks/t1/apply")
+        assert (status, "hello.txt: already exists" in problem["detail"]) == (409, True)
+        (repo / "hello.txt").unlink()
+        status, outcome = await server.ask("POST", "/api/tasks/t1/apply")
+        assert (status, outcome["outcome"]) == (202, "merged")
+        assert (repo / "hello.txt").read_text() == "hello\n"
+        assert 'id="undo-t1"' in await server.page("/tasks/t1")
+        assert (await server.ask("POST", "/api/tasks/t1/abort"))[0] == 409
 
 
 async def test_nothing_is_undone_while_a_task_runs(repo: Path) -> None:

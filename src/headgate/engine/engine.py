@@ -182,7 +182,10 @@ class Engine:
         if row and is_mergeable(row):
             await discard_worktree(self.folder, self.store, task_id, self.now)
             return row.task
-        return await discard_proposal(self.store, self.folder, task_id, self.now())
+        task = await discard_proposal(self.store, self.folder, task_id, self.now())
+        if task.worktree:
+            await discard_worktree(self.folder, self.store, task.id, self.now)
+        return task
 
     async def merge(self, task_id: str) -> Merged | Overlap:
         """Writes what an ended task changed in its worktree to the user's own tree: all of it or nothing."""

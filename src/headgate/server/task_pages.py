@@ -19,7 +19,7 @@ from headgate.core import (
     say_cost,
     usage_table,
 )
-from headgate.engine import FLOW_NAMES, RETRIED_STATES
+from headgate.engine import FLOW_NAMES, RETRIED_STATES, is_mergeable
 from headgate.server.diff_page import ShownDiff, show_diff
 from headgate.server.flow_picture import draw_flow, is_over
 from headgate.server.milestone_detail import Detail, describe_events
@@ -119,7 +119,8 @@ class Pages:
             "notices": self._notices.get(row.task.id, ()),
             "retries": self._retries(row),
             "works": self._service.worker is not None,
-            "undoable": row.state in FINAL_STATES and bool(state.files_changed) and not row.undone,
+            "undoable": can_undo(row, state),
+            "mergeable": is_mergeable(row) and state.has_worktree and not state.merged,
             "problem": problem,
             "added": added,
         }
@@ -222,6 +223,12 @@ class Pages:
     async def _show(self, row: TaskRow) -> ShownDiff:
         diff = await self._service.diff(row)
         return await asyncio.to_thread(show_diff, diff[:DIFF_BYTES].decode("utf-8", "replace"))
+
+
+def can_undo(row: TaskRow, state: State) -> bool:
+    """Whether something of an ended task is in the working tree, as far as the log tells."""
+    is_here = state.merged or not state.base
+    return row.state in FINAL_STATES and bool(state.files_changed) and is_here and not row.undone
 
 
 def _remember(kept: OrderedDict[Any, Any], key: Any, value: Any, most: int) -> None:

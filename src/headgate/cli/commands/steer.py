@@ -37,7 +37,7 @@ from headgate.core import SETTLED_STATES, Event, TaskState, build_report, check_
 from headgate.engine import Engine
 from headgate.errors import ConfigError, HeadgateError
 from headgate.process import is_inside_command
-from headgate.store import Bus, Folder, Store
+from headgate.store import Bus, Folder, Store, load_state
 
 
 @click.command("watch")
@@ -210,6 +210,9 @@ async def cancel_and_wait(engine: Engine, task_id: str) -> str:
             state = await _wait_for_end(engine, task_id)
             if state == "PROPOSED":
                 return f"Task {task_id} is a proposal again; nothing was changed."
+            row = engine.store.task(task_id)
+            if state == "CANCELLED" and row and load_state(engine.store, row).has_worktree:
+                return f"Task {task_id} was cancelled. Its worktree .headgate/worktrees/{task_id} stays."
             if state == "CANCELLED":
                 return f"Task {task_id} was cancelled. Its changes so far stay in the working tree."
             raise ConfigError(f"Task {task_id} has already ended: {state}.")
