@@ -147,7 +147,7 @@ class End:
 
 SUMS = frozenset(
     {"requests", "prompt_tokens", "completion_tokens", "tool_calls_total", "tool_errors_total"}
-    | {"tool_call_counts", "tool_error_counts"}
+    | {"tool_call_counts", "tool_error_counts", "usage"}
 )
 """The report's own sums over what a crash may repeat: a request and a call count whenever they are made."""
 _TIMES = frozenset({"seconds", "started_at", "ended_at", "run_ids"})

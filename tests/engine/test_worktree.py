@@ -171,33 +171,24 @@ async def test_folders_that_git_ignores_are_linked(tmp_path: Path) -> None:
     bench.engine.store.close()
 
 
-async def test_a_dry_run_in_a_worktree_is_written_there_and_then_applied(bench: Bench) -> None:
-    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), dry_run=True, worktree=True)
-    tree = bench.repo / ".headgate/worktrees/t1"
-    assert (tree / "a.txt").read_text() == LINES
-    await bench.engine.run(await bench.engine.apply("t1"))
-    assert "LINE 3" in (tree / "a.txt").read_text()
-    assert bench.text("a.txt") == LINES
-    await merge(bench)
-    assert "LINE 3" in bench.text("a.txt")
+async def test_a_dry_run_has_no_worktree(bench: Bench) -> None:
+    with pytest.raises(ConfigError, match="A dry run needs no worktree"):
+        await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), dry_run=True, worktree=True)
+    assert (branches(bench), bench.engine.store.tasks()) == ([], [])
 
 
-async def test_a_discarded_proposal_leaves_no_worktree(bench: Bench) -> None:
-    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), dry_run=True, worktree=True)
-    await bench.engine.abort("t1")
-    assert branches(bench) == []
-    assert not (bench.repo / ".headgate/worktrees/t1").exists()
-    assert bench.engine.store.tasks()[0].state == "CANCELLED"
-
-
-async def test_a_worktree_that_is_gone_ends_the_task(bench: Bench) -> None:
-    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), dry_run=True, worktree=True)
-    git(bench.repo, "worktree", "remove", "--force", ".headgate/worktrees/t1")
-    report = await bench.engine.run(await bench.engine.apply("t1"))
-    assert report.state == "PROPOSED"
-    assert "is gone: submit the task again" in report.summary
-    queued = bench.engine.submit("Next.", Constraints())
-    assert (await bench.engine.run(queued)).state == "SUCCESS"
+async def test_a_link_is_never_followed_out_of_the_worktree(bench: Bench, tmp_path: Path) -> None:
+    """A link would bring what it leads to into the user's tree, where the next task can read it."""
+    secret = tmp_path / "outside.txt"
+    secret.write_text("secret\n")
+    command = f"ln -s {secret} leak.txt; ln -s nowhere dangling; echo good > new.txt"
+    report = await bench.run(shell(command), worktree=True)
+    merged = await merge(bench)
+    assert (merged.files, sorted(merged.left)) == (("new.txt",), ["dangling", "leak.txt"])
+    assert merged.worktree == "it has links, which are not applied: dangling, leak.txt"
+    assert bench.text("new.txt") == "good\n"
+    assert [name for name in ("leak.txt", "dangling") if os.path.lexists(bench.repo / name)] == []
+    assert (bench.repo / report.worktree / "leak.txt").is_symlink()
 
 
 async def test_what_a_process_left_that_died_at_once_is_replaced(bench: Bench) -> None:

@@ -117,7 +117,7 @@ EXIT_BROKEN_PIPE = 141
 
 EXIT_CODE_MEANINGS = {
     EXIT_SUCCESS: "success, or a proposal",
-    EXIT_FAILED: "stuck, a proposal or an undo that no longer fits, or a failed verification step",
+    EXIT_FAILED: "stuck, changes that no longer fit, or a failed verification step",
     EXIT_USAGE: "usage or configuration",
     EXIT_ENVIRONMENT: "environment",
     EXIT_CANCELLED: "cancelled",

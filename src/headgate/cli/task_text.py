@@ -53,18 +53,19 @@ def read_task_input(
         return TaskInput(_checked(texts[0], "The task"))
     data = _read_bounded(stdin)
     if not texts:
-        return _read_alone(data, command)
+        return _read_alone(data, command, tell)
     attached = _as_output(data)
     if not attached:
         tell("Standard input is empty: nothing is attached to the task.")
     return TaskInput(_checked(texts[0], "The task"), attached)
 
 
-def _read_alone(data: bytes, command: str) -> TaskInput:
+def _read_alone(data: bytes, command: str, tell: Callable[[str], None]) -> TaskInput:
     """Standard input as the task: what a person wrote, or what a program printed."""
     output = _as_output(data)
     match output_kind(output):
         case "failing":
+            tell("Standard input is the output of a program: the task is to fix what fails in it.")
             return TaskInput(FIX_OUTPUT, output)
         case "passing":
             raise ConfigError(

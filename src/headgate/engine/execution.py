@@ -317,7 +317,7 @@ class Execution:
                 tests_closed=(self.task.protect_tests or config.protect_tests) == "all",
                 proposing=self._proposing,
                 earlier_report=earlier_report(self.store, self.task),
-                followed=await find_followed(self.store, repo, task),
+                followed=await find_followed(self.store, self.folder.repo, task),
                 stage_tools=parts.stage_tools,
                 code=parts.code,
             )

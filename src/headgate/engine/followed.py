@@ -46,7 +46,11 @@ def _say_ending(row: TaskRow, state: State) -> str:
         return "It only proposed its diff: the working tree does not contain it."
     if state.reason == "aborted":
         return "The user discarded its proposal: the working tree does not contain it."
+    if row.undone:
+        return "The user took its changes back: the working tree does not contain them."
     left = " Its changes were left in the working tree; files may have changed since."
+    if state.base and not state.merged:
+        left = " Its changes are in a worktree of its own: the working tree does not contain them."
     why = f" ({say_reason(state.reason)})"
     match row.state:
         case "SUCCESS":

@@ -17,8 +17,8 @@ from headgate.workspace import (
     ProposedChange,
     Snapshots,
     adapt_proposal,
-    patch_between,
     record_proposal,
+    strict_patch,
 )
 
 
@@ -50,11 +50,14 @@ async def merge_task(folder: Folder, store: Store, task_id: str, now: Clock) -> 
         changes, started = fitted
         if reason := await rewrite(folder, store, row.task.id, started, changes, now):
             return Overlap(row.task.id, (reason,))
+        links = await asyncio.to_thread(_links, folder, state)
         kept = await asyncio.to_thread(_reason_to_keep, folder, row, state)
+        if links and not kept:
+            kept = f"it has links, which are not applied: {', '.join(links[:5])}"
         if not kept:
             await _remove(folder, store, row.task.id, now)
-        left = state.ended.not_in_diff if state.ended else ()
-        return Merged(row.task.id, tuple(change.path for change in started.changes), left, kept)
+        left = dict.fromkeys((*(state.ended.not_in_diff if state.ended else ()), *links))
+        return Merged(row.task.id, tuple(change.path for change in started.changes), tuple(left), kept)
 
 
 async def discard_worktree(folder: Folder, store: Store, task_id: str, now: Clock) -> None:
@@ -84,16 +87,24 @@ def _check(row: TaskRow, state: State) -> None:
 
 
 def _fit(folder: Folder, state: State) -> tuple[tuple[ProposedChange, ...], MergeStarted] | ProposalConflicts:
-    """The task's diff, fitted to the user's tree as it is now."""
+    """The task's diff, fitted to the user's tree as it is now. What is no file is not in it: see `_links`."""
     snapshots = Snapshots(folder.repo, hides_secrets(state.config.get("secret_files", ())))
     snapshots.go_on_from(state.baseline)
     workspace = own_workspace(folder)
-    fitted = adapt_proposal(workspace, patch_between(snapshots, state.baseline, state.end_tree))
+    plain = [one for one in snapshots.differences(state.baseline, state.end_tree) if one.is_plain]
+    fitted = adapt_proposal(workspace, strict_patch(snapshots, plain))
     if isinstance(fitted, ProposalConflicts):
         return fitted
     changes = tuple(_with_modes(workspace, fitted))
     before, after = record_proposal(snapshots, state.baseline, changes)
     return changes, MergeStarted(before=before, after=after, changes=tuple(map(hashes_of, changes)))
+
+
+def _links(folder: Folder, state: State) -> tuple[str, ...]:
+    """What the task made or changed that is no file. A link may lead out of the tree, so none is applied."""
+    with Snapshots.apart(folder.repo) as snapshots:
+        found = snapshots.differences(state.baseline, state.end_tree)
+    return tuple(show_path(one.path) for one in found if not one.is_plain)
 
 
 def _with_modes(workspace: DiskWorkspace, fitted: AdaptedProposal) -> list[ProposedChange]:
@@ -119,7 +130,8 @@ def _reason_to_keep(folder: Folder, row: TaskRow, state: State) -> str:
     if has_commits(folder, name, state.base):
         return f"branch {BRANCHES}{name} has commits"
     try:
-        with Snapshots.apart(own.tree, kept=folder.objects) as snapshots:
+        hidden = hides_secrets(state.config.get("secret_files", ()))
+        with Snapshots.apart(own.tree, hidden, kept=folder.objects) as snapshots:
             snapshots.go_on_from(state.baseline)
             found = set(map(show_path, snapshots.changed_files(state.end_tree, snapshots.take())))
     except (HeadgateError, OSError) as error:

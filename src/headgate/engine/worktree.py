@@ -49,6 +49,8 @@ def check_worktree_options(repo: Path, options: Options) -> list[str]:
         raise ConfigError("--commit commits in a worktree of the task's own: add --worktree.")
     if not options.worktree:
         return []
+    if options.dry_run:
+        raise ConfigError("A dry run needs no worktree, because it writes nothing: leave out one of them.")
     check_head(repo)
     count = count_uncommitted(repo)
     files = "file" if count == 1 else "files"

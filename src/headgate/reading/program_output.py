@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from headgate.core import plain
+from headgate.core import Constraints, parse_task_text, plain
 from headgate.reading.command_lines import word_set
 from headgate.reading.test_output import find_failures
 
@@ -21,7 +21,7 @@ _COMPILERS = re.compile(
     r"^[^\s:(][^:(\n]{0,200}(?::\d+){1,2}:\s*(?:fatal )?(?:error|E\d+|F\d+|undefined|cannot|expected)\b"
     r"|^[^\s:(][^:(\n]{0,200}\(\d+,\d+\): error\b"
     r"|^\s*error(?:\[\w+\])?: "
-    r"|^(?:make|ninja|gmake)(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)|^FAILED?\b|^E {2,}\S",
+    r"|^(?:make|ninja|gmake)(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)|^FAIL(?:ED)?\b|^E {2,}\S",
     re.MULTILINE,
 )
 _PASSED = re.compile(
@@ -39,6 +39,8 @@ _ASKING = word_set(
 )
 """Words that a request begins with, and what programs print does not."""
 _FIRST_WORD = re.compile(r"[#>*\s-]*([A-Za-z]+)(?:[\s,.?!']|:\s|$)")
+_SENTENCE = re.compile(r"[A-Z][a-z']*(?:,? [\w'`()/-]+){3,}[.!?]")
+"""A first line that is a whole sentence of plain words was written by a person."""
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
 _LOOKED_AT = 400_000
 """Characters of a long text, its end, in which marks of a program are looked for."""
@@ -50,10 +52,12 @@ def output_kind(text: str) -> OutputKind:
     A request may quote such output; it begins with words that ask for something, or fences the quotation.
     """
     said = plain(text)
+    if parse_task_text(said).constraints != Constraints():
+        return "request"  # programs print no boundaries
     first = next((line for line in said.splitlines() if line.strip()), "")
     word = _FIRST_WORD.match(first)
     asks = word is not None and word[1].lower() in _ASKING and not first.startswith(("make:", "In file "))
-    if asks:
+    if asks or _SENTENCE.fullmatch(first.strip()):
         return "request"
     end = _FENCED.sub("", said[-_LOOKED_AT:])
     if _TRACES.search(end) or _COMPILERS.search(end) or find_failures(end):

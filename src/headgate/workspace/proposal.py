@@ -186,6 +186,8 @@ class _PatchedFiles:
             changes.append(FileChange(old.path, old.data, None))
         if file.new is not None:
             made = place.tree / file.new
+            if made.is_symlink() or not made.is_file():
+                raise ToolFailed(f"{show_path(file.new)}: is not a file, and links are not applied")
             executable = _is_executable(made.stat().st_mode)
             mode = _with_executable(NEW_FILE_MODE if old is None else old.mode, executable)
             usual = old.mode if old is not None and file.old == file.new else NEW_FILE_MODE

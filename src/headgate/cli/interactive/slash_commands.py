@@ -21,7 +21,7 @@ from headgate.errors import ConfigError
 from headgate.models import profile_for
 from headgate.store import TaskRow, load_state
 
-MOST_DIFF_LINES, MOST_SHOWN_LINES = 400, 60
+MOST_DIFF_LINES = 400
 USUAL = "default"
 
 
@@ -239,11 +239,8 @@ class SlashCommands:
         text = command.fill(rest)
         if command.by_repository and not self.answers.has(command.digest):
             self._show(f"{command.file} says:", "bold")
-            lines = text.splitlines()
-            for line in lines[:MOST_SHOWN_LINES]:
+            for line in text.splitlines():  # all of it: what is not seen cannot be approved
                 self.talk.screen.show(f"  {line}", hanging=2)
-            if len(lines) > MOST_SHOWN_LINES:
-                self._show(f"  ... and {len(lines) - MOST_SHOWN_LINES} more lines")
             asked = "Send this text, now and from now on? [y] yes  [N] no: "
             if await self.talk.screen.ask(asked, _YES_OR_NO, "no") != "yes":
                 self._show("It was not sent.")
