@@ -43,6 +43,8 @@ class TypedLines:
                     break
             else:
                 self.stop()  # the end of input, by Ctrl-D
+        except BlockingIOError:
+            pass  # there is nothing any more
         except OSError:
             self.stop()  # the terminal is gone
         if text := typed.decode("utf-8", "replace").strip():
@@ -61,9 +63,23 @@ def typed_lines(say: Callable[[str], None]) -> Iterator[None]:
     if not sys.stdin.isatty():
         yield
         return
-    typed = TypedLines(say, sys.stdin.fileno())
+    descriptor = _open_again(sys.stdin.fileno())
+    typed = TypedLines(say, descriptor)
     typed.start()
     try:
         yield
     finally:
         typed.stop()
+        if descriptor != sys.stdin.fileno():
+            os.close(descriptor)
+
+
+def _open_again(descriptor: int) -> int:
+    """The same terminal by a descriptor that never waits: Ctrl-C takes away what was there to be read.
+
+    Standard input itself is shared with other processes, whose reading must wait.
+    """
+    try:
+        return os.open(os.ttyname(descriptor), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return descriptor

@@ -63,6 +63,8 @@ class Session:
         self._commands = SlashCommands(self._talk, root, answers, self._read_config)
         self._terminals = terminal_descriptors()
         self._showing: asyncio.Task[None] | None = None
+        self._is_leaving = False
+        """The prompt is being closed, because a worker goes on with the task."""
         self._is_ending = False
         """A signal has asked for the end: nothing is to be asked any more."""
 
@@ -91,6 +93,8 @@ class Session:
         showing = self._showing = asyncio.create_task(self._screen.run())
         working = asyncio.create_task(self._work())
         await asyncio.wait({showing, working}, return_when=asyncio.FIRST_COMPLETED)
+        if self._is_leaving:
+            await asyncio.wait({working})  # it closed the prompt itself, and ends this process
         if not working.done():
             working.cancel()
             self._hang_up()  # the terminal is gone, and nobody asked for anything to end
@@ -161,6 +165,7 @@ class Session:
             return how != "stay"  # it has ended meanwhile
         if how == "background":
             self._screen.show(f"Task {name} continues in the background: headgate watch {name} follows it.")
+            self._is_leaving = True
             self._screen.close()
             if self._showing:
                 await asyncio.wait({self._showing})  # the terminal is as it was before
