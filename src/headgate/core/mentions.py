@@ -7,6 +7,7 @@ are, and what is no file is a mention only if it can hardly be anything else.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 MOST = 50
 """Mentions of one text that are looked at; a person means fewer."""
@@ -22,6 +23,8 @@ _ENDS = ".,;:!?)]}>'*_\u2026\u3002\uff0c"
 """What may follow a path in a sentence."""
 _BREAKS = ",;:'()\u3001\u3002\uff0c"
 """Where a word may end that goes on behind a path, such as `'s` or `:total`."""
+_MOST_CUTS = 12
+"""Each reading of a word is looked for on the disk."""
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
 _CODE = re.compile(r"`[^`\n]+`")
 _FILE_ENDING = re.compile(
@@ -85,7 +88,7 @@ def _readings(sign: re.Match[str]) -> Iterator[Mention]:
     if sign["quoted"] is not None:
         yield _with_range(sign["quoted"], sign["range"] or "")
         return
-    for word in dict.fromkeys(_cuts(sign["word"])):
+    for word in islice(dict.fromkeys(_cuts(sign["word"])), _MOST_CUTS):
         yield Mention(word)
         ranged = _RANGE.search(word)
         if ranged and ranged.end() == len(word) and ranged.start():

@@ -13,7 +13,7 @@ _STAT = re.compile(r"(?P<path>.*): \+(?P<added>\d+) -(?P<removed>\d+)")
 
 
 def ending_lines(report: Report, paused: str = "") -> list[str]:
-    """How a task ended, what it changed, and what can be done now: one to three lines.
+    """How a task ended, what it changed, and what can be done now: one to three lines, and a warning.
 
     The answer to a question comes before them. `paused` says why the queue does not go on.
     """
@@ -22,8 +22,10 @@ def ending_lines(report: Report, paused: str = "") -> list[str]:
     unread = (
         f"Not read: {printable(' / '.join(report.unread))}. The next task is told." if report.unread else ""
     )
+    warning = f"Warning: {printable(report.warnings[0])}." if report.warnings else ""
+    more = f" ({len(report.warnings) - 1} more: /show)" if len(report.warnings) > 1 else ""
     following = paused or unread or _what_now(report, bool(report.files_changed))
-    return [*answer, *filter(None, [_headline(report), changes, following])]
+    return [*answer, *filter(None, [_headline(report), f"{warning}{more}", changes, following])]
 
 
 def _headline(report: Report) -> str:
@@ -44,7 +46,7 @@ def _headline(report: Report) -> str:
         case "CANCELLED" if not report.model:
             return "CANCELLED: it had not started."
         case "CANCELLED":
-            return f"CANCELLED {took}; its changes so far stay."
+            return f"CANCELLED {took}{'; its changes so far stay' if report.files_changed else ''}."
         case "QUEUED":
             return f"QUEUED: task {report.task_id} has not started."
         case state:
@@ -73,6 +75,10 @@ def _changes(report: Report) -> str:
 
 
 def _what_now(report: Report, changed: bool) -> str:
+    if report.undone:
+        return "Its changes were taken back: they are not in the working tree."
+    if report.worktree and changed and not report.merged:
+        return "/diff shows the changes, /apply writes them to your own tree, /abort removes the worktree."
     match report.state:
         case "PROPOSED" if report.conflicts or not changed:
             return "/abort discards it."

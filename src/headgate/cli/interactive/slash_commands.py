@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate.cli.commands.look_back import story_lines, task_list
+from headgate.cli.commands.settle import find_settled, merged_lines
 from headgate.cli.commands.undo import find_named, undone_lines
 from headgate.cli.commands.verify import run_steps, say_result
 from headgate.cli.interactive.completion import Choice
@@ -13,10 +14,10 @@ from headgate.cli.interactive.ending_lines import cost_lines, ending_lines
 from headgate.cli.interactive.kept_lines import Answers
 from headgate.cli.interactive.saved_commands import SavedCommand, SavedCommands, load_commands
 from headgate.cli.live import printable
-from headgate.cli.stored_tasks import find_only, find_task
+from headgate.cli.stored_tasks import find_task
 from headgate.config import Loaded, builtin_flows, flow_from_config, user_config_path
-from headgate.core import SETTLED_STATES, Options, TaskState, build_report, nearest, plain
-from headgate.engine import FLOW_NAMES, Overlap, diff_of
+from headgate.core import SETTLED_STATES, Options, build_report, nearest, plain
+from headgate.engine import FLOW_NAMES, Overlap, diff_of, is_mergeable
 from headgate.errors import ConfigError
 from headgate.models import profile_for
 from headgate.store import TaskRow, load_state
@@ -110,12 +111,25 @@ class SlashCommands:
 
     async def apply(self, rest: str) -> None:
         self._check_idle()
-        name = self._only(rest, ("PROPOSED",), "proposal")
-        self.talk.begin(lambda: self.talk.engine.apply(name))
+        row = self._settled(rest)
+        if is_mergeable(row):
+            self.talk.work_on(self._merge(row.task.id))
+        else:
+            self.talk.begin(lambda: self.talk.engine.apply(row.task.id))
+
+    async def _merge(self, name: str) -> None:
+        """Brings in what a task did in its worktree, and verifies it."""
+        outcome = await self.talk.engine.merge(name)
+        for line in outcome.sentences() if isinstance(outcome, Overlap) else merged_lines(outcome):
+            self._show(plain(line), "ansiyellow" if isinstance(outcome, Overlap) else "")
+        if not isinstance(outcome, Overlap):
+            await self._run_steps()
 
     async def abort(self, rest: str) -> None:
-        task = await self.talk.engine.abort(self._only(rest, ("PROPOSED",), "proposal"))
-        self._show(f"The proposal of task {task.id} was discarded.")
+        self._check_idle()
+        row = self._settled(rest)
+        task = await self.talk.engine.abort(row.task.id)
+        self._show(f"The {'worktree' if is_mergeable(row) else 'proposal'} of task {task.id} was discarded.")
 
     async def undo(self, rest: str) -> None:
         self._check_idle()
@@ -162,20 +176,22 @@ class SlashCommands:
 
     async def verify(self, rest: str) -> None:
         self._check_idle()
+        self.talk.work_on(self._run_steps())
+
+    async def _run_steps(self) -> None:
         config = self.read_config(self.talk.chosen).config
-
-        async def run() -> None:
-            found = await run_steps(self.repo, config, lambda step: self._show(f"Running {step.name} ..."))
-            for ran in found.ran:
-                line = f"{ran.step.name}: {say_result(ran)}"
-                self._show(line, "ansired" if ran in found.failed else "ansigreen")
-                for output in ran.tail.splitlines()[-20:] if ran in found.failed else ():
-                    self._show(f"  | {output}")
-            if found.broken:
-                self._show(f"{found.broken[:1].upper()}{found.broken[1:]}.", "ansired")
-            self._show(f"Log: {found.log}", "class:dim")
-
-        self.talk.work_on(run())
+        if not config.verification.steps:
+            self._show("No verification steps are configured: headgate init finds some.")
+            return
+        found = await run_steps(self.repo, config, lambda step: self._show(f"Running {step.name} ..."))
+        for ran in found.ran:
+            line = f"{ran.step.name}: {say_result(ran)}"
+            self._show(line, "ansired" if ran in found.failed else "ansigreen")
+            for output in ran.tail.splitlines()[-20:] if ran in found.failed else ():
+                self._show(f"  | {output}")
+        if found.broken:
+            self._show(f"{found.broken[:1].upper()}{found.broken[1:]}.", "ansired")
+        self._show(f"Log: {found.log}", "class:dim")
 
     # What the next tasks use.
 
@@ -253,12 +269,13 @@ class SlashCommands:
         running = self.talk.running.id if self.talk.running else ""
         return find_task(self.talk.engine.store, rest.strip() or running or self.talk.previous or None)
 
-    def _only(self, rest: str, states: tuple[TaskState, ...], kind: str) -> str:
+    def _settled(self, rest: str) -> TaskRow:
+        """The task that waits to be applied or discarded: the one named, the last one, or the only one."""
         store = self.talk.engine.store
         last = store.task(self.talk.previous) if self.talk.previous else None
-        if not rest.strip() and last and last.state in states:
-            return last.task.id
-        return find_only(store, rest.strip() or None, states, kind).task.id
+        if not rest.strip() and last and last.state == "PROPOSED":
+            return last
+        return find_settled(store, rest.strip() or None)
 
     def _check_idle(self) -> None:
         if self.talk.is_busy:
@@ -295,8 +312,8 @@ COMMANDS: dict[str, SlashCommand] = {
     "diff": SlashCommand("Show what a task changed or proposes: /diff [ID].", SlashCommands.diff),
     "ask": SlashCommand("Ask a question; no file is changed: /ask TEXT.", SlashCommands.ask),
     "propose": SlashCommand("Do it without writing, for /apply: /propose TEXT.", SlashCommands.propose),
-    "apply": SlashCommand("Write and verify a proposal: /apply [ID].", SlashCommands.apply),
-    "abort": SlashCommand("Discard a proposal: /abort [ID].", SlashCommands.abort),
+    "apply": SlashCommand("Write and verify a proposal or a worktree: /apply [ID].", SlashCommands.apply),
+    "abort": SlashCommand("Discard a proposal or a worktree: /abort [ID].", SlashCommands.abort),
     "undo": SlashCommand("Take back what a task changed: /undo [ID].", SlashCommands.undo),
     "verify": SlashCommand("Run the verification steps now.", SlashCommands.verify),
     "say": SlashCommand("Tell the running task something: /say TEXT.", SlashCommands.say),
