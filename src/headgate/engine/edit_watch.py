@@ -65,7 +65,7 @@ class EditWatch:
     def _notice(self, verifying: bool) -> EditsNoticed | None:
         if self._is_lost or (self._expected is None and self._past is None):
             return self._tell_loss()
-        now = self._look()
+        now, _ = self._look()
         expected, uncertain = self._expectation(now)
         found = self._foreign(expected, now)
         seen = {**expected, **{path: now[path] for path in found if path in now}}
@@ -81,9 +81,9 @@ class EditWatch:
         if self._expected is None:
             return ""
         try:
-            now = self._look()
+            now, tree = self._look()
             self._expect(now)
-            return self._snapshots.record(now)
+            return tree or self._snapshots.record(now)
         except (HeadgateError, OSError):
             self._lose()
             return ""
@@ -130,16 +130,18 @@ class EditWatch:
         self._expected, self._past = entries, None
         self._contents.clear()
 
-    def _look(self) -> Entries:
-        """The tree as it is, with what git ignores and tools wrote."""
-        found = dict(self._snapshots.entries(self._snapshots.take()))
+    def _look(self) -> tuple[Entries, str]:
+        """The tree as it is, with what git ignores and tools wrote; and its name, if it has one already."""
+        tree = self._snapshots.take()
+        found = dict(self._snapshots.entries(tree))
         for path in map(parse_path, self._written()):
             if path not in found and not any(folder in found for folder in ancestors(path)):
                 data = read_at(self._files, show_path(path), LARGE)
                 if data is not None:
                     found[path] = self._entry(path, data)
                     self._snapshots.objects.write("blob", data)
-        return found
+                    tree = ""
+        return found, tree
 
     def _expectation(self, now: Entries) -> tuple[Entries, tuple[str, ...]]:
         """What the tree should hold, and the files of which an interrupted process has told too little."""
