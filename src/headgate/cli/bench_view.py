@@ -90,7 +90,7 @@ class BenchView(Watcher):
         self.results, self._known, self._left = list(known), len(known), left
         self._began = time.monotonic()
         if known:
-            self.tell(f"{len(known)} exercises have a result from before; {left} are left.")
+            self.tell(f"{len(known)} exercises have a result from before; left to run: {left}.")
 
     def start(self, exercise: Exercise) -> None:
         """See Watcher."""

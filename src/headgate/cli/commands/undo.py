@@ -66,5 +66,6 @@ def undone_lines(undone: Undone) -> list[str]:
         lines.append(f"Not the task's own changes, and kept: {', '.join(undone.kept)}.")
     if undone.left:
         lines.append(f"Not undone ({WHY_NOT_IN_DIFF}, or a link): {', '.join(undone.left)}.")
-    lines.append(f"headgate diff {name} | git apply brings the changes back.")
+    if not undone.kept:  # otherwise the diff holds them as well
+        lines.append(f"headgate diff {name} | git apply brings the changes back.")
     return lines

@@ -201,6 +201,10 @@ class Screen(Keyboard):
             folded = fold_lines(escape_controls(line), self.width, hanging)
             self.show_fragments([(style, folded)])
 
+    def show_whole(self, line: str, style: str = "") -> None:
+        """Prints a line as it is, such as one of a diff: where it is too long, the terminal breaks it."""
+        self.show_fragments([(style, escape_controls(line))])
+
     def show_fragments(self, line: Fragments) -> None:
         """Prints a line of several styles, which fits and holds no control characters.
 

@@ -104,7 +104,8 @@ class SlashCommands:
         if not lines:
             self._show(f"Task {row.task.id} changes nothing.")
         for line in lines[:MOST_DIFF_LINES]:
-            self.talk.screen.show(line, _diff_style(line), hanging=0)
+            if not line.startswith("index "):  # its long hashes are for git
+                self.talk.screen.show_whole(line, _diff_style(line))
         if len(lines) > MOST_DIFF_LINES:
             more = len(lines) - MOST_DIFF_LINES
             self._show(f"... and {more} more lines: headgate diff {row.task.id} prints them all.")

@@ -26,7 +26,7 @@ from headgate.engine import ConfigReader, Engine
 from headgate.errors import ConfigError, HeadgateError
 from headgate.store import Bus
 
-_LEAVING = "Task {name} is running. [c] cancel it  [b] leave it to run in the background  [S] stay: "
+_LEAVING = "Task {name} is running. [c] cancel it  [b] run it in the background  [S] stay: "
 _WAYS = {"c": "cancel", "cancel": "cancel", "b": "background", "background": "background", "": "stay"}
 _WAYS |= {"s": "stay", "stay": "stay"}
 
