@@ -211,7 +211,7 @@ def test_killed_in_the_middle_and_resumed(place: Place) -> None:
         resumed = place.bench(model.url, *QUICK)
     assert resumed.returncode == 0, resumed.stderr
     assert [line.split("\t")[1] for line in resumed.stdout.splitlines()] == names[2:]
-    assert "2 exercises have a result from before; 3 are left." in resumed.stderr
+    assert "2 exercises have a result from before; left to run: 3." in resumed.stderr
     after = place.results()
     assert [result["name"] for result in after] == names
     assert after[:2] == before
