@@ -187,7 +187,8 @@ def terminal(repo: Path, words: list[str], **streams: int) -> Iterator[tuple[int
     master, slave = pty.openpty()
     take = (
         "import fcntl, os, signal, sys, termios;"
-        " signal.signal(signal.SIGHUP, signal.SIG_DFL);"  # tests may run under nohup
+        " signal.signal(signal.SIGHUP, signal.SIG_DFL);"  # tests may run under nohup,
+        " signal.signal(signal.SIGINT, signal.SIG_DFL);"  # or in the background of a script
         " fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
     )
     process = subprocess.Popen(
