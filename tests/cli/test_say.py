@@ -123,8 +123,8 @@ async def test_ctrl_c_and_the_end_of_input_leave_the_task_alone(repo: Path) -> N
         shows(master, b"Task t1 continues")
     assert states(repo) == {"t1": "RUNNING"}
     (repo / "go").touch()
-    await until(lambda: states(repo) == {"t1": "SUCCESS"})
-    assert reports(repo)[0]["unread"] == []
+    await until(lambda: reports(repo))
+    assert (states(repo), reports(repo)[0]["unread"]) == ({"t1": "SUCCESS"}, [])
 
 
 async def test_without_a_terminal_nothing_is_read(repo: Path) -> None:
