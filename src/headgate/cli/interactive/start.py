@@ -62,7 +62,8 @@ class Session:
         )
         self._commands = SlashCommands(self._talk, root, answers, self._read_config)
         self._terminals = terminal_descriptors()
-        self._showing: asyncio.Task[None] | None = None
+        self._is_left_behind = False
+        """The task that runs is to go on in the background."""
         self._is_ending = False
         """A signal has asked for the end: nothing is to be asked any more."""
 
@@ -88,16 +89,19 @@ class Session:
         """Shows the prompt and carries out what is typed, until the person quits or the terminal closes."""
         self._heed_signals()
         self._files.look()
-        showing = self._showing = asyncio.create_task(self._screen.run())
+        showing = asyncio.create_task(self._screen.run())
         working = asyncio.create_task(self._work())
         await asyncio.wait({showing, working}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             working.cancel()
             self._hang_up()  # the terminal is gone, and nobody asked for anything to end
-        await self._talk.ended()
+        if not self._is_left_behind:
+            await self._talk.ended()
         self._screen.close()
         with suppress(EOFError):
             await showing
+        if self._is_left_behind:  # the terminal is as it was before
+            leave_to_worker(self._root, self._engine.working_lock())
         with suppress(asyncio.CancelledError):
             await working
         return os.EX_OK
@@ -161,13 +165,10 @@ class Session:
             return how != "stay"  # it has ended meanwhile
         if how == "background":
             self._screen.show(f"Task {name} continues in the background: headgate watch {name} follows it.")
-            self._screen.close()
-            if self._showing:
-                await asyncio.wait({self._showing})  # the terminal is as it was before
-            leave_to_worker(self._root, self._engine.working_lock())
+            self._is_left_behind = True
         if how == "cancel":
             self._talk.cancel()
-        return how == "cancel"
+        return how != "stay"
 
     # Ctrl-C and other signals.
 
