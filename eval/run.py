@@ -14,6 +14,7 @@ Results are kept, so that an interrupted run goes on; `--fresh` begins the named
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,8 @@ def run_headgate(task: Task, server: Server, run: str, args: argparse.Namespace)
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
             (keep / f"{run}-{task.name}.jsonl").write_text(done.stdout + done.stderr, encoding="utf-8")
+            left_out = shutil.ignore_patterns(".git", ".headgate", "__pycache__", ".pytest_cache")
+            shutil.copytree(repo, keep / f"{run}-{task.name}", ignore=left_out, dirs_exist_ok=True)
         if not lines or "state" not in lines[-1]:
             raise SystemExit(f"eval: Headgate printed no report for {task.name}:\n{done.stderr[-2000:]}")
         report = lines[-1]
@@ -151,7 +154,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--base-url", help="a server that runs already, instead")
     parser.add_argument("--name", default="local", help="with --base-url: the model's name there")
     parser.add_argument("--results", type=Path, default=cache / "eval-results" / "results.jsonl")
-    parser.add_argument("--keep", type=Path, help="a folder for the events of every run")
+    parser.add_argument("--keep", type=Path, help="a folder for the events of every run, and the files that it left")
     parser.add_argument("--fresh", action="store_true", help="forget what the named runs brought earlier")
     parser.add_argument("--table", action="store_true", help="only print the tables of what there is")
     parser.add_argument(
