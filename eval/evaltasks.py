@@ -117,12 +117,31 @@ def checked_out(task: Task) -> Iterator[Path]:
         yield repo
 
 
+def check_programs() -> Path:
+    """The programs of an environment that has pytest and nothing else, made at the first call.
+
+    The plugins in this project's own environment take seconds at each start of pytest. A small repository has
+    none of them, and Headgate starts its tests many times.
+    """
+    environment = PROJECT / "build" / "eval-checks"
+    programs = environment / "bin"
+    if not (programs / "pytest").exists():
+        print("eval: preparing an environment for the tasks' tests ...", file=sys.stderr)
+        for command in (
+            ["venv", str(environment)],
+            ["pip", "--python", str(programs / "python"), "install", "-q", "pytest"],
+        ):
+            subprocess.run([sys.executable, "-m", *command], check=True)
+    return programs
+
+
 def run_check(repo: Path) -> tuple[bool, str]:
     """Whether the tests pass, and what they print."""
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     try:

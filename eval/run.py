@@ -27,7 +27,18 @@ from typing import Any
 
 import yaml
 from baseline import Server, run_baseline
-from evaltasks import CHECK, TASKS, Result, Results, Task, all_tasks, checked_out, is_solved, project_commit
+from evaltasks import (
+    CHECK,
+    TASKS,
+    Result,
+    Results,
+    Task,
+    all_tasks,
+    check_programs,
+    checked_out,
+    is_solved,
+    project_commit,
+)
 from halves import holds, seen_half
 from table import print_tables
 
@@ -68,7 +79,7 @@ def run_headgate(task: Task, server: Server, run: str, args: argparse.Namespace)
         environment = {
             **os.environ,
             "HEADGATE_API_KEY": server.key,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": f"{check_programs()}{os.pathsep}{os.environ['PATH']}",
             "XDG_CACHE_HOME": folder,
         }
         python = args.also.get(run, sys.executable)
@@ -154,7 +165,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--base-url", help="a server that runs already, instead")
     parser.add_argument("--name", default="local", help="with --base-url: the model's name there")
     parser.add_argument("--results", type=Path, default=cache / "eval-results" / "results.jsonl")
-    parser.add_argument("--keep", type=Path, help="a folder for the events of every run, and the files that it left")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder for the events of every run, and the files that it left"
+    )
     parser.add_argument("--fresh", action="store_true", help="forget what the named runs brought earlier")
     parser.add_argument("--table", action="store_true", help="only print the tables of what there is")
     parser.add_argument(
