@@ -2,7 +2,8 @@
 
 A change is selected by half of the tests that fail. It counts only if all others pass, too: the other half of
 those that fail, and those that passed before. If the tests that select let several changes through that the
-others refuse, they say too little, and no change counts. If several changes pass, the model chooses.
+others refuse, they say too little, and no change counts. If several changes pass, the most plausible one is
+taken, or the model chooses if the stage has a prompt.
 """
 
 import asyncio
@@ -56,7 +57,7 @@ MORE = 12
 class MutateSettings(Data):
     """The settings of a stage of the kind `mutate`."""
 
-    trials: int = Field(60, ge=1)
+    trials: int = Field(300, ge=1)
     """How many changes to try."""
     suspects: int = Field(12, ge=1)
     """How many lines to change, the most suspect first."""
@@ -66,10 +67,10 @@ class MutateSettings(Data):
     """Try nothing where fewer tests fail: one selects a change, and another one has to confirm it."""
     longest: float = Field(3.0, gt=0)
     """Give a trial up that takes longer, in seconds, unless the check is slow: a changed loop may not end."""
-    doubts: int = Field(3, ge=1)
+    doubts: int = Field(10, ge=1)
     """Give up after so many changes that the tests which select let through and the others refuse."""
     choices: int = Field(4, ge=1)
-    """How many changes that pass are looked for and shown to the model."""
+    """How many changes that pass are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,10 @@ async def _find(run: StageRun) -> Decision | None:
     except CopyImpossible as error:
         return Decision("skip", "no_copy", job.redact(clean_text(str(error))))
     run.turn += 1
-    chosen = await _choose(run, found) if len(found) > 1 else found[0] if found else None
+    found.sort(key=lambda each: each.mutation.rank)
+    chosen = found[0] if found else None
+    if len(found) > 1 and run.stage.prompt:
+        chosen = await _choose(run, found)
     if chosen:
         async with memory_of(job).trying:
             if await keep(run, Judged(_tried(run, chosen), (chosen.change,))):

@@ -1,15 +1,17 @@
 """Small changes to one line of Python, as bugs are often one small change away from what was meant.
 
-Textbook operators, the most promising first: comparisons and their bounds, numbers that are off
-by one, arithmetic, conditions, calls and their arguments, names in scope, statements. Pure and deterministic:
-the same source gives the same changes.
+Textbook operators, the most plausible first: comparisons and their bounds, numbers that are off by one,
+arithmetic, conditions, calls and their arguments, parts that change places, statements, names in scope. Pure
+and deterministic: the same source gives the same changes.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 from headgate.reading import parse_python
+from headgate.repair.statements import COUNTED, Change, Function, StatementChanges
 
 MOST_NAMES = 8
 """How many other names one name is replaced by."""
@@ -25,26 +27,17 @@ _COMPARED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Is: (ast.IsNot,),
     ast.IsNot: (ast.Is,),
 }
-_COUNTED: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
-    ast.Add: (ast.Sub, ast.Mult),
-    ast.Sub: (ast.Add,),
-    ast.Mult: (ast.Add, ast.Div, ast.Pow),
-    ast.Div: (ast.Mult, ast.FloorDiv),
-    ast.FloorDiv: (ast.Mod, ast.Div),
-    ast.Mod: (ast.FloorDiv,),
-    ast.Pow: (ast.Mult,),
-    ast.BitAnd: (ast.BitOr, ast.BitXor),
-    ast.BitOr: (ast.BitAnd, ast.BitXor),
-    ast.BitXor: (ast.BitAnd, ast.BitOr),
-    ast.LShift: (ast.RShift,),
-    ast.RShift: (ast.LShift,),
-}
 _PAIRS = (
     *(("min", "max"), ("any", "all"), ("floor", "ceil"), ("sum", "len"), ("append", "extend")),
     *(("lower", "upper"), ("startswith", "endswith"), ("find", "rfind"), ("lstrip", "rstrip")),
+    *(("ljust", "rjust"), ("split", "rsplit"), ("index", "rindex"), ("copy", "deepcopy")),
+    *(("pop", "popleft"), ("append", "appendleft"), ("add", "discard"), ("union", "intersection")),
 )
-_OPPOSITES = dict([*_PAIRS, *((other, one) for one, other in _PAIRS)])
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+_OPPOSITES: dict[str, list[str]] = {}
+for _one, _other in (*_PAIRS, *(reversed(pair) for pair in _PAIRS)):
+    _OPPOSITES.setdefault(_one, []).append(_other)
+MOST_SWAPPED = 6
+"""How many pairs of equal form on one line change places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +47,29 @@ class Mutation:
     source: str
     before: str
     after: str
+    rank: int = 0
+    """How far down its kind is in the order of what is plausible, with 0 at the top."""
 
 
 def mutations(source: str, line: int) -> Iterator[Mutation]:
-    """What one small change to a line can make of a file; only what parses."""
+    """What one small change to a line can make of a file, the most plausible first; only what parses."""
     module = parse_python(source)
     if module is None:
         return
     place = _Place(source, module, line)
+    statements = StatementChanges(source, module, place.function, line, place.parents)
+    kinds = (
+        *map(place.changes, _PLAUSIBLE),
+        statements.changes(),
+        *map(place.changes, _DOUBTFUL),
+        statements.beginnings(),
+    )
     seen = {source}
-    for node, text in place.changes():
-        changed = place.with_text(node, text)
-        if changed not in seen and parse_python(changed) is not None:
-            seen.add(changed)
-            yield Mutation(changed, place.text(node), text)
-    for before, after, changed in place.moves():
-        if changed not in seen and parse_python(changed) is not None:
-            seen.add(changed)
-            yield Mutation(changed, before, after)
+    for rank, changes in enumerate(kinds):
+        for before, after, changed in changes:
+            if changed not in seen and parse_python(changed) is not None:
+                seen.add(changed)
+                yield Mutation(changed, before, after, rank)
 
 
 class _Place:
@@ -99,12 +97,11 @@ class _Place:
         changed = line[: node.col_offset] + text.encode() + line[node.end_col_offset :]
         return "\n".join([*self.lines[: node.lineno - 1], changed.decode(), *self.lines[node.lineno :]])
 
-    def changes(self) -> Iterator[tuple[ast.expr, str]]:
-        """Expressions of the line, and what may stand in their place, kind by kind."""
-        for change in (self._compare, self._by_one, self._count, self._decide, self._call, self._name):
-            for node in self.nodes:
-                for text in change(node):
-                    yield node, text
+    def changes(self, kind: Callable[["_Place", ast.expr], Iterator[str]]) -> Iterator[Change]:
+        """What one kind of change makes of the expressions of the line."""
+        for node in self.nodes:
+            for text in kind(self, node):
+                yield self.text(node), text, self.with_text(node, text)
 
     def _compare(self, node: ast.expr) -> Iterator[str]:
         if not isinstance(node, ast.Compare):
@@ -147,12 +144,15 @@ class _Place:
     def _count(self, node: ast.expr) -> Iterator[str]:
         match node:
             case ast.BinOp(left, operator, right):
-                for other in _COUNTED.get(type(operator), ()):
+                for other in COUNTED.get(type(operator), ()):
                     yield ast.unparse(ast.BinOp(left, other(), right))
                 yield ast.unparse(left)
                 yield ast.unparse(right)
                 if not isinstance(operator, ast.Add | ast.Mult | ast.BitAnd | ast.BitOr):
                     yield ast.unparse(ast.BinOp(right, operator, left))
+                if isinstance(operator, ast.FloorDiv):  # rounded up
+                    more = ast.BinOp(ast.BinOp(left, ast.Add(), right), ast.Sub(), ast.Constant(1))
+                    yield ast.unparse(ast.BinOp(more, operator, right))
             case ast.UnaryOp(ast.USub(), operand):
                 yield ast.unparse(operand)
             case ast.Slice(lower, upper, None) if lower or upper:
@@ -179,7 +179,7 @@ class _Place:
         match node:
             case ast.Call(function, arguments, keywords):
                 named = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-                if other := _OPPOSITES.get(named):
+                for other in _OPPOSITES.get(named, ()):
                     renamed = (
                         ast.Attribute(function.value, other, ast.Load())
                         if isinstance(function, ast.Attribute)
@@ -190,6 +190,8 @@ class _Place:
                     first, second = arguments[place : place + 2]
                     swapped = [*arguments[:place], second, first, *arguments[place + 2 :]]
                     yield ast.unparse(ast.Call(function, swapped, keywords))
+                if named == "pop":
+                    yield ast.unparse(ast.Call(function, [] if arguments else [ast.Constant(0)], keywords))
                 if len(arguments) == 1 and not keywords:
                     yield ast.unparse(arguments[0])
                 if isinstance(function, ast.Attribute):
@@ -209,6 +211,48 @@ class _Place:
                 yield from [other for other in names if other != name][:MOST_NAMES]
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 yield from [f"self.{other}" for other in self._own_names() if other != name][:MOST_NAMES]
+
+    def _swap(self, node: ast.expr) -> Iterator[str]:
+        """Two parts of one form that change places, in the largest expression that begins on the line."""
+        if not isinstance(self.parents.get(node), ast.stmt):
+            return
+        line = self.lines[self.line - 1].encode()
+        called = {each.func for each in ast.walk(node) if isinstance(each, ast.Call)}
+        parts = [
+            each
+            for each in ast.walk(node)
+            if isinstance(each, ast.Subscript | ast.Attribute | ast.Name) and each not in called
+        ]
+        # The largest parts first: of two items of a list, the items and not their positions.
+        parts.sort(key=lambda each: (isinstance(each, ast.Name), each.col_offset))
+        found = 0
+        for one, other in combinations(parts, 2):
+            first, last = sorted((one, other), key=lambda each: each.col_offset)
+            is_apart = (first.end_col_offset or 0) <= last.col_offset
+            if (
+                type(one) is type(other)
+                and is_apart
+                and self.text(one) != self.text(other)
+                and found < MOST_SWAPPED
+            ):
+                found += 1
+                texts = (
+                    line[node.col_offset : first.col_offset],
+                    self.text(last).encode(),
+                    line[first.end_col_offset : last.col_offset],
+                    self.text(first).encode(),
+                    line[last.end_col_offset : node.end_col_offset],
+                )
+                yield b"".join(texts).decode()
+
+    def _copy(self, node: ast.expr) -> Iterator[str]:
+        """What is kept may have to be a copy: whoever has the other name changes it, too."""
+        match node, self.parents.get(node):
+            case ast.Name(id=name, ctx=ast.Load()), ast.Assign([ast.Attribute() | ast.Subscript()]):
+                yield f"list({name})"
+                yield f"dict({name})"
+            case _:
+                pass
 
     def _names_in_scope(self) -> list[str]:
         """The arguments and variables of the function, the nearest to the line first."""
@@ -237,69 +281,10 @@ class _Place:
             )
         )
 
-    def moves(self) -> Iterator[tuple[str, str, str]]:
-        """What happens to the whole statement that begins on the line: before, after, and the file."""
-        for node in ast.walk(self.function or self.module):
-            if isinstance(node, ast.stmt) and node.lineno == self.line and node is not self.function:
-                yield from self._replaced(node)
-                yield from self._moved(node)
-        if self.function is not None:
-            yield from self._guarded(self.function)
 
-    def _replaced(self, node: ast.stmt) -> Iterator[tuple[str, str, str]]:
-        texts: list[str] = []
-        match node:
-            case ast.AugAssign(target, operator, value):
-                texts += [
-                    ast.unparse(ast.AugAssign(target, other(), value)) for other in _COUNTED[type(operator)]
-                ]
-                texts.append(ast.unparse(ast.Assign([target], value, lineno=0)))
-            case ast.Assign([target], value) if isinstance(target, ast.Name):
-                texts.append(ast.unparse(ast.AugAssign(target, ast.Add(), value)))
-            case ast.Break():
-                texts += ["continue", "pass"]
-            case ast.Continue():
-                texts += ["break", "pass"]
-            case ast.Return() | ast.Expr():
-                texts.append("pass")
-        for text in texts:
-            first = self.text(node).split("\n")[0]
-            yield first, text, self._with_statement(node, [text])
-
-    def _moved(self, node: ast.stmt) -> Iterator[tuple[str, str, str]]:
-        """The last statement of a block, behind the block: it ran once too often, or too early."""
-        parent = self.parents.get(node)
-        body = getattr(parent, "body", None)
-        if (
-            not isinstance(parent, ast.For | ast.While | ast.If | ast.With)
-            or not body
-            or body[-1] is not node
-        ):
-            return
-        if len(body) < 2:
-            return
-        indent = " " * parent.col_offset
-        text = [indent + line.removeprefix(" " * node.col_offset) for line in self._lines_of(node)]
-        without = [*self.lines[: node.lineno - 1], *self.lines[node.end_lineno or 0 :]]
-        at = (parent.end_lineno or 0) - len(text)
-        yield self.text(node), "moved behind the block", "\n".join([*without[:at], *text, *without[at:]])
-
-    def _guarded(self, function: Function) -> Iterator[tuple[str, str, str]]:
-        """With a base case at the beginning of the function."""
-        body = function.body[1:] if ast.get_docstring(function) else function.body
-        arguments = [argument.arg for argument in function.args.args if argument.arg not in ("self", "cls")]
-        if not body or not arguments or body[0].lineno != self.line:
-            return
-        indent = " " * body[0].col_offset
-        for result in (arguments[0], "None", "0", "[]", "''", "False", "True", "1"):
-            guard = [f"{indent}if not {arguments[0]}:", f"{indent}    return {result}"]
-            changed = [*self.lines[: self.line - 1], *guard, *self.lines[self.line - 1 :]]
-            yield "", f"if not {arguments[0]}: return {result}", "\n".join(changed)
-
-    def _lines_of(self, node: ast.stmt) -> list[str]:
-        return self.lines[node.lineno - 1 : node.end_lineno]
-
-    def _with_statement(self, node: ast.stmt, texts: list[str]) -> str:
-        indent = " " * node.col_offset
-        new = [indent + text for text in texts]
-        return "\n".join([*self.lines[: node.lineno - 1], *new, *self.lines[node.end_lineno or 0 :]])
+_PLAUSIBLE = (
+    *(_Place._compare, _Place._by_one, _Place._count, _Place._decide),
+    *(_Place._call, _Place._swap, _Place._copy),
+)
+_DOUBTFUL = (_Place._name,)
+"""Another name often has the right value by chance."""

@@ -1,0 +1,266 @@
+"""Small changes to whole statements: removed, moved, unwrapped, or copied from elsewhere in the same file.
+
+What is missing in one function often stands in another: programs repeat themselves. Pure and deterministic.
+"""
+
+import ast
+import builtins
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeGuard
+
+MOST_COPIED = 8
+"""How many statements from elsewhere are tried at one place."""
+COUNTED: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
+    ast.Add: (ast.Sub, ast.Mult),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Add, ast.Div, ast.Pow),
+    ast.Div: (ast.Mult, ast.FloorDiv),
+    ast.FloorDiv: (ast.Mod, ast.Div),
+    ast.Mod: (ast.FloorDiv,),
+    ast.Pow: (ast.Mult,),
+    ast.BitAnd: (ast.BitOr, ast.BitXor),
+    ast.BitOr: (ast.BitAnd, ast.BitXor),
+    ast.BitXor: (ast.BitAnd, ast.BitOr),
+    ast.LShift: (ast.RShift,),
+    ast.RShift: (ast.LShift,),
+}
+"""What may stand in the place of an operator of arithmetic."""
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Change = tuple[str, str, str]
+"""What was there, what is there now, both in a few words, and the file."""
+
+
+@dataclass
+class StatementChanges:
+    """The changes to the statement that begins on a line of a file."""
+
+    source: str
+    module: ast.Module
+    function: Function | None
+    """The function around the line."""
+    line: int
+    parents: dict[ast.AST, ast.AST]
+    lines: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lines = self.source.split("\n")
+
+    def changes(self) -> Iterator[Change]:
+        """What becomes of the statement that begins on the line, or stands beside it."""
+        for node in ast.walk(self.function or self.module):
+            if isinstance(node, ast.stmt) and node.lineno == self.line and node is not self.function:
+                yield from self._replaced(node)
+                yield from self._moved(node)
+                yield from self._unwrapped(node)
+                yield from self._copied(node)
+
+    def _replaced(self, node: ast.stmt) -> Iterator[Change]:
+        texts: list[str] = []
+        match node:
+            case ast.AugAssign(target, operator, value):
+                texts += [
+                    ast.unparse(ast.AugAssign(target, other(), value)) for other in COUNTED[type(operator)]
+                ]
+                texts.append(ast.unparse(ast.Assign([target], value, lineno=0)))
+            case ast.Assign([target], value) if isinstance(target, ast.Name):
+                texts.append(ast.unparse(ast.AugAssign(target, ast.Add(), value)))
+            case ast.Break():
+                texts += ["continue", ""]
+            case ast.Continue():
+                texts += ["break", ""]
+            case ast.Return() | ast.Expr():
+                texts.append("")
+        for text in texts:
+            yield self._head(node), text or "removed", self._with_statement(node, text)
+
+    def _moved(self, node: ast.stmt) -> Iterator[Change]:
+        """A statement behind its block, if it is the last one in it; and to other places in the block."""
+        block = self._block(node)
+        if len(block) < 2:
+            return
+        parent = self.parents[node]
+        before, at = self._head(node), block.index(node)
+        if at == len(block) - 1 and isinstance(parent, ast.For | ast.While | ast.If | ast.With):
+            yield (
+                before,
+                "moved behind the block",
+                self._with_moved(node, parent.end_lineno or 0, parent.col_offset),
+            )
+        first = 1 if _is_docstring(block[0]) else 0
+        for other, place in ((at - 1, "moved up"), (first, "moved to the beginning of the block")):
+            if first <= other < at:
+                yield before, place, self._with_moved(node, self._start(block[other]) - 1, node.col_offset)
+        for other, place in ((at + 1, "moved down"), (len(block) - 1, "moved to the end of the block")):
+            if at < other < len(block):
+                yield before, place, self._with_moved(node, block[other].end_lineno or 0, node.col_offset)
+
+    def _unwrapped(self, node: ast.stmt) -> Iterator[Change]:
+        """What a condition guards, without the condition."""
+        if isinstance(node, ast.If) and not node.orelse and node.body[0].lineno > node.lineno:
+            held = self.lines[self._start(node.body[0]) - 1 : node.end_lineno]
+            inside = textwrap.indent(textwrap.dedent("\n".join(held)), " " * node.col_offset).split("\n")
+            yield (
+                self._head(node),
+                "the condition removed",
+                self._spliced(node.lineno, node.end_lineno, inside),
+            )
+        elif isinstance(node, ast.If) and not node.orelse:
+            yield (
+                self._head(node),
+                "the condition removed",
+                self._with_statement(node, "\n".join(map(ast.unparse, node.body))),
+            )
+
+    def _copied(self, node: ast.stmt) -> Iterator[Change]:
+        """A statement that another function of the file has, before the line; at a block's end, after it."""
+        if self.function is None:
+            return
+        own = {ast.dump(each) for each in ast.walk(self.function) if isinstance(each, ast.stmt)}
+        known = self._names(self.function) | self._global_names
+        fitting = [each for each in self._donors if ast.dump(each) not in own and _names_used(each) <= known]
+        indent, block = " " * node.col_offset, self._block(node)
+        for each in fitting[:MOST_COPIED]:
+            text = ast.unparse(each)
+            copied = textwrap.indent(text, indent).split("\n")
+            start = self._start(node)
+            yield "", text, self._spliced(start, start - 1, copied)
+            if block and block[-1] is node and not isinstance(node, ast.Return | ast.Raise):
+                after = (node.end_lineno or 0) + 1
+                yield "", text, self._spliced(after, after - 1, copied)
+
+    @cached_property
+    def _donors(self) -> list[ast.stmt]:
+        """Calls and assignments to attributes in other functions, those of the same class first."""
+        functions = [node for node in ast.walk(self.module) if isinstance(node, Function)]
+        around = self.parents.get(self.function) if self.function else None
+        functions.sort(key=lambda each: (self.parents.get(each) is not around, abs(each.lineno - self.line)))
+        found: dict[str, ast.stmt] = {}
+        for function in functions:
+            if function is self.function or function.name == "__init__":
+                continue
+            for node in ast.walk(function):
+                if _is_effect(node):
+                    found.setdefault(ast.dump(node), node)
+        return list(found.values())
+
+    @cached_property
+    def _global_names(self) -> set[str]:
+        names = {name for node in self.module.body for name in _bound(node)}
+        return names | set(dir(builtins))
+
+    @staticmethod
+    def _names(function: Function) -> set[str]:
+        arguments = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+        stored = {
+            each.id
+            for each in ast.walk(function)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        }
+        return arguments | stored
+
+    def beginnings(self) -> Iterator[Change]:
+        """With a base case, or with a list made of an argument that is read more than once."""
+        function = self.function
+        if function is None:
+            return
+        body = function.body[1:] if _is_docstring(function.body[0]) else function.body
+        arguments = [each.arg for each in function.args.args if each.arg not in ("self", "cls")]
+        if not body or not arguments or self._start(body[0]) != self.line:
+            return
+        indent = " " * body[0].col_offset
+        for name in arguments:
+            reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
+            if len(reads) > 1:
+                text = f"{name} = list({name})"
+                yield "", text, self._spliced(self.line, self.line - 1, [indent + text])
+        for result in (arguments[0], "None", "0", "[]", "''", "False", "True", "1"):
+            guard = [f"{indent}if not {arguments[0]}:", f"{indent}    return {result}"]
+            text = f"if not {arguments[0]}: return {result}"
+            yield "", text, self._spliced(self.line, self.line - 1, guard)
+
+    def _head(self, node: ast.stmt) -> str:
+        return (ast.get_source_segment(self.source, node) or "").split("\n")[0]
+
+    def _block(self, node: ast.stmt) -> list[ast.stmt]:
+        """The statements that this one stands among."""
+        parent = self.parents.get(node)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(parent, name, None)
+            if isinstance(block, list) and node in block:
+                return block
+        return []
+
+    @staticmethod
+    def _start(node: ast.stmt) -> int:
+        decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+        return min([node.lineno, *(each.lineno for each in decorators)])
+
+    def _with_statement(self, node: ast.stmt, text: str) -> str:
+        """With another statement in the place of this one; without one, if the block has others."""
+        indent = " " * node.col_offset
+        if not text and len(self._block(node)) > 1:
+            return self._spliced(node.lineno, node.end_lineno, [])
+        return self._spliced(
+            node.lineno, node.end_lineno, textwrap.indent(text or "pass", indent).split("\n")
+        )
+
+    def _with_moved(self, node: ast.stmt, behind: int, column: int) -> str:
+        """With the statement behind another line, at this indentation."""
+        first, last = self._start(node), node.end_lineno or 0
+        text = [
+            " " * column + line.removeprefix(" " * node.col_offset) for line in self.lines[first - 1 : last]
+        ]
+        rest = [*self.lines[: first - 1], *self.lines[last:]]
+        at = behind - len(text) if behind >= last else behind
+        return "\n".join([*rest[:at], *text, *rest[at:]])
+
+    def _spliced(self, first: int, last: int | None, new: list[str]) -> str:
+        """With other lines in the place of these."""
+        return "\n".join([*self.lines[: first - 1], *new, *self.lines[last or 0 :]])
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _is_effect(node: ast.AST) -> TypeGuard[ast.stmt]:
+    """Whether a statement does something that another function may have to do, too."""
+    match node:
+        case ast.Expr(ast.Call()):
+            return True
+        case ast.Assign([ast.Attribute() | ast.Subscript()]) | ast.AugAssign(
+            ast.Attribute() | ast.Subscript()
+        ):
+            return True
+        case ast.If(_, [ast.Raise() | ast.Return() | ast.Continue()], []):
+            return True
+        case _:
+            return False
+
+
+def _names_used(node: ast.stmt) -> set[str]:
+    """The names that a statement needs to be there."""
+    inner = {
+        each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    }
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} - inner
+
+
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a module gives to something."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Import(names) | ast.ImportFrom(names=names):
+            yield from ((each.asname or each.name).split(".")[0] for each in names)
+        case _:
+            for each in ast.walk(node):
+                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                    yield each.id
