@@ -100,7 +100,7 @@ class StatementChanges:
     def _unwrapped(self, node: ast.stmt) -> Iterator[Change]:
         """What a condition guards, without the condition."""
         if isinstance(node, ast.If) and not node.orelse and node.body[0].lineno > node.lineno:
-            held = self.lines[self._start(node.body[0]) - 1 : node.end_lineno]
+            held = self.lines[node.test.end_lineno or 0 : node.end_lineno]
             inside = textwrap.indent(textwrap.dedent("\n".join(held)), " " * node.col_offset).split("\n")
             yield (
                 self._head(node),
