@@ -97,6 +97,17 @@ def test_deletions_are_undone_and_redone():
     assert redone(pad) == ["ac", "c"]
 
 
+def test_writing_after_an_undone_deletion():
+    pad = written("abc")
+    pad.delete(0)
+    pad.delete(0)
+    pad.undo()
+    pad.write("x")
+    assert pad.redo() is False
+    assert pad.text == "b\nc\nx"
+    assert undone(pad) == ["bc", "abc", "ab", "a", ""]
+
+
 def test_notepads_are_independent():
     first, second = written("ab"), written("x")
     first.undo()
