@@ -2,8 +2,8 @@
 
     python eval/run.py                     the baseline and Headgate as it comes, on all tasks
     python eval/run.py --runs all --tasks subset
-    python eval/run.py --tasks-from DIR    other tasks: folders with `task.txt`, `level`, `repo` and, for tests
-                                           that the run does not see and that judge what passed, `held_out`
+    python eval/run.py --tasks-from DIR    other tasks: folders with `task.txt`, `level` and `repo`, and with
+                                           `held_out` if tests that a run does not see judge what passed
     python eval/run.py --runs before,headgate --also before=VENV/bin/python
                                            takes turns with another version, in its own environment
     python eval/run.py --table             only print what there is

@@ -68,7 +68,7 @@ def run_all(home: Path, *, solved: bool) -> Ran:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert report.exists(), done.stdout + done.stderr
