@@ -2,8 +2,8 @@
 
     python eval/run.py                     the baseline and Headgate as it comes, on all tasks
     python eval/run.py --runs all --tasks subset
-    python eval/run.py --split             shows half of the tests, and judges what passed by the others
-    python eval/run.py --tasks-from DIR    other tasks: folders with `task.txt`, `level`, `repo`, `solution`
+    python eval/run.py --tasks-from DIR    other tasks: folders with `task.txt`, `level` and `repo`, and with
+                                           `held_out` if tests that a run does not see judge what passed
     python eval/run.py --runs before,headgate --also before=VENV/bin/python
                                            takes turns with another version, in its own environment
     python eval/run.py --table             only print what there is
@@ -21,7 +21,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ from evaltasks import (
     is_solved,
     project_commit,
 )
-from halves import holds, seen_half
+from halves import holds
 from table import print_tables
 
 from headgate.cli.local_server import local_server
@@ -156,7 +155,6 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--runs", default="baseline,headgate", help=f"of baseline, {', '.join(RUNS)}; or all")
     parser.add_argument("--tasks", default="all", help="all, subset, or numbers such as 01,07")
     parser.add_argument("--tasks-from", type=Path, default=TASKS, help="a folder with tasks of the same form")
-    parser.add_argument("--split", action="store_true", help="show one half of the tests, judge by the other")
     parser.add_argument(
         "--model", type=Path, help="a GGUF file; by default the one that fetch-eval-model brings"
     )
@@ -237,12 +235,11 @@ def carry_out(
         for run in runs:
             if results.missing(run, [task], server.model):
                 server.forget()
-                with seen_half(task) if args.split else nullcontext(task) as shown:
-                    result = (
-                        run_baseline(shown, server, run)
-                        if run == "baseline"
-                        else run_headgate(shown, server, run, args)
-                    )
+                result = (
+                    run_baseline(task, server, run)
+                    if run == "baseline"
+                    else run_headgate(task, server, run, args)
+                )
                 result.model, result.commit = server.model, "" if run in args.also else commit
                 results.add(result)
                 sign = ("solved" if result.holds is not False else "passes") if result.solved else "-"

@@ -24,7 +24,7 @@ _HEAD = [
     "completion tokens",
 ]
 _HOLDS = "of these hold"
-"""A column for runs that saw half of the tests: what passed with these, judged by the others."""
+"""A column for tasks with held-out tests: what passed with the tests that the run saw, judged by these."""
 _VERDICTS = ("passed", "failed", "unchanged", "repeated", "unusable")
 _CALLS = {
     "unusable_reply": "replies unusable",

@@ -1,4 +1,4 @@
-"""Half of a task's tests are shown, and the others judge what passed."""
+"""Tests that a run does not see judge what it left."""
 
 import subprocess
 import sys
@@ -6,28 +6,30 @@ from pathlib import Path
 
 EVAL = Path(__file__).parents[2] / "eval"
 SCRIPT = """
-import shutil, sys
+import shutil, tempfile
 from pathlib import Path
 from evaltasks import all_tasks, is_solved
-from halves import holds, seen_half, tests_in
+from halves import deal, holds
+
+assert deal("abCDEfg", str.isupper) == (["a", "C", "E", "f"], ["b", "D", "g"])
 
 (task,) = all_tasks("16")
-file = "test_sheet_columns.py"
-every = tests_in((task.folder / "repo" / file).read_text())
-with seen_half(task) as half:
-    seen, judging = (tests_in((half.folder / part / file).read_text()) for part in ("repo", "held_out"))
-    assert sorted([*seen, *judging]) == sorted(every)
-    assert 0 <= len(seen) - len(judging) <= 2
-    repo = half.folder / "repo"
-    assert not is_solved(half, repo) and not holds(half, repo)
-    shutil.copytree(half.folder / "solution", repo, dirs_exist_ok=True)
-    assert is_solved(half, repo) and holds(half, repo)
-print("both halves judge")
+with tempfile.TemporaryDirectory() as folder:
+    repo = shutil.copytree(task.folder / "repo", Path(folder) / "repo")
+    (repo / "conftest.py").write_text("collect_ignore_glob = ['*_more.py']")
+    assert not holds(task, repo)
+    program = repo / "sheet_columns.py"
+    fitted = "name = 'A' if number > 26 else ''; return name + chr(64 + (number - 1) % 26 + 1)"
+    program.write_text(program.read_text().replace('name = ""', fitted, 1))
+    assert is_solved(task, repo) and not holds(task, repo)
+    shutil.copytree(task.folder / "solution", repo, dirs_exist_ok=True)
+    assert holds(task, repo)
+print("the held-out tests judge")
 """
 
 
-def test_the_halves_of_a_task() -> None:
+def test_a_fix_that_only_fits_the_tests_it_saw_does_not_hold() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], cwd=EVAL, capture_output=True, text=True, timeout=120, check=False
     )
-    assert (done.stdout, done.returncode) == ("both halves judge\n", 0), done.stderr
+    assert (done.stdout, done.returncode) == ("the held-out tests judge\n", 0), done.stderr
