@@ -319,10 +319,7 @@ def test_a_tool_that_is_missing(place: Place, tmp_path: Path) -> None:
         done = place.bench(model.url, PATH=str(bin_folder))
         assert done.returncode == 3
         assert model.asked == []
-        assert (
-            "Not judged, because of the environment or of the exercise itself: 2. The same command runs them again."
-            in done.stderr
-        )
+        assert "Not judged, because of the environment or of the exercise itself: 2." in done.stderr
         assert "  go/exercises/practice/leap: go is not installed" in done.stderr
         assert "javascript/exercises/practice/leap: node_modules is missing: run npm install" in done.stderr
         assert "Failed Try1: environment: go is not installed\tgo/exercises/practice/leap" in done.stdout
