@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from bench_command import Place, until
 from bench_server import DONE, Asked, Calls, model_server, solve, stub_first
-from exercise_set import COMMANDS, EXERCISES, write_exercise, write_exercises
+from exercise_set import COMMANDS, EXERCISES, Files, write_exercise, write_exercises
 
 LANGUAGES = sorted(name.split("/")[0] for name in EXERCISES)
 FAILED = 'step "tests" failed with exit code 1'
@@ -319,7 +319,7 @@ def test_a_tool_that_is_missing(place: Place, tmp_path: Path) -> None:
         done = place.bench(model.url, PATH=str(bin_folder))
         assert done.returncode == 3
         assert model.asked == []
-        assert "Not judged, because of the environment: 2. The same command runs them again." in done.stderr
+        assert "Not judged, because of the environment or of the exercise itself: 2." in done.stderr
         assert "  go/exercises/practice/leap: go is not installed" in done.stderr
         assert "javascript/exercises/practice/leap: node_modules is missing: run npm install" in done.stderr
         assert "Failed Try1: environment: go is not installed\tgo/exercises/practice/leap" in done.stdout
@@ -376,6 +376,57 @@ def test_odd_names(place: Place) -> None:
     assert (done.returncode, done.stdout) == (0, "Finished Try1\ta b  [31m\ufffd [x]\n"), done.stderr
     assert (again.returncode, again.stdout) == (0, "")
     assert place.results()[0]["name"] == "a\tb \x1b[31m\ufffd\n[x]"
+
+
+def test_java_without_a_build(place: Place) -> None:
+    write_exercises(place.exercises, ["java/exercises/practice/leap"])
+    with model_server(solve) as model:
+        done = place.bench(model.url)
+    assert (done.returncode, model.asked) == (3, [])
+    assert "gradlew and pom.xml are missing; give one with --command java=COMMAND" in done.stderr
+
+
+# A solution that the step itself runs.
+
+DOUBLE = "read number; echo $((2 * number))\n"
+
+
+@pytest.mark.parametrize(
+    ("solution", "command", "declared"),
+    [
+        ("double.sh", "sh double.sh < input.txt | diff - expected.txt", ()),
+        ("double.sh", "cat input.txt | sh double.sh | diff - expected.txt", ("!double.sh",)),
+        ("test_double.sh", "sh test_double.sh < input.txt | diff - expected.txt", ("!test_double.sh",)),
+    ],
+)
+@pytest.mark.parametrize("layout", ["plain", "polyglot"])
+def test_a_solution_that_the_step_runs(
+    place: Place, layout: str, solution: str, command: str, declared: tuple[str, ...]
+) -> None:
+    folder = place.exercises / "double"
+    more: tuple[str, ...] = ()
+    if layout == "plain":
+        folder.mkdir(parents=True)
+        steps = [{"name": "tests", "command": command}]
+        settings = {"verification": {"steps": steps}, "test_paths": declared}
+        (folder / "agent.yaml").write_text(json.dumps(settings))
+        (folder / "task.txt").write_text(f"Double a number. Write the solution in {solution}.\n")
+        (folder / solution).write_text("echo 0\n")
+    else:  # the layout itself says which files are the solution
+        write_exercise(folder, Files(solution, "echo 0\n", DOUBLE, "expected.txt", "42\n"))
+        more = ("--command", f"bash={command}")
+    (folder / "input.txt").write_text("21\n")
+    (folder / "expected.txt").write_text("42\n")
+
+    def answer(asked: Asked) -> Calls:
+        cheats = ("write_file", {"path": "expected.txt", "content": "0\n"})
+        right = ("write_file", {"path": solution, "content": DOUBLE})
+        return [right if asked.has_failed else cheats, DONE]
+
+    with model_server(answer) as model:
+        done = place.bench(model.url, *more)
+    lines = [line.split(":")[0].split("\t")[0] for line in done.stdout.splitlines()]
+    assert lines == ["Failed Try1", "Finished Try2"], done.stdout + done.stderr + model.asked[-1].text
 
 
 # Plain exercises.

@@ -34,7 +34,32 @@ JAVASCRIPT = Files(
     "const leap = require('./leap');\nconst { test, xtest } = require('tiny-test');\n"
     "test('2015', () => !leap(2015));\nxtest('2000', () => leap(2000));\n",
 )
+GO = Files(
+    "leap.go",
+    "package leap\n\nfunc IsLeapYear(year int) bool {\n\treturn false\n}\n",
+    f"package leap\n\nfunc IsLeapYear(year int) bool {{\n\treturn {LEAP}\n}}\n",
+    "leap_test.go",
+    'package leap\n\nimport "testing"\n\nfunc TestLeapYears(t *testing.T) {\n'
+    "\tfor year, wanted := range map[int]bool{2015: false, 1900: false, 2000: true} {\n"
+    '\t\tif IsLeapYear(year) != wanted {\n\t\t\tt.Errorf("IsLeapYear(%d)", year)\n\t\t}\n\t}\n}\n',
+)
+JAVA = Files(
+    "src/main/java/Leap.java",
+    "class Leap {\n    boolean isLeapYear(int year) { return false; }\n}\n",
+    f"class Leap {{\n    boolean isLeapYear(int year) {{ return {LEAP}; }}\n}}\n",
+    "src/test/java/LeapTest.java",
+    "public class LeapTest {\n    public static void main(String[] arguments) {\n"
+    "        if (new Leap().isLeapYear(2015)) System.exit(1);\n"
+    '        if (Boolean.parseBoolean("true" /* @Disabled("Remove to run test") */) '
+    "&& !new Leap().isLeapYear(2000)) System.exit(1);\n    }\n}\n",
+)
 MORE = {
+    "go": {"go.mod": "module leap\n\ngo 1.18\n"},
+    "java": {
+        # What Gradle's wrapper does for an exercise, without the download.
+        "gradlew": "#!/bin/sh\nmkdir -p build && javac -d build src/main/java/*.java src/test/java/*.java"
+        " && java -cp build LeapTest\n",
+    },
     "rust": {"Cargo.toml": '[package]\nname = "leap"\nversion = "1.0.0"\nedition = "2021"\n'},
     "cpp": {
         "leap.h": "bool leap(int year);\n",
@@ -54,7 +79,13 @@ MORE = {
         "exports.xtest = () => {};\n",
     },
 }
-TOOLS = {"rust": (RUST, "cargo"), "cpp": (CPP, "cmake"), "javascript": (JAVASCRIPT, "npm")}
+TOOLS = {
+    "go": (GO, "go"),
+    "java": (JAVA, "javac"),
+    "rust": (RUST, "cargo"),
+    "cpp": (CPP, "cmake"),
+    "javascript": (JAVASCRIPT, "npm"),
+}
 
 
 @pytest.mark.parametrize("language", TOOLS)
@@ -68,6 +99,7 @@ def test_a_real_toolchain(place: Place, language: str) -> None:
         target = Path(folder, path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
+        target.chmod(0o755)
 
     def answer(asked: Asked) -> Calls:
         right = (

@@ -99,7 +99,8 @@ def test_the_summary() -> None:
     assert "Tokens: 5,000 sent (1,000 cached), 250 generated, in 15 requests" in lines
     assert "Time: 8.0 s in all exercises together; median 2.0 s, longest 2.0 s" in lines
     assert lines[-2:] == [
-        "Not judged, because of the environment: 1. The same command runs them again.",
+        "Not judged, because of the environment or of the exercise itself: 1."
+        " The same command runs them again.",
         "  e: no go",
     ]
 

@@ -285,3 +285,30 @@ async def test_without_steps_nothing_is_verified(tmp_path: Path) -> None:
     found = await verifier(tmp_path).run("run_x")
     assert found == Verification(Broken("there are no verification steps"), ())
     assert not (tmp_path / "runs").exists()
+
+
+WRAPPER = """\
+Downloading https://services.gradle.org/distributions/gradle-8.7-bin.zip
+
+Exception in thread "main" java.net.UnknownHostException: services.gradle.org
+	at java.base/java.net.Socket.connect(Socket.java:633)
+	at org.gradle.wrapper.Install.forceFetch(SourceFile:4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "is_broken"),
+    [
+        (WRAPPER, True),
+        (f"{WRAPPER}\n> Task :test FAILED\n\nBUILD FAILED in 3s\n", False),
+        (f"LeapTest > it() STANDARD_OUT\n{WRAPPER}", False),
+    ],
+)
+async def test_a_gradle_that_cannot_be_downloaded(tmp_path: Path, output: str, is_broken: bool) -> None:
+    """Not so if Gradle ran: then code under test may have printed it."""
+    (tmp_path / "said.txt").write_text(output)
+    step = VerifyStep(name="tests", command="cat said.txt; exit 1", timeout=60)
+    found = await Verifier([step], tmp_path, tmp_path / "runs").run("run_x")
+    assert isinstance(found.verdict, Broken if is_broken else Fail)
+    if is_broken:
+        assert found.verdict.reason == 'verification step "tests": ./gradlew could not download Gradle'

@@ -1,6 +1,7 @@
 """A task with a worktree of its own: the person's tree is not touched until the result is applied."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from json import dumps
@@ -11,12 +12,13 @@ from undo_cases import LINES, Bench, edit, make_bench, shell, write
 
 from headgate.cli.shared import find_repo
 from headgate.config.load import load_config
-from headgate.core.events import MergeStarted, WorktreeCommitted
+from headgate.core.events import MergeStarted, MergeVerified, WorktreeCommitted
 from headgate.core.report import Report, build_report
+from headgate.core.settings import VerifyStep
 from headgate.core.state import fold
 from headgate.core.task import Constraints, Options
 from headgate.engine.engine import Engine
-from headgate.engine.merging import Merged
+from headgate.engine.merging import Merged, MergeProgress
 from headgate.engine.rewriting import Overlap
 from headgate.engine.undo import Undone
 from headgate.errors import ConfigError
@@ -136,6 +138,79 @@ async def test_a_commit_is_made_with_a_message_from_the_report(tmp_path: Path) -
     done = await merge(bench)
     assert done.worktree == "branch headgate/t1 has commits"
     assert branches(bench) == ["headgate/t1"]
+    bench.engine.store.close()
+
+
+STEPS = "verification: {{steps: [{{name: check, command: {}}}]}}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "left", "passed", "said"),
+    [
+        ("test -e new.txt", "", True, "The step passed."),
+        ("test ! -e mine.txt", "", False, "1 of 1 step failed."),
+        ("if test -e mine.txt; then no-such-thing; fi", "no-such-thing is not", False, "installed."),
+    ],
+)
+async def test_the_steps_of_the_task_verify_what_is_applied(
+    tmp_path: Path, command: str, left: str, passed: bool, said: str
+) -> None:
+    """The configuration has changed since the task was started, and that makes no difference."""
+    bench = make_bench(tmp_path, STEPS.format(f"'{command}'"))
+    report = await bench.run(write("new.txt", "new\n"), worktree=True)
+    assert (report.state, report.verified) == ("SUCCESS", True)
+    bench.put("mine.txt", "mine\n")
+    bench.put("agent.yaml", STEPS.format("exit 8"))
+    heard: list[str] = []
+    locked: list[bool] = []
+
+    def begin(step: VerifyStep) -> None:
+        heard.append(step.command)
+        locked.append(bench.engine.folder.work_lock().is_held())
+
+    progress = MergeProgress(
+        lambda merged: heard.extend(merged.files), begin, lambda ran: heard.append(ran.step.name)
+    )
+    done = await bench.engine.merge("t1", progress)
+    assert isinstance(done, Merged)
+    assert (heard, locked) == (["new.txt", command, "check"], [True])
+    assert done.verification is not None
+    assert (done.verification.passed, said in done.verification.sentence()) == (passed, True)
+    assert (left in done.verification.broken, bool(done.verification.broken)) == (True, bool(left))
+    assert (bench.repo / done.verification.log).is_file()
+    assert bench.text("new.txt") == "new\n"
+    report = report_of(bench)
+    assert (report.merged, report.merge_verified, report.merge_run) == (
+        True,
+        passed,
+        done.verification.run_id,
+    )
+    assert bool(report.merge_reason) == (not passed)
+    bench.engine.store.close()
+
+
+async def test_a_task_without_steps_is_applied_unverified(bench: Bench) -> None:
+    await bench.run(write("new.txt", "new\n"), worktree=True)
+    bench.put("agent.yaml", STEPS.format("exit 8"))
+    assert (await merge(bench)).verification is None
+    assert bench.engine.store.events("t1")[-1].body == MergeVerified(passed=None)
+
+
+async def test_a_package_that_is_gone_is_no_failure_of_the_work(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, STEPS.format("'true'") + "monorepo: {package: pack}\n")
+    bench.put("pack/b.txt", LINES)
+    git(bench.repo, "add", "-A")
+    git(bench.repo, "commit", "-qm", "pack")
+    report = await bench.run(edit("pack/b.txt", "line 3\n", ""), worktree=True)
+    assert report.state == "SUCCESS"
+    snapshot = (bench.repo / "pack" / "b.txt").read_text()
+    progress = MergeProgress(lambda merged: shutil.rmtree(bench.repo / "pack"))
+    done = await bench.engine.merge("t1", progress)
+    assert snapshot == LINES
+    assert isinstance(done, Merged)
+    assert done.verification is not None
+    assert done.verification.sentence() == "agent.yaml: monorepo.package: there is no directory pack."
+    assert report_of(bench).merge_reason == "agent.yaml: monorepo.package: there is no directory pack"
     bench.engine.store.close()
 
 

@@ -14,7 +14,7 @@ from headgate.protect.protected_tests import ProtectedTests, StartFiles
 START = (
     *("app.py", "tests/test_app.py", "tests/data/in.json", "conftest.py", "pytest.ini", "pyproject.toml"),
     *("Makefile", "CMakeLists.txt", "check.sh", "ci/verify.py", "main.py", "build/tests/test_kept.py"),
-    *("src/FooTest.java", "greeting.txt", "gradlew", "jest.ci.js"),
+    *("src/FooTest.java", "greeting.txt", "gradlew", "jest.ci.js", "program.sh"),
 )
 NEW = (
     *("tests/test_new.py", "tests/__init__.py", "sub/conftest.py", "tox.ini", "sitecustomize.py", "x.pth"),
@@ -45,6 +45,7 @@ def test_all() -> None:
     tests = protected("all")
     assert {path for path in START + NEW if not tests.covers(path)} == {
         *("app.py", "check.sh", "ci/verify.py", "main.py", "greeting.txt", "new.py", "jest.ci.js"),
+        "program.sh",
         *("node_modules/x/test.js", "venv/lib/site-packages/tests/a.py", "__pycache__/app.cpython-311.pyc"),
         *("vendored/lib.py", "target/debug/deps/test_app"),
     }
@@ -65,6 +66,10 @@ def test_all() -> None:
         ("jest --config=jest.ci.js", {"jest.ci.js"}),
         ("jest -c jest.ci.js", {"jest.ci.js"}),
         ("python main.py", set()),
+        ("sh check.sh < greeting.txt", {"check.sh"}),
+        ("sh program.sh", {"program.sh"}),
+        ("sh program.sh < greeting.txt | diff - expected.txt", set()),
+        ("./program.sh < greeting.txt > out.txt && cmp out.txt expected.txt", set()),
         ('test "$(cat greeting.txt)" = hello', set()),
         ("grep -q hello greeting.txt", set()),
         ("test -f greeting.txt", set()),
@@ -75,6 +80,19 @@ def test_what_verification_runs(command: str, scripts: set[str]) -> None:
     plain = protected("existing")
     tests = protected("existing", command)
     assert {path for path in START if tests.covers(path) and not plain.covers(path)} == scripts
+
+
+def test_what_the_configuration_takes_back() -> None:
+    """It is no test, and no script that checks; what decides how tests run stays protected."""
+    paths = ("qa/**", "!check.sh", "!src/FooTest.java", "!conftest.py", "!new_test.py")
+    files = StartFiles((*START, "qa/one.txt"))
+    tests = ProtectedTests("all", lambda: files, ["sh check.sh"], paths=paths)
+    for path in ("check.sh", "src/FooTest.java", "new_test.py"):
+        assert tests(Access("write", path, b"", b"x")) is None
+        assert not tests.covers(path)
+        assert not tests.decides(path)
+    for path in ("conftest.py", "qa/one.txt", "tests/test_app.py", "other_test.py"):
+        assert tests.covers(path)
 
 
 def test_verification_in_a_package() -> None:

@@ -80,7 +80,8 @@ def check_report(expected: Outcome, run: Run) -> None:
         assert len(set(run.report.run_ids)) == len(run.report.run_ids) == expected.runs
         runs = run.repo / ".headgate" / "runs"
         found = sorted(path.name for path in runs.iterdir()) if runs.exists() else []
-        assert found == sorted(run.report.run_ids)
+        applied = [run.report.merge_run] if run.report.merge_run else []
+        assert found == sorted([*run.report.run_ids, *applied])
         assert all((runs / name / "manifest.json").exists() for name in found)
         assert all((runs / name / "combined.log").exists() for name in found)
     reports = run.repo / ".headgate" / "task_reports.jsonl"

@@ -198,10 +198,39 @@ async def test_a_worktree_is_applied_or_discarded(tmp_path: Path) -> None:
         assert (status, "hello.txt: already exists" in problem["detail"]) == (409, True)
         (repo / "hello.txt").unlink()
         status, outcome = await server.ask("POST", "/api/tasks/t1/apply")
-        assert (status, outcome["outcome"]) == (202, "merged")
+        assert (status, outcome["outcome"], outcome["verified"]) == (202, "merged", None)
         assert (repo / "hello.txt").read_text() == "hello\n"
+        assert "Its changes are in your own tree, not verified there." in await server.page("/tasks/t1")
         assert 'id="undo-t1"' in await server.page("/tasks/t1")
         assert (await server.ask("POST", "/api/tasks/t1/abort"))[0] == 409
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_what_is_applied_is_verified_with_the_steps_of_the_task(tmp_path: Path, fails: bool) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text(SCRIPT)
+    settings = f"task_flow_mode: flat\nmodel: script:{script}\nsandbox: off\n"
+    steps = "verification: {{steps: [{{name: check, command: {}}}]}}\n"
+    repo = make_repo(tmp_path, settings + steps.format("test ! -e mine.txt"))
+    who = ("-c", "user.name=p", "-c", "user.email=p@example.org")
+    git(repo, *who, "commit", "-q", "--allow-empty", "-m", "start")
+    async with serving(repo, ScriptedModel.load(script)) as server:
+        server.service.engine.submit("Write hello", Constraints(), Options(worktree=True))
+        await server.until("t1", "SUCCESS")
+        (repo / "agent.yaml").write_text(settings + steps.format("exit 9"))
+        if fails:
+            (repo / "mine.txt").write_text("mine\n")
+        status, outcome = await server.ask("POST", "/api/tasks/t1/apply")
+        assert (status, outcome["outcome"], outcome["verified"]) == (202, "merged", not fails)
+        assert ("exit code 1" in outcome["reason"]) == fails
+        assert (repo / "hello.txt").read_text() == "hello\n"
+        report = (await server.ask("GET", "/api/tasks/t1/report"))[1]
+        assert (report["merge_verified"], report["merge_run"]) == (not fails, outcome["run_id"])
+        said = "but verification failed there: step" if fails else "and verified there."
+        shown = await server.page("/tasks/t1")
+        assert f"Its changes are in your own tree, {said}" in shown
+        assert f"/tasks/t1/runs/{outcome['run_id']}" in shown
+        assert "$ test ! -e mine.txt" in await server.page(f"/tasks/t1/runs/{outcome['run_id']}")
 
 
 async def test_nothing_is_undone_while_a_task_runs(repo: Path) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headgate.bench.exercises import Exercise
-from headgate.bench.languages import missing_program, test_command
+from headgate.bench.languages import find_toolchain, python_command
 from headgate.bench.results import ExerciseResult, Timing, Tokens, TryResult
 from headgate.bench.tries import TryRecorder, with_tries
 from headgate.bench.work_folder import PACKAGES, WorkFolder, make_work_folder
@@ -20,6 +20,7 @@ from headgate.core import Constraints, Event, Flow, Options, Report, ScoutSettin
 from headgate.engine import CHECK_SPECS, FLOW_NAMES, Engine, FlowParts
 from headgate.errors import HeadgateError
 from headgate.process import uninterrupted
+from headgate.protect import Boundaries
 from headgate.store import Bus
 
 FLOW = "bench"
@@ -154,18 +155,27 @@ class ExerciseRun:
         loaded = self.terms.load(work.repo)
         config = loaded.config
         is_plain = self.exercise.layout == "plain"
+        stated = Boundaries(config.test_paths)
+        for path in filter(stated.takes_back, tuple(work.tests)):
+            del work.tests[path]  # the name is that of a test, and the file is the solution
         steps = self._own_steps(work.repo, config) if is_plain else self._test_step(work)
         read = [*config.commands.read, *_readable(self.exercise.language, work)]
         changed = {
             "commands": config.commands.model_copy(update={"read": tuple(read)}),
             "verification": config.verification.model_copy(update={"steps": steps, "red_before": False}),
-            "test_paths": (*config.test_paths, *filter(_PATTERN.fullmatch, work.tests)),
+            "test_paths": (*config.test_paths, *self._own_paths(work)),
             "hypotheses": False,
             "monorepo": config.monorepo if is_plain else None,
         }
         if "scouts" not in config.model_fields_set:
             changed["scouts"] = ScoutSettings.model_validate("off")
         return replace(loaded, config=config.model_copy(update=changed))
+
+    def _own_paths(self, work: WorkFolder) -> list[str]:
+        """What is a test of the exercise, and what is none: its solution, even if a step runs that."""
+        tests = [path for path in work.tests if _PATTERN.fullmatch(path)]
+        solution = [f"!/{path}" for path in self.exercise.solution if _PATTERN.fullmatch(path)]
+        return [*tests, *solution]
 
     def _test_step(self, work: WorkFolder) -> tuple[VerifyStep, ...]:
         """The one step of an exercise whose layout says which files are tests."""
@@ -174,18 +184,23 @@ class ExerciseRun:
         return (VerifyStep(name="tests", command=command, timeout=self.terms.seconds or SECONDS),)
 
     def _usual_command(self, language: str, work: WorkFolder) -> str:
-        if missing := missing_program(language, os.environ.get("PATH")):
+        if language == "python":
+            return python_command(_runnable(self.exercise.tests))
+        toolchain = find_toolchain(language, work.repo)
+        if toolchain is None:
+            lacking = (
+                "gradlew and pom.xml are missing" if language == "java" else f"{language} has no usual one"
+            )
+            raise ExerciseUnusable(
+                f"there is no command for the tests: {lacking}; give one with --command {language}=COMMAND"
+            )
+        if missing := toolchain.missing(os.environ.get("PATH")):
             raise ExerciseUnusable(f"{missing} is not installed")
         if language == "javascript" and work.packages is None:
             raise ExerciseUnusable(
                 f"{PACKAGES} is missing: run npm install at the exercise or in a folder above it"
             )
-        command = test_command(language, _runnable(self.exercise.tests))
-        if not command:
-            raise ExerciseUnusable(
-                f"there is no command for the tests of {language}: give one with --command {language}=..."
-            )
-        return command
+        return toolchain.command
 
     def _own_steps(self, repo: Path, config: Config) -> tuple[VerifyStep, ...]:
         """The steps of a plain exercise: they are its own, also where another configuration is given."""

@@ -137,7 +137,8 @@ def _read_polyglot(folder: Path, name: str, places: Sequence[str]) -> Exercise:
     except ValidationError as error:
         said = error.errors()[0]
         where = ".".join(map(str, said["loc"]))
-        raise _Unusable(f"{CONFIG} cannot be used: {where or 'it'}: {said['msg'].lower()}") from None
+        what = said["msg"][:1].lower() + said["msg"][1:]
+        raise _Unusable(f"{CONFIG} cannot be used: {f'{where}: ' if where else ''}{what}") from None
     for path in (*files.solution, *files.editor):
         _check_inside(folder, path, exists=False)
     for path in files.test:

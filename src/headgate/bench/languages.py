@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 _SUFFIXES = {
     ".py": "python",
@@ -40,6 +40,10 @@ class Toolchain:
     programs: tuple[str, ...]
     """What must be installed for that."""
 
+    def missing(self, search: str | None) -> str:
+        """The first of the programs that is not installed; empty if none is."""
+        return next((name for name in self.programs if shutil.which(name, path=search) is None), "")
+
 
 TOOLCHAINS = {
     "javascript": Toolchain("npm test", ("npm",)),
@@ -50,6 +54,7 @@ TOOLCHAINS = {
         "cmake -S . -B build -DEXERCISM_RUN_ALL_TESTS=1 && cmake --build build", ("cmake", "make")
     ),
 }
+_MAVEN = Toolchain("mvn --batch-mode test", ("mvn",))
 BUILT = ("__pycache__/", ".pytest_cache/", "node_modules", "target/", "build/", ".gradle/")
 """What the runners leave behind, as patterns for git: no work of the model."""
 
@@ -70,22 +75,22 @@ def find_language(files: Iterable[str], places: Iterable[str]) -> str:
     return next((name for place in places if (name := canonical_language(place)) in known), UNKNOWN)
 
 
-def test_command(language: str, tests: Sequence[str]) -> str:
-    """The command that runs an exercise's tests; empty if there is none for the language."""
-    if language == "python":
-        # A Headgate that was installed apart from everything else has no pytest.
-        python = sys.executable if find_spec("pytest") else "python3"
-        command = shlex.join([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests])
-        return f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {command}"  # exercises need none of what is installed
-    toolchain = TOOLCHAINS.get(language)
-    return toolchain.command if toolchain else ""
+def python_command(tests: Sequence[str]) -> str:
+    """The command that runs the tests of an exercise in Python."""
+    # A Headgate that was installed apart from everything else has no pytest.
+    python = sys.executable if find_spec("pytest") else "python3"
+    command = shlex.join([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests])
+    return f"PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {command}"  # exercises need none of what is installed
 
 
-def missing_program(language: str, search: str | None) -> str:
-    """The first program that the tests of a language need and that is not installed; empty if none is."""
-    toolchain = TOOLCHAINS.get(language)
-    programs = toolchain.programs if toolchain else ()
-    return next((name for name in programs if shutil.which(name, path=search) is None), "")
+def find_toolchain(language: str, repo: Path) -> Toolchain | None:
+    """How the tests of an exercise are run; None for Python, and where there is no usual way.
+
+    Exercises in Java that do not bring Gradle along may be Maven's.
+    """
+    if language == "java" and not (repo / "gradlew").is_file():
+        return _MAVEN if (repo / "pom.xml").is_file() else None
+    return TOOLCHAINS.get(language)
 
 
 _SKIPPED: dict[str, tuple[tuple[re.Pattern[str], str], ...]] = {

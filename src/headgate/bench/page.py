@@ -136,7 +136,7 @@ def _endings(summary: Summary) -> Iterator[str]:
 
 
 def _problems(summary: Summary) -> Iterator[str]:
-    yield "<h2>Not judged, because of the environment</h2><ul>"
+    yield "<h2>Not judged, because of the environment or of the exercise itself</h2><ul>"
     grouped: dict[str, list[str]] = {}
     for result in summary.problems:
         grouped.setdefault(result.problem, []).append(result.name)

@@ -128,7 +128,8 @@ def render_summary(summary: Summary) -> Iterator[str]:
         f" longest {say_seconds(max(summary.seconds, default=0.0))}"
     )
     if problems := summary.problems:
-        yield f"Not judged, because of the environment: {len(problems)}. The same command runs them again."
+        why = "because of the environment or of the exercise itself"
+        yield f"Not judged, {why}: {len(problems)}. The same command runs them again."
         for result in problems[:MOST_NAMED]:
             yield f"  {result.name}: {result.problem}"
         if len(problems) > MOST_NAMED:

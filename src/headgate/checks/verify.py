@@ -35,6 +35,9 @@ INSTALLED_RUNNERS = frozenset(
     {"coverage", "flake8", "mypy", "nose2", "nox", "pylint", "pytest", "ruff", "tox"}
 )
 """Modules behind `python -m` that a project does not hold itself."""
+_WRAPPER_FAILED = re.compile(r"\s*Downloading \S+(?s:.*?)^\s+at org\.gradle\.wrapper\.", re.MULTILINE)
+"""What Gradle's wrapper says, first of all, if it cannot get the Gradle that the project wants."""
+_GRADLE_RAN = re.compile(r"^(?:> Task|BUILD |Welcome to Gradle)", re.MULTILINE)
 _RAN_NOTHING = re.compile(r"^Ran 0 tests in [\d.]+s\s+(OK|NO TESTS RAN)", re.MULTILINE)
 """What unittest says, with success, when it found no tests. Other runners fail by themselves then."""
 
@@ -188,6 +191,8 @@ class Verifier:
             if not _RAN_NOTHING.search(done.output):
                 return Pass()
             return Fail("verify_failed", f'step "{step.name}" ({step.command}) ran no tests')
+        if _WRAPPER_FAILED.match(done.output) and not _GRADLE_RAN.search(done.output):
+            return Broken(f'verification step "{step.name}": ./gradlew could not download Gradle')
         missing = self._missing_program(step.command, done)
         if missing:
             return Broken(f'verification step "{step.name}": the program {missing} is not installed')

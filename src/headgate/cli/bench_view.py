@@ -90,7 +90,7 @@ class BenchView(Watcher):
         self.results, self._known, self._left = list(known), len(known), left
         self._began = time.monotonic()
         if known:
-            self.tell(f"{len(known)} exercises have a result from before; left to run: {left}.")
+            self.tell(f"{say_results(len(known))} from before; left to run: {left}.")
 
     def start(self, exercise: Exercise) -> None:
         """See Watcher."""
@@ -154,3 +154,8 @@ def try_lines(result: ExerciseResult) -> list[str]:
 def _say_result(result: ExerciseResult) -> str:
     how = f"passed in try {result.passed}" if result.passed else "failed" if result.judged else "not judged"
     return f"{how} ({result.timing.seconds:.1f} s)"
+
+
+def say_results(count: int) -> str:
+    """How many exercises are done with."""
+    return "1 exercise has a result" if count == 1 else f"{count} exercises have a result"

@@ -16,6 +16,7 @@ from headgate.core import (
     last_summary,
     plain,
     say_cost,
+    say_merged,
     say_unread,
     say_usage,
     try_line,
@@ -133,6 +134,8 @@ def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
     if report.undone:
         told = f"Task {report.task_id} was undone: its changes are not in the working tree."
         return [*lines, told, f"headgate diff {report.task_id} | git apply brings them back."]
+    if told := say_merged(report):
+        lines.append(told)
     if report.worktree and report.state in FINAL_STATES:
         return [*lines, *_worktree_steps(report)]
     return [*lines, *next_steps(report.task_id, report.state, report.files_changed, detailed=detailed)]
@@ -167,7 +170,7 @@ def _worktree_steps(report: Report) -> list[str]:
     name = report.task_id
     where = f"The changes are in {report.worktree}, on the branch {report.branch}."
     if report.merged:
-        where = f"The changes are in your own tree. The worktree {report.worktree} is still there."
+        where = f"The worktree {report.worktree} is still there."
         return [where, f"headgate undo {name} takes them back; headgate abort {name} removes the worktree."]
     apply = f"headgate diff {name} shows them; headgate apply {name} writes them to your own tree"
     merge = [f"git merge {report.branch} brings in the commit {report.commit[:12]}."] if report.commit else []

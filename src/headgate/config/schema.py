@@ -214,7 +214,7 @@ class FlowKnobs(Settings):
     """Protect tests: `existing` blocks changes to existing tests, `all` also blocks new ones."""
     test_paths: tuple[str, ...] = ()
     """Paths (globs) of tests, in addition to files with the usual names and files that verification steps
-    name."""
+    name. With `!` in front: no tests, although they have such a name or a step runs them."""
 
     @model_validator(mode="after")
     def _one_mode(self) -> "FlowKnobs":

@@ -57,6 +57,7 @@ from headgate.core.events import (
     MergeFinished,
     MergeRefused,
     MergeStarted,
+    MergeVerified,
     MessageAdded,
     Note,
     PersonSpoke,
@@ -213,7 +214,14 @@ from headgate.core.recipes import (
     expand_executions,
     expand_recipe,
 )
-from headgate.core.report import Report, build_report, render_markdown, report_events, try_line
+from headgate.core.report import (
+    Report,
+    build_report,
+    render_markdown,
+    report_events,
+    say_merged,
+    try_line,
+)
 from headgate.core.research import ResearchSettings, WebSource, cite, show_sources
 from headgate.core.rules import (
     RAN_OUT,

@@ -732,6 +732,19 @@ class MergeFinished(Body):
     kind: Literal["merge_finished"] = "merge_finished"
 
 
+class MergeVerified(Body):
+    """What the verification steps found in the user's own tree, with the task's changes in it."""
+
+    kind: Literal["merge_verified"] = "merge_verified"
+    run_id: str = ""
+    """Empty if the steps could not be begun, or there are none."""
+    passed: bool | None
+    """None: there are no steps."""
+    reason: str = ""
+    """Why they did not pass."""
+    steps: tuple[StepResult, ...] = ()
+
+
 class MergeRefused(Body):
     """Writing it to the user's own tree was begun and given up."""
 
@@ -830,6 +843,7 @@ AnyBody = Annotated[
     | WorktreeRemoved
     | MergeStarted
     | MergeFinished
+    | MergeVerified
     | MergeRefused
     | UndoStarted
     | UndoFinished

@@ -193,6 +193,12 @@ def milestone(event: ev.Event, state: State, tries_again: str = "") -> str | Non
         case ev.MergeFinished():
             count = len(state.merge.changes) if state.merge else 0
             return f"Written to your own tree: {_count(count, 'file')}"
+        case ev.MergeVerified(passed=True) as body:
+            return f"Verified in your own tree: {_count(len(body.steps), 'step')} passed"
+        case ev.MergeVerified(passed=None):
+            return "Not verified in your own tree: no verification steps are configured"
+        case ev.MergeVerified() as body:
+            return f"Verification failed in your own tree: {body.reason.rstrip('.')}"
         case ev.MergeRefused() as body:
             return f"Not written to your own tree: {body.reason.rstrip('.')}"
         case ev.UndoFinished():

@@ -147,6 +147,12 @@ class Report(Data):
     """The commit that was made there."""
     merged: bool = False
     """What it changed there was written to the user's own tree with `headgate apply`."""
+    merge_verified: bool | None = None
+    """Whether verification passed there; null if it did not run."""
+    merge_reason: str = ""
+    """Why it did not pass."""
+    merge_run: str = ""
+    """Its run."""
     undone: bool = False
     """Its changes were taken back with `headgate undo`; the diff is kept."""
     diffstat: tuple[str, ...]
@@ -180,9 +186,21 @@ class Report(Data):
     """The same by stage and model: the sums of these lines are the figures above."""
 
 
+def say_merged(report: Report) -> str:
+    """How the changes do that were applied to the user's own tree; empty if there are none."""
+    if not report.merged or report.undone:
+        return ""
+    where = "Its changes are in your own tree"
+    if report.merge_verified:
+        return f"{where}, and verified there."
+    why = report.merge_reason.rstrip(".")
+    return f"{where}, but verification failed there: {why}." if why else f"{where}, not verified there."
+
+
 def build_report(state: State) -> Report:
     """The report, from nothing but the task's events."""
     status = _STATUS.get(state.status, "failed")
+    merge = state.merge_verified
     told = state.status != "CANCELLED"  # what was attempted in a cancelled task is not documented
     shown = [entered.stage for entered in state.nodes.values() if entered.is_announced]
     last_stage = shown[-1] if shown else ""
@@ -229,6 +247,9 @@ def build_report(state: State) -> Report:
         branch=f"headgate/{state.task}" if state.has_worktree else "",
         commit=state.commit,
         merged=state.merged,
+        merge_verified=merge.passed if merge else None,
+        merge_reason=merge.reason if merge else "",
+        merge_run=merge.run_id if merge else "",
         undone=state.undone,
         diffstat=state.diffstat,
         conflicts=state.proposal.conflicts if state.status == "PROPOSED" else (),

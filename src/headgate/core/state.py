@@ -149,6 +149,8 @@ class State:
     merge: ev.MergeStarted | None = None
     """What was written of its worktree to the user's own tree, or is about to be."""
     merged: bool = False
+    merge_verified: ev.MergeVerified | None = None
+    """What verification found there."""
     undo: ev.UndoStarted | None = None
     """The attempt to take its changes back that was made, or is under way."""
     undone: bool = False
@@ -263,6 +265,8 @@ class State:
                 self.merge = None
             case ev.MergeFinished():
                 self.merged = True
+            case ev.MergeVerified() as body:
+                self.merge_verified = body
             case ev.UndoStarted() as body:
                 self.undo = body
             case ev.UndoRefused():

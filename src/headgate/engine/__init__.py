@@ -4,7 +4,7 @@ from headgate.engine.activity import Activity, count_tokens
 from headgate.engine.assembly import build_verifier, find_sandbox, guards_for, known_tests
 from headgate.engine.engine import Engine
 from headgate.engine.flow_models import check_price
-from headgate.engine.merging import Merged, is_mergeable
+from headgate.engine.merging import Merged, MergeProgress, is_mergeable
 from headgate.engine.resolved import (
     CHECK_SPECS,
     FLOW_NAMES,
@@ -16,6 +16,7 @@ from headgate.engine.resolved import (
     with_recipes,
 )
 from headgate.engine.rewriting import Overlap
+from headgate.engine.steps import StepsOutcome, run_steps
 from headgate.engine.successors import RETRIED_STATES
 from headgate.engine.task_follower import QueueWait
 from headgate.engine.tree import diff_of

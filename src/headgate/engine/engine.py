@@ -26,7 +26,14 @@ from headgate.engine.assembly import task_boundaries
 from headgate.engine.execution import Execution
 from headgate.engine.flow_models import describe_servers
 from headgate.engine.mentioned import check_mentions
-from headgate.engine.merging import Merged, discard_worktree, is_mergeable, merge_task
+from headgate.engine.merging import (
+    UNHEARD,
+    Merged,
+    MergeProgress,
+    discard_worktree,
+    is_mergeable,
+    merge_task,
+)
 from headgate.engine.proposals import discard_proposal, settle_proposal
 from headgate.engine.recovery import check_lock, restore_orphaned_copies, write_missing_report
 from headgate.engine.resolved import PARTS, FlowParts, ResolvedConfig, load_options, resolve, resolve_stored
@@ -187,10 +194,13 @@ class Engine:
             await discard_worktree(self.folder, self.store, task.id, self.now)
         return task
 
-    async def merge(self, task_id: str) -> Merged | Overlap:
-        """Writes what an ended task changed in its worktree to the user's own tree: all of it or nothing."""
+    async def merge(self, task_id: str, progress: MergeProgress = UNHEARD) -> Merged | Overlap:
+        """Writes what an ended task changed in its worktree to the user's own tree, all or nothing; verifies.
+
+        The steps are those that the task was started with.
+        """
         with self._waking():
-            return await merge_task(self.folder, self.store, task_id, self.now)
+            return await merge_task(self.folder, self.store, task_id, self.now, progress)
 
     async def undo(self, task_id: str) -> Undone | Overlap:
         """Takes back what an ended task changed: all of it or nothing. ConfigError while a task runs."""

@@ -1,10 +1,22 @@
 """Bringing what a task changed in its own worktree into the user's tree, and removing the worktree."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from headgate.core import FINAL_STATES, MergeStarted, State, WorktreeRemoved, show_path
+from headgate.checks import StepRun
+from headgate.config import Config
+from headgate.core import (
+    FINAL_STATES,
+    MergeStarted,
+    MergeVerified,
+    State,
+    VerifyStep,
+    WorktreeRemoved,
+    show_path,
+)
 from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
+from headgate.engine.steps import StepsOutcome, run_steps
 from headgate.engine.tree import hides_secrets
 from headgate.engine.worktree import BRANCHES, has_commits, remove_worktree
 from headgate.errors import ConfigError, HeadgateError
@@ -32,6 +44,21 @@ class Merged:
     """What the task changed and a diff cannot hold."""
     worktree: str = ""
     """Why the worktree is still there; empty if it was removed."""
+    verification: StepsOutcome | None = None
+    """What the steps found in the user's own tree; None if there are none, or before they have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeProgress:
+    """Who hears what happens while a task's changes are applied."""
+
+    merged: Callable[[Merged], None] = lambda merged: None
+    """Everything is written, and the steps begin."""
+    begin: Callable[[VerifyStep], None] = lambda step: None
+    end: Callable[[StepRun], None] = lambda ran: None
+
+
+UNHEARD = MergeProgress()
 
 
 def is_mergeable(row: TaskRow) -> bool:
@@ -39,8 +66,13 @@ def is_mergeable(row: TaskRow) -> bool:
     return row.task.worktree and row.state in FINAL_STATES
 
 
-async def merge_task(folder: Folder, store: Store, task_id: str, now: Clock) -> Merged | Overlap:
-    """Writes what a task changed in its worktree to the user's tree: all of it or nothing."""
+async def merge_task(
+    folder: Folder, store: Store, task_id: str, now: Clock, progress: MergeProgress
+) -> Merged | Overlap:
+    """Writes what a task changed in its worktree to the user's tree: all of it or nothing; then verifies it.
+
+    The repository stays locked until the steps have ended, so that no task begins under them.
+    """
     async with working_alone(folder, store, task_id, now) as row:
         state = load_state(store, row)
         _check(row, state)
@@ -57,7 +89,28 @@ async def merge_task(folder: Folder, store: Store, task_id: str, now: Clock) -> 
         if not kept:
             await _remove(folder, store, row.task.id, now)
         left = dict.fromkeys((*(state.ended.not_in_diff if state.ended else ()), *links))
-        return Merged(row.task.id, tuple(change.path for change in started.changes), tuple(left), kept)
+        merged = Merged(row.task.id, tuple(change.path for change in started.changes), tuple(left), kept)
+        progress.merged(merged)
+        found = await _verify(folder, state, progress)
+        await store.append(row.task.id, [Draft("", 0, now(), _record(found))])
+        return replace(merged, verification=found)
+
+
+async def _verify(folder: Folder, state: State, progress: MergeProgress) -> StepsOutcome | None:
+    """Runs the steps that the task was started with in the user's own tree."""
+    config = Config.model_validate(state.config)
+    if not config.verification.steps:
+        return None
+    try:
+        return await run_steps(folder, config, progress.begin, progress.end)
+    except HeadgateError as error:  # no sandbox, or no such package any more: the changes are written
+        return StepsOutcome("", "", len(config.verification.steps), broken=str(error).rstrip("."))
+
+
+def _record(found: StepsOutcome | None) -> MergeVerified:
+    if found is None:
+        return MergeVerified(passed=None)
+    return MergeVerified(run_id=found.run_id, passed=found.passed, reason=found.reason, steps=found.results)
 
 
 async def discard_worktree(folder: Folder, store: Store, task_id: str, now: Clock) -> None:

@@ -42,6 +42,10 @@ class Boundaries:
         """Whether a file is out of bounds."""
         return self._rules.covers(path)
 
+    def takes_back(self, path: str) -> bool:
+        """Whether the last pattern that matches a file begins with `!`."""
+        return self._rules.verdict(path, is_dir=False) is False
+
     def _named(self, path: str) -> str:
         """The pattern that says so, in brackets, where it says more than the path."""
         covering = (

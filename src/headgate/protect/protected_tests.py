@@ -60,7 +60,8 @@ class ProtectedTests:
     `begun` is asked once, with the first write or command. `commands` are those that verify the work, run in
     `directory`: the scripts that they run are protected like tests, and so are the runners and interpreters
     that they find in the repository `root`, by path or by way of `search`, even where git ignores them. What
-    they give to test runners is tests, whatever it is called, and so is what `paths` (patterns) match.
+    they give to test runners is tests, whatever it is called, and so is what `paths` (patterns) match. What
+    `paths` take back with `!` is neither a test nor such a script: it is the work itself.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class ProtectedTests:
             return False
         module = source_of(path)
         place = fold_case(module)
-        if self._is_program(place) or place in self._steps.scripts:
+        if self._is_program(place) or self._is_script(module):
             return True
         if not (self._is_test(module) or self._is_linked(place)):
             return True
@@ -182,6 +183,10 @@ class ProtectedTests:
             or self._shadowed(path) is not None
         )
 
+    def _is_script(self, path: str) -> bool:
+        """Whether steps run a file in order to check something."""
+        return fold_case(path) in self._steps.scripts and not self._paths.takes_back(path)
+
     def _is_program(self, place: str) -> bool:
         """Whether a path is that of a program that steps run, or of one beside it.
 
@@ -241,6 +246,8 @@ class ProtectedTests:
 
     def _is_test(self, path: str) -> bool:
         """Whether a file is a test: by its name, because a step names it, or by the configuration."""
+        if self._paths.takes_back(path):
+            return False
         inside = path.removeprefix(f"{self._directory}/")
         return (
             is_test(path)
@@ -254,7 +261,7 @@ class ProtectedTests:
             self._is_test(path)
             or is_runner_setting(path)
             or is_tool_setting(path)
-            or (bool(self._steps.scripts) and fold_case(path) in self._steps.scripts)
+            or self._is_script(path)
             or any(is_task_file(path, program) for program in self._steps.tasks)
         )
 

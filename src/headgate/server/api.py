@@ -95,7 +95,11 @@ def make_router(service: Service) -> APIRouter:
 
     @router.post("/tasks/{task_id}/apply", status_code=202, responses=CHANGING)
     async def apply(task_id: Id) -> Outcome:
-        """Queue a proposal to be written and verified."""
+        """Queue a proposal to be written and verified.
+
+        Of a task that ended in a worktree: write its changes to the working tree and verify them there. The
+        answer comes when the verification has ended.
+        """
         return await service.apply(task_id)
 
     @router.post("/tasks/{task_id}/abort", responses=CHANGING)

@@ -7,6 +7,7 @@ from headgate.core import (
     FINAL_STATES,
     CheckFinished,
     Event,
+    MergeVerified,
     State,
     TaskState,
     VerifyFinished,
@@ -173,6 +174,17 @@ def list_runs(events: Sequence[Event], *, over: bool) -> list[Run]:
                 seconds = sum(step.seconds for step in body.steps)
                 runs[body.run_id] = replace(
                     runs[body.run_id], result=result, reason=body.reason, seconds=seconds
+                )
+            case MergeVerified() as body if body.run_id:
+                names = ", ".join(step.name for step in body.steps)
+                runs[body.run_id] = Run(
+                    len(runs) + 1,
+                    body.run_id,
+                    "passed" if body.passed else "failed",
+                    names,
+                    reason=body.reason,
+                    seconds=sum(step.seconds for step in body.steps),
+                    why="in your own tree",
                 )
             case CheckFinished(check="verify", verdict="broken") as body if runs:
                 last = next(reversed(runs))

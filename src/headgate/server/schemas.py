@@ -138,6 +138,13 @@ class Outcome(BaseModel):
     state: TaskState | None = None
     """The state now; null for a task that is gone."""
     position: int | None = None
+    verified: bool | None = None
+    """Of `merged`: whether the verification steps of the task passed in the working tree; null if it has
+    none."""
+    reason: str = ""
+    """Why they did not pass."""
+    run_id: str = ""
+    """Their run, for its log."""
 
 
 class Health(BaseModel):

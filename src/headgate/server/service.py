@@ -19,7 +19,15 @@ from headgate.core import (
     parse_task_text,
     plain,
 )
-from headgate.engine import RETRIED_STATES, ConfigReader, Engine, Overlap, diff_of, is_mergeable
+from headgate.engine import (
+    RETRIED_STATES,
+    ConfigReader,
+    Engine,
+    MergeProgress,
+    Overlap,
+    diff_of,
+    is_mergeable,
+)
 from headgate.errors import ConfigError, ImageRefused
 from headgate.regular_files import read_own
 from headgate.server.feed import Feed, Narrator
@@ -151,19 +159,31 @@ class Service:
         return Outcome(id=name, outcome=outcome, state=now.state if now else None)
 
     async def apply(self, task_id: str) -> Outcome:
-        """Puts a proposal into the queue; writes what a task did in its worktree to the user's own tree."""
+        """Puts a proposal into the queue; writes what a task did in its worktree to the user's own tree.
+
+        The second ends when the steps have run there.
+        """
         row = self.row(task_id)
         if not is_mergeable(row):
             return await self._settle(task_id, "queued")
         try:
-            merged = await self.engine.merge(row.task.id)
+            told = MergeProgress(lambda merged: self.feed.wake())
+            merged = await self.engine.merge(row.task.id, told)
         except ConfigError as error:
             raise RequestRefused(409, str(error)) from None
         finally:
             self._changed()
         if isinstance(merged, Overlap):
             raise RequestRefused(409, "\n".join(merged.sentences()))
-        return Outcome(id=row.task.id, outcome="merged", state=row.state)
+        found = merged.verification
+        return Outcome(
+            id=row.task.id,
+            outcome="merged",
+            state=row.state,
+            verified=found.passed if found else None,
+            reason=found.reason if found else "",
+            run_id=found.run_id if found else "",
+        )
 
     async def abort(self, task_id: str) -> Outcome:
         """Discards a proposal."""

@@ -28,7 +28,7 @@ from headgate.bench import (
     summarise,
     write_whole,
 )
-from headgate.cli.bench_view import BenchView
+from headgate.cli.bench_view import BenchView, say_results
 from headgate.cli.follow import on_interrupt
 from headgate.cli.live import say
 from headgate.cli.shared import (
@@ -179,7 +179,7 @@ def run(
     if results is None:
         found = read_results(bench.out) if (bench.out / RESULTS).exists() else []
         _write_page(bench.out / PAGE, found, settings)
-        _tell(f"Stopped. {len(found)} exercises have a result; the same command goes on.")
+        _tell(f"Stopped. {say_results(len(found))}; the same command goes on.")
         sys.exit(EXIT_CANCELLED)
     _write_page(bench.out / PAGE, results, settings)
     for line in render_summary(summarise(results, tries)):

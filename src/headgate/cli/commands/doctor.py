@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.commands.verify import run_steps, say_result
+from headgate.cli.commands.verify import say_result, verify_tree
 from headgate.cli.model_checks import PATIENCE, Patience, Say, examine_model
 from headgate.cli.research_check import check_research
 from headgate.cli.setup_checks import (
@@ -54,7 +54,7 @@ _RED = "Tasks that start now will know that this step failed before they began. 
 async def check_steps(config: Config, repo: Path, say: Say) -> list[DoctorFinding]:
     """Runs the steps. One that fails is a warning: the work is red, not the installation."""
     try:
-        found = await run_steps(repo, config, lambda step: say(f"Running {step.name}: {step.command}"))
+        found = await verify_tree(repo, config, lambda step: say(f"Running {step.name}: {step.command}"))
     except ConfigError as error:
         return [DoctorFinding("checks", "note", str(error))]
     findings = []
@@ -85,7 +85,11 @@ def check_protected_tests(config: Config, repo: Path) -> DoctorFinding:
         config = config.model_copy(update={"monorepo": None})
     mode = "existing" if config.protect_tests == "off" else config.protect_tests
     tests = known_tests(repo, config, mode, lambda: StartFiles(files)).tests()
-    idle = [glob for glob in config.test_paths if not any(map(Boundaries([glob]).covers, files))]
+    idle = [
+        glob
+        for glob in config.test_paths
+        if glob[:1] != "!" and not any(map(Boundaries([glob]).covers, files))
+    ]
     if idle:
         detail = f"test_paths: {', '.join(idle)} matches no file"
         return DoctorFinding(CHECK, "warn", detail, "Correct `test_paths` in agent.yaml.")

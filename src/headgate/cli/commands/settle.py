@@ -1,14 +1,14 @@
 """`headgate apply` and `abort`: what becomes of a proposal, or of what a task left in its worktree."""
 
 import asyncio
-import os
 import sys
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
 import click
 
-from headgate.cli.commands.verify import check_tree
+from headgate.cli.commands.verify import conclude, say_run, say_step, steps_exit_code
 from headgate.cli.follow import follow_task, start_worker
 from headgate.cli.live import say
 from headgate.cli.shared import (
@@ -20,9 +20,8 @@ from headgate.cli.shared import (
     repo_option,
 )
 from headgate.cli.stored_tasks import find_only, find_store, open_store
-from headgate.config import load_config
 from headgate.core import FINAL_STATES, WHY_NOT_IN_DIFF, Report, Task, plain
-from headgate.engine import Engine, Merged, Overlap, is_mergeable
+from headgate.engine import Engine, Merged, MergeProgress, Overlap, is_mergeable
 from headgate.errors import ConfigError
 from headgate.store import Store, TaskRow, load_state
 
@@ -41,8 +40,9 @@ def apply_command(task_id: str | None, as_json: bool, repo: Path | None) -> None
     review. If you cancel the task while it waits in the queue, it becomes a proposal again.
 
     What an ended task changed in its worktree is written to your own tree in the same way, all or nothing,
-    and the verification steps run there. If they fail, the exit code is 1, and the changes stay. The worktree
-    and its branch are removed, unless they hold a commit or something that was not applied.
+    and the verification steps that the task was started with run there. If one fails, the exit code is 1; if
+    one cannot be run, 3. The changes stay. The worktree and its branch are removed, unless they hold a commit
+    or something that was not applied.
     """
     root = find_store(find_repo_to_act(repo)).repo
     with open_store(root) as store:
@@ -82,18 +82,26 @@ def merge(root: Path, task_id: str) -> int:
     try:
         for note in engine.notes:
             click.echo(note, err=True)
-        outcome = asyncio.run(engine.merge(task_id))
+        progress = MergeProgress(lambda merged: _say_lines(merged_lines(merged)), say_step, say_run)
+        outcome = asyncio.run(engine.merge(task_id, progress))
     finally:
         engine.store.close()
-    for line in outcome.sentences() if isinstance(outcome, Overlap) else merged_lines(outcome):
-        say(plain(line), hanging=2)
     if isinstance(outcome, Overlap):
+        _say_lines(outcome.sentences())
         return EXIT_FAILED
-    loaded = load_config(root, config_file=None, environ=os.environ, flags={})
-    if not loaded.config.verification.steps:
-        say("Not verified: no verification steps are configured.")
+    if outcome.verification is None:
+        say(NOT_VERIFIED)
         return EXIT_CODES["SUCCESS"]
-    return check_tree(root, loaded.config)
+    conclude(outcome.verification)
+    return steps_exit_code(outcome.verification)
+
+
+NOT_VERIFIED = "Not verified: the task was started without verification steps."
+
+
+def _say_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(plain(line), hanging=2)
 
 
 def merged_lines(merged: Merged) -> list[str]:

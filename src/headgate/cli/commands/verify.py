@@ -3,16 +3,13 @@
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import click
 import orjson
 
-from headgate.checks import COMBINED, StepRun, new_run_id
+from headgate.checks import StepRun
 from headgate.cli.live import printable, say
 from headgate.cli.setup_checks import advise_steps
 from headgate.cli.shared import (
@@ -25,29 +22,11 @@ from headgate.cli.shared import (
 )
 from headgate.config import Config, load_config
 from headgate.core import Broken, Pass, VerifyStep
-from headgate.engine import build_verifier, find_sandbox, resolve_package
+from headgate.engine import StepsOutcome, run_steps
 from headgate.errors import ConfigError
-from headgate.process import NoSandbox
-from headgate.store import Bus, Folder
+from headgate.store import Folder
 
 NO_STEPS = "No verification steps are configured: {advice}."
-
-
-@dataclass
-class StepsOutcome:
-    """What came of the steps on the tree as it is."""
-
-    run_id: str
-    log: str
-    """Where the output of all steps is, from the repository's root."""
-    ran: list[StepRun] = field(default_factory=list)
-    broken: str = ""
-    """Why the steps could not be run to their end, if so."""
-
-    @property
-    def failed(self) -> list[StepRun]:
-        """The steps that did not pass."""
-        return [ran for ran in self.ran if not isinstance(ran.verdict, Pass)]
 
 
 def check_idle(repo: Path) -> None:
@@ -60,7 +39,7 @@ def check_idle(repo: Path) -> None:
         )
 
 
-async def run_steps(
+async def verify_tree(
     repo: Path,
     config: Config,
     begin: Callable[[VerifyStep], None] = lambda step: None,
@@ -70,31 +49,7 @@ async def run_steps(
     if not config.verification.steps:
         raise ConfigError(NO_STEPS.format(advice=advise_steps(repo)))
     check_idle(repo)
-    folder = Folder(repo)
-    folder.create()
-    sandbox = find_sandbox(config, os.environ)
-    bubblewrap = None if isinstance(sandbox, NoSandbox) else sandbox
-    verifier = build_verifier(folder, resolve_package(repo, config), Bus(), bubblewrap)
-    assert verifier is not None
-    steps = list(verifier.steps)
-    run_id = new_run_id(time.time())
-    found = StepsOutcome(run_id, f".headgate/runs/{run_id}/{COMBINED}")
-
-    async def hear(ran: StepRun) -> Literal["stop", "go_on"]:
-        found.ran.append(ran)
-        end(ran)
-        if isinstance(ran.verdict, Broken):
-            return "stop"
-        if len(found.ran) < len(steps):
-            begin(steps[len(found.ran)])
-        return "go_on"
-
-    begin(steps[0])
-    verdict = (await verifier.run(run_id, hear)).verdict
-    found.broken = verdict.reason if isinstance(verdict, Broken) else ""
-    if broken := [ran.verdict.reason for ran in found.ran if isinstance(ran.verdict, Broken)]:
-        found.broken = broken[0]
-    return found
+    return await run_steps(Folder(repo), config, begin, end)
 
 
 def say_result(ran: StepRun) -> str:
@@ -129,47 +84,47 @@ def command(as_json: bool, repo: Path | None, config: Path | None) -> None:
     loaded = load_config(root, config_file=config, environ=os.environ, flags={})
     if not as_json:
         sys.exit(check_tree(root, loaded.config))
-    found = asyncio.run(run_steps(root, loaded.config))
+    found = asyncio.run(verify_tree(root, loaded.config))
     say(orjson.dumps(_as_json(found), option=orjson.OPT_INDENT_2).decode())
-    sys.exit(_exit_code(found))
+    sys.exit(steps_exit_code(found))
 
 
 def check_tree(root: Path, config: Config) -> int:
     """Runs the steps on the tree as it is and shows what comes of them; returns the exit code."""
-    found = asyncio.run(run_steps(root, config, _say_step, _say_run))
-    _conclude(found, len(config.verification.steps))
-    return _exit_code(found)
+    found = asyncio.run(verify_tree(root, config, say_step, say_run))
+    conclude(found)
+    return steps_exit_code(found)
 
 
-def _exit_code(found: StepsOutcome) -> int:
+def steps_exit_code(found: StepsOutcome) -> int:
+    """The exit code of steps that were run."""
     return EXIT_ENVIRONMENT if found.broken else EXIT_FAILED if found.failed else EXIT_SUCCESS
 
 
-def _say_step(step: VerifyStep) -> None:
+def say_step(step: VerifyStep) -> None:
+    """Says which step begins, to somebody who watches."""
     if sys.stderr.isatty():
         click.echo(f"Running {step.name}: {printable(step.command)}", err=True)
 
 
-def _say_run(ran: StepRun) -> None:
+def say_run(ran: StepRun) -> None:
+    """Says what came of a step."""
     say(f"{ran.step.name}: {say_result(ran)}  ({printable(ran.step.command)})", hanging=2)
     for line in ran.tail.splitlines()[-TAIL_LINES:]:
         say(f"  | {printable(line)}", hanging=4)
 
 
-def _conclude(found: StepsOutcome, steps: int) -> None:
-    if found.broken:
-        say(f"{found.broken[:1].upper()}{found.broken[1:]}.")
-    elif found.failed:
-        say(f"{len(found.failed)} of {steps} step{'s' * (steps != 1)} failed.")
-    else:
-        say("All steps passed." if steps > 1 else "The step passed.")
-    say(f"Log: {found.log}")
+def conclude(found: StepsOutcome) -> None:
+    """Says what came of the steps, at the end."""
+    say(found.sentence())
+    if found.log:
+        say(f"Log: {found.log}")
 
 
 def _as_json(found: StepsOutcome) -> dict[str, object]:
     return {
         "run_id": found.run_id,
-        "passed": not found.failed and not found.broken,
+        "passed": found.passed,
         "broken": found.broken,
         "log": found.log,
         "steps": [

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate.cli.commands.look_back import story_lines, task_list
-from headgate.cli.commands.settle import find_settled, merged_lines
+from headgate.cli.commands.settle import NOT_VERIFIED, find_settled, merged_lines
 from headgate.cli.commands.undo import find_named, undone_lines
-from headgate.cli.commands.verify import run_steps, say_result
+from headgate.cli.commands.verify import say_result, verify_tree
 from headgate.cli.interactive.completion import Choice
 from headgate.cli.interactive.conversation import Conversation
 from headgate.cli.interactive.ending_lines import cost_lines, ending_lines
@@ -16,8 +16,16 @@ from headgate.cli.interactive.saved_commands import SavedCommand, SavedCommands,
 from headgate.cli.live import printable
 from headgate.cli.stored_tasks import find_task
 from headgate.config import Loaded, builtin_flows, flow_from_config, user_config_path
-from headgate.core import SETTLED_STATES, Options, build_report, nearest, plain
-from headgate.engine import FLOW_NAMES, Overlap, diff_of, is_mergeable
+from headgate.core import SETTLED_STATES, Options, VerifyStep, build_report, nearest, plain
+from headgate.engine import (
+    FLOW_NAMES,
+    Merged,
+    MergeProgress,
+    Overlap,
+    StepsOutcome,
+    diff_of,
+    is_mergeable,
+)
 from headgate.errors import ConfigError
 from headgate.models import profile_for
 from headgate.store import TaskRow, load_state
@@ -120,11 +128,19 @@ class SlashCommands:
 
     async def _merge(self, name: str) -> None:
         """Brings in what a task did in its worktree, and verifies it."""
-        outcome = await self.talk.engine.merge(name)
-        for line in outcome.sentences() if isinstance(outcome, Overlap) else merged_lines(outcome):
-            self._show(plain(line), "ansiyellow" if isinstance(outcome, Overlap) else "")
-        if not isinstance(outcome, Overlap):
-            await self._run_steps()
+
+        def show(merged: Merged) -> None:
+            for line in merged_lines(merged):
+                self._show(plain(line))
+
+        outcome = await self.talk.engine.merge(name, MergeProgress(show, self._show_step))
+        if isinstance(outcome, Overlap):
+            for line in outcome.sentences():
+                self._show(plain(line), "ansiyellow")
+        elif outcome.verification is None:
+            self._show(NOT_VERIFIED)
+        else:
+            self._show_steps(outcome.verification)
 
     async def abort(self, rest: str) -> None:
         self._check_idle()
@@ -184,15 +200,21 @@ class SlashCommands:
         if not config.verification.steps:
             self._show("No verification steps are configured: headgate init finds some.")
             return
-        found = await run_steps(self.repo, config, lambda step: self._show(f"Running {step.name} ..."))
+        self._show_steps(await verify_tree(self.repo, config, self._show_step))
+
+    def _show_step(self, step: VerifyStep) -> None:
+        self._show(f"Running {step.name} ...")
+
+    def _show_steps(self, found: StepsOutcome) -> None:
         for ran in found.ran:
             line = f"{ran.step.name}: {say_result(ran)}"
             self._show(line, "ansired" if ran in found.failed else "ansigreen")
             for output in ran.tail.splitlines()[-20:] if ran in found.failed else ():
                 self._show(f"  | {output}")
         if found.broken:
-            self._show(f"{found.broken[:1].upper()}{found.broken[1:]}.", "ansired")
-        self._show(f"Log: {found.log}", "class:dim")
+            self._show(found.sentence(), "ansired")
+        if found.log:
+            self._show(f"Log: {found.log}", "class:dim")
 
     # What the next tasks use.
 
