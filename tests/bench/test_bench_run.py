@@ -394,7 +394,7 @@ DOUBLE = "read number; echo $((2 * number))\n"
 @pytest.mark.parametrize(
     ("solution", "command", "declared"),
     [
-        ("double.sh", "sh double.sh < input.txt | diff - expected.txt", ()),
+        ("double.sh", "sh double.sh < input.txt | diff - expected.txt", ("!double.sh",)),
         ("double.sh", "cat input.txt | sh double.sh | diff - expected.txt", ("!double.sh",)),
         ("test_double.sh", "sh test_double.sh < input.txt | diff - expected.txt", ("!test_double.sh",)),
     ],

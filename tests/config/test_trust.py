@@ -89,6 +89,7 @@ def test_it_may_take_away_and_ask_for_what_the_user_gives(
         ("approvals: writes", "approvals: commands"),
         ("approvals: writes", ""),
         ("protect_tests: off", "protect_tests: existing"),
+        ('test_paths: ["!tests/**"]', "protect_tests: all"),
         ("research: {backend: ddgs}", "research: {backend: searxng, url: 'http://a.test'}"),
         ("research: {url: 'http://b.test'}", "research: {backend: searxng, url: 'http://a.test'}"),
         ("research: {results: 4}", "research: {results: 3}"),

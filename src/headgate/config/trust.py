@@ -51,6 +51,9 @@ def widening(data: Mapping[str, Any], users: Mapping[str, Any]) -> Iterator[tupl
     tests, own_tests = data.get("protect_tests"), users.get("protect_tests", "off")
     if tests in _PROTECTION and _PROTECTION.index(tests) < _PROTECTION.index(own_tests):
         yield ("protect_tests",), f'"protect_tests: {tests}" takes protection away'
+    opened = [item for item in data.get("test_paths") or () if item.startswith("!")]
+    if own_tests != "off" and (new := _added(opened, users.get("test_paths"))):
+        yield ("test_paths",), f'"test_paths" takes protection away from {", ".join(new)}'
     opened = [item for item in data.get("secret_files") or () if item.startswith("!")]
     if new := _added(opened, users.get("secret_files")):
         yield ("secret_files",), f'"secret_files" shows {", ".join(new)} to the model'

@@ -298,27 +298,18 @@ def _folders(commands: Iterable[Command], directory: str, top: Path | None) -> s
 def _scripts(command: Command) -> Iterator[str]:
     """The files that a command runs in order to check something, or takes settings from.
 
-    What it merely reads is what it checks, and that is the task's to change. So is a program that it runs
-    with input from a file, unless its name says that it checks something.
+    What it merely reads is what it checks, and that is the task's to change.
     """
     program = command.program
     name = program.rpartition("/")[2]
-    if "/" in program and _is_run_to_check(command):
+    if "/" in program and (program.endswith(".sh") or is_build_file(program) or _is_checking(program)):
         yield program
     for before, word in zip([program, *command.arguments], command.arguments, strict=False):
         if name in _RUNNERS and (before in _CONFIG_OPTIONS or "=" in word):
             yield word.rpartition("=")[2]
     script = next((word for word in command.arguments if not word.startswith("-")), "")
-    if _is_checking(script):
-        yield from [script] if name in _SCRIPT_RUNNERS | _INTERPRETERS else []
-    elif name in _SCRIPT_RUNNERS and not command.read:  # what is given input is a program, and no check
+    if name in _SCRIPT_RUNNERS or (name in _INTERPRETERS and _is_checking(script)):
         yield script
-
-
-def _is_run_to_check(command: Command) -> bool:
-    """Whether a program that is called by its path checks something."""
-    program = command.program
-    return is_build_file(program) or _is_checking(program) or (program.endswith(".sh") and not command.read)
 
 
 def _is_checking(path: str) -> bool:
