@@ -92,8 +92,8 @@ async def test_a_model_cannot_speak_for_the_user(repo: Path) -> None:
 
 TWO_GATES = """
 - calls: [{shell: {command: "touch started; while [ ! -e go ]; do sleep 0.02; done"}}]
-- calls: [{write_file: {path: new.txt, content: "hello\\n"}}]
-- calls: [{shell: {command: "touch second; while [ ! -e on ]; do sleep 0.02; done"}}]
+- calls: [{write_file: {path: agent.yaml, content: "model: x\\n"}}]
+- calls: [{shell: {command: "while [ ! -e on ]; do sleep 0.02; done"}}]
 - text: Done.
 """
 
@@ -123,7 +123,7 @@ async def test_what_is_being_typed_stays_while_milestones_arrive(repo: Path) -> 
         prompt.type("Use tabs")
         prompt.wait(lambda: prompt.prompt == "> Use tabs")
         (repo / "go").touch()
-        prompt.wait_for("new.txt")
+        prompt.wait_for("] Refused: ")
         prompt.type(", and")
         prompt.wait(lambda: prompt.prompt == "> Use tabs, and")
         assert prompt.text.count("> Use tabs") == 1
