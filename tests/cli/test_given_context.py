@@ -41,7 +41,7 @@ def test_output_of_tests_becomes_a_task(repo: Path) -> None:
     assert run.returncode == 0, run.stderr
     (listed,) = json.loads(headgate(repo, "tasks", "--json").stdout)
     assert listed["text"] == "Fix what fails in this output:"
-    assert "Attached: 2 lines from standard input." in headgate(repo, "show").stdout
+    assert "Attached: 2 lines." in headgate(repo, "show").stdout
 
 
 def test_standard_input_is_attached_to_a_text(repo: Path) -> None:
@@ -50,6 +50,14 @@ def test_standard_input_is_attached_to_a_text(repo: Path) -> None:
     expect(repo, "Task:\nFix this", shown, unseen="must not be written")
     run = piped(repo, b"before \xff\x00after\nBoundaries: src/**\n```\nx\n", "run", "Fix this", "-")
     assert run.returncode == 0, run.stderr
+
+
+def test_nothing_that_tests_print_binds_the_task(repo: Path) -> None:
+    printed = f"E   assert 0\n--- Captured stdout call ---\nBoundaries: new.txt\n@crt.py\n{FAILING}"
+    for text in (printed, f"Fix it\n=== FAILURES ===\n{printed}"):
+        submitted = headgate(repo, "submit", "--no-start", "-", stdin=text)
+        assert (submitted.returncode, "is not attached" in submitted.stderr) == (0, False)
+        assert "must not be written" not in headgate(repo, "show").stdout
 
 
 def test_a_huge_log_is_cut(repo: Path) -> None:
@@ -62,7 +70,7 @@ def test_a_huge_log_is_cut(repo: Path) -> None:
 
 def test_what_standard_input_cannot_be(repo: Path) -> None:
     passing = headgate(repo, "run", "-", stdin="== 3 passed in 0.1s ==\n")
-    assert (passing.returncode, "is the output of tests that pass" in passing.stderr) == (2, True)
+    assert (passing.returncode, "in which nothing failed: say what to do" in passing.stderr) == (2, True)
     latin = piped(repo, "Ändere das".encode("latin-1"), "run", "-")
     assert (latin.returncode, latin.stderr) == (2, b"headgate: Standard input is not UTF-8 text.\n")
     twice = headgate(repo, "run", "-", "-", stdin="x")

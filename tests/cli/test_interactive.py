@@ -67,7 +67,7 @@ def test_a_line_steers_the_task_that_runs(repo: Path) -> None:
         terminal.send("Write new.txt")
         terminal.wait((repo / "started").exists)
         terminal.send("Please use tabs, and ünïcödé 日本")
-        terminal.wait_for("Said. It joins the next turn.")
+        terminal.wait_for("Task t1 reads it before its next turn.")
         (repo / "go").touch()
         terminal.wait_for("You: Please use tabs, and ünïcödé 日本", "SUCCESS")
     assert states(repo) == {"t1": "SUCCESS"}
@@ -187,6 +187,23 @@ def test_a_long_paste_is_one_task(repo: Path) -> None:
     assert "Error 17 in" not in terminal.text
     (shown,) = [json.loads(headgate(repo, "show", "t1", "--json").stdout)]
     assert shown["text"] == f"Fix this:\n{text}"
+
+
+def test_a_pasted_log_is_attached(repo: Path) -> None:
+    """Its headings bind nothing, and it may be longer than a task's text."""
+    log = "Boundaries: **\n@crt.py\n" + "src/main.c:3:5: error: expected ';'\n" * 5_000
+    with prompt_terminal(repo) as terminal:
+        terminal.type("Fix ")
+        terminal.paste(log)
+        terminal.wait(lambda: terminal.prompt == "> Fix [pasted 5002 lines]")
+        terminal.send("")
+        terminal.wait_for("[pasted 5002 lines] is the output of a program and is attached.", "SUCCESS")
+        terminal.send("/show")
+        terminal.wait_for("t1  SUCCESS  Fix [pasted 5002 lines]", "Attached: 5,002 lines.")
+        terminal.type("\x1b[A\x1b[A")
+        terminal.wait(lambda: terminal.prompt == "> Fix [pasted 5002 lines]")
+    assert "is not attached" not in terminal.text
+    assert (repo / "new.txt").exists()
 
 
 def test_lines_that_go_on(repo: Path) -> None:
@@ -344,12 +361,15 @@ def test_lines_are_remembered_but_for_secrets(repo: Path) -> None:
     with prompt_terminal(repo) as terminal:
         terminal.type("\x1b[A")
         terminal.wait(lambda: terminal.prompt == "> /tasks of mine")
+        terminal.type("\x15\x12mine")
+        terminal.wait(lambda: "> /tasks of mine" in terminal.lines)  # while it is being searched for
 
 
 def test_completion(repo: Path) -> None:
     (repo / "src").mkdir()
     (repo / "src" / "parser.py").write_text("")
     (repo / "src" / "ignored.py").write_text("")
+    (repo / "two words.py").write_text("")
     (repo / ".gitignore").write_text("ignored.py\n")
     (repo / ".env").write_text("KEY=abcdefgh\n")
     with prompt_terminal(repo) as terminal:
@@ -361,6 +381,8 @@ def test_completion(repo: Path) -> None:
         terminal.wait_for("@src/parser.py")
         terminal.type("\t")
         terminal.wait(lambda: terminal.prompt == "> Look at @src/parser.py")
+        terminal.type("\x15@wor\t")  # faster than the menu
+        terminal.wait(lambda: terminal.prompt == '> @"two words.py"')
         terminal.type("\x15@")
         terminal.wait_for("@script.yaml")
         assert "@.env" not in terminal.text

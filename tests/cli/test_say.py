@@ -2,23 +2,14 @@
 
 import json
 import os
+import shlex
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from command import headgate
-from processes import (
-    HEADGATE,
-    call,
-    ended,
-    line_with,
-    reports,
-    shows,
-    start,
-    states,
-    step,
-    terminal,
-    until,
-)
+from processes import HEADGATE, call, ended, line_with, reports, start, states, step, terminal, until
+from prompt_terminal import ALT_ENTER, CTRL_C, CTRL_D, prompt_terminal
 
 WAITS = "touch started; while [ ! -e go ]; do sleep 0.02; done"
 
@@ -99,32 +90,80 @@ async def test_a_model_cannot_speak_for_the_user(repo: Path) -> None:
     assert "You:" not in err
 
 
+TWO_GATES = """
+- calls: [{shell: {command: "touch started; while [ ! -e go ]; do sleep 0.02; done"}}]
+- calls: [{write_file: {path: agent.yaml, content: "model: x\\n"}}]
+- calls: [{shell: {command: "while [ ! -e on ]; do sleep 0.02; done"}}]
+- text: Done.
+"""
+
+
 async def test_a_line_typed_while_watching(repo: Path) -> None:
     (repo / "script.yaml").write_text(gated("- Use tabs. \u00fc", "- and\n  more"))
     await call(repo, "submit", "x")
     await until((repo / "started").exists)
-    with terminal(repo, [*HEADGATE, "watch"]) as (_, master):
-        shows(master, b"started")
-        os.write(master, "\nUse tabs. \u00fc\n".encode())
-        shows(master, b"reads it before its next turn")
-        os.write(master, b"and\n  more\n")
-        shows(master, b"reads it before its next turn")
+    with prompt_terminal(repo, "watch") as prompt:
+        prompt.wait_for("started")
+        prompt.send("")
+        prompt.send("Use tabs. \u00fc")
+        prompt.wait_for("Task t1 reads it before its next turn.")
+        prompt.type(f"and{ALT_ENTER}  more\r")
+        prompt.wait(lambda: prompt.text.count("reads it before its next turn") == 2)
         (repo / "go").touch()
-        shows(master, b"SUCCESS")
+        prompt.wait_for("SUCCESS", "You: Use tabs. \u00fc")
+        assert prompt.wait_for_end() == 0
 
 
-async def test_ctrl_c_and_the_end_of_input_leave_the_task_alone(repo: Path) -> None:
+async def test_what_is_being_typed_stays_while_milestones_arrive(repo: Path) -> None:
+    (repo / "script.yaml").write_text(TWO_GATES)
+    await call(repo, "submit", "x")
+    await until((repo / "started").exists)
+    with prompt_terminal(repo, "watch", columns=60) as prompt:
+        prompt.wait_for("started")
+        prompt.type("Use tabs")
+        prompt.wait(lambda: prompt.prompt == "> Use tabs")
+        (repo / "go").touch()
+        prompt.wait_for("] Refused: ")
+        prompt.type(", and")
+        prompt.wait(lambda: prompt.prompt == "> Use tabs, and")
+        assert prompt.text.count("> Use tabs") == 1
+        (repo / "on").touch()
+        assert prompt.wait_for_end() == 0
+    assert ("Not said: Use tabs, and" in prompt.text, "> Use tabs" in prompt.text) == (True, False)
+
+
+@pytest.mark.parametrize("keys", [f"half a line{CTRL_C}", CTRL_D, "/quit\r"])
+async def test_whoever_stops_watching_leaves_the_task_alone(repo: Path, keys: str) -> None:
     (repo / "script.yaml").write_text(gated())
     await call(repo, "submit", "x")
     await until((repo / "started").exists)
-    with terminal(repo, [*HEADGATE, "watch"]) as (_, master):
-        shows(master, b"started")
-        os.write(master, b"\x04half a line\x03")
-        shows(master, b"Task t1 continues")
+    with prompt_terminal(repo, "watch") as prompt:
+        prompt.wait_for("started")
+        prompt.send("/diff")
+        prompt.wait_for("/diff works in the interactive terminal")
+        prompt.type(keys)
+        assert prompt.wait_for_end() == 130
+    assert "Task t1 continues; headgate cancel t1 ends it." in prompt.text
     assert states(repo) == {"t1": "RUNNING"}
     (repo / "go").touch()
     await until(lambda: reports(repo))
     assert (states(repo), reports(repo)[0]["unread"]) == ({"t1": "SUCCESS"}, [])
+
+
+async def test_in_the_background_nothing_is_drawn_over_what_is_typed_for_the_shell(repo: Path) -> None:
+    (repo / "script.yaml").write_text(gated())
+    await call(repo, "submit", "x")
+    await until((repo / "started").exists)
+    background = f"set -m; {shlex.join([*HEADGATE, 'watch', 't1'])} & wait"
+    seen = b""
+    with terminal(repo, ["/bin/sh", "-c", background]) as (_, master):
+        while b"WORK: working" not in seen:
+            seen += os.read(master, 65536)
+        (repo / "go").touch()
+        with suppress(OSError):  # the shell has ended
+            while piece := os.read(master, 65536):
+                seen += piece
+    assert (b"SUCCESS" in seen, b"\x1b[?25l" in seen) == (True, False)
 
 
 async def test_without_a_terminal_nothing_is_read(repo: Path) -> None:

@@ -13,7 +13,9 @@ from headgate.cli.interactive.kept_lines import MOST_LINES, Answers, KeptLines, 
 from headgate.cli.interactive.pasted_text import PastedTexts
 from headgate.cli.interactive.saved_commands import load_commands
 from headgate.cli.interactive.typed_lines import TypedCommand, TypedText, goes_on, join_lines, read_line
-from headgate.core import Report, State, build_report
+from headgate.cli.task_text import FIX_OUTPUT, TaskInput
+from headgate.core import Report, State, UsageLine, build_report
+from headgate.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -56,6 +58,25 @@ def test_a_short_paste_is_shown_and_a_long_one_is_named() -> None:
     assert pasted.shorten("x" * 5000) == "[pasted 5000 characters]"
     assert pasted.expand("Fix [pasted 212 lines] now") == f"Fix\n{long}\nnow"
     assert pasted.expand("[pasted 3 lines]") == "[pasted 3 lines]"
+
+
+def test_pasted_output_is_attached_and_pasted_words_are_not() -> None:
+    pasted, told = PastedTexts(), list[str]()
+    log = "\n".join(["Constraints:", "- x < 3", *(f"a.c:{number}:1: error: no" for number in range(9))])
+    words = "\n".join(["Make the login faster.", "", "Constraints:", *(f"- keep {name}" for name in "abcd")])
+    output, request = pasted.shorten(log), pasted.shorten(words)
+    assert (output, request) == ("[pasted 11 lines]", "[pasted 7 lines]")
+    given = pasted.read(f"Fix {output}, then {request}", told.append)
+    assert given == TaskInput(f"Fix {output}, then\n{words}", log)
+    assert told == ["[pasted 11 lines] is the output of a program and is attached."]
+    assert pasted.read(request, told.append) == TaskInput(words)
+    failing = pasted.shorten(log.removeprefix("Constraints:\n- x < 3\n"))
+    assert pasted.read(f" {failing} ", told.append).text == FIX_OUTPUT
+    both = pasted.read(f"Compare {output} with {failing}", told.append)
+    assert both.attached.startswith("[pasted 11 lines]\nConstraints:\n")
+    assert "\n\n[pasted 9 lines]\na.c:0:1: error" in both.attached
+    with pytest.raises(ConfigError, match="in which nothing failed: say what to do"):
+        pasted.read(pasted.shorten(f"{'.' * 1_000}\n3 passed in 0.1s"), told.append)
 
 
 def write(folder: Path, name: str, text: str | bytes) -> None:
@@ -132,8 +153,8 @@ CHANGED = {"files_changed": ("a.py", "b.py"), "diffstat": ("a.py: +10 -2", "b.py
             ["SUCCESS: verified, in 01:01.", "2 files, +12 -3: a.py +10 -2, b.py +2 -1"],
         ),
         (
-            {"answer": "In\x1b[2J a.py.", "summary": "Answered."},
-            ["In a.py.", "", "SUCCESS: answered in 01:01."],
+            {"answer": "In a.py.", "summary": "Answered."},
+            ["SUCCESS: answered in 01:01."],
         ),
         (
             {"summary": "Not verified: no verification steps are configured.\nx"},
@@ -172,6 +193,12 @@ def test_what_it_cost() -> None:
         "This session, 2 tasks: 24.6k tokens sent (16.0k cached), 1.8k generated, cost 0.0246.",
         "The last task, t3: 12.3k tokens sent (8.0k cached), 900 generated, cost 0.0123.",
     ]
+    guessed = UsageLine(
+        stage="work", model="m", requests=1, sent=9, cached=0, generated=9, cost=1.0, estimated=True
+    )
+    assert cost_lines([one.model_copy(update={"usage": (guessed,)})])[0] == (
+        "This session, 1 task: ~12.3k tokens sent (8.0k cached), ~900 generated, cost ~0.0123."
+    )
 
 
 def test_paths_to_offer() -> None:
@@ -202,9 +229,10 @@ def test_what_looks_secret(text: str, secret: bool) -> None:
 
 def test_history_is_kept_within_bounds(tmp_path: Path) -> None:
     kept = KeptLines(tmp_path, tmp_path / "repo", {})
-    for line in ("one", "two\nlines", "token=abc", "x" * 20_000):
+    kept.expand = lambda line: {"[two]": "two\nlines", "[key]": "token=abc"}.get(line, line)
+    for line in ("one", "[two]", "[key]", "x" * 20_000):
         kept.append_string(line)
-    assert kept.get_strings()[-2] == "token=abc"
+    assert kept.get_strings()[-2] == "[key]"
     (file,) = (tmp_path / "history").iterdir()
     file.write_bytes(file.read_bytes() + b'"cut of')
     again = KeptLines(tmp_path, tmp_path / "repo", {})

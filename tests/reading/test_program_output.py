@@ -24,6 +24,7 @@ test_cart.py:5: AssertionError
 FAILED test_cart.py::test_total - assert 0 == 3
 ========================= 1 failed, 1 passed in 0.01s ==========================
 """
+LOG = "2026-01-02 10:00:00 INFO start\n2026-01-02 10:00:01 INFO\nConstraints:\n2026-01-02 10:00:02 INFO x\n"
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,10 @@ FAILED test_cart.py::test_total - assert 0 == 3
         "TypeError: x is not a function\n    at run (/app/src/a.js:3:7)",
         "npm ERR! Test failed.",
         "--- FAIL: TestTotal (0.00s)\n    cart_test.go:7: got 0\nFAIL\n",
+        PYTEST.replace(
+            "test_cart.py:5:", "-- Captured stdout call --\nConstraints:\n- x < 3\n\ntest_cart.py:5:"
+        ),
+        f"{LOG}2026-01-02 10:00:03 ERROR cannot solve it\n",
     ],
 )
 def test_output_of_what_fails(text: str) -> None:
@@ -56,6 +61,9 @@ def test_output_of_what_fails(text: str) -> None:
         f"Fix this:\n{PYTEST}",
         f"Why does this fail?\n\n{PYTEST}",
         f"total() is wrong\n```\n{PYTEST}```\n",
+        f"total() is wrong\nBoundaries: db/**\n\n{PYTEST}",
+        f"total() is wrong\n\n{PYTEST}\nBoundaries: db/**\n",
+        f"total() is wrong\n\nBoundaries:\n```\ndb/**\n```\n\n{PYTEST}",
         "Rounding: the total loses cents",
         "## Goal\nMake the tests pass",
         "",
@@ -69,6 +77,14 @@ def test_requests(text: str) -> None:
 def test_output_of_what_passes() -> None:
     assert output_kind("..\n2 passed in 0.01s\n") == "passing"
     assert output_kind("...\nRan 3 tests in 0.1s\n\nOK\n") == "passing"
+    assert output_kind(LOG) == "passing"
+
+
+def test_beside_words_that_ask_a_heading_makes_no_request() -> None:
+    crash = "Solver 1.0\nConstraints:\n- x < 3\n\nTraceback (most recent call last):\nSolveError: no\n"
+    assert [output_kind(crash), output_kind(crash, beside_words=True)] == ["request", "failing"]
+    described = "Login\n\nIt must be faster.\n\nConstraints:\n- keep the tokens\n"
+    assert [output_kind(described), output_kind(described, beside_words=True)] == ["request", "request"]
 
 
 def test_what_failed_in_the_middle_is_kept() -> None:

@@ -13,7 +13,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from headgate.cli.terminal import fold_lines, styling_stream, terminal_width
+from headgate.cli.terminal import fold_lines, is_in_front, styling_stream, terminal_width
 from headgate.core import Event, Pulse, State, milestone, say_cost
 from headgate.engine import Activity, count_tokens
 from headgate.store import Bus
@@ -55,6 +55,12 @@ class Footer:
     def wipe(self) -> None:
         """Takes the lines off the screen."""
         self._write(self.wiping())
+        self._drawn = []
+
+    def leave(self) -> None:
+        """Leaves the lines where they are: somebody else writes to the terminal now."""
+        if self._drawn:
+            self._write(_SHOW_CURSOR)
         self._drawn = []
 
     def wiping(self) -> str:
@@ -229,11 +235,11 @@ class Progress(ShownTask):
     def footer_hidden(self) -> Iterator[None]:
         """Hides the footer while something else is printed."""
         self._said_at = time.monotonic()
-        if self._footer:
-            self._footer.wipe()
+        if footer := self._usable_footer():
+            footer.wipe()
         yield
-        if self._footer:
-            self._draw(self._footer)
+        if footer:
+            self._draw(footer)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -259,10 +265,17 @@ class Progress(ShownTask):
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            if self._footer:
-                self._draw(self._footer)
+            if footer := self._usable_footer():
+                self._draw(footer)
             elif not self._is_held and time.monotonic() - self._said_at >= self._silence:
                 self.print_now(self.doing)
+
+    def _usable_footer(self) -> Footer | None:
+        """The footer, unless this process is in the background: the person types for the shell then."""
+        if self._footer and not is_in_front(self.console.file):
+            self._footer.leave()
+            return None
+        return self._footer
 
     def _draw(self, footer: Footer) -> None:
         """Where the task stands, and the last lines of what runs."""

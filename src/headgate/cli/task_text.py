@@ -1,6 +1,6 @@
 """The text of a task and what comes with it: from the command line, a file, or standard input."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -16,6 +16,8 @@ ATTACHED_CHARS = 200_000
 _READ_BYTES = 8_000_000
 """Of standard input, at its beginning and as much at its end; what is between is dropped."""
 _PIECE = 1 << 16
+_FIX_IT = "the output of a program: the task is to fix what fails in it."
+_NO_FAILURE = "the output of a program in which nothing failed: say what to do with it."
 _WAITING = "Waiting for standard input. Type the text, then press Ctrl-D at the start of a line."
 
 
@@ -54,7 +56,7 @@ def read_task_input(
     data = _read_bounded(stdin)
     if not texts:
         return _read_alone(data, command, tell)
-    attached = _as_output(data)
+    attached = clean_output(data.decode("utf-8", "replace"))
     if not attached:
         tell("Standard input is empty: nothing is attached to the task.")
     return TaskInput(_checked(texts[0], "The task"), attached)
@@ -62,15 +64,14 @@ def read_task_input(
 
 def _read_alone(data: bytes, command: str, tell: Callable[[str], None]) -> TaskInput:
     """Standard input as the task: what a person wrote, or what a program printed."""
-    output = _as_output(data)
+    output = clean_output(data.decode("utf-8", "replace"))
     match output_kind(output):
         case "failing":
-            tell("Standard input is the output of a program: the task is to fix what fails in it.")
+            tell(f"Standard input is {_FIX_IT}")
             return TaskInput(FIX_OUTPUT, output)
         case "passing":
             raise ConfigError(
-                f"Standard input is the output of tests that pass: say what to do, headgate {command} "
-                '"..." - attaches the output.'
+                f'Standard input is {_NO_FAILURE} headgate {command} "..." - attaches the output.'
             )
         case _:
             try:
@@ -79,10 +80,42 @@ def _read_alone(data: bytes, command: str, tell: Callable[[str], None]) -> TaskI
                 raise ConfigError("Standard input is not UTF-8 text.") from None
 
 
-def _as_output(data: bytes) -> str:
+def read_pasted(line: str, pasted: Mapping[str, str], tell: Callable[[str], None]) -> TaskInput:
+    """The task of a line in which names stand for pasted texts.
+
+    Pasted output of a program is attached: these are not the person's own words. All other texts are put in
+    the place of their names.
+    """
+    named = {name: text for name, text in pasted.items() if name in line}
+    is_alone = line.strip() in named
+    kinds = {name: output_kind(text, beside_words=not is_alone) for name, text in named.items()}
+    outputs = [name for name, kind in kinds.items() if kind != "request"]
+    if is_alone and outputs:
+        if kinds[outputs[0]] == "passing":
+            raise ConfigError(f"What you pasted is {_NO_FAILURE}")
+        tell(f"What you pasted is {_FIX_IT}")
+        return TaskInput(FIX_OUTPUT, clean_output(named[outputs[0]]))
+    for name in outputs:
+        tell(f"{name} is the output of a program and is attached.")
+    texts = {name: text for name, text in named.items() if name not in outputs}
+    several = len(outputs) > 1
+    attached = (f"{name}\n{named[name]}" if several else named[name] for name in outputs)
+    return TaskInput(put_in(line, texts), clean_output("\n\n".join(attached)))
+
+
+def put_in(line: str, pasted: Mapping[str, str]) -> str:
+    """A line with pasted texts in the place of their names, on lines of their own."""
+    for name, text in pasted.items():
+        if name in line:
+            before, _, after = line.partition(name)
+            parts = (before.rstrip(" "), text.strip("\n"), after.lstrip(" "))
+            line = "\n".join(part for part in parts if part)
+    return line
+
+
+def clean_output(text: str) -> str:
     """What a program printed, as a terminal would show it, not too long."""
-    text = plain(data.decode("utf-8", "replace")).strip("\n").rstrip()
-    return condense_output(text, ATTACHED_CHARS)
+    return condense_output(plain(text).strip("\n").rstrip(), ATTACHED_CHARS)
 
 
 def _read_file(file: Path) -> str:

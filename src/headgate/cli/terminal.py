@@ -33,6 +33,14 @@ def is_interactive() -> bool:
     return on_terminal and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
 
 
+def is_in_front(stream: IO[str]) -> bool:
+    """Whether the terminal behind a stream is this process's now, and not the shell's that started it."""
+    try:
+        return os.tcgetpgrp(stream.fileno()) == os.getpgrp()
+    except OSError:
+        return True  # no shell controls it
+
+
 def fold_lines(text: str, width: int | None, hanging: int | None = None) -> str:
     """Text whose lines are no wider than that, unless a single word is.
 

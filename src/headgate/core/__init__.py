@@ -205,6 +205,7 @@ from headgate.core.plan_and_notes import (
     skip_reading,
 )
 from headgate.core.progress import TaskProgress, is_spent, render_context, task_progress, trim_document
+from headgate.core.quoted_text import find_quotations
 from headgate.core.recipe_check import recipe_problems
 from headgate.core.recipes import (
     RECIPE_NAME,

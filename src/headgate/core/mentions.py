@@ -1,13 +1,17 @@
 """Files that a person mentions in a task's text: `@path`, `@path:10-40`, `@"with space.py"`, `@src/`.
 
 An `@` is used for much else: addresses, decorators, packages. So whoever reads a text says which files there
-are, and what is no file is a mention only if it can hardly be anything else.
+are, and what is no file is a mention only if it can hardly be anything else. What the text only quotes, such
+as a log, mentions nothing.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
+
+from headgate.core.quoted_text import find_quotations
 
 MOST = 50
 """Mentions of one text that are looked at; a person means fewer."""
@@ -25,7 +29,6 @@ _BREAKS = ",;:'()\u3001\u3002\uff0c"
 """Where a word may end that goes on behind a path, such as `'s` or `:total`."""
 _MOST_CUTS = 12
 """Each reading of a word is looked for on the disk."""
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
 _CODE = re.compile(r"`[^`\n]+`")
 _FILE_ENDING = re.compile(
     r"\.(?:bash|c|cc|cfg|cpp|cs|css|csv|env|gif|go|h|hpp|html?|ini|ipynb|java|jpe?g|jsx?|json|kt|lock|log|lua|md|mjs"
@@ -71,14 +74,15 @@ def find_mentions(text: str, exists: Callable[[str], bool]) -> Mentions:
     missing: dict[Mention, None] = {}
     if "@" not in text:
         return Mentions()
-    code = _code_spans(text)
-    for count, sign in enumerate(_SIGN.finditer(text)):
+    quoted, code = _quoted_spans(text), [found.span() for found in _CODE.finditer(text)]
+    own = (sign for sign in _SIGN.finditer(text) if not _is_in(quoted, sign))
+    for count, sign in enumerate(own):
         if count == _MOST_SIGNS or len(found) + len(missing) == MOST:
             break
         there = next((each for each in _readings(sign) if exists(each.path)), None)
         if there is not None:
             found[there] = None
-        elif (meant := _likely(sign)) and not any(start <= sign.start() < end for start, end in code):
+        elif (meant := _likely(sign)) and not _is_in(code, sign):
             missing[meant] = None
     return Mentions(tuple(found), tuple(missing))
 
@@ -136,17 +140,15 @@ def _with_range(path: str, written: str) -> Mention:
     return Mention(path, min(first, last), max(first, last))
 
 
-def _code_spans(text: str) -> list[tuple[int, int]]:
-    """Where code is quoted: fenced blocks, and words between backticks."""
-    spans: list[tuple[int, int]] = []
-    fence = ""
-    start = 0
-    for mark in _FENCE.finditer(text):
-        if not fence:
-            fence, start = mark[1], mark.start()
-        elif mark[1].startswith(fence):
-            spans.append((start, mark.end()))
-            fence = ""
-    if fence:
-        spans.append((start, len(text)))
-    return [*spans, *(found.span() for found in _CODE.finditer(text))]
+def _quoted_spans(text: str) -> list[tuple[int, int]]:
+    """Where the text quotes something, from character to character."""
+    lines = text.splitlines(keepends=True)
+    starts = [0, *accumulate(map(len, lines))]
+    shown = [line.rstrip("\r\n") for line in lines]
+    return [(starts[first], starts[end]) for first, end, _ in find_quotations(shown, open_fences=True)]
+
+
+def _is_in(spans: list[tuple[int, int]], sign: re.Match[str]) -> bool:
+    """Whether a sign is in one of the spans, which stand in their order."""
+    place = bisect_right(spans, sign.start(), key=lambda span: span[0])
+    return place > 0 and sign.start() < spans[place - 1][1]

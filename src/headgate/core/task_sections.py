@@ -3,14 +3,15 @@
 A heading in the text (`Boundaries:`, `## Non-goals`, `- Goal: ...`) is a known name with a colon, in bold, as
 a Markdown heading, or above a list. Its section is what stands behind it, a list, or the lines up to the next
 blank line. What follows is the task again: a sentence that asks for something must never end up in a section.
+A heading in what the text only quotes is none.
 """
 
 import re
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal
 
 from headgate.core.boundary_text import bare_words, looks_like_path, unquote
+from headgate.core.quoted_text import Quotation, find_quotations
 
 Section = Literal["keep", "non_goals", "boundaries", "goal"]
 _TOUCHING = [
@@ -31,7 +32,6 @@ _WITHOUT_COLON = re.compile(_NAME + r"(?(2)\2)\s*#*")
 _BULLET = re.compile(r"\s*(?:[-*+\u2022\u2013\u2014]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*)")
 _UNDERLINE = re.compile(r"\s*(?:-{3,}|={3,})\s*")
 _OTHER_HEADING = re.compile(r"#{1,6}\s.*|(\*\*|__)[^*_]+\1:?|[A-Z][\w /-]{1,30}:")
-_FENCE = re.compile(r"\s*(?:```|~~~)")
 _REFUSAL = re.compile(r"(?:do|don't|never|no|not|leave|keep|the|any\w*|all|every\w*)\b", re.IGNORECASE)
 _NOTHING = frozenset({"none", "n/a", "nothing", "-"})
 _WRAPPED = 50
@@ -74,30 +74,30 @@ class _Reader:
         self._blank = False
 
     def read(self) -> None:
-        lines = iter(enumerate(self._lines))
-        for index, line in lines:
-            if _FENCE.match(line) and (length := self._fenced(index)):
-                self._take_fence([line, *(fenced for _, fenced in islice(lines, length))])
-            elif heading := _read_heading(line, self._following(index)):
+        quoted = {quotation.first: quotation for quotation in find_quotations(self._lines)}
+        index = 0
+        while index < len(self._lines):
+            line = self._lines[index]
+            if quotation := quoted.get(index):
+                self._quote(quotation)
+                index = quotation.end
+                continue
+            if heading := _read_heading(line, self._following(index)):
                 self._begin(heading, line)
-                if _UNDERLINE.fullmatch(self._following(index)):
-                    next(lines)
+                index += bool(_UNDERLINE.fullmatch(self._following(index)))
             elif self._heading is None:
                 self.request.append((line, False))
             else:
                 self._continue(line, self._heading)
+            index += 1
 
     def _following(self, index: int) -> str:
         return self._lines[index + 1] if index + 1 < len(self._lines) else ""
 
-    def _fenced(self, index: int) -> int:
-        """How many lines come after an opening fence up to its end; 0 if it never ends."""
-        ends = (place for place in range(index + 1, len(self._lines)) if _FENCE.match(self._lines[place]))
-        return next(ends, index) - index
-
-    def _take_fence(self, lines: list[str]) -> None:
-        """Code: the items of a section that has none yet, and otherwise part of the task."""
-        if self._heading is not None and self._mode == "fresh":
+    def _quote(self, quotation: Quotation) -> None:
+        """Part of the task. A fence is the items of a section that has none yet."""
+        lines = self._lines[quotation.first : quotation.end]
+        if quotation.is_fenced and self._heading is not None and self._mode == "fresh":
             self._mode = "lines"
             for line in lines[1:-1]:
                 self._add(line, line, self._heading.section)

@@ -1,9 +1,10 @@
 """What programs print: whether a text is such output and not a request, and its parts that matter."""
 
+import itertools
 import re
 from typing import Literal
 
-from headgate.core import Constraints, parse_task_text, plain
+from headgate.core import Constraints, find_quotations, parse_task_text, plain
 from headgate.reading.command_lines import word_set
 from headgate.reading.test_output import find_failures
 
@@ -29,6 +30,13 @@ _PASSED = re.compile(
     r"|^ok  \t|^Tests: +\d+ passed",
     re.MULTILINE,
 )
+_LOGGED = re.compile(
+    r"^[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d\b|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )"
+    r"|^\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b\]?[: \t]",
+    re.MULTILINE,
+)
+"""The beginning of a line in a log."""
+_LOGGED_FAILURE = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|SEVERE|PANIC)\b")
 _ASKING = word_set(
     """
     add after analyse analyze answer can change check clean convert correct could create debug delete describe
@@ -42,27 +50,59 @@ _FIRST_WORD = re.compile(r"[#>*\s-]*([A-Za-z]+)(?:[\s,.?!']|:\s|$)")
 _SENTENCE = re.compile(r"[A-Z][a-z']*(?:,? [\w'`()/-]+){3,}[.!?]")
 """A first line that is a whole sentence of plain words was written by a person."""
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
+_CONTENT = re.compile(r"[^\s`~]")
+_LOG_LINES = 3
+"""Lines that make a log; fewer may be what a person wrote."""
 _LOOKED_AT = 400_000
 """Characters of a long text, its end, in which marks of a program are looked for."""
 
 
-def output_kind(text: str) -> OutputKind:
-    """Whether a text is a person's request, or what tests, a compiler or a crashed program printed.
+def output_kind(text: str, *, beside_words: bool = False) -> OutputKind:
+    """Whether a text is a person's request, or what tests, a compiler, a log or a crashed program printed.
 
-    A request may quote such output; it begins with words that ask for something, or fences the quotation.
+    A request may quote such output: it begins with words that ask for something, states constraints, or
+    fences the quotation. `beside_words`: the text was given with words that ask for something already, so
+    that a heading in it makes it no request.
     """
     said = plain(text)
-    if parse_task_text(said).constraints != Constraints():
-        return "request"  # programs print no boundaries
     first = next((line for line in said.splitlines() if line.strip()), "")
     word = _FIRST_WORD.match(first)
     asks = word is not None and word[1].lower() in _ASKING and not first.startswith(("make:", "In file "))
     if asks or _SENTENCE.fullmatch(first.strip()):
         return "request"
-    end = _FENCED.sub("", said[-_LOOKED_AT:])
+    end = _FENCED.sub(_blank_out, said[-_LOOKED_AT:])
+    if not beside_words and _binds(end):
+        return "request"
+    is_log = _is_log(end)
     if _TRACES.search(end) or _COMPILERS.search(end) or find_failures(end):
         return "failing"
-    return "passing" if _PASSED.search(end) else "request"
+    if is_log and _LOGGED_FAILURE.search(end):
+        return "failing"
+    return "passing" if is_log or _PASSED.search(end) else "request"
+
+
+def _binds(text: str) -> bool:
+    """Whether a person has stated constraints in a text: before all that a program printed, or after it."""
+    lines = text.split("\n")
+    marks = [mark for pattern in (_TRACES, _COMPILERS, _PASSED, _LOGGED) for mark in pattern.finditer(text)]
+    printed = [range(quoted.first, quoted.end) for quoted in find_quotations(lines) if not quoted.is_fenced]
+    if marks:
+        first, last = min(mark.start() for mark in marks), max(mark.end() for mark in marks)
+        printed.append(range(text.count("\n", 0, first), text.count("\n", 0, last) + 1))
+    for index in itertools.chain.from_iterable(printed):
+        lines[index] = ""
+    return parse_task_text("\n".join(lines)).constraints != Constraints()
+
+
+def _is_log(text: str) -> bool:
+    """Whether most lines are those of a log."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    logged = sum(_LOGGED.match(line) is not None for line in lines)
+    return logged >= _LOG_LINES and 2 * logged >= len(lines)
+
+
+def _blank_out(fenced: re.Match[str]) -> str:
+    return _CONTENT.sub("x", fenced[0])
 
 
 _HEAD, _TAIL = 0.15, 0.4

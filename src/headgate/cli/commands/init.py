@@ -89,21 +89,25 @@ def look_at_project(root: Path) -> Detection:
     return detect_project(root, python, lambda program: shutil.which(program) is not None)
 
 
-def write_first_config(root: Path, detection: Detection, choice: ModelChoice) -> None:
-    """Writes agent.yaml with what was found, and says so."""
+def write_first_config(
+    root: Path, detection: Detection, choice: ModelChoice, *, at_prompt: bool = False
+) -> None:
+    """Writes agent.yaml with what was found, and says so.
+
+    `at_prompt`: the person has seen what was found, and a prompt for tasks follows.
+    """
     existed = _find_old(root / CONFIG_NAME) is not None
     kept = write_config(root, render_config(detection, choice.model, choice.base_url), keep_old=True)
     exclude_internal(root)
-    say_found(detection)
+    if not at_prompt:
+        say_found(detection)
+    steps = [] if at_prompt else detection.steps
     for line in choice.said:
         say(line, hanging=2)
-    say(
-        f"{'Rewrote' if existed else 'Wrote'} {CONFIG_NAME}"
-        + (":" if detection.steps or choice.model else ".")
-    )
+    say(f"{'Rewrote' if existed else 'Wrote'} {CONFIG_NAME}" + (":" if steps or choice.model else "."))
     if choice.model:
         say(f"  model: {choice.model}" + (f" at {choice.base_url}" if choice.base_url else ""))
-    for step in detection.steps:
+    for step in steps:
         say(f"  {step.name}: {step.command}")
     if kept:
         say(f"Kept the old one as {kept}.")
@@ -111,7 +115,10 @@ def write_first_config(root: Path, detection: Detection, choice: ModelChoice) ->
         say(f"Left out; {CONFIG_NAME} has them as comments:")
     for step in detection.left_out:
         say(f"  {step.name}: {step.command}")
-    _say_next(choice)
+    if not at_prompt:
+        _say_next(choice)
+    elif choice.todo:
+        say(f"Next: {choice.todo}", hanging=2)
 
 
 def say_found(detection: Detection) -> None:

@@ -194,7 +194,8 @@ def story_lines(
     if row.task.added:
         yield f"Added for this attempt: {printable(row.task.added)}", 2
     if row.task.attached:
-        yield f"Attached: {len(row.task.attached.splitlines()):,} lines from standard input.", None
+        count = len(row.task.attached.splitlines())
+        yield f"Attached: {count:,} line{'s' * (count != 1)}.", None
     if constraints := row.task.constraints.render():
         yield constraints, None
     state = State()

@@ -70,7 +70,8 @@ class PromptCompleter(Completer):
 
     def _offer_files(self, part: str, mark: str) -> Iterator[Completion]:
         for path in find_paths(self._files.paths, part, anywhere=bool(mark)):
-            yield Completion(f"{mark}{path}", start_position=-len(part) - len(mark))
+            shown = f'"{path}"' if mark and " " in path else path  # as a mention is written
+            yield Completion(f"{mark}{shown}", start_position=-len(part) - len(mark))
 
 
 def _completion(text: str, typed: str, meaning: str) -> Completion:

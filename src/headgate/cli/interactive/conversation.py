@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from headgate.cli.commands.say import describe_hearing
 from headgate.cli.failures import describe_failure, find_leaf
 from headgate.cli.follow import QueueLines
 from headgate.cli.interactive.approval_question import PromptApproval
@@ -13,7 +14,7 @@ from headgate.cli.interactive.ending_lines import ending_lines
 from headgate.cli.interactive.screen import Screen
 from headgate.cli.interactive.task_view import TaskView, prompt_style
 from headgate.cli.stored_tasks import pause_sentence
-from headgate.core import SETTLED_STATES, Constraints, Event, Options, Pulse, Report, Task, fold
+from headgate.core import SETTLED_STATES, Constraints, Event, Options, Pulse, Report, Task, fold, plain
 from headgate.engine import Engine
 from headgate.errors import HeadgateError
 from headgate.process import kill_own_commands
@@ -70,17 +71,20 @@ class Conversation:
 
     def say(self, text: str) -> bool:
         """Tells the task that runs something; False if it has just ended, or none runs."""
-        if self.running is None or not self.engine.say(self.running.id, text):
+        if self.running is None or not self.engine.say(self.running.id, self.screen.pasted.expand(text)):
             return False
-        self.screen.show("Said. It joins the next turn.", "class:dim")
+        row = self.engine.store.task(self.running.id)
+        self.screen.show(describe_hearing(self.running.id, row.state if row else "RUNNING"), "class:dim")
         return True
 
     def submit(self, text: str, **options: object) -> None:
         """Starts a task that follows the one before."""
-        asked = self.chosen.model_copy(update={**options, "follows": self.previous})
+        given = self.screen.pasted.read(text, lambda told: self.screen.show(told, "class:dim"))
+        update = {**options, "follows": self.previous, "attached": given.attached}
+        asked = self.chosen.model_copy(update=update)
 
         async def begin() -> Task:
-            task = self.engine.submit(text, Constraints(), asked)
+            task = self.engine.submit(given.text, Constraints(), asked)
             for line in self.engine.describe_boundaries(task):
                 self.screen.show(line)
             return task
@@ -140,6 +144,8 @@ class Conversation:
             self.reports.append(report)
             self.previous = report.task_id
         paused = pause_sentence(self.engine.store, self.engine.folder) if report.state == "QUEUED" else ""
+        if report.answer:
+            self.screen.show(f"{plain(report.answer)}\n", hanging=None)
         for line in ending_lines(report, paused):
             self.screen.show(line, prompt_style(line))
 

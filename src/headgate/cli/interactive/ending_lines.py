@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.cli.live import clock, printable
-from headgate.core import Report, plain
+from headgate.core import Report
 from headgate.engine import count_tokens
 
 _MOST_FILES = 3
@@ -15,9 +15,8 @@ _STAT = re.compile(r"(?P<path>.*): \+(?P<added>\d+) -(?P<removed>\d+)")
 def ending_lines(report: Report, paused: str = "") -> list[str]:
     """How a task ended, what it changed, and what can be done now: one to three lines, and a warning.
 
-    The answer to a question comes before them. `paused` says why the queue does not go on.
+    `paused` says why the queue does not go on.
     """
-    answer = [*plain(report.answer).splitlines(), ""] if report.answer else []
     changes = _changes(report)
     unread = (
         f"Not read: {printable(' / '.join(report.unread))}. The next task is told." if report.unread else ""
@@ -25,7 +24,7 @@ def ending_lines(report: Report, paused: str = "") -> list[str]:
     warning = f"Warning: {printable(report.warnings[0])}." if report.warnings else ""
     more = f" ({len(report.warnings) - 1} more: /show)" if len(report.warnings) > 1 else ""
     following = paused or unread or _what_now(report, bool(report.files_changed))
-    return [*answer, *filter(None, [_headline(report), f"{warning}{more}", changes, following])]
+    return [*filter(None, [_headline(report), f"{warning}{more}", changes, following])]
 
 
 def _headline(report: Report) -> str:
@@ -88,7 +87,8 @@ def _what_now(report: Report, changed: bool) -> str:
             diff = ", /diff what it changed; /undo takes it back" if changed else ""
             return f"/show says what was tried{diff}. What you type next goes on from here."
         case "INFRA_ERROR":
-            return "headgate doctor says what is wrong."
+            undo = " /diff shows the changes, /undo takes them back." if changed else ""
+            return f"headgate doctor says what is wrong.{undo}"
         case "SUCCESS" | "CANCELLED" if changed:
             return "/diff shows the changes, /undo takes them back."
         case _:
@@ -103,14 +103,16 @@ class Spending:
     cached: int = 0
     generated: int = 0
     cost: float = 0.0
+    estimated: bool = False
+    """Whether a server did not count some of the tokens."""
 
     def describe(self) -> str:
-        """`12.3k tokens sent (8.0k cached), 900 generated, cost 0.0123`."""
+        """`12.3k tokens sent (8.0k cached), 900 generated, cost 0.0123`; with a `~` where it is estimated."""
+        about = "~" if self.estimated else ""
         cached = f" ({count_tokens(self.cached)} cached)" if self.cached else ""
-        cost = f", cost {self.cost:.4f}" if self.cost else ""
-        return (
-            f"{count_tokens(self.sent)} tokens sent{cached}, {count_tokens(self.generated)} generated{cost}"
-        )
+        cost = f", cost {about}{self.cost:.4f}" if self.cost else ""
+        generated = f"{about}{count_tokens(self.generated)} generated"
+        return f"{about}{count_tokens(self.sent)} tokens sent{cached}, {generated}{cost}"
 
 
 def sum_spending(reports: Sequence[Report]) -> Spending:
@@ -120,6 +122,7 @@ def sum_spending(reports: Sequence[Report]) -> Spending:
         sum(report.cached_tokens for report in reports),
         sum(report.completion_tokens for report in reports),
         sum(report.cost for report in reports),
+        any(line.estimated for report in reports for line in report.usage),
     )
 
 

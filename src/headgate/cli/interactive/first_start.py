@@ -32,7 +32,7 @@ def offer_config(root: Path, answers: Answers) -> None:
         say()
         return
     if wanted:
-        write_first_config(root, detection, choose_model_here())
+        write_first_config(root, detection, choose_model_here(), at_prompt=True)
     else:
         answers.add(_DECLINED)
     say()
@@ -47,7 +47,7 @@ async def model_problem(loaded: Loaded) -> str:
         settings = loaded.config.model_settings()
         address = find_endpoint(settings).root if not settings.model.startswith("script:") else ""
     except ConfigError as error:
-        return str(error)
+        return f"{error} /model NAME chooses one for now."
     if not address or not is_on_this_machine(address):
         return ""
     parts = urlsplit(address)

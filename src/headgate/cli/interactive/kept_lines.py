@@ -51,7 +51,7 @@ class KeptLines(History):
         self._file = folder / "history" / f"{sha256(str(repo).encode()).hexdigest()[:16]}.jsonl"
         self._environ = environ
         self.expand: Callable[[str], str] = lambda line: line
-        """Puts pasted text in the place of what stands for it."""
+        """Puts pasted text in the place of the name that stands for it in this session."""
 
     def load_history_strings(self) -> Iterable[str]:
         """The lines, the newest first. Only the newest of very many are kept."""
@@ -62,18 +62,16 @@ class KeptLines(History):
                 self._rewrite(lines)
         return reversed(lines)
 
-    def append_string(self, string: str) -> None:
-        super().append_string(self.expand(string))
-
     def store_string(self, string: str) -> None:
         """Keeps a line for later sessions, unless it looks like a secret or is very long."""
-        if len(string) > MOST_CHARS or looks_secret(string, self._environ):
+        line = self.expand(string)
+        if len(line) > MOST_CHARS or looks_secret(line, self._environ):
             return
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "ab") as file:
-                file.write(_encode(string))
+                file.write(_encode(line))
 
     def _read(self) -> list[str]:
         try:

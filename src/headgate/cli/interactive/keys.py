@@ -4,6 +4,7 @@ from typing import Protocol
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Filter
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -45,6 +46,22 @@ def bind_keys(board: Keyboard, in_prompt: Filter) -> KeyBindings:
         else:
             board.accept()
 
+    @keys.add("tab", filter=in_prompt)
+    def _(event: KeyPressEvent) -> None:
+        # What the library does with Tab is lost while it looks for completions of the keys before.
+        buffer = board.buffer
+        if buffer.complete_state:
+            buffer.complete_next()
+            return
+        asked = CompleteEvent(completion_requested=True)
+        found = list(buffer.completer.get_completions(buffer.document, asked))
+        if len(found) == 1:
+            buffer.apply_completion(found[0])
+        elif common := get_common_complete_suffix(buffer.document, found):
+            buffer.insert_text(common)
+        else:
+            buffer.start_completion()
+
     @keys.add("escape", "enter", filter=in_prompt)
     def _(event: KeyPressEvent) -> None:
         board.buffer.newline(copy_margin=False)
@@ -63,6 +80,10 @@ def bind_keys(board: Keyboard, in_prompt: Filter) -> KeyBindings:
     @keys.add(Keys.BracketedPaste, filter=in_prompt)
     def _(event: KeyPressEvent) -> None:
         board.buffer.insert_text(board.pasted.shorten(event.data))
+
+    @keys.add("c-z", filter=in_prompt)
+    def _(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
 
     @keys.add("c-l")
     def _(event: KeyPressEvent) -> None:

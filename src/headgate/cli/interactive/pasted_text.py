@@ -1,11 +1,15 @@
 """Long pasted text, which the prompt shows as a few words: `[pasted 212 lines]`."""
 
+from collections.abc import Callable
+
+from headgate.cli.task_text import TaskInput, put_in, read_pasted
+
 MOST_LINES, MOST_CHARS = 6, 1_000
 """What is shown as it is. More than that is hard to edit in a prompt."""
 
 
 class PastedTexts:
-    """Keeps what was pasted until the line that names it is sent."""
+    """Keeps what was pasted, for the lines that name it."""
 
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}
@@ -24,9 +28,8 @@ class PastedTexts:
 
     def expand(self, line: str) -> str:
         """A line with the whole of what was pasted into it, on lines of its own."""
-        for name, text in self._kept.items():
-            if name in line:
-                before, _, after = line.partition(name)
-                parts = (before.rstrip(" "), text.strip("\n"), after.lstrip(" "))
-                line = "\n".join(part for part in parts if part)
-        return line
+        return put_in(line, self._kept)
+
+    def read(self, line: str, tell: Callable[[str], None]) -> TaskInput:
+        """The task that a line is, with pasted output attached to it."""
+        return read_pasted(line, self._kept, tell)

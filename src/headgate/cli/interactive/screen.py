@@ -99,7 +99,7 @@ class Screen(Keyboard):
         on_interrupt: Callable[[], None],
     ) -> None:
         self.lines: asyncio.Queue[str | None] = asyncio.Queue()
-        """What was typed; None when the person wants to quit."""
+        """What was typed, with the names of what was pasted; None when the person wants to quit."""
         self.pasted = PastedTexts()
         self.question: Question | None = None
         self._asking = asyncio.Lock()
@@ -119,12 +119,13 @@ class Screen(Keyboard):
             include_default_pygments_style=False,
             input=create_input(sys.stdin),
             output=self.output,
+            erase_when_done=True,
         )
         self.app.ttimeoutlen = 0.05
 
     def _lay_out(self, search: SearchToolbar) -> Layout:
         prompt = Window(
-            BufferControl(self.buffer, search_buffer_control=search.control),
+            BufferControl(self.buffer, search_buffer_control=search.control, preview_search=True),
             get_line_prefix=self._prefix,
             wrap_lines=True,
             dont_extend_height=True,
@@ -195,8 +196,8 @@ class Screen(Keyboard):
 
     # What is printed.
 
-    def show(self, text: str, style: str = "", *, hanging: int = 2) -> None:
-        """Prints text above the prompt, broken at words."""
+    def show(self, text: str, style: str = "", *, hanging: int | None = 2) -> None:
+        """Prints text above the prompt, broken at words. `hanging` is as for `fold_lines`."""
         for line in text.split("\n"):
             folded = fold_lines(escape_controls(line), self.width, hanging)
             self.show_fragments([(style, folded)])
@@ -254,7 +255,7 @@ class Screen(Keyboard):
         self.show_fragments([("class:prompt", PROMPT), ("", first)])
         for line in others:
             self.show_fragments([("", f"  {line}")])
-        self.lines.put_nowait(self.pasted.expand(typed))
+        self.lines.put_nowait(typed)
 
     def give_back(self, text: str) -> None:
         """Puts a line that could not be used into the prompt again, unless something else is there."""

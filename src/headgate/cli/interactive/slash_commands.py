@@ -63,7 +63,7 @@ class SlashCommands:
 
     def arguments(self, name: str) -> Iterator[Choice]:
         """What may stand behind a command's name."""
-        if name in _ABOUT_TASKS:
+        if name in _ABOUT_TASKS - {"tasks"}:
             for row in reversed(self.talk.engine.store.tasks()):
                 yield row.task.id, f"{row.state}  {printable(row.task.text.strip().splitlines()[0])[:60]}"
         elif name == "flow":
@@ -73,6 +73,8 @@ class SlashCommands:
 
     async def run(self, name: str, rest: str) -> None:
         """Carries one out. ConfigError if there is none of the name, or something is wrong with it."""
+        if name in _ABOUT_TASKS and self.talk.engine.store.latest() is None:
+            raise ConfigError("This repository has no tasks yet: type what to do.")
         if name in COMMANDS:
             await COMMANDS[name].run(self, rest)
             return
@@ -91,7 +93,7 @@ class SlashCommands:
 
     async def tasks(self, rest: str) -> None:
         for line, hanging in task_list(self.repo, self.talk.screen.width):
-            self.talk.screen.show(line, hanging=hanging or 0)
+            self.talk.screen.show(line, hanging=hanging or 4)
 
     async def show(self, rest: str) -> None:
         row = self._row(rest)
@@ -101,7 +103,9 @@ class SlashCommands:
         if row.state in SETTLED_STATES:
             report = build_report(load_state(store, row))
             self._show("")
-            for line in (*plain(report.answer).splitlines(), *report.summary.splitlines()):
+            if report.answer:
+                self.talk.screen.show(plain(report.answer), hanging=None)
+            for line in report.summary.splitlines():
                 self._show(line)
             self._show(ending_lines(report)[-1], "class:dim")
 
@@ -221,7 +225,8 @@ class SlashCommands:
     async def flow(self, rest: str) -> None:
         name = rest.strip()
         if not name:
-            self._show(f"The flow is {self.talk.chosen.flow or 'the one of the configuration'}.")
+            chosen = self.talk.chosen.flow
+            self._show(f"The flow is {chosen}." if chosen else "The configuration chooses the flow.")
             self._show(f"/flow NAME chooses another: {', '.join((USUAL, *builtin_flows()))}, or a file.")
             return
         self._choose(flow=None if name == USUAL else name)
@@ -275,7 +280,7 @@ class SlashCommands:
 
     async def _send(self, command: SavedCommand, rest: str) -> None:
         """Sends a saved command's text, which a person has seen if it came with the repository."""
-        text = command.fill(rest)
+        text = command.fill(self.talk.screen.pasted.expand(rest))
         if command.by_repository and not self.answers.has(command.digest):
             self._show(f"{command.file} says:", "bold")
             for line in text.splitlines():  # all of it: what is not seen cannot be approved
@@ -306,7 +311,7 @@ class SlashCommands:
 
 
 _YES_OR_NO = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "": "no"}
-_ABOUT_TASKS = frozenset({"show", "diff", "apply", "abort", "undo", "cancel"})
+_ABOUT_TASKS = frozenset({"tasks", "show", "diff", "apply", "abort", "undo", "cancel"})
 
 
 def _needs(rest: str, name: str, what: str) -> str:

@@ -118,7 +118,7 @@ class Session:
             self._screen.show(
                 f"Task {name} was interrupted: {hint}"
                 if hint
-                else f"Task {name} is running in another process."
+                else f"Task {name} is running in another process: headgate watch {name} follows it."
             )
         try:
             loaded = self._read_config(self._talk.chosen)

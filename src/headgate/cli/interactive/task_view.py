@@ -22,7 +22,10 @@ def prompt_style(line: str) -> str:
 
 
 class TaskView(ShownTask):
-    """Shows a task on the screen. How it ended is for whoever has its report to say."""
+    """Shows a task on the screen."""
+
+    tells_ending = False
+    """Whether the end is one of the milestones. Otherwise whoever has the report says it."""
 
     def __init__(self, bus: Bus, screen: Screen) -> None:
         super().__init__(bus)
@@ -30,7 +33,7 @@ class TaskView(ShownTask):
         self._frames = itertools.cycle(_FRAMES)
 
     def hear(self, event: Event) -> None:
-        if isinstance(event.body, TaskEnded | ProposalMade):
+        if isinstance(event.body, TaskEnded | ProposalMade) and not self.tells_ending:
             self.activity.hear(event)
             return
         super().hear(event)
