@@ -19,6 +19,7 @@ from headgate.workspace import (
     ConfinedTree,
     Entry,
     FileChange,
+    GitFailed,
     OverlayWorkspace,
     ProposalConflicts,
     Snapshots,
@@ -165,9 +166,15 @@ class TaskTree:
         return tuple(name for name in self._changed(now) if parse_path(name) not in foreign)
 
     def _own(self, now: str, shown: str) -> OwnTree:
-        """The part of a tree that is the task's own; `now` is the tree as it was just taken."""
-        pending = self._edits.pending(now)
-        return own_tree(self._snapshots, self._baseline, shown, self._noticed(), pending)
+        """The part of a tree that is the task's own; `now` is the tree as it was just taken.
+
+        It is all of it if a tree that the log names is gone: a report that says too much is better than none.
+        """
+        try:
+            pending = self._edits.pending(now)
+            return own_tree(self._snapshots, self._baseline, shown, self._noticed(), pending)
+        except GitFailed:
+            return OwnTree(shown)
 
     async def final_changes(self, applied: str = "") -> Changes:
         """What the task has done to the tree, for a report that is written whatever happens.
