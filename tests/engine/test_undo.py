@@ -4,9 +4,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from undo_cases import LINES, Bench, edit, make_bench, shell, write
+from undo_cases import (
+    LINES,
+    WAITING_CHECK,
+    Bench,
+    edit,
+    make_bench,
+    person_at_check,
+    shell,
+    steps,
+    write,
+)
 
-from headgate.core.events import EditsNoticed, TaskStarted, UndoFinished, UndoStarted
+from headgate.core.events import (
+    EditsNoticed,
+    TaskStarted,
+    UndoFinished,
+    UndoStarted,
+)
 from headgate.core.report import build_report
 from headgate.core.state import fold
 from headgate.engine.rewriting import Overlap
@@ -86,15 +101,73 @@ async def test_a_person_s_edits_stay_wherever_they_were_made(bench: Bench) -> No
 
 
 async def test_a_person_s_edits_while_the_checks_run_stay(tmp_path: Path) -> None:
-    # The check stands for a person: what changes while it runs is not known to be the task's.
-    check = "{name: check, command: 'echo mine > notes.md; sed -i s/line.12$/mine/ a.txt'}"
-    bench = make_bench(tmp_path, f"verification: {{steps: [{check}]}}\n")
+    bench = make_bench(tmp_path, steps(WAITING_CHECK))
     bench.put("notes.md", "old\n")
-    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"))
+
+    def edits() -> None:
+        bench.put("notes.md", "mine\n")
+        bench.put("a.txt", bench.text("a.txt").replace("line 12\n", "mine\n"))
+
+    with person_at_check(bench.repo, edits):
+        report = await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"))
+    assert report.files_changed == ("a.txt",)
     done = await undo(bench)
     bench.engine.store.close()
     assert bench.text("a.txt") == LINES.replace("line 12\n", "mine\n")
     assert (bench.text("notes.md"), done.kept) == ("mine\n", ("notes.md",))
+
+
+async def test_what_a_formatter_and_a_generator_do_as_a_check_is_taken_back(tmp_path: Path) -> None:
+    formats = "sed -i s/LINE/Line/ a.txt"
+    generates = "grep -c Line a.txt > count.txt; rm -f old.txt; chmod +x gone.txt"
+    bench = make_bench(tmp_path, steps(formats, generates))
+    for name in ("count.txt", "old.txt", "gone.txt"):
+        bench.put(name, "old\n")
+    before = bench.files()
+    report = await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"))
+    assert (report.state, bench.text("a.txt")) == ("SUCCESS", LINES.replace("line 3\n", "Line 3\n"))
+    assert report.files_changed == ("a.txt", "count.txt", "gone.txt", "old.txt")
+    assert not any(isinstance(event.body, EditsNoticed) for event in bench.engine.store.events("t1"))
+    diff = bench.engine.diff("t1").decode()
+    assert ("+Line 3" in diff, "LINE" in diff, "-old" in diff) == (True, False, True)
+    await undo(bench)
+    bench.engine.store.close()
+    assert bench.files() == before
+
+
+async def test_what_a_person_changes_beside_a_formatter_stays(tmp_path: Path) -> None:
+    formats = "sed -i s/LINE/Line/ a.txt"
+    bench = make_bench(tmp_path, steps(f"{formats}; {WAITING_CHECK}"))
+    bench.put("notes.md", "old\n")
+    with person_at_check(bench.repo, lambda: bench.put("notes.md", "mine\n")):
+        await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"))
+    done = await undo(bench)
+    bench.engine.store.close()
+    assert (bench.text("a.txt"), bench.text("notes.md")) == (LINES, "mine\n")
+    assert (done.files, done.kept) == (("a.txt",), ("notes.md",))
+
+
+async def test_a_file_that_a_person_and_a_formatter_change_at_once_is_left_alone(tmp_path: Path) -> None:
+    formats = "sed -i s/LINE/Line/ a.txt"
+    bench = make_bench(tmp_path, steps(f"{formats}; {WAITING_CHECK}"))
+
+    def edits() -> None:
+        bench.put("a.txt", bench.text("a.txt").replace("line 12\n", "mine\n"))
+
+    with person_at_check(bench.repo, edits):
+        await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"))
+    assert "a.txt: hunk 1" in (await conflicts(bench)).problems[0]
+    bench.engine.store.close()
+
+
+async def test_what_a_check_writes_differently_each_time_stays(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, steps("date +%s%N > stamp.txt"))
+    bench.put("stamp.txt", "old\n")
+    report = await bench.run(write("new.txt", "new\n"))
+    assert report.files_changed == ("new.txt",)
+    done = await undo(bench)
+    bench.engine.store.close()
+    assert (done.kept, bench.text("stamp.txt") != "old\n") == (("stamp.txt",), True)
 
 
 async def test_lines_that_somebody_changed_since_are_a_conflict_and_nothing_is_written(bench: Bench) -> None:
@@ -205,6 +278,33 @@ async def test_a_task_that_ran_nothing_in_the_way_has_no_edits_in_its_log(bench:
     assert EditsNoticed not in kinds
     await undo(bench)
     assert [type(event.body) for event in bench.engine.store.events("t1")][-2:] == [UndoStarted, UndoFinished]
+
+
+async def test_an_undo_is_repeated_when_the_changes_are_back(bench: Bench) -> None:
+    await bench.run(edit("a.txt", "line 3\n", "LINE 3\n"), write("new.txt", "new\n"), shell("rm gone.sh"))
+    before, diff = bench.files(), bench.engine.diff("t1")
+    await undo(bench)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"undone already: headgate diff t1 \| git apply"):
+            await bench.engine.undo("t1")
+        bench.apply(diff)
+        assert bench.files() == before
+        assert set((await undo(bench)).files) == {"a.txt", "gone.sh", "new.txt"}
+    bench.put("a.txt", LINES + "mine\n")
+    with pytest.raises(ConfigError, match="undone already"):
+        await bench.engine.undo("t1")
+    bench.apply(diff)
+    (bench.repo / "new.txt").unlink()
+    found = await bench.engine.undo("t1")
+    assert isinstance(found, Overlap)
+    assert found.sentences() == [
+        "Nothing was changed: task t1 is undone already, and can be undone again only when the working tree"
+        " holds all that it wrote.",
+        "  new.txt: does not hold what the task wrote",
+    ]
+    bench.put("new.txt", "new\n")
+    await undo(bench)
+    assert bench.text("a.txt") == LINES + "mine\n"
 
 
 async def test_the_time_that_a_task_took_does_not_grow_by_an_undo(bench: Bench) -> None:

@@ -3,9 +3,12 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 from headgate.config.load import load_config
@@ -28,6 +31,36 @@ def edit(path: str, old: str, new: str) -> Call:
 
 def shell(command: str) -> Call:
     return "shell", {"command": command}
+
+
+def steps(*commands: str) -> str:
+    """The configuration of verification steps."""
+    named = [{"name": f"step {number}", "command": command} for number, command in enumerate(commands, 1)]
+    return f"verification: {json.dumps({'steps': named})}\n"
+
+
+WAITING_CHECK = "touch runs.log; until [ -e edited.log ]; do sleep 0.02; done"
+"""A command that waits for the person in `person_at_check`; when it runs again, it waits for nobody."""
+
+
+@contextmanager
+def person_at_check(repo: Path, edits: Callable[[], None]) -> Iterator[None]:
+    """Somebody edits files while `WAITING_CHECK` runs."""
+    ended = Event()
+
+    def act() -> None:
+        while not (repo / "runs.log").exists() and not ended.is_set():
+            time.sleep(0.02)
+        edits()
+        (repo / "edited.log").touch()
+
+    person = Thread(target=act)
+    person.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        person.join()
 
 
 @dataclass
@@ -66,6 +99,10 @@ class Bench:
 
     def text(self, path: str) -> str:
         return (self.repo / path).read_text()
+
+    def apply(self, diff: bytes) -> None:
+        """A person applies a diff."""
+        subprocess.run(["git", "apply"], cwd=self.repo, input=diff, check=True)
 
     def files(self) -> dict[str, tuple[bytes, bool]]:
         """The working tree: contents, and whether each file is executable. Empty folders end in a slash."""

@@ -1,9 +1,11 @@
 """Ports of the loop that do nothing, for tests of what is around them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from headgate.core.events import EditsNoticed
 from headgate.reading.diffs import TaskDiff
+from headgate.run.job import Window
 from headgate.workspace.workspace import FileChange
 
 
@@ -22,7 +24,7 @@ class UnchangedTree:
     async def own_diff(self) -> TaskDiff:
         return TaskDiff("")
 
-    async def way_back(self) -> tuple[FileChange, ...] | None:
+    async def way_back(self, mark: str = "") -> tuple[FileChange, ...] | None:
         return None
 
     def hash_of(self, path: str) -> str | None:
@@ -31,11 +33,23 @@ class UnchangedTree:
     async def changed_between(self, before: str, after: str) -> tuple[str, ...]:
         return ()
 
-    async def left_behind(self, mark: str) -> tuple[str, ...]:
+    async def left_behind(self, before: str, after: str) -> tuple[str, ...]:
         return ()
 
-    async def notice_edits(self, *, verifying: bool = False) -> EditsNoticed | None:
+    async def window(self, before: str, after: str) -> Window:
+        return Window(before, after, ())
+
+    async def notice_edits(self, mark: str = "", *, verifying: bool = False) -> EditsNoticed | None:
         return None
+
+    async def remade(self, window: Window, copy: Path) -> frozenset[str]:
+        return frozenset()
+
+    async def note_step(self, window: Window, made: Collection[str]) -> EditsNoticed | None:
+        return None
+
+    async def known(self) -> str:
+        return ""
 
     async def note_command(self) -> str:
         return ""

@@ -1,7 +1,7 @@
 """The pure heart: data and functions from data to data. No input or output, no clock, no event loop."""
 
 from headgate.core.attempt import CONCLUDED, PLAN_TOOL, REAL, StageState
-from headgate.core.authorship import Authorship
+from headgate.core.authorship import Authorship, own_spans
 from headgate.core.boundary_text import (
     adds_nothing,
     bare_words,
@@ -274,7 +274,7 @@ from headgate.core.stage_summary import (
     whole_lines,
 )
 from headgate.core.state import State, fold
-from headgate.core.summary import WHY_NOT_IN_DIFF, last_summary, say_unread, write_summary
+from headgate.core.summary import SHARED, WHY_NOT_IN_DIFF, last_summary, say_unread, write_summary
 from headgate.core.task import (
     FINAL_STATES,
     SETTLED_STATES,

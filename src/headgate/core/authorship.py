@@ -1,5 +1,6 @@
 """Whose changes are whose: what the log says about a task's own changes, and about those of others."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -42,6 +43,8 @@ class Authorship:
                     self.written.update({path: one for path, one in replaced.items() if one})
                     for path in [path for path, one in replaced.items() if not one]:
                         self.written.pop(path, None)
+            case ev.VerifyFinished() if body.known:
+                self._know(body.known)
             case ev.EditsNoticed(before=""):
                 self.is_told = False
             case ev.EditsNoticed():
@@ -49,11 +52,6 @@ class Authorship:
                 self._know(body.after)
             case _:
                 pass
-
-    def spans(self, start: str, end: str) -> list[tuple[str, str]]:
-        """The pairs of trees between which only the task changed something, in order."""
-        trees = [start, *(tree for one in self.noticed for tree in (one.before, one.after)), end]
-        return [pair for number, pair in enumerate(pairwise(trees)) if number % 2 == 0]
 
     @property
     def uncertain(self) -> frozenset[str]:
@@ -68,3 +66,9 @@ class Authorship:
         for change in changes:
             earlier = self.written.get(change.path, (change.before,))
             self.written[change.path] = (*earlier, change.after)
+
+
+def own_spans(noticed: Sequence[ev.EditsNoticed], start: str, end: str) -> list[tuple[str, str]]:
+    """The pairs of trees between which only the task changed something, in order."""
+    trees = [start, *(tree for one in noticed for tree in (one.before, one.after)), end]
+    return [pair for number, pair in enumerate(pairwise(trees)) if number % 2 == 0]

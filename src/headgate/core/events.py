@@ -318,7 +318,8 @@ class EditsNoticed(Body):
     """The git tree as it was found."""
     files: tuple[str, ...] = ()
     verifying: bool = False
-    """They changed while the project's own checks ran: the checks may have done it, or a person."""
+    """They changed while the project's own checks ran, and the checks did not do it again in a copy of the
+    tree: a person may have done it."""
     uncertain: tuple[str, ...] = ()
     """Files that the task wrote before a crash, and that were changed before it went on."""
 
@@ -516,6 +517,8 @@ class VerifyFinished(Body):
     """Steps that failed as they did before the task, where the configuration accepts that."""
     rewritten: tuple[str, ...] = ()
     """Source files that the run itself changed: it passed on another tree, and a run follows."""
+    known: str = ""
+    """The git tree that the run left, where whose changes are whose is recorded and the run changed files."""
     put_back: tuple[str, ...] = ()
     """What a person should know of files that configure the task: they were changed, and were put back."""
 
@@ -688,7 +691,11 @@ class TaskEnded(Body):
     summary: str
     files_changed: tuple[str, ...]
     tree: str = ""
-    """The git tree at the end; with the baseline, it gives the task's diff."""
+    """The git tree at the end, without what others changed; with the baseline, it gives the task's diff."""
+    whole: str = ""
+    """The git tree at the end with what others changed, if that is another one."""
+    shared: tuple[str, ...] = ()
+    """Files whose diff holds what others changed as well, because that could not be told apart."""
     diffstat: tuple[str, ...] = ()
     """The lines added and removed, one file each."""
     traceback: str = ""

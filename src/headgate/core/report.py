@@ -139,6 +139,8 @@ class Report(Data):
     """Files that were changed after the proposal was reviewed and applied, because verification failed."""
     not_in_diff: tuple[str, ...]
     """Changed files that the diff cannot show: those in a submodule or another repository, and huge ones."""
+    shared: tuple[str, ...] = ()
+    """Files that somebody else changed at the same places while the task ran: the diff shows that as well."""
     worktree: str = ""
     """The task's own worktree, from the repository's root, while it is there."""
     branch: str = ""
@@ -243,6 +245,7 @@ def build_report(state: State) -> Report:
         files_changed=tuple(state.files_changed),
         changed_after_review=state.ended.after_review if state.ended else (),
         not_in_diff=state.ended.not_in_diff if state.ended else (),
+        shared=state.ended.shared if state.ended else (),
         worktree=f"{OWN_FOLDER}/worktrees/{state.task}" if state.has_worktree else "",
         branch=f"headgate/{state.task}" if state.has_worktree else "",
         commit=state.commit,

@@ -160,6 +160,11 @@ class State:
     diffstat: tuple[str, ...] = ()
     traceback: str = ""
 
+    @property
+    def whole_tree(self) -> str:
+        """The git tree at the end, with what others changed while the task ran."""
+        return (self.ended.whole if self.ended else "") or self.end_tree
+
     def apply(self, event: ev.Event) -> None:
         if self.status == "PROPOSED" or self.ended or isinstance(event.body, ev.TaskResumed):
             idle = max(event.at - self.last_at, 0.0)

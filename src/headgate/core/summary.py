@@ -33,6 +33,8 @@ WHY_NOT_IN_DIFF = (
     "in a submodule or another repository, where git diff shows it, too large, or a file for secrets"
 )
 
+SHARED = "Also changed by somebody else meanwhile, which the diff cannot tell apart"
+
 
 def write_summary(
     state: State,
@@ -43,6 +45,7 @@ def write_summary(
     after_review: tuple[str, ...] = (),
     not_in_diff: tuple[str, ...] = (),
     unread: tuple[str, ...] = (),
+    shared: tuple[str, ...] = (),
 ) -> str:
     """What was done, why, and how it was verified. What the model says and what was measured stay apart."""
     if ending == "CANCELLED":
@@ -80,6 +83,8 @@ def write_summary(
         lines.append(f"Changed after the review, because verification failed: {', '.join(after_review)}.")
     if not_in_diff:
         lines.append(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(not_in_diff)}.")
+    if shared:
+        lines.append(f"{SHARED}: {', '.join(shared)}.")
     if left := [path for path in state.left_behind if not _CACHE.search(path)]:
         more = f" and {len(left) - MOST_LEFT} more" if len(left) > MOST_LEFT else ""
         lines.append(f"Left by verification, and not in the diff: {', '.join(left[:MOST_LEFT])}{more}.")

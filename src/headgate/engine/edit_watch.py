@@ -4,7 +4,7 @@ What tools write is known. Before and after a command the tree is looked at: wha
 as the command's, and what changed outside of it, and was not written by a tool, is somebody else's.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from headgate.core import Authorship, EditsNoticed, parse_path, show_path
 from headgate.errors import HeadgateError
@@ -54,39 +54,74 @@ class EditWatch:
         """A task goes on that another process began; the log tells what that one had written."""
         self._past = past if past.is_told and past.known else None
 
-    def notice(self, *, verifying: bool = False) -> EditsNoticed | None:
-        """What somebody else has changed since the task last did something; None if nothing."""
+    def notice(self, tree: str = "", *, verifying: bool = False) -> EditsNoticed | None:
+        """What somebody else has changed since the task last did something; None if nothing.
+
+        `tree` is a snapshot that was just taken, if one was.
+        """
         try:
-            return self._notice(verifying)
+            return self._notice(tree, verifying)
         except (HeadgateError, OSError):
             self._lose()
             return self._tell_loss()
 
-    def _notice(self, verifying: bool) -> EditsNoticed | None:
-        if self._is_lost or (self._expected is None and self._past is None):
+    def _notice(self, tree: str, verifying: bool) -> EditsNoticed | None:
+        if self._is_lost or not self._is_watching:
             return self._tell_loss()
-        now, _ = self._look()
-        expected, uncertain = self._expectation(now)
-        found = self._foreign(expected, now)
-        seen = {**expected, **{path: now[path] for path in found if path in now}}
-        for path in found:
-            if path not in now:
-                seen.pop(path)
-        event = self._event(expected, seen, found, uncertain, verifying) if found or uncertain else None
+        now, _ = self._look(tree or self._snapshots.take())
+        event = self._compare(now, verifying)
         self._expect(now)
         return event
+
+    def pending(self, tree: str) -> EditsNoticed | None:
+        """What `notice` would find, in a tree that was just taken. Nothing is taken note of."""
+        if not self._is_watching:
+            return None
+        return self._compare(self._look(tree)[0], verifying=False)
+
+    @property
+    def _is_watching(self) -> bool:
+        return self._expected is not None or self._past is not None
+
+    def _compare(self, now: Entries, verifying: bool) -> EditsNoticed | None:
+        expected, uncertain = self._expectation(now)
+        found = self._foreign(expected, now)
+        if not (found or uncertain):
+            return None
+        return self._event(expected, _with(expected, found, now), found, uncertain, verifying)
 
     def note_command(self) -> str:
         """A command has ended: what changed since `notice` is its doing. Returns the tree, if it is known."""
         if self._expected is None:
             return ""
         try:
-            now, tree = self._look()
+            now, tree = self._look(self._snapshots.take())
             self._expect(now)
             return tree or self._snapshots.record(now)
         except (HeadgateError, OSError):
             self._lose()
             return ""
+
+    def note_step(self, before: str, after: str, made: Collection[str]) -> EditsNoticed | None:
+        """A step of a check changed the files `made` between two trees; returns what others changed."""
+        if self._expected is None:
+            return None
+        old, new = self._snapshots.entries(before), self._snapshots.entries(after)
+        others = [
+            path
+            for path in self._foreign(old, new)  # new files are looked at when the check has ended
+            if path in old and path not in made and self._expected.get(path) != new.get(path)
+        ]
+        seen = _with(self._expected, others, new)
+        event = self._event(self._expected, seen, others, (), verifying=True) if others else None
+        self._expected = _with(seen, made, new)
+        return event
+
+    def known(self) -> str:
+        """The tree as the task has left it, recorded; empty if it is not known."""
+        if self._expected is None:
+            return ""
+        return self._snapshots.record(self._expected, self._contents.values())
 
     def before_writing(self, changes: Sequence[FileChange]) -> EditsNoticed | None:
         """What a tool is about to write over that is not as the task had left it; None if nothing."""
@@ -130,9 +165,8 @@ class EditWatch:
         self._expected, self._past = entries, None
         self._contents.clear()
 
-    def _look(self) -> tuple[Entries, str]:
-        """The tree as it is, with what git ignores and tools wrote; and its name, if it has one already."""
-        tree = self._snapshots.take()
+    def _look(self, tree: str) -> tuple[Entries, str]:
+        """A tree with what git ignores and tools wrote; and its name, if it has one already."""
         found = dict(self._snapshots.entries(tree))
         for path in map(parse_path, self._written()):
             if path not in found and not any(folder in found for folder in ancestors(path)):
@@ -162,6 +196,8 @@ class EditWatch:
 
     def _foreign(self, expected: Entries, now: Entries) -> list[str]:
         """The paths that differ. Marks of large and secret files tell nothing that could be taken back."""
+        if expected == now:
+            return []
         ours = set(map(parse_path, self._written()))
         nobodys = set(self._made_by_checks()) - ours
         found = {path for path, _ in expected.items() ^ now.items()} - nobodys
@@ -204,3 +240,13 @@ class EditWatch:
         """Whether a path is in another repository, or a file of which there is only a mark."""
         assert self._expected is not None
         return any(self._expected.get(each, ("",))[0] == NESTED for each in (path, *ancestors(path)))
+
+
+def _with(entries: Entries, paths: Iterable[str], now: Entries) -> Entries:
+    """The entries, with these paths as they are now."""
+    found = dict(entries)
+    for path in paths:
+        found.pop(path, None)
+        if path in now:
+            found[path] = now[path]
+    return found

@@ -106,13 +106,13 @@ class Execution:
             self.folder = self.folder.at(self.task.id)
         self.log = TaskLog(self.store, self.bus, self.task, self.now)
         snapshots = Snapshots(self.folder.tree, self._is_hidden, self.folder.objects)
-        self.tree = TaskTree(snapshots, lambda: self.log.state.first_hashes)
+        self.tree = TaskTree(snapshots, lambda: self.log.state.first_hashes, lambda: self.log.state.edits)
         self._past = self.store.events(self.task.id)
         self._attempts = self.store.attempts(self.task.id)
         if self._past:
             # A process that is gone left it RUNNING; this one goes on from there.
             self.log.state = self.known if self.known.last_seq == self._past[-1].seq else fold(self._past)
-            self.tree.resume(self.log.state.baseline, self.log.state.left_behind, self.log.state.edits)
+            self.tree.resume(self.log.state.baseline, self.log.state.left_behind)
             self._keep_conversation = bool(self.log.state.config.get("keep_conversations"))
         self._hides = hides_secrets(self.log.state.config.get("secret_files", ()))
         self._proposing = self.task.dry_run and self.log.state.proposal.trees is None

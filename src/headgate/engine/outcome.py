@@ -102,6 +102,7 @@ class OutcomeRecorder:
                 changes.after_review,
                 changes.not_in_diff,
                 unread,
+                changes.shared,
             )
             return "\n".join(filter(None, [*trouble, summary]))
 
@@ -112,6 +113,8 @@ class OutcomeRecorder:
             summary=summarise(),
             files_changed=changes.files,
             tree=changes.tree,
+            whole=changes.whole,
+            shared=changes.shared,
             diffstat=changes.diffstat,
             traceback=trace,
             after_review=changes.after_review,
@@ -168,7 +171,7 @@ class OutcomeRecorder:
             # Nothing could write or run: what differs was changed by somebody else meanwhile.
             return Changes(tree=state.baseline)
         if edits := await self.tree.notice_edits():
-            self.log.record("", 0, edits)
+            await self._commit([edits], "RUNNING")
         changes = await self.tree.final_changes(state.proposal.applied_tree)
         if stripped := self.tree.stripped:
             names = ", ".join(stripped[:_MOST_NAMED])

@@ -1,21 +1,25 @@
 """The working tree as one task sees it: what the task itself has changed since it began."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.core import Authorship, EditsNoticed, State, parse_path, show_path
 from headgate.engine.edit_watch import EditWatch
+from headgate.engine.own_changes import OwnTree, own_tree
 from headgate.errors import ConfigError, HeadgateError
 from headgate.protect import DEFAULT_SECRETS, SecretNames
 from headgate.reading import MOST_CHARS, TaskDiff
+from headgate.run import Window
 from headgate.store import Folder, TaskRow
 from headgate.workspace import (
     LARGE,
     AdaptedProposal,
     ConfinedTree,
+    Entry,
     FileChange,
+    GitFailed,
     OverlayWorkspace,
     ProposalConflicts,
     Snapshots,
@@ -40,6 +44,10 @@ class Changes:
     diffstat: tuple[str, ...] = ()
     not_in_diff: tuple[str, ...] = ()
     """Files that differ, and that the tree cannot hold."""
+    whole: str = ""
+    """The git tree with what others changed, if that is another one."""
+    shared: tuple[str, ...] = ()
+    """Files whose diff holds what others changed as well."""
     after_review: tuple[str, ...] = ()
     """Files that differ from the proposal as it was applied."""
 
@@ -57,14 +65,20 @@ class TaskTree:
     """Compares the tree with the task's start.
 
     git tells what differs; what tools wrote is compared by content as well, because git looks neither into
-    ignored files nor into repositories within the repository. New files that a verification run leaves
-    behind (reports, caches) are not the task's.
+    ignored files nor into repositories within the repository. What others change meanwhile is not the task's,
+    nor are new files that a verification run leaves behind (reports, caches).
     """
 
-    def __init__(self, snapshots: Snapshots, written: Callable[[], Mapping[str, str | None]]) -> None:
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        written: Callable[[], Mapping[str, str | None]],
+        noticed: Callable[[], Authorship] = Authorship,
+    ) -> None:
+        """`written`: what tools wrote, with the hash before; `noticed`: whose changes are whose."""
         self._snapshots = snapshots
         self._files = ConfinedTree(snapshots.repo)
-        self._written = written
+        self._written, self._noticed = written, noticed
         self._baseline = ""
         self._by_verification: set[str] = set()
         self._edits = EditWatch(snapshots, written, lambda: self._by_verification)
@@ -77,19 +91,53 @@ class TaskTree:
         self._edits.begin(self._baseline)
         return self._baseline
 
-    def resume(self, baseline: str, left_behind: Iterable[str], edits: Authorship | None = None) -> None:
+    def resume(self, baseline: str, left_behind: Iterable[str]) -> None:
         """Goes on with what an earlier process recorded."""
         self._baseline = baseline
         self._snapshots.go_on_from(baseline)
         self._by_verification = set(map(parse_path, left_behind))
-        if edits:
-            self._edits.resume(edits)
+        self._edits.resume(self._noticed())
 
-    async def notice_edits(self, *, verifying: bool = False) -> EditsNoticed | None:
-        """What others have changed since the task last wrote or ran something; None if nothing."""
+    async def notice_edits(self, mark: str = "", *, verifying: bool = False) -> EditsNoticed | None:
+        """See `Tree`."""
         if self.overlay:
             return None
-        return await asyncio.to_thread(self._edits.notice, verifying=verifying)
+        return await asyncio.to_thread(self._edits.notice, mark, verifying=verifying)
+
+    async def window(self, before: str, after: str) -> Window:
+        """See `Tree`. What a check made, and tools did not write, is nobody's."""
+        found = () if self.overlay else self._snapshots.differences(before, after)
+        own = set(map(parse_path, self._written()))
+        there = [one.path for one in found if one.before and one.is_plain]
+        files = [path for path in there if path in own or path not in self._by_verification]
+        return Window(before, after, tuple(map(show_path, files)))
+
+    async def remade(self, window: Window, copy: Path) -> frozenset[str]:
+        """See `Tree`."""
+        return await asyncio.to_thread(self._remade, window, ConfinedTree(copy))
+
+    def _remade(self, window: Window, copy: ConfinedTree) -> frozenset[str]:
+        wanted = self._snapshots.entries(window.after)
+        return frozenset(
+            name for name in window.files if self._entry_in(copy, name) == wanted.get(parse_path(name))
+        )
+
+    def _entry_in(self, copy: ConfinedTree, name: str) -> Entry | None:
+        data, mode = read_at(copy, name, LARGE), mode_at(copy, name)
+        if data is None or mode is None:
+            return None
+        return ("100755" if mode & 0o100 else "100644"), self._snapshots.name_of(data)
+
+    async def note_step(self, window: Window, made: Collection[str]) -> EditsNoticed | None:
+        """See `Tree`."""
+        if self.overlay:
+            return None
+        paths = set(map(parse_path, made))
+        return await asyncio.to_thread(self._edits.note_step, window.before, window.after, paths)
+
+    async def known(self) -> str:
+        """See `Tree`."""
+        return "" if self.overlay else await asyncio.to_thread(self._edits.known)
 
     async def note_command(self) -> str:
         """What changed since `notice_edits` is a command's doing; returns the tree, if that is recorded."""
@@ -107,10 +155,26 @@ class TaskTree:
             self._edits.note_writes(changes)
 
     async def changed_files(self) -> tuple[str, ...]:
-        """The files that now differ from the start, as they are shown."""
+        """The files that the task has changed since the start, as they are shown."""
         if self.overlay:
             return tuple(show_path(change.path) for change in self.overlay.changes())
-        return await asyncio.to_thread(lambda: self._changed(self._snapshots.take()))
+        return await asyncio.to_thread(self._own_files)
+
+    def _own_files(self) -> tuple[str, ...]:
+        now = self._snapshots.take()
+        foreign = self._own(now, now).foreign
+        return tuple(name for name in self._changed(now) if parse_path(name) not in foreign)
+
+    def _own(self, now: str, shown: str) -> OwnTree:
+        """The part of a tree that is the task's own; `now` is the tree as it was just taken.
+
+        It is all of it if a tree that the log names is gone: a report that says too much is better than none.
+        """
+        try:
+            pending = self._edits.pending(now)
+            return own_tree(self._snapshots, self._baseline, shown, self._noticed(), pending)
+        except GitFailed:
+            return OwnTree(shown)
 
     async def final_changes(self, applied: str = "") -> Changes:
         """What the task has done to the tree, for a report that is written whatever happens.
@@ -127,8 +191,11 @@ class TaskTree:
 
     def _measure(self, applied: str) -> Changes:
         now = self._snapshots.take()
-        files = self._changed(now)
-        tree = self._as_shown(files, now)
+        everything = self._changed(now)
+        whole = self._as_shown(everything, now)
+        own = self._own(now, whole)
+        tree = own.tree
+        files = tuple(name for name in everything if parse_path(name) not in own.foreign)
         shown = set(self._snapshots.changed_files(self._baseline, tree))
         later = self._snapshots.changed_files(applied, tree) if applied else ()
         return Changes(
@@ -136,6 +203,8 @@ class TaskTree:
             tree,
             self._snapshots.diffstat(self._baseline, tree),
             not_in_diff=tuple(name for name in files if parse_path(name) not in shown),
+            whole=whole if whole != tree else "",
+            shared=tuple(name for name in files if parse_path(name) in own.shared),
             after_review=tuple(show_path(path) for path in later if path not in self._by_verification),
         )
 
@@ -194,7 +263,8 @@ class TaskTree:
         if self.overlay:
             before, after = record_proposal(self._snapshots, self._baseline, self.overlay.changes())
         else:
-            before, after = self._baseline, self._snapshots.take()
+            now = self._snapshots.take()
+            before, after = self._baseline, self._own(now, now).tree
         sides = {
             one.path: (one.before[1], one.after[1])
             for one in self._snapshots.differences(before, after)
@@ -211,15 +281,12 @@ class TaskTree:
         diff = self._snapshots.diff(before, after)
         return TaskDiff(diff, versions, frozenset(known), frozenset(self._by_verification))
 
-    async def way_back(self) -> tuple[FileChange, ...] | None:
-        """The changes that lead from the tree as it is to the task's start; None where there is no such way.
+    async def way_back(self, mark: str = "") -> tuple[FileChange, ...] | None:
+        """See `Tree`. There is no way through links and repositories within the repository."""
+        return await asyncio.to_thread(self._way_back, mark or self._baseline)
 
-        There is none through links and repositories within the repository.
-        """
-        return await asyncio.to_thread(self._way_back)
-
-    def _way_back(self) -> tuple[FileChange, ...] | None:
-        found = self._snapshots.differences(self._snapshots.take(), self._baseline)
+    def _way_back(self, mark: str) -> tuple[FileChange, ...] | None:
+        found = self._snapshots.differences(self._snapshots.take(), mark)
         contents = self._snapshots.contents(one.after[1] for one in found if one.after and one.is_plain)
         if not all(one.is_plain and (not one.after or one.after[1] in contents) for one in found):
             return None
@@ -239,12 +306,9 @@ class TaskTree:
             return ()
         return tuple(map(show_path, await asyncio.to_thread(self._snapshots.changed_files, before, after)))
 
-    async def left_behind(self, mark: str) -> tuple[str, ...]:
-        """New files since a mark, made by a verification run: they are not the task's."""
-        return await asyncio.to_thread(self._note_new_files, mark)
-
-    def _note_new_files(self, before: str) -> tuple[str, ...]:
-        new = self._snapshots.new_files(before, self._snapshots.take())
+    async def left_behind(self, before: str, after: str) -> tuple[str, ...]:
+        """See `Tree`."""
+        new = self._snapshots.new_files(before, after)
         self._by_verification.update(new)
         return tuple(map(show_path, new))
 
@@ -282,6 +346,16 @@ def hides_secrets(patterns: Iterable[str]) -> Callable[[str], bool]:
 # What a task proposes, or has changed, for who wants to see it while others work.
 
 
+def own_tree_now(snapshots: Snapshots, state: State) -> OwnTree:
+    """What a running task has changed so far. What differs while it runs a command counts as its own."""
+    now = snapshots.take()
+    if state.is_verifying or any(call.category == "run" for call in state.open_calls.values()):
+        return own_tree(snapshots, state.baseline, now, state.edits)
+    watch = EditWatch(snapshots, lambda: state.first_hashes, lambda: map(parse_path, state.left_behind))
+    watch.resume(state.edits)
+    return own_tree(snapshots, state.baseline, now, state.edits, watch.pending(now))
+
+
 def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = False) -> bytes:
     """A task's diff, such as `git apply` takes. ConfigError if there is none, or none yet.
 
@@ -305,5 +379,5 @@ def diff_of(repo: Path, row: TaskRow, state: State, *, after_review: bool = Fals
             return patch_between(snapshots, start, state.end_tree)
         if row.state == "RUNNING":
             snapshots.go_on_from(state.baseline)
-            return patch_between(snapshots, state.baseline, snapshots.take())
+            return patch_between(snapshots, state.baseline, own_tree_now(snapshots, state).tree)
     raise ConfigError(f"Task {task_id} left no diff.")

@@ -1,17 +1,18 @@
 """Taking back what an ended task changed: exactly that, in the tree as it is now, all of it or nothing."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from headgate.core import FINAL_STATES, State, UndoStarted, show_path
+from headgate.engine.own_changes import own_differences, spans_of
 from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
 from headgate.engine.tree import hides_secrets
 from headgate.errors import ConfigError
 from headgate.run import hashes_of
 from headgate.store import Folder, Store, TaskRow, load_state
 from headgate.workspace import (
-    Difference,
+    AdaptedProposal,
     FileChange,
     OverlayWorkspace,
     ProposalConflicts,
@@ -58,10 +59,6 @@ def check_undoable(row: TaskRow, state: State) -> None:
                           f" headgate abort {name} discards it.")  # fmt: skip
     if row.state not in FINAL_STATES:
         raise ConfigError(f"Task {name} is {row.state}: it can be undone when it has ended.")
-    if row.undone:
-        raise ConfigError(
-            f"Task {name} is undone already: headgate diff {name} | git apply brings its changes back."
-        )
     if not state.files_changed:
         raise ConfigError(f"Task {name} changed no file: there is nothing to undo.")
     if state.base and not state.merged:
@@ -77,13 +74,18 @@ def check_undoable(row: TaskRow, state: State) -> None:
 
 
 async def undo_task(folder: Folder, store: Store, task_id: str, now: Clock) -> Undone | Overlap:
-    """Takes a task's changes back. ConfigError if there is nothing to undo, or somebody works here."""
+    """Takes a task's changes back, also again if they were brought back since.
+
+    ConfigError if there is nothing to undo, or somebody works here.
+    """
     async with working_alone(folder, store, task_id, now) as row:
         state = load_state(store, row)
         check_undoable(row, state)
         plan = await asyncio.to_thread(_plan, folder, row.task.id, state)
+        if row.undone:
+            plan = await asyncio.to_thread(_unless_still_undone, folder, row.task.id, state, plan)
         if isinstance(plan, Overlap):
-            return Overlap(plan.task, plan.problems, later_tasks(store, row, plan.problems))
+            return replace(plan, later=later_tasks(store, row, plan.problems))
         if reason := await rewrite(folder, store, row.task.id, plan.started, plan.changes, now):
             return Overlap(row.task.id, (reason,))
         files = tuple(change.path for change in plan.started.changes)
@@ -97,8 +99,8 @@ def _plan(folder: Folder, task: str, state: State) -> _Plan | Overlap:
     own: dict[str, None] = {}
     left: dict[str, None] = dict.fromkeys(state.ended.not_in_diff if state.ended else ())
     with Snapshots.apart(folder.repo, hidden) as snapshots:
-        for before, after in reversed(_spans(state)):
-            found = list(_own_differences(snapshots, state, after, before))
+        for before, after in reversed(spans_of(state)):
+            found = list(own_differences(snapshots, state, after, before))
             plain = [one for one in found if one.is_plain]
             own.update((show_path(one.path), None) for one in plain)
             left.update((show_path(one.path), None) for one in found if not one.is_plain)
@@ -110,28 +112,41 @@ def _plan(folder: Folder, task: str, state: State) -> _Plan | Overlap:
                 return Overlap(task, fitted.problems)
             overlay.apply(fitted.changes)
         folders = tuple(map(show_path, _new_folders(snapshots, state, overlay.changes())))
+        kept = tuple(path for path in _changed_meanwhile(snapshots, state) if path not in {*own, *left})
     changes = tuple(overlay.changes())
-    kept = tuple(path for path in state.files_changed if path not in own and path not in left)
     started = UndoStarted(
         changes=tuple(map(hashes_of, changes)), folders=folders, kept=kept, left=tuple(left)
     )
     return _Plan(changes, started)
 
 
-def _spans(state: State) -> list[tuple[str, str]]:
-    """The pairs of trees between which the task changed the user's own tree."""
+def _changed_meanwhile(snapshots: Snapshots, state: State) -> list[str]:
+    """Every file that is not as it was when the task began, whoever changed it, but for what checks made."""
     if state.merge:
-        return [(state.merge.before, state.merge.after)]
-    return state.edits.spans(state.baseline, state.end_tree)
+        return list(state.files_changed)
+    found = own_differences(snapshots, state, state.baseline, state.whole_tree)
+    return [show_path(one.path) for one in found]
 
 
-def _own_differences(snapshots: Snapshots, state: State, before: str, after: str) -> Iterator[Difference]:
-    """What differs between two trees, less what verification runs made: that is not the task's."""
-    made = set(state.left_behind) - set(state.files_changed)
-    missing = set(state.ended.not_in_diff if state.ended else ())
-    for one in snapshots.differences(before, after):
-        if show_path(one.path) not in made and show_path(one.path) not in missing:
-            yield one
+def _unless_still_undone(folder: Folder, task: str, state: State, plan: _Plan | Overlap) -> _Plan | Overlap:
+    """The plan for a task that was undone before, if the tree again holds all that it wrote.
+
+    ConfigError if the tree holds nothing of it.
+    """
+    before, after = spans_of(state)[0] if state.merge else (state.baseline, state.end_tree)
+    with Snapshots.apart(folder.repo, hides_secrets(state.config.get("secret_files", ()))) as snapshots:
+        found = [one for one in own_differences(snapshots, state, before, after) if one.is_plain]
+        again = adapt_proposal(own_workspace(folder), strict_patch(snapshots, found))
+    own = {show_path(one.path) for one in found}
+    if isinstance(again, AdaptedProposal) and {show_path(one.path) for one in again.changes} == own:
+        raise ConfigError(
+            f"Task {task} is undone already: headgate diff {task} | git apply brings its changes back."
+        )
+    if isinstance(plan, Overlap):
+        return replace(plan, undone=True)
+    back = own - {show_path(change.path) for change in plan.changes}
+    problems = tuple(f"{path}: does not hold what the task wrote" for path in sorted(back))
+    return Overlap(task, problems, undone=True) if problems else plan
 
 
 def _new_folders(snapshots: Snapshots, state: State, changes: Iterable[ProposedChange]) -> set[str]:

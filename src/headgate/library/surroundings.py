@@ -1,6 +1,6 @@
 """What a flow without a repository has in place of one: no files, no tree, nothing to verify."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from headgate.core import EditsNoticed
 from headgate.errors import ToolFailed
 from headgate.file_stamps import Stamp
 from headgate.reading import TaskDiff
+from headgate.run import Window
 from headgate.workspace import ConfinedTree, DirectoryEntry, File, FileChange, hash_at
 
 _NONE = "This flow has no files."
@@ -62,7 +63,7 @@ class NoTree:
     async def own_diff(self) -> TaskDiff:
         return TaskDiff("")
 
-    async def way_back(self) -> tuple[FileChange, ...] | None:
+    async def way_back(self, mark: str = "") -> tuple[FileChange, ...] | None:
         return None
 
     def hash_of(self, path: str) -> str | None:
@@ -71,11 +72,23 @@ class NoTree:
     async def changed_between(self, before: str, after: str) -> tuple[str, ...]:
         return ()
 
-    async def left_behind(self, mark: str) -> tuple[str, ...]:
+    async def left_behind(self, before: str, after: str) -> tuple[str, ...]:
         return ()
 
-    async def notice_edits(self, *, verifying: bool = False) -> EditsNoticed | None:
+    async def window(self, before: str, after: str) -> Window:
+        return Window(before, after, ())
+
+    async def notice_edits(self, mark: str = "", *, verifying: bool = False) -> EditsNoticed | None:
         return None
+
+    async def remade(self, window: Window, copy: Path) -> frozenset[str]:
+        return frozenset()
+
+    async def note_step(self, window: Window, made: Collection[str]) -> EditsNoticed | None:
+        return None
+
+    async def known(self) -> str:
+        return ""
 
     async def note_command(self) -> str:
         return ""

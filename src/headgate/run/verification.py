@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from headgate.checks import Verification, new_run_id, unless_cut_short
+from headgate.checks import StepRun, Verification, new_run_id, unless_cut_short
 from headgate.config import fill
 from headgate.core import (
     OWN_FOLDER,
@@ -21,6 +22,7 @@ from headgate.reading import describe, is_code, render_failures
 from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
 from headgate.run.protected_run import ProtectedRun, list_some
+from headgate.run.step_changes import StepChanges
 from headgate.run.trials import RedBefore
 
 MOST_REWRITES = 2
@@ -65,20 +67,27 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         # Verification must not depend on what a command left where it may not write.
         # It is told again by what follows if something cannot be put back.
         changed = await asyncio.to_thread(job.context.protected.check_and_restore)
-    if edits := await job.tree.notice_edits():
-        job.log.record(path, turn, edits)
     tree = await job.tree.mark()
-    before = RedBefore(job, tree)
+    if edits := await job.tree.notice_edits(tree):
+        job.log.record(path, turn, edits)
+    before, steps_did = RedBefore(job, tree), StepChanges(job, tree)
     run = ProtectedRun(job.verifier, job.context)
-    found = await run.run(run_id, before.hear)
+
+    async def hear(ran: StepRun) -> Literal["stop", "forgive"]:
+        await steps_did.look(ran)
+        return await before.hear(ran)
+
+    found = await run.run(run_id, hear)
     if job.context.secrets:
         job.context.secrets.expect_changes()
     if not opening:  # the check that a task begins with is itself what was red before
         found = _with_red_before(found, before)
     found = run.judge(found)
     after = await job.tree.mark()
-    left_behind = await job.tree.left_behind(tree)
-    if edits := await job.tree.notice_edits(verifying=True):
+    left_behind = await job.tree.left_behind(tree, after)
+    for edits in await steps_did.settle():
+        job.log.record(path, turn, edits)
+    if edits := await job.tree.notice_edits(after, verifying=True):
         job.log.record(path, turn, edits)
     rewritten: tuple[str, ...] = ()
     if isinstance(found.verdict, Pass):
@@ -117,6 +126,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
         red_before=tuple(before.same),
         forgiven=found.forgiven if isinstance(found.verdict, Pass) else (),
         rewritten=rewritten,
+        known=steps_did.known,
         put_back=_say_put_back((*changed, *run.restored)),
     )
     job.log.record(path, turn, finished, None if asked else message or None)

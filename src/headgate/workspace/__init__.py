@@ -15,6 +15,7 @@ from headgate.workspace.git_repository import (
 )
 from headgate.workspace.globs import Rules, expand_braces, fold_case
 from headgate.workspace.ignore import IgnoredPaths, internal_name, walk_files
+from headgate.workspace.line_merge import merge_lines
 from headgate.workspace.mentioned import MentionedPaths
 from headgate.workspace.objects import NESTED, Entry, batch_objects, object_name
 from headgate.workspace.overlay import OverlayWorkspace, ProposedChange, decode_changes, encode_changes

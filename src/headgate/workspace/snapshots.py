@@ -182,6 +182,10 @@ class Snapshots:
                 entries[path] = (mode, self.objects.write("blob", given[0]))
         return self._remember(entries)
 
+    def name_of(self, data: bytes) -> str:
+        """git's name of a file's content."""
+        return object_name("blob", data, self.objects.length)
+
     def record(self, entries: Mapping[str, Entry], contents: Iterable[bytes] = ()) -> str:
         """The name of a tree with these entries. `contents` are those of files that are new to it."""
         for data in contents:

@@ -5,6 +5,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from headgate.core import OWN_FOLDER, show_path
@@ -19,6 +20,7 @@ from headgate.workspace.workspace import ancestors
 LARGE = 20_000_000
 _LINK = "120000"
 _PRIVILEGES = stat.S_ISUID | stat.S_ISGID
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _READ_TRIES = 3
 _MOST_PACKED_REFS = 50_000_000
@@ -33,6 +35,9 @@ _MADE_BY_TOOLS = word_set(
 
 Known = dict[str, tuple[Stamp, Entry]]
 """What was read of files before, each with the status that it had."""
+
+_WITHIN = "\0"
+"""Before the paths of files in submodules: what was only hashed is not stored."""
 
 
 class SnapshotRules:
@@ -77,34 +82,46 @@ class TreeWalk:
 
     def run(self) -> dict[str, Entry]:
         """Every path that belongs to a snapshot."""
-        pending = [("", False, False)]
-        while pending:
-            folder, is_ignored, is_within = pending.pop()
-            if is_too_deep(folder):
-                raise GitFailed(
-                    f"{show_path(folder)[:100]}... has too many folders in each other: remove them, or add "
-                    "the outermost to .gitignore."
-                )
-            try:
-                descriptor = self._tree.open_directory(folder)
-            except OSError:
-                continue  # gone, or made unreadable: what was in it counts as gone
-            try:
-                pending += self._list(descriptor, folder, is_ignored, is_within)
-            except OSError:
-                continue
-            finally:
-                os.close(descriptor)
+        with _leaving_out_what_is_gone():
+            self._walk(self._tree.open_directory(""), "", is_ignored=False, is_within=False)
         return self._found
+
+    def _walk(self, descriptor: int, folder: str, *, is_ignored: bool, is_within: bool) -> None:
+        """Walks an open folder, and closes it."""
+        if is_too_deep(folder):
+            os.close(descriptor)
+            raise GitFailed(
+                f"{show_path(folder)[:100]}... has too many folders in each other: remove them, or add "
+                "the outermost to .gitignore."
+            )
+        try:
+            for path, name, ignored, within in [*self._list(descriptor, folder, is_ignored, is_within)]:
+                with _leaving_out_what_is_gone():
+                    below = os.open(name, _LIST, dir_fd=descriptor)
+                    self._walk(below, path, is_ignored=ignored, is_within=within)
+        finally:
+            os.close(descriptor)
 
     def _list(
         self, descriptor: int, folder: str, is_ignored: bool, is_within: bool
-    ) -> Iterator[tuple[str, bool, bool]]:
+    ) -> Iterator[tuple[str, str, bool, bool]]:
         """Takes note of a folder's files; the folders in it that are to be walked."""
         prefix = f"{folder}/" if folder else ""
+        known_to, all_known = self._before.get, self.known
+        found = self.within if is_within else self._found
+        marker = _WITHIN if is_within else ""
         with os.scandir(descriptor) as scan:
             for entry in scan:
                 path = prefix + entry.name
+                # Nearly all files are as they were. What follows decides about the others.
+                if (known := known_to(marker + path)) is not None:
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue  # gone: that is a change
+                    if known[0] == stamp_of(status):
+                        all_known[marker + path], found[path] = known, known[1]
+                        continue
                 if entry.name == ".git" or path == OWN_FOLDER:
                     continue
                 if entry.is_dir(follow_symlinks=False):
@@ -113,7 +130,7 @@ class TreeWalk:
                         continue
                     is_nested = not is_within and self._note_repository(path)
                     if not is_nested or path in self._rules.submodules:
-                        yield path, ignored, is_within or is_nested
+                        yield path, entry.name, ignored, is_within or is_nested
                 elif path in self._rules.tracked or not (is_ignored or self._ignores_file(path)):
                     self._note_file(descriptor, path, entry.name, is_within)
 
@@ -143,15 +160,11 @@ class TreeWalk:
 
     def _note_file(self, directory: int, path: str, name: str, is_within: bool) -> None:
         found, store = (self.within, self._name) if is_within else (self._found, self._store)
-        key = f"\0{path}" if is_within else path  # what was only hashed is not stored
+        key = f"{_WITHIN}{path}" if is_within else path
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
             if stat.S_ISREG(status.st_mode) and status.st_mode & _PRIVILEGES:
                 status = self._strip(directory, name, path, status)
-            known = self._before.get(key)
-            if known is not None and known[0] == stamp_of(status):
-                self.known[key], found[path] = known, known[1]
-                return
             if stat.S_ISLNK(status.st_mode):
                 target = os.fsencode(os.readlink(name, dir_fd=directory))
                 entry, stamp = (_LINK, store(target)), stamp_of(status)
@@ -198,6 +211,18 @@ class TreeWalk:
             return (NESTED, self._name(mark)), stamp_of(status)
         mode = "100755" if status.st_mode & 0o100 else "100644"
         return (mode, store(data)), stamp_of(status)
+
+
+@contextmanager
+def _leaving_out_what_is_gone() -> Iterator[None]:
+    """A folder that is gone, or made unreadable: what was in it counts as gone."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise GitFailed(
+                "Too many files are open at once to look at the tree: raise ulimit -n."
+            ) from error
 
 
 # Repositories within the repository: git is not asked, because it would read their settings.

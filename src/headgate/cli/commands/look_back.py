@@ -25,6 +25,7 @@ from headgate.cli.stored_tasks import (
 from headgate.cli.terminal import shorten_line, terminal_width
 from headgate.core import (
     SETTLED_STATES,
+    SHARED,
     WHY_NOT_IN_DIFF,
     DiagnosisGiven,
     Event,
@@ -253,6 +254,9 @@ def _log_tail(log: Path) -> list[str]:
 def diff_command(task_id: str | None, after_review: bool, repo: Path | None) -> None:
     """Print what a task proposes or has changed, as a diff for git apply. Without ID: the latest task.
 
+    What others changed while the task ran is not in it. A note on standard error names files in which that
+    cannot be told apart.
+
     If verification failed after a proposal was applied, the model may have changed more files. A note on
     standard error names them. Another note names changed files that a diff cannot show, such as those in a
     submodule.
@@ -271,6 +275,8 @@ def diff_command(task_id: str | None, after_review: bool, repo: Path | None) -> 
         click.echo(f"headgate diff {row.task.id} --after-review prints only those changes.", err=True)
     if report.not_in_diff:
         click.echo(f"Not in the diff ({WHY_NOT_IN_DIFF}): {', '.join(report.not_in_diff)}.", err=True)
+    if report.shared:
+        click.echo(f"{SHARED}: {', '.join(report.shared)}.", err=True)
 
 
 @click.command("report")

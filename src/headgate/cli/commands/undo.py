@@ -25,10 +25,11 @@ def command(task_id: str | None, repo: Path | None) -> None:
 
     Headgate takes back exactly the changes of that task, and all of them or none. Your own edits stay, also
     those that you made while the task ran; what changed while a command of the task ran counts as the
-    command's. If you or a later task changed the same lines, no file is changed, the conflicting parts are
-    listed, and the exit code is 1. Commits that the task made are not touched.
+    command's, and so does what a verification step changed. If you or a later task changed the same lines,
+    no file is changed, the conflicting parts are listed, and the exit code is 1. Commits that the task made
+    are not touched.
 
-    headgate diff ID | git apply brings the changes back.
+    headgate diff ID | git apply brings the changes back; after that, they can be undone again.
     """
     root = find_store(find_repo_to_act(repo)).repo
     engine = Engine.open(root, start_worker=partial(start_worker, root))
@@ -66,6 +67,5 @@ def undone_lines(undone: Undone) -> list[str]:
         lines.append(f"Not the task's own changes, and kept: {', '.join(undone.kept)}.")
     if undone.left:
         lines.append(f"Not undone ({WHY_NOT_IN_DIFF}, or a link): {', '.join(undone.left)}.")
-    if not undone.kept:  # otherwise the diff holds them as well
-        lines.append(f"headgate diff {name} | git apply brings the changes back.")
+    lines.append(f"headgate diff {name} | git apply brings the changes back.")
     return lines

@@ -1,0 +1,155 @@
+"""A task's diff and the files that it is said to have changed are its own, and not a person's."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from undo_cases import LINES, Bench, edit, make_bench, shell, steps, write
+
+from headgate.core.events import TaskEnded
+from headgate.store.folder import Folder
+
+
+@pytest.fixture(params=[False, True], ids=["sha1", "sha256"])
+def any_bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
+    made = make_bench(tmp_path, sha256=request.param)
+    yield made
+    made.engine.store.close()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = make_bench(tmp_path)
+    yield made
+    made.engine.store.close()
+
+
+def changed_lines(diff: bytes) -> list[str]:
+    lines = diff.decode().splitlines()
+    return [line for line in lines if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+
+
+def mine(bench: Bench, path: str, old: str, new: str) -> None:
+    bench.put(path, bench.text(path).replace(old, new))
+
+
+async def test_a_person_s_files_are_not_the_task_s(bench: Bench) -> None:
+    bench.put("changed.txt", "old\n")
+    bench.put("removed.txt", "old\n")
+
+    def edits() -> None:
+        bench.put("notes.md", "mine\n")
+        bench.put("changed.txt", "mine\n")
+        (bench.repo / "removed.txt").unlink()
+
+    report = await bench.run(
+        write("new.txt", "new\n"),
+        edits,
+        shell("echo by-command > other.txt"),
+        lambda: bench.put("z", "mine\n"),
+    )
+    assert report.files_changed == ("new.txt", "other.txt")
+    assert report.diffstat == ("new.txt: +1 -0", "other.txt: +1 -0")
+    assert (report.shared, report.not_in_diff) == ((), ())
+    assert "Changed: new.txt, other.txt." in report.summary
+    assert changed_lines(bench.engine.diff("t1")) == ["+new", "+by-command"]
+    kept = json.loads(Folder(bench.repo).reports.read_text().splitlines()[-1])
+    assert kept["files_changed"] == ["new.txt", "other.txt"]
+
+
+async def test_a_person_s_lines_of_the_same_file_are_not_in_the_diff(any_bench: Bench) -> None:
+    bench = any_bench
+    report = await bench.run(
+        edit("a.txt", "line 3\n", "LINE 3\n"),
+        lambda: mine(bench, "a.txt", "line 12\n", "mine\n"),
+        edit("a.txt", "line 20\n", "LINE 20\n"),
+        lambda: mine(bench, "a.txt", "line 27\n", ""),
+        shell("chmod +x a.txt; sed -i 's/line 9$/LINE 9/' a.txt"),
+        lambda: mine(bench, "a.txt", "line 30\n", "line 30\nmine\n"),
+    )
+    diff = bench.engine.diff("t1")
+    assert changed_lines(diff) == [
+        *("-line 3", "+LINE 3", "-line 9", "+LINE 9", "-line 20", "+LINE 20"),
+    ]
+    assert b"new mode 100755" in diff
+    assert (report.files_changed, report.shared) == (("a.txt",), ())
+    bench.put("a.txt", LINES)
+    (bench.repo / "a.txt").chmod(0o644)
+    bench.apply(diff)
+
+
+async def test_lines_that_both_changed_are_shown_with_a_remark(bench: Bench) -> None:
+    report = await bench.run(
+        edit("a.txt", "line 3\n", "LINE 3\n"),
+        lambda: mine(bench, "a.txt", "LINE 3\n", "mine\n"),
+        edit("a.txt", "mine\n", "mine and ours\n"),
+        lambda: bench.put("n.txt", "mine\n"),
+        shell("echo ours >> n.txt"),
+    )
+    assert (report.files_changed, report.shared) == (("a.txt", "n.txt"), ("a.txt", "n.txt"))
+    remark = "Also changed by somebody else meanwhile, which the diff cannot tell apart: a.txt, n.txt."
+    assert remark in report.summary
+    assert changed_lines(bench.engine.diff("t1")) == ["-line 3", "+mine and ours", "+mine", "+ours"]
+
+
+async def test_what_a_person_put_back_is_not_in_the_diff(bench: Bench) -> None:
+    report = await bench.run(
+        write("new.txt", "new\n"),
+        edit("a.txt", "line 3\n", "LINE 3\n"),
+        (bench.repo / "new.txt").unlink,
+        lambda: bench.put("a.txt", LINES),
+        shell("true"),
+    )
+    assert (report.files_changed, bench.engine.diff("t1")) == ((), b"")
+
+
+async def test_a_file_in_place_of_a_folder(bench: Bench) -> None:
+    bench.put("place/old.txt", "old\n")
+
+    def edits() -> None:
+        (bench.repo / "place/old.txt").unlink()
+        (bench.repo / "place").rmdir()
+        bench.put("a", "mine\n")
+
+    report = await bench.run(edits, shell("echo ours > place; rm a; mkdir a; echo ours > a/b"))
+    assert {"place", "a/b"} <= set(report.files_changed)
+    assert "+ours" in changed_lines(bench.engine.diff("t1"))
+
+
+async def test_a_running_task_shows_its_own_changes(bench: Bench) -> None:
+    seen: list[bytes] = []
+
+    def look() -> None:
+        seen.append(bench.engine.diff("t1"))
+
+    await bench.run(
+        write("new.txt", "new\n"),
+        lambda: bench.put("notes.md", "mine\n"),
+        look,
+        shell("echo ours >> new.txt"),
+        look,
+    )
+    assert [changed_lines(one) for one in seen] == [["+new"], ["+new", "+ours"]]
+
+
+async def test_a_person_s_edit_is_no_work_of_the_task(tmp_path: Path) -> None:
+    # A task that changes nothing and gives an answer is not verified; a person's edit must not change that.
+    bench = make_bench(tmp_path, steps("false"))
+    report = await bench.run(lambda: bench.put("notes.md", "mine\n"))
+    bench.engine.store.close()
+    assert report.files_changed == ()
+
+
+async def test_the_checks_judge_the_tree_as_it_is(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, steps("grep -q mine notes.md"))
+    report = await bench.run(write("new.txt", "new\n"), lambda: bench.put("notes.md", "mine\n"))
+    bench.engine.store.close()
+    assert (report.state, report.verified, report.files_changed) == ("SUCCESS", True, ("new.txt",))
+
+
+async def test_a_task_that_nobody_disturbed_has_one_tree(bench: Bench) -> None:
+    await bench.run(write("new.txt", "new\n"))
+    ended = [event.body for event in bench.engine.store.events("t1")][-1]
+    assert isinstance(ended, TaskEnded)
+    assert (ended.whole, ended.shared) == ("", ())
