@@ -134,8 +134,8 @@ def last_lines(report: Report, *, detailed: bool = False) -> list[str]:
     if report.undone:
         told = f"Task {report.task_id} was undone: its changes are not in the working tree."
         return [*lines, told, f"headgate diff {report.task_id} | git apply brings them back."]
-    if told := say_merged(report):
-        lines.append(told)
+    if report.merged:
+        lines.append(say_merged(report.merge_verified, report.merge_reason))
     if report.worktree and report.state in FINAL_STATES:
         return [*lines, *_worktree_steps(report)]
     return [*lines, *next_steps(report.task_id, report.state, report.files_changed, detailed=detailed)]

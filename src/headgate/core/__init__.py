@@ -220,7 +220,6 @@ from headgate.core.report import (
     build_report,
     render_markdown,
     report_events,
-    say_merged,
     try_line,
 )
 from headgate.core.research import ResearchSettings, WebSource, cite, show_sources
@@ -274,7 +273,7 @@ from headgate.core.stage_summary import (
     whole_lines,
 )
 from headgate.core.state import State, fold
-from headgate.core.summary import SHARED, WHY_NOT_IN_DIFF, last_summary, say_unread, write_summary
+from headgate.core.summary import SHARED, WHY_NOT_IN_DIFF, last_summary, say_merged, say_unread, write_summary
 from headgate.core.task import (
     FINAL_STATES,
     SETTLED_STATES,

@@ -188,17 +188,6 @@ class Report(Data):
     """The same by stage and model: the sums of these lines are the figures above."""
 
 
-def say_merged(report: Report) -> str:
-    """How the changes do that were applied to the user's own tree; empty if there are none."""
-    if not report.merged or report.undone:
-        return ""
-    where = "Its changes are in your own tree"
-    if report.merge_verified:
-        return f"{where}, and verified there."
-    why = report.merge_reason.rstrip(".")
-    return f"{where}, but verification failed there: {why}." if why else f"{where}, not verified there."
-
-
 def build_report(state: State) -> Report:
     """The report, from nothing but the task's events."""
     status = _STATUS.get(state.status, "failed")

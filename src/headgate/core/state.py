@@ -150,7 +150,6 @@ class State:
     """What was written of its worktree to the user's own tree, or is about to be."""
     merged: bool = False
     merge_verified: ev.MergeVerified | None = None
-    """What verification found there."""
     undo: ev.UndoStarted | None = None
     """The attempt to take its changes back that was made, or is under way."""
     undone: bool = False
@@ -159,11 +158,6 @@ class State:
     end_tree: str = ""
     diffstat: tuple[str, ...] = ()
     traceback: str = ""
-
-    @property
-    def whole_tree(self) -> str:
-        """The git tree at the end, with what others changed while the task ran."""
-        return (self.ended.whole if self.ended else "") or self.end_tree
 
     def apply(self, event: ev.Event) -> None:
         if self.status == "PROPOSED" or self.ended or isinstance(event.body, ev.TaskResumed):

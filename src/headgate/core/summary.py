@@ -99,6 +99,15 @@ def write_summary(
     return "\n".join(lines)
 
 
+def say_merged(verified: bool | None, reason: str) -> str:
+    """How the changes do that were applied to the user's own tree."""
+    where = "Its changes are in your own tree"
+    if verified:
+        return f"{where}, and verified there."
+    why = reason.rstrip(".")
+    return f"{where}, but verification failed there: {why}." if why else f"{where}, not verified there."
+
+
 def say_unread(lines: Sequence[str]) -> str:
     """What a person said and no model has read, in a sentence."""
     words = [shorten(" ".join(line.split()), UNREAD_CHARS).rstrip(".") for line in lines[:MOST_LEFT]]

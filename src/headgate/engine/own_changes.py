@@ -24,11 +24,16 @@ class OwnTree:
     """Paths that only others changed."""
 
 
+def whole_tree(state: State) -> str:
+    """The git tree at a task's end, with what others changed while it ran."""
+    return (state.ended.whole if state.ended else "") or state.end_tree
+
+
 def spans_of(state: State) -> list[tuple[str, str]]:
     """The pairs of trees between which an ended task changed the user's own tree, in order."""
     if state.merge:
         return [(state.merge.before, state.merge.after)]
-    return own_spans(state.edits.noticed, state.baseline, state.whole_tree)
+    return own_spans(state.edits.noticed, state.baseline, whole_tree(state))
 
 
 def own_differences(snapshots: Snapshots, state: State, before: str, after: str) -> Iterator[Difference]:

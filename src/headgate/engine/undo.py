@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from headgate.core import FINAL_STATES, State, UndoStarted, show_path
-from headgate.engine.own_changes import own_differences, spans_of
+from headgate.engine.own_changes import own_differences, spans_of, whole_tree
 from headgate.engine.rewriting import Clock, Overlap, later_tasks, own_workspace, rewrite, working_alone
 from headgate.engine.tree import hides_secrets
 from headgate.errors import ConfigError
@@ -124,7 +124,7 @@ def _changed_meanwhile(snapshots: Snapshots, state: State) -> list[str]:
     """Every file that is not as it was when the task began, whoever changed it, but for what checks made."""
     if state.merge:
         return list(state.files_changed)
-    found = own_differences(snapshots, state, state.baseline, state.whole_tree)
+    found = own_differences(snapshots, state, state.baseline, whole_tree(state))
     return [show_path(one.path) for one in found]
 
 
