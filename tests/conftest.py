@@ -40,6 +40,8 @@ def _own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             if name.startswith(("HEADGATE_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "LOCALCODE_")):
                 patch.delenv(name)
         patch.setenv("HEADGATE_SERVERS", "")
+        # A command under test may start pytest: the plugins of this project take longer than its tests.
+        patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         patch.setenv("XDG_CONFIG_HOME", str(config))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
