@@ -5,20 +5,28 @@ BIN := $(VENV)/bin
 # Tests write and sync thousands of small files: in memory, if at least 4 GB are free there.
 MEMORY := $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 4000000 2>/dev/null && echo /dev/shm)
 
-.PHONY: demo test format docs bestiary eval-local clean
+.PHONY: demo test lint compiled format docs bestiary eval-local clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/headgate demo
 
 test: $(VENV)/.installed-dev
+	@# Neither keeps two processors busy.
+	@$(MAKE) --no-print-directory -j 2 lint compiled
+	PYTHONDONTWRITEBYTECODE= $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto --dist worksteal -rs
+
+lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/gen_cli_docs.py --check
-	@# Tests start hundreds of processes; where PYTHONDONTWRITEBYTECODE is set, each would compile everything.
+
+# Tests start hundreds of processes; where PYTHONDONTWRITEBYTECODE is set, each would compile everything. And each
+# worker of pytest would rewrite all modules of tests, at the same time as the others.
+compiled: $(VENV)/.installed-dev
 	@$(BIN)/python -m compileall -q src
-	PYTHONDONTWRITEBYTECODE= $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto --dist worksteal -rs
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 0 --collect-only > /dev/null || true  # what is wrong is said in the real run
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
