@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from launcher import end_launchers
 
-settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None, max_examples=50)
 settings.load_profile("repeatable")
 
 
