@@ -29,8 +29,7 @@ class Place:
         (root / "tmp").mkdir()
 
     def environment(self, **env: str) -> dict[str, str]:
-        names = ("PATH", "LANG", "LC_ALL", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
-        kept = {name: os.environ[name] for name in names if name in os.environ}
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
         own = {"HOME": self.root, "XDG_CONFIG_HOME": self.root / "config", "TMPDIR": self.root / "tmp"}
         return {**kept, **{name: str(value) for name, value in own.items()}, **env}
 
