@@ -278,7 +278,7 @@ def test_random_interleavings_of_several_connections(
     record_property("queue: steps in them", steps.total())
 
 
-INTERLEAVINGS = 1_000
+INTERLEAVINGS = 2_000
 OPERATIONS = ("submit", "cancel", "claim", "end", "crash and resume", "apply or abort", "impossible")
 
 
