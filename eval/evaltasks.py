@@ -117,32 +117,22 @@ def checked_out(task: Task) -> Iterator[Path]:
         yield repo
 
 
-def check_programs() -> Path:
-    """The programs of an environment that has pytest and nothing else, made at the first call.
+def check_environment() -> dict[str, str]:
+    """What the tests of a task find in their environment: the Python that runs this, and pytest alone.
 
     The plugins in this project's own environment take seconds at each start of pytest. A small repository has
     none of them, and Headgate starts its tests many times.
     """
-    environment = PROJECT / "build" / "eval-checks"
-    programs = environment / "bin"
-    if not (programs / "pytest").exists():
-        print("eval: preparing an environment for the tasks' tests ...", file=sys.stderr)
-        for command in (
-            ["venv", str(environment)],
-            ["pip", "--python", str(programs / "python"), "install", "-q", "pytest"],
-        ):
-            subprocess.run([sys.executable, "-m", *command], check=True)
-    return programs
+    return {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
 
 
 def run_check(repo: Path) -> tuple[bool, str]:
     """Whether the tests pass, and what they print."""
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    }
+    environment = {**check_environment(), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     try:
         done = subprocess.run(

@@ -33,7 +33,7 @@ from evaltasks import (
     Results,
     Task,
     all_tasks,
-    check_programs,
+    check_environment,
     checked_out,
     is_solved,
     project_commit,
@@ -76,9 +76,8 @@ def run_headgate(task: Task, server: Server, run: str, args: argparse.Namespace)
         }
         config.write_text(yaml.safe_dump(settings), encoding="utf-8")
         environment = {
-            **os.environ,
+            **check_environment(),
             "HEADGATE_API_KEY": server.key,
-            "PATH": f"{check_programs()}{os.pathsep}{os.environ['PATH']}",
             "XDG_CACHE_HOME": folder,
         }
         python = args.also.get(run, sys.executable)

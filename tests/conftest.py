@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from launcher import end_launchers
 
-settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None, max_examples=50)
 settings.load_profile("repeatable")
 
 
@@ -40,15 +40,22 @@ def _own_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             if name.startswith(("HEADGATE_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "LOCALCODE_")):
                 patch.delenv(name)
         patch.setenv("HEADGATE_SERVERS", "")
+        # A command under test may start pytest: the plugins of this project take longer than its tests.
+        patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
         patch.setenv("XDG_CONFIG_HOME", str(config))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
     end_launchers()
 
 
-def pytest_collection_finish() -> None:
+def pytest_configure() -> None:
     """Modules and thousands of tests stay to the end: no look for garbage has to go through them."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -23,6 +23,8 @@ class CrashingStore:
     commits: int
     before: bool
     seen: int = field(default=0)
+    ends: list[tuple[str, str]] = field(default_factory=list)
+    """The first and the last event of each commit: its kind, and the name of a tool."""
 
     def enqueue(
         self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
@@ -33,6 +35,7 @@ class CrashingStore:
         self, task: str, drafts: Sequence[Draft], state: TaskState | None = None, *, keep_bodies: bool = True
     ) -> list[Event]:
         self.seen += 1
+        self.ends.append((_sort(drafts[0]), _sort(drafts[-1])) if drafts else ("", ""))
         if self.seen > self.commits > 0:
             raise Crash  # what runs beside the one that crashed is gone, too
         if self.seen == self.commits and self.before:
@@ -41,6 +44,20 @@ class CrashingStore:
         if self.seen == self.commits:
             raise Crash
         return events
+
+    def points(self) -> list[int]:
+        """The commits to die at, one of each sort: by what is on record last, and by what would come next."""
+        sorts: dict[tuple[str, str], int] = {}
+        for number in range(1, self.seen + 1):
+            recorded = number - self.before
+            last = self.ends[recorded - 1][1] if recorded else ""
+            following = self.ends[recorded][0] if recorded < self.seen else ""
+            sorts.setdefault((last, following), number)
+        return list(sorts.values())
+
+
+def _sort(draft: Draft) -> str:
+    return f"{draft.body.kind} {getattr(draft.body, 'name', '')}".strip()
 
 
 @contextmanager

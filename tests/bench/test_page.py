@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,35 +83,38 @@ def test_figures() -> None:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
-@pytest.mark.parametrize("count", [0, 1, 225])
-@pytest.mark.parametrize(("width", "dark"), [(1200, False), (360, True)])
-async def test_in_a_browser(tmp_path: Path, count: int, width: int, dark: bool) -> None:
+async def test_in_a_browser(tmp_path: Path) -> None:
+    """Every page in one browser, which takes longer to start than all of them."""
     playwright = pytest.importorskip("playwright.async_api", reason="Playwright is not installed")
-    file = tmp_path / "report.html"
-    file.write_text(render_page(summarise(many(count), 2), SETTINGS), encoding="utf-8")
     async with playwright.async_playwright() as driver:
         browser = await driver.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
-        scheme = "dark" if dark else "light"
-        page = await browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        said: list[str] = []
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: said.append(request.url))
-        await page.goto(file.as_uri())
-        assert await page.evaluate("document.documentElement.scrollWidth") <= width
-        assert await page.title() == f"Benchmark: openai/{HOSTILE}"
-        if count == 225:
-            key = "rows => rows.map(row => Number(row.cells[4].dataset.key))"
-            for order in (sorted, lambda keys: sorted(keys, reverse=True)):
-                await page.get_by_role("button", name="Sent").click()
-                shown = await page.eval_on_selector_all("tbody tr", key)
-                assert shown == order(shown)
-            await page.get_by_role("button", name="Exercise").click()
-            names = await page.eval_on_selector_all(
-                "tbody tr", "rows => rows.map(row => row.cells[0].innerText)"
-            )
-            assert names[0].startswith("cpp/")
-            assert names[-1].startswith("rust/")
+        for count in (0, 1, 225):
+            file = tmp_path / f"{count}.html"
+            file.write_text(render_page(summarise(many(count), 2), SETTINGS), encoding="utf-8")
+            for width, scheme in ((1200, "light"), (360, "dark")):
+                page = await browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+                await look_at(page, file, count, width)
         await browser.close()
+
+
+async def look_at(page: Any, file: Path, count: int, width: int) -> None:
+    said: list[str] = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: said.append(request.url))
+    await page.goto(file.as_uri())
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width, count
+    assert await page.title() == f"Benchmark: openai/{HOSTILE}"
+    if count == 225:
+        key = "rows => rows.map(row => Number(row.cells[4].dataset.key))"
+        for order in (sorted, lambda keys: sorted(keys, reverse=True)):
+            await page.get_by_role("button", name="Sent").click()
+            shown = await page.eval_on_selector_all("tbody tr", key)
+            assert shown == order(shown)
+        await page.get_by_role("button", name="Exercise").click()
+        names = await page.eval_on_selector_all("tbody tr", "rows => rows.map(row => row.cells[0].innerText)")
+        assert names[0].startswith("cpp/")
+        assert names[-1].startswith("rust/")
     assert said == [file.as_uri()]
+    await page.close()

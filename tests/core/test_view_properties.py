@@ -70,7 +70,7 @@ policies = st.builds(
 budgets = st.none() | st.integers(0, 3_000) | st.integers(3_000, 60_000)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(transcripts, policies, budgets)
 def test_views_of_anything_keep_their_promises(
     transcript: list[Message], policy: ViewPolicy, max_chars: int | None

@@ -39,13 +39,18 @@ class EventCount:
     def __init__(self, deadly: int | None, after_reply: bool) -> None:
         self.deadly = deadly
         self.heard = 0
-        self.commits: list[int] = []
-        """How many events had been heard after each commit; what is durable is the same in between."""
+        self.commits: list[tuple[int, str, str]] = []
+        """How many events had been heard after each commit, its first event, and its last; what is durable is
+        the same in between."""
         self._waiting = after_reply
+        self._first = ""
 
     def hear_last(self, event: Event, last: int) -> None:
         if event.seq == last:
-            self.commits.append(self.heard)
+            self.commits.append((self.heard, self._first or _sort(event), _sort(event)))
+            self._first = ""
+        else:
+            self._first = self._first or _sort(event)
 
     def hear(self, event: Event) -> None:
         self._waiting = self._waiting and event.kind != "reply_received"
@@ -130,6 +135,10 @@ class UndoCount:
         self.done += 1
         if self.done == self.deadly:
             die()
+
+
+def _sort(event: Event) -> str:
+    return f"{event.kind} {getattr(event.body, 'name', '')}".strip()
 
 
 def _only_reads(flags: int) -> bool:

@@ -270,7 +270,7 @@ def test_random_interleavings_of_several_connections(
 ) -> None:
     run_state_machine_as_test(
         QueueMachine,
-        settings=settings(max_examples=50, stateful_step_count=40, derandomize=True, deadline=None),
+        settings=settings(max_examples=25, stateful_step_count=40, derandomize=True, deadline=None),
     )
     steps = QueueMachine.steps
     assert all(steps[kind] for kind in KINDS), steps
@@ -278,7 +278,7 @@ def test_random_interleavings_of_several_connections(
     record_property("queue: steps in them", steps.total())
 
 
-INTERLEAVINGS = 3_000
+INTERLEAVINGS = 2_000
 OPERATIONS = ("submit", "cancel", "claim", "end", "crash and resume", "apply or abort", "impossible")
 
 

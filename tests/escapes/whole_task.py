@@ -1,10 +1,10 @@
 """Attempts in whole tasks: in a stage that only reads or in one that writes, in run_tests, in verification,
 and in the copy in which verification looks whether its failure is old.
 
-    python whole_task.py FOLDER ID...
+    python whole_task.py FOLDER ID... -- ID...
 
-All attempts are made in one task: half of them in each of the two stages, and all in the other places. A line
-of JSON says what harm was done.
+All attempts are made in one task: the first ones as commands, half of them in each of the two stages, and the
+others in all the other places. A line of JSON says what harm was done.
 """
 
 import asyncio
@@ -30,14 +30,13 @@ _FLOW = [
 ]
 
 
-def write_task(world: World, ids: list[str]) -> ScriptedModel:
-    """Puts the attempts into the repository and into the model's script."""
+def write_task(world: World, by_model: list[str], by_steps: list[str]) -> ScriptedModel:
+    """Puts the attempts into the model's script and into the repository."""
     repo = world.folder / "repo"
     shutil.rmtree(repo / ".headgate")  # what the other runs have in place of a store
     (repo / "attempts").mkdir()
     steps = []
-    commands = [command for name in ids for command in commands_of(name)]
-    for number, command in enumerate(commands):
+    for number, command in enumerate(command for name in by_steps for command in commands_of(name)):
         (repo / "attempts" / f"{number}.sh").write_text(_script(command))
         script = f"bash attempts/{number}.sh || true"
         steps.append({"name": f"attempt-{number}", "command": script, "timeout": 60})
@@ -46,6 +45,7 @@ def write_task(world: World, ids: list[str]) -> ScriptedModel:
     config |= {"protect_tests": "all", "flow": _FLOW, "verification": {"network": False, "steps": steps}}
     (repo / "agent.yaml").write_text(yaml.safe_dump(config))
     world.commit()
+    commands = [command for name in by_model for command in commands_of(name)]
     shells = [{"calls": [{"shell": {"command": command, "timeout": 20}}]} for command in commands]
     replies = [
         *shells[::2],
@@ -64,14 +64,14 @@ def _script(command: str) -> str:
     return f'echo $0 >> seen\nexec bash -c "$(echo {packed} | base64 -d | gunzip)"\n'
 
 
-def main(folder: Path, ids: list[str]) -> None:
+def main(folder: Path, by_model: list[str], by_steps: list[str]) -> None:
     """One task with all of the attempts."""
     world = World(folder, "bwrap")
     listener = Listener(folder.parent)
     world.set_environment(listener)
     with neighbour() as other:
         world.make()
-        model = write_task(world, ids)
+        model = write_task(world, by_model, by_steps)
         before = world.look(own_folder=False)
         loaded = load_config(folder / "repo", environ=os.environ, flags={})
         engine = Engine.open(folder / "repo", loaded, models={None: model})
@@ -98,4 +98,5 @@ def main(folder: Path, ids: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    between = sys.argv.index("--")
+    main(Path(sys.argv[1]), sys.argv[2:between], sys.argv[between + 1 :])

@@ -26,7 +26,7 @@ from web.site import Site
 
 PATIENCE = 900.0
 """Seconds after which a run counts as one that does not end."""
-LONGEST = 80
+LONGEST = 48
 """Tokens of a reply."""
 GOAL = "Change 0 to 1 in n.txt"
 DECISIONS = (

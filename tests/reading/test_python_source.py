@@ -268,14 +268,14 @@ def test_replacing_a_function_by_itself_changes_nothing(source: str) -> None:
     assert whole is None or python_fingerprint(whole) == python_fingerprint(source)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(modules, fragments, st.sampled_from(["", "plain", "Cart.get", "Sized.size", "nothing"]))
 def test_whatever_is_written_the_result_parses(source: str, written: str, wanted: str) -> None:
     result = with_definitions(source, written, wanted)
     assert result is None or parse_python(result) is not None
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(fragments, st.text(max_size=40))
 def test_no_source_is_too_odd(source: str, written: str) -> None:
     assert lines_with_logic(source) <= set(range(1, source.count("\n") + 2))

@@ -135,7 +135,7 @@ sources = st.sampled_from(
 )
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(sources, replies, st.sampled_from(ASKS), st.booleans(), st.integers(-1, 6))
 def test_no_reply_is_too_odd(source: str, reply: str, ask: str, is_python: bool, line: int) -> None:
     suspect = Suspect("m.py", "f", 1, 4, line=line)

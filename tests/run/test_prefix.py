@@ -264,7 +264,7 @@ policies = st.builds(
 steps = st.lists(st.sampled_from(["turn", "turn", "turn", "user", "system", "window", "stage"]), max_size=40)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(policies, steps)
 def test_a_resumed_run_has_the_same_view(policy: ViewPolicy, steps: list[str]) -> None:
     session, turns = Session(policy), simulated(len(steps))
@@ -299,7 +299,7 @@ def test_a_resumed_run_has_the_same_view(policy: ViewPolicy, steps: list[str]) -
     assert resumed.due_cut(policy) == session.transcript.due_cut(policy)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @example(policy=ViewPolicy(history="tail", max_messages=2), turns=5, hints=2, max_chars=20_000)
 @given(policies, st.integers(0, 40), st.integers(0, 3), st.none() | st.integers(0, 20_000))
 def test_what_a_tail_does_not_look_at_makes_no_difference(

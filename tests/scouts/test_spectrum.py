@@ -84,6 +84,7 @@ def tree(tmp_path: Path) -> Path:
 def run(tree: Path, *commands: str, seconds: float = 60, **environment: str) -> CoverageByTest:
     steps = [VerifyStep(name=f"s{n}", command=command, timeout=60) for n, command in enumerate(commands)]
     variables = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # those of this project take longer than the tests
     return asyncio.run(measure_coverage(steps, tree, tree, variables, seconds))
 
 
@@ -97,7 +98,7 @@ def of_project(spectrum: CoverageByTest) -> dict[str, dict[str, frozenset[int]]]
 CASES = ("test_shop.py::test_rest[1]", "test_shop.py::test_rest[101]", "test_shop.py::test_rest[102]")
 
 
-@pytest.mark.parametrize("options", ["", "-x", "--maxfail=1", "--exitfirst -n 2"])
+@pytest.mark.parametrize("options", ["", "-x", "--maxfail=1", "--exitfirst -p xdist -n 2"])
 def test_with_pytest(tree: Path, options: str) -> None:
     """Each case of a parametrised test is one, and all of them run."""
     (tree / "test_shop.py").write_text(PYTEST)

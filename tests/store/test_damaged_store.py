@@ -160,7 +160,7 @@ def damages(draw: st.DrawFn) -> Callable[[bytes], bytes]:
     return damage
 
 
-@settings(max_examples=80, derandomize=True, deadline=None)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(damage=damages())
 def test_no_damage_ends_in_a_traceback(damage: Callable[[bytes], bytes]) -> None:
     with tempfile.TemporaryDirectory(prefix="headgate-damage-") as folder:

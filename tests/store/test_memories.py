@@ -139,13 +139,13 @@ def test_better_matches_come_first_and_tags_count_more() -> None:
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_query_is_only_words(query: str) -> None:
     assert set(found(query, memory(1, "one two"), memory(2, "three"))) <= {"m1", "m2"}
 
 
 @given(TEXTS, st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_text_is_found_by_its_own_words(text: str, data: st.DataObject) -> None:
     word = data.draw(st.sampled_from(words_of(text)))
     assert "m2" in found(word, memory(1, "something else"), memory(2, text))

@@ -341,7 +341,7 @@ def test_a_generated_diff_applies_exactly(old: list[str], new: list[str], contex
     assert workspace.data == {"f": "".join(after).encode()}
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(GARBAGE, st.sampled_from(["", "a\n", "a\nb\na\n", "x\n\n\ufeff"]))
 def test_garbage_is_applied_or_refused(patch: str, text: str) -> None:
     workspace = MemoryWorkspace({"a": text, "c": text})

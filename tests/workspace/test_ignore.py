@@ -118,7 +118,7 @@ LINES = st.builds(
 
 
 @pytest.mark.skipif(GIT is None, reason="needs git")
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.sets(PATHS, min_size=1, max_size=10), st.lists(LINES, max_size=5), st.lists(LINES, max_size=3))
 def test_same_as_git(
     tmp_path_factory: pytest.TempPathFactory, paths: set[str], top: list[str], nested: list[str]

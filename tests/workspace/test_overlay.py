@@ -243,7 +243,7 @@ def view(workspace: Workspace, path: str) -> list[object]:
     ]
 
 
-@settings(max_examples=70)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(WRITES, NAMES), max_size=8))
 def test_an_overlay_is_like_the_disk(
     steps: list[tuple[list[tuple[str, bytes | None, int | None, bool]], str]],

@@ -23,7 +23,7 @@ from headgate.models.textcalls import NAMES
 from headgate.models.textcalls.table import FAMILIES, FRAMES
 
 WANTED = int(os.environ.get("HEADGATE_FUZZ", "0"))
-EXAMPLES = WANTED or 4_000
+EXAMPLES = WANTED or 1_500
 
 TRANSPORTS: dict[str, Callable[[Model, Profile], Model]] = {
     "native with rescue": lambda model, profile: NativeModel(model, profile, rescue=True),
