@@ -1,6 +1,7 @@
 """The tables of an evaluation in Markdown; `--write` puts them into docs/local-models.md, `--check` compares.
 
-Both read eval/results.jsonl, which `python eval/run.py --results eval/results.jsonl` measures anew.
+Both read eval/results.jsonl, which `python eval/run.py --results eval/results.jsonl` measures again, and
+eval/by_turns.jsonl, in which an earlier version and a later one took turns.
 """
 
 import sys
@@ -12,6 +13,7 @@ from evaltasks import Result, Results, all_tasks
 
 PAGE = Path(__file__).parents[1] / "docs" / "local-models.md"
 RESULTS = Path(__file__).parent / "results.jsonl"
+BY_TURNS = Path(__file__).parent / "by_turns.jsonl"
 
 _HEAD = [
     "run",
@@ -97,9 +99,16 @@ def per_task(results: Sequence[Result]) -> str:
     cells = {(result.task, result.run): result for result in results}
     for task, level in sorted({(result.task, result.level) for result in results}):
         shown = [cells.get((task, run)) for run in runs]
-        marks = [f"{'yes' if each.solved else 'no'}, {each.seconds:.0f} s" if each else "" for each in shown]
+        marks = [f"{_mark(each)}, {each.seconds:.0f} s" if each else "" for each in shown]
         rows.append(f"| {task} | {level} | {' | '.join(marks)} |")
     return "\n".join(rows)
+
+
+def _mark(result: Result) -> str:
+    if not result.solved:
+        return "no"
+    how = ", by a mutation" if result.notes.get("mutation") else ""
+    return f"yes{how}{', does not hold' if result.holds is False else ''}"
 
 
 def answers(results: Sequence[Result]) -> str:
@@ -132,8 +141,8 @@ def counted(results: Sequence[Result], names: Iterable[str]) -> Iterator[tuple[s
             yield run, counts
 
 
-def write_page(page: str, results: Sequence[Result]) -> str:
-    """The page with each table between its marks written anew."""
+def write_page(page: str, results: Sequence[Result], by_turns: Sequence[Result]) -> str:
+    """The page with each table between its marks as the results are now."""
     results = told_apart(results)
     every, subset = ({task.name for task in all_tasks(chosen)} for chosen in ("all", "subset"))
     done = {run: {each.task for each in results if each.run == run} for run in {each.run for each in results}}
@@ -146,6 +155,9 @@ def write_page(page: str, results: Sequence[Result]) -> str:
         "subset": totals(on_subset),
         "subset calls": calls(on_subset),
         "subset tasks": per_task(on_subset),
+        "by turns": totals(by_turns),
+        "by turns answers": answers(by_turns),
+        "by turns tasks": per_task(by_turns),
     }
     for name, table in tables.items():
         mark = f"<!-- table: {name} -->"
@@ -158,7 +170,7 @@ def write_page(page: str, results: Sequence[Result]) -> str:
 def main() -> None:
     """Writes the page, or says that it is out of date."""
     page = PAGE.read_text("utf-8")
-    written = write_page(page, Results(RESULTS).read())
+    written = write_page(page, Results(RESULTS).read(), Results(BY_TURNS).read())
     if "--write" in sys.argv:
         PAGE.write_text(written, encoding="utf-8")
     elif page != written:

@@ -13,6 +13,8 @@ from typing import TypeGuard
 
 MOST_COPIED = 8
 """How many statements from elsewhere are tried at one place."""
+MOST_MOVED = 4
+"""How many statements of its block a statement is moved over."""
 COUNTED: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.Add: (ast.Sub, ast.Mult),
     ast.Sub: (ast.Add,),
@@ -90,12 +92,13 @@ class StatementChanges:
                 self._with_moved(node, parent.end_lineno or 0, parent.col_offset),
             )
         first = 1 if _is_docstring(block[0]) else 0
-        for other, place in ((at - 1, "moved up"), (first, "moved to the beginning of the block")):
-            if first <= other < at:
-                yield before, place, self._with_moved(node, self._start(block[other]) - 1, node.col_offset)
-        for other, place in ((at + 1, "moved down"), (len(block) - 1, "moved to the end of the block")):
-            if at < other < len(block):
-                yield before, place, self._with_moved(node, block[other].end_lineno or 0, node.col_offset)
+        for distance in range(1, MOST_MOVED + 1):
+            if first <= at - distance:
+                above = block[at - distance]
+                yield before, "moved up", self._with_moved(node, self._start(above) - 1, node.col_offset)
+            if at + distance < len(block):
+                below = block[at + distance]
+                yield before, "moved down", self._with_moved(node, below.end_lineno or 0, node.col_offset)
 
     def _unwrapped(self, node: ast.stmt) -> Iterator[Change]:
         """What a condition guards, without the condition."""
