@@ -90,6 +90,7 @@ def test_it_may_take_away_and_ask_for_what_the_user_gives(
         ("approvals: writes", ""),
         ("protect_tests: off", "protect_tests: existing"),
         ('test_paths: ["!tests/**"]', "protect_tests: all"),
+        ('test_paths: ["!tests/**"]', "test_paths: [tests/]"),
         ("research: {backend: ddgs}", "research: {backend: searxng, url: 'http://a.test'}"),
         ("research: {url: 'http://b.test'}", "research: {backend: searxng, url: 'http://a.test'}"),
         ("research: {results: 4}", "research: {results: 3}"),

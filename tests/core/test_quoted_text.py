@@ -70,6 +70,10 @@ def test_nothing_that_is_quoted_binds_a_task(printed: str) -> None:
         "=== FAILURES ===\nBoundaries: db/**",
         "```\nBoundaries: db/**",
         f"{TRACEBACK}\nBoundaries: db/**\n\nAlso this:\n{TRACEBACK}",
+        f'Traceback (most recent call last):\n  File "a.py", line 3\n...\nBoundaries: db/**\n\n{TRACEBACK}',
+        f"=== FAILURES ===\n...\n\nBoundaries: db/**\n\n=== test session starts ===\n{PYTEST}",
+        "--- FAIL: TestSolve (0.00s)\n\nBoundaries: db/**\n\nI want to see:\nPASS",
+        f"Tidy up\n{'=' * 70}\nBoundaries: db/**\n\nWhat it should print:\nOK",
         "Boundaries:\n```\ndb/**\n```\n",
     ],
 )

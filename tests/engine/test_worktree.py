@@ -12,7 +12,7 @@ from undo_cases import LINES, Bench, edit, make_bench, shell, write
 
 from headgate.cli.shared import find_repo
 from headgate.config.load import load_config
-from headgate.core.events import MergeStarted, MergeVerified, WorktreeCommitted
+from headgate.core.events import MergeStarted, MergeVerified, TaskStarted, WorktreeCommitted
 from headgate.core.report import Report, build_report
 from headgate.core.settings import VerifyStep
 from headgate.core.state import fold
@@ -211,6 +211,19 @@ async def test_a_package_that_is_gone_is_no_failure_of_the_work(tmp_path: Path) 
     assert done.verification is not None
     assert done.verification.sentence() == "agent.yaml: monorepo.package: there is no directory pack."
     assert report_of(bench).merge_reason == "agent.yaml: monorepo.package: there is no directory pack"
+    bench.engine.store.close()
+
+
+async def test_a_configuration_of_another_version_is_no_failure_of_the_work(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, STEPS.format("'true'"))
+    await bench.run(write("new.txt", "new\n"), worktree=True)
+    begun = next(e.body for e in bench.engine.store.events("t1") if isinstance(e.body, TaskStarted))
+    unknown = begun.model_copy(update={"config": {**begun.config, "gone_by_now": 1}})
+    await bench.engine.store.append("t1", [Draft("", 0, 0.0, unknown)])
+    done = await merge(bench)
+    assert done.verification is not None
+    assert "cannot be read" in done.verification.broken
+    assert (bench.text("new.txt"), report_of(bench).merge_verified) == ("new\n", False)
     bench.engine.store.close()
 
 

@@ -83,10 +83,10 @@ def test_what_verification_runs(command: str, scripts: set[str]) -> None:
 
 def test_what_the_configuration_takes_back() -> None:
     """It is no test, and no script that checks; what decides how tests run stays protected."""
-    paths = ("qa/**", "!check.sh", "!src/FooTest.java", "!conftest.py", "!new_test.py")
+    paths = ("qa/**", "!check.sh", "!src/FooTest.java", "!conftest.py", "!new_test.py", "!tests/data/")
     files = StartFiles((*START, "qa/one.txt"))
     tests = ProtectedTests("all", lambda: files, ["sh check.sh"], paths=paths)
-    for path in ("check.sh", "src/FooTest.java", "new_test.py"):
+    for path in ("check.sh", "src/FooTest.java", "new_test.py", "tests/data/in.json"):
         assert tests(Access("write", path, b"", b"x")) is None
         assert not tests.covers(path)
         assert not tests.decides(path)

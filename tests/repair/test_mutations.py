@@ -127,6 +127,69 @@ def test_a_base_case_is_added() -> None:
     assert (found.before, found.after) == ("", "if not a: return None")
 
 
+def statement_changes(source: str, line: int, after: str) -> list[str]:
+    """The files that come of one kind of change."""
+    return [mutation.source for mutation in mutations(source, line) if mutation.after == after]
+
+
+def test_without_its_condition_an_elif_is_an_else() -> None:
+    source = "def f(a, b):\n    if a:\n        g()\n    elif b:\n        h()\n"
+    assert statement_changes(source, 4, "the condition removed") == [source.replace("elif b:", "else:")]
+    short = "def f(a, b):\n    if a: g()\n    elif b: h()\n"
+    expected = "def f(a, b):\n    if a: g()\n    else:\n        h()\n"
+    assert statement_changes(short, 3, "the condition removed") == [expected]
+
+
+def test_a_string_keeps_its_value_where_its_statement_gets_another_indentation() -> None:
+    text = 'x = """\nfirst\n        second"""\n'
+    source = f"def f(a):\n    if a:\n        g()\n        {text}    return a\n"
+    assert statement_changes(source, 4, "moved up") == [
+        f"def f(a):\n    if a:\n        {text}        g()\n    return a\n"
+    ]
+    assert statement_changes(source, 4, "moved behind the block") == [
+        f"def f(a):\n    if a:\n        g()\n    {text}    return a\n"
+    ]
+    assert statement_changes(source, 2, "the condition removed") == [
+        f"def f(a):\n    g()\n    {text}    return a\n"
+    ]
+
+
+def test_tabs_stay_tabs() -> None:
+    source = "def f(a):\n\tif a:\n\t\tg()\n\t\th()\n\treturn a\n"
+    moved = "def f(a):\n\tif a:\n\t\tg()\n\th()\n\treturn a\n"
+    assert statement_changes(source, 4, "moved behind the block") == [moved]
+    assert statement_changes(source, 2, "a = list(a)") == [
+        source.replace("\tif a:", "\ta = list(a)\n\tif a:")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("def f(a):\n    for b in a:\n        if b: c += 1\n", 3),
+        ("def f(a):\n    g(a); c += 1\n    return c\n", 2),
+    ],
+)
+def test_a_statement_that_shares_its_line_stays(source: str, line: int) -> None:
+    found = list(mutations(source, line))
+    assert found
+    assert "c += 1" not in [mutation.before for mutation in found]
+    assert not [mutation for mutation in found if mutation.after == "removed"]
+
+
+def test_what_python_would_refuse_is_not_tried() -> None:
+    source = "def f(a):\n    for b in a:\n        g(b)\n        break\n    return a\n"
+    assert statement_changes(source, 4, "moved behind the block") == []
+    loop = "def f(a):\n    for b in a:\n        if b: continue\n\ndef g(a, b):\n    return a\n"
+    assert statement_changes(loop, 6, "if b:\n    continue") == []
+
+
+def test_operators_without_a_likely_other_one_and_a_mark_at_the_beginning_do_no_harm() -> None:
+    assert "a = b" in changed("a @= b")
+    marked = [mutation.source for mutation in mutations("\ufeffab < c\n", 1)]
+    assert marked[0] == "\ufeffab <= c\n"
+
+
 LINES = [
     "é = 'ä' if a < b else b",
     "return {a: b}",

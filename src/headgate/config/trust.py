@@ -52,7 +52,8 @@ def widening(data: Mapping[str, Any], users: Mapping[str, Any]) -> Iterator[tupl
     if tests in _PROTECTION and _PROTECTION.index(tests) < _PROTECTION.index(own_tests):
         yield ("protect_tests",), f'"protect_tests: {tests}" takes protection away'
     opened = [item for item in data.get("test_paths") or () if item.startswith("!")]
-    if own_tests != "off" and (new := _added(opened, users.get("test_paths"))):
+    is_protecting = own_tests != "off" or users.get("test_paths")
+    if is_protecting and (new := _added(opened, users.get("test_paths"))):
         yield ("test_paths",), f'"test_paths" takes protection away from {", ".join(new)}'
     opened = [item for item in data.get("secret_files") or () if item.startswith("!")]
     if new := _added(opened, users.get("secret_files")):

@@ -322,6 +322,8 @@ class EditsNoticed(Body):
     tree: a person may have done it."""
     uncertain: tuple[str, ...] = ()
     """Files that the task wrote before a crash, and that were changed before it went on."""
+    while_away: bool = False
+    """Nobody was working on the task: a command that was interrupted may have made the changes."""
 
 
 class TaskStatusGiven(Body):

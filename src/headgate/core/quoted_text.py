@@ -2,38 +2,56 @@
 
 A person who pastes a log does not mean what it says: no heading and no `@path` in it counts. What is quoted
 without a fence is recognised only where a program prints a first and a last line of its own. Between two
-lines that could be anybody's, a person may have written something that binds the task.
+lines that could be anybody's, or after output that was cut off, a person may have written something that
+binds the task.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from headgate.core.text import plain
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+
+
+class _Printed(NamedTuple):
+    """What a program prints: its first line, its last line, and the lines that may be between them."""
+
+    first: re.Pattern[str]
+    last: re.Pattern[str]
+    """One that nobody else writes: a bare `OK` or `FAIL` may be a person's."""
+    between: re.Pattern[str] = re.compile(r".*")
+    """Where another line comes, the output was cut off."""
+
+
 _PRINTED = (
-    (  # pytest
+    _Printed(  # pytest
         re.compile(r"={3,} (?:test session starts|FAILURES|ERRORS|short test summary info) ={3,}\s*"),
         re.compile(r"=*\s*\d+ (?:failed|passed|error|skipped|warning|deselected)\w*\b.* in \d[\d.]*s\b.*"),
+        re.compile(r"(?!={3,} test session starts ).*"),
     ),
-    (  # unittest
+    _Printed(  # unittest
         re.compile(r"={70}\s*|(?:FAIL|ERROR): \w+ \(\S+\)\s*"),
-        re.compile(r"(?:OK|FAILED)(?: \([\w=, ]+\))?\s*"),
+        re.compile(r"Ran \d+ tests? in \d[\d.]*s\s*"),
     ),
-    (  # go test
+    _Printed(  # go test
         re.compile(r"=== RUN\s.*|\s*--- (?:FAIL|PASS|SKIP): .*"),
-        re.compile(r"(?:FAIL|ok|PASS)(?:\s+\S+\s+(?:\d[\d.]*s|\(cached\)).*|\s*)"),
+        re.compile(r"(?:FAIL|ok)\s+\S+\s+(?:\d[\d.]*s|\(cached\)).*"),
     ),
-    (re.compile(r"running \d+ tests?\s*"), re.compile(r"test result: .*")),  # cargo
-    (re.compile(r"\s*(?:PASS|FAIL) \S+\.[cm]?[jt]sx?\b.*"), re.compile(r"Time:\s+\d.*")),  # jest
-    (  # a traceback
+    _Printed(  # cargo
+        re.compile(r"running \d+ tests?\s*"), re.compile(r"test result: (?:ok|FAILED)\. .*")
+    ),
+    _Printed(  # jest
+        re.compile(r"\s*(?:PASS|FAIL) \S+\.[cm]?[jt]sx?\b.*"), re.compile(r"Time:\s+\d[\d.]* ?m?s\b.*")
+    ),
+    _Printed(  # a traceback
         re.compile(r"Traceback \(most recent call last\):\s*"),
         re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Exit|Failure|Interrupt|Warning)\b(?::.*|\s*)"),
+        re.compile(r"\s.*"),
     ),
 )
-"""The first and the last line of what a program prints."""
 
 
 class Quotation(NamedTuple):
@@ -47,11 +65,11 @@ class Quotation(NamedTuple):
 def find_quotations(lines: Sequence[str], *, open_fences: bool = False) -> Iterator[Quotation]:
     """What is quoted, from the top. With `open_fences`, a fence that is never closed goes to the end."""
     shown = [plain(line) if "\x1b" in line else line for line in lines]
-    last_lines = [[at for at, line in enumerate(shown) if last.fullmatch(line)] for _, last in _PRINTED]
+    known = [_places(printed, shown) for printed in _PRINTED]
     index = 0
     while index < len(shown):
         fenced = _fence_end(shown, index, open_fences)
-        end = fenced or _printed_end(shown, index, last_lines)
+        end = fenced or _printed_end(shown[index], index, known)
         if end:
             yield Quotation(index, end, bool(fenced))
         index = end or index + 1
@@ -69,11 +87,31 @@ def _fence_end(lines: Sequence[str], index: int, open_fences: bool) -> int:
     return len(lines) if open_fences else 0
 
 
-def _printed_end(lines: Sequence[str], index: int, last_lines: Sequence[Sequence[int]]) -> int:
+class _Places(NamedTuple):
+    """Where lines of a program are that end its output."""
+
+    printed: _Printed
+    last: Sequence[int]
+    foreign: Sequence[int]
+    """Lines that are not between its first and its last one."""
+
+
+def _places(printed: _Printed, lines: Sequence[str]) -> _Places:
+    numbered = list(enumerate(lines))
+    last = [at for at, line in numbered if printed.last.fullmatch(line)]
+    return _Places(printed, last, [at for at, line in numbered if not printed.between.fullmatch(line)])
+
+
+def _printed_end(line: str, index: int, known: Iterable[_Places]) -> int:
     """The line after what a program printed from here on; 0 if none did."""
-    for (first, _), ends in zip(_PRINTED, last_lines, strict=True):
-        if first.fullmatch(lines[index]):
-            place = bisect_left(ends, index + 1)
-            if place < len(ends):
-                return ends[place] + 1
+    for printed, last, foreign in known:
+        if printed.first.fullmatch(line):
+            end, cut = (_next_after(index, places) for places in (last, foreign))
+            if end is not None and (cut is None or cut >= end):
+                return end + 1
     return 0
+
+
+def _next_after(index: int, places: Sequence[int]) -> int | None:
+    place = bisect_right(places, index)
+    return places[place] if place < len(places) else None

@@ -70,8 +70,9 @@ class EditWatch:
             return self._tell_loss()
         now, _ = self._look(tree or self._snapshots.take())
         event = self._compare(now, verifying)
+        was_away = self._past is not None
         self._expect(now)
-        return event
+        return event.model_copy(update={"while_away": was_away}) if event else None
 
     def pending(self, tree: str) -> EditsNoticed | None:
         """What `notice` would find, in a tree that was just taken. Nothing is taken note of."""

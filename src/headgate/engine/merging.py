@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from pydantic import ValidationError
+
 from headgate.checks import StepRun
 from headgate.config import Config
 from headgate.core import (
@@ -98,7 +100,11 @@ async def merge_task(
 
 async def _verify(folder: Folder, state: State, progress: MergeProgress) -> StepsOutcome | None:
     """Runs the steps that the task was started with in the user's own tree."""
-    config = Config.model_validate(state.config)
+    try:
+        config = Config.model_validate(state.config)
+    except ValidationError:  # another version recorded it
+        broken = "the configuration that the task was started with cannot be read: run headgate verify"
+        return StepsOutcome("", "", 0, broken=broken)
     if not config.verification.steps:
         return None
     try:

@@ -63,13 +63,18 @@ def own_tree(
     ]
     touched = {path for one in noticed for path in snapshots.changed_files(one.before, one.after)}
     uncertain = {parse_path(path) for one in noticed for path in one.uncertain}
+    away = {
+        path for one in noticed if one.while_away for path in snapshots.changed_files(one.before, one.after)
+    }
     own, shared, contents = dict(now), set[str](), list[bytes]()
     for path in touched | uncertain:
         if now.get(path) == start.get(path):
             continue  # whoever changed it, it is as it was
         steps = [(before.get(path), after.get(path)) for before, after in spans]
         found = _Version(start.get(path))
-        if path not in uncertain and all(found.take(snapshots, *step) for step in steps):
+        is_told_apart = path not in uncertain and all(found.take(snapshots, *step) for step in steps)
+        is_nobodys = path in away and found.entry == start.get(path)
+        if is_told_apart and not is_nobodys:
             contents += filter(None, [found.content])
         else:
             found = _Version(now.get(path))

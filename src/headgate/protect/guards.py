@@ -43,8 +43,8 @@ class Boundaries:
         return self._rules.covers(path)
 
     def takes_back(self, path: str) -> bool:
-        """Whether the last pattern that matches a file begins with `!`."""
-        return self._rules.verdict(path, is_dir=False) is False
+        """Whether the last pattern that matches a file, or a directory above it, begins with `!`."""
+        return self._rules.takes_back(path)
 
     def _named(self, path: str) -> str:
         """The pattern that says so, in brackets, where it says more than the path."""

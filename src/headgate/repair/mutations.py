@@ -6,6 +6,7 @@ and deterministic: the same source gives the same changes.
 """
 
 import ast
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -52,7 +53,9 @@ class Mutation:
 
 
 def mutations(source: str, line: int) -> Iterator[Mutation]:
-    """What one small change to a line can make of a file, the most plausible first; only what parses."""
+    """What one small change to a line can make of a file, the most plausible first; only what compiles."""
+    mark = source[: source.startswith("\ufeff")]
+    source = source.removeprefix(mark)  # the positions in the syntax tree do not count it
     module = parse_python(source)
     if module is None:
         return
@@ -67,9 +70,23 @@ def mutations(source: str, line: int) -> Iterator[Mutation]:
     seen = {source}
     for rank, changes in enumerate(kinds):
         for before, after, changed in changes:
-            if changed not in seen and parse_python(changed) is not None:
+            if changed not in seen and _compiles(changed):
                 seen.add(changed)
-                yield Mutation(changed, before, after, rank)
+                yield Mutation(mark + changed, before, after, rank)
+
+
+def _compiles(source: str) -> bool:
+    """Whether Python would run a file: a `break` outside a loop parses, and takes a trial for nothing."""
+    module = parse_python(source)
+    if module is None:
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(module, "", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 class _Place:

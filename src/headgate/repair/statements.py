@@ -5,7 +5,6 @@ What is missing in one function often stands in another: programs repeat themsel
 
 import ast
 import builtins
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -53,7 +52,11 @@ class StatementChanges:
     def changes(self) -> Iterator[Change]:
         """What becomes of the statement that begins on the line, or stands beside it."""
         for node in ast.walk(self.function or self.module):
-            if isinstance(node, ast.stmt) and node.lineno == self.line and node is not self.function:
+            if not isinstance(node, ast.stmt) or node.lineno != self.line or node is self.function:
+                continue
+            if self._head(node).startswith("elif"):
+                yield from self._unwrapped(node)
+            elif self._stands_alone(node):
                 yield from self._replaced(node)
                 yield from self._moved(node)
                 yield from self._unwrapped(node)
@@ -63,9 +66,8 @@ class StatementChanges:
         texts: list[str] = []
         match node:
             case ast.AugAssign(target, operator, value):
-                texts += [
-                    ast.unparse(ast.AugAssign(target, other(), value)) for other in COUNTED[type(operator)]
-                ]
+                others = COUNTED.get(type(operator), ())
+                texts += [ast.unparse(ast.AugAssign(target, other(), value)) for other in others]
                 texts.append(ast.unparse(ast.Assign([target], value, lineno=0)))
             case ast.Assign([target], value) if isinstance(target, ast.Name):
                 texts.append(ast.unparse(ast.AugAssign(target, ast.Add(), value)))
@@ -81,7 +83,7 @@ class StatementChanges:
     def _moved(self, node: ast.stmt) -> Iterator[Change]:
         """A statement behind its block, if it is the last one in it; and to other places in the block."""
         block = self._block(node)
-        if len(block) < 2:
+        if len(block) < 2 or not all(map(self._stands_alone, block)):
             return
         parent = self.parents[node]
         before, at = self._head(node), block.index(node)
@@ -89,33 +91,33 @@ class StatementChanges:
             yield (
                 before,
                 "moved behind the block",
-                self._with_moved(node, parent.end_lineno or 0, parent.col_offset),
+                self._with_moved(node, parent.end_lineno or 0, self._indent(parent)),
             )
         first = 1 if _is_docstring(block[0]) else 0
         for distance in range(1, MOST_MOVED + 1):
             if first <= at - distance:
                 above = block[at - distance]
-                yield before, "moved up", self._with_moved(node, self._start(above) - 1, node.col_offset)
+                yield before, "moved up", self._with_moved(node, self._start(above) - 1, self._indent(node))
             if at + distance < len(block):
                 below = block[at + distance]
-                yield before, "moved down", self._with_moved(node, below.end_lineno or 0, node.col_offset)
+                yield before, "moved down", self._with_moved(node, below.end_lineno or 0, self._indent(node))
 
     def _unwrapped(self, node: ast.stmt) -> Iterator[Change]:
-        """What a condition guards, without the condition."""
-        if isinstance(node, ast.If) and not node.orelse and node.body[0].lineno > node.lineno:
-            held = self.lines[node.test.end_lineno or 0 : node.end_lineno]
-            inside = textwrap.indent(textwrap.dedent("\n".join(held)), " " * node.col_offset).split("\n")
-            yield (
-                self._head(node),
-                "the condition removed",
-                self._spliced(node.lineno, node.end_lineno, inside),
-            )
-        elif isinstance(node, ast.If) and not node.orelse:
-            yield (
-                self._head(node),
-                "the condition removed",
-                self._with_statement(node, "\n".join(map(ast.unparse, node.body))),
-            )
+        """What a condition guards, without the condition. That of an `elif` is what remains: `else`."""
+        if not isinstance(node, ast.If) or node.orelse:
+            return
+        head, indent, body = self._head(node), self._indent(node), node.body
+        is_other = head.startswith("elif")
+        first, last = (node.test.end_lineno or 0) + 1, node.end_lineno or 0
+        if body[0].lineno == node.lineno:
+            held = _indented("\n".join(map(ast.unparse, body)), indent + "    " * is_other)
+        elif is_other:
+            held = self.lines[first - 1 : last]
+        else:
+            held = self._reindented(first, last, self._indent(body[0]), indent)
+        if is_other:
+            held = [f"{indent}else:", *held]
+        yield head, "the condition removed", self._spliced(node.lineno, last, held)
 
     def _copied(self, node: ast.stmt) -> Iterator[Change]:
         """A statement that another function of the file has, before the line; at a block's end, after it."""
@@ -124,10 +126,10 @@ class StatementChanges:
         own = {ast.dump(each) for each in ast.walk(self.function) if isinstance(each, ast.stmt)}
         known = self._names(self.function) | self._global_names
         fitting = [each for each in self._donors if ast.dump(each) not in own and _names_used(each) <= known]
-        indent, block = " " * node.col_offset, self._block(node)
+        indent, block = self._indent(node), self._block(node)
         for each in fitting[:MOST_COPIED]:
             text = ast.unparse(each)
-            copied = textwrap.indent(text, indent).split("\n")
+            copied = _indented(text, indent)
             start = self._start(node)
             yield "", text, self._spliced(start, start - 1, copied)
             if block and block[-1] is node and not isinstance(node, ast.Return | ast.Raise):
@@ -171,9 +173,14 @@ class StatementChanges:
             return
         body = function.body[1:] if _is_docstring(function.body[0]) else function.body
         arguments = [each.arg for each in function.args.args if each.arg not in ("self", "cls")]
-        if not body or not arguments or self._start(body[0]) != self.line:
+        if (
+            not body
+            or not arguments
+            or self._start(body[0]) != self.line
+            or body[0].lineno == function.lineno
+        ):
             return
-        indent = " " * body[0].col_offset
+        indent = self._indent(body[0])
         for name in arguments:
             reads = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == name]
             if len(reads) > 1:
@@ -201,28 +208,62 @@ class StatementChanges:
         decorators: list[ast.expr] = getattr(node, "decorator_list", [])
         return min([node.lineno, *(each.lineno for each in decorators)])
 
+    def _stands_alone(self, node: ast.stmt) -> bool:
+        """Whether nothing else is on the lines of a statement: no `;`, and no `if a:` before it."""
+        after = self.lines[(node.end_lineno or 0) - 1].encode()[node.end_col_offset :].decode().strip()
+        return not self._indent(node).strip() and (not after or after.startswith("#"))
+
+    def _indent(self, node: ast.stmt) -> str:
+        """What stands before a statement on its line."""
+        return self.lines[node.lineno - 1].encode()[: node.col_offset].decode()
+
     def _with_statement(self, node: ast.stmt, text: str) -> str:
         """With another statement in the place of this one; without one, if the block has others."""
-        indent = " " * node.col_offset
-        if not text and len(self._block(node)) > 1:
-            return self._spliced(node.lineno, node.end_lineno, [])
-        return self._spliced(
-            node.lineno, node.end_lineno, textwrap.indent(text or "pass", indent).split("\n")
-        )
+        is_gone = not text and len(self._block(node)) > 1
+        new = [] if is_gone else _indented(text or "pass", self._indent(node))
+        return self._spliced(node.lineno, node.end_lineno, new)
 
-    def _with_moved(self, node: ast.stmt, behind: int, column: int) -> str:
+    def _with_moved(self, node: ast.stmt, behind: int, indent: str) -> str:
         """With the statement behind another line, at this indentation."""
         first, last = self._start(node), node.end_lineno or 0
-        text = [
-            " " * column + line.removeprefix(" " * node.col_offset) for line in self.lines[first - 1 : last]
-        ]
+        text = self._reindented(first, last, self._indent(node), indent)
         rest = [*self.lines[: first - 1], *self.lines[last:]]
         at = behind - len(text) if behind >= last else behind
         return "\n".join([*rest[:at], *text, *rest[at:]])
 
+    def _reindented(self, first: int, last: int, old: str, new: str) -> list[str]:
+        """Some lines with another indentation. Those that begin within a string stay: they are its value."""
+        numbered = enumerate(self.lines[first - 1 : last], first)
+        return [
+            new + line.removeprefix(old) if line.startswith(old) and number not in self._in_strings else line
+            for number, line in numbered
+        ]
+
+    @cached_property
+    def _in_strings(self) -> set[int]:
+        return _lines_in_strings(self.module)
+
     def _spliced(self, first: int, last: int | None, new: list[str]) -> str:
         """With other lines in the place of these."""
         return "\n".join([*self.lines[: first - 1], *new, *self.lines[last or 0 :]])
+
+
+def _indented(text: str, indent: str) -> list[str]:
+    """The lines of statements, with an indentation."""
+    inside = _lines_in_strings(ast.parse(text))
+    numbered = enumerate(text.split("\n"), 1)
+    return [line if number in inside else indent + line for number, line in numbered]
+
+
+def _lines_in_strings(tree: ast.AST) -> set[int]:
+    """The lines that begin within a string."""
+    strings = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
+    )
+    return {line for string in strings for line in range(string.lineno + 1, (string.end_lineno or 0) + 1)}
 
 
 def _is_docstring(node: ast.stmt) -> bool:

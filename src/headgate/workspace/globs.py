@@ -61,10 +61,17 @@ class Rules:
 
     def covers(self, path: str) -> bool:
         """Whether a file is meant: by its own path, or else by the nearest directory above it that is."""
+        return bool(self._file_verdict(path))
+
+    def takes_back(self, path: str) -> bool:
+        """Whether a rule with `!` decides about a file, by its own path or the nearest directory above it."""
+        return self._file_verdict(path) is False
+
+    def _file_verdict(self, path: str) -> bool | None:
         if self._fold:
             path = fold_case(path)
         own = self._verdict(path, False)
-        return bool(self._below(path.rpartition("/")[0]) if own is None else own)
+        return self._below(path.rpartition("/")[0]) if own is None else own
 
     def _verdict(self, path: str, is_dir: bool) -> bool | None:
         name = path[path.rfind("/") + 1 :]
