@@ -210,3 +210,11 @@ def test_everything_parses_and_is_new_and_always_the_same(body: list[str], numbe
     assert len(set(found)) == len(found)
     assert found == [mutation.source for mutation in mutations(source, number)]
     assert list(mutations("def (", number)) == []
+
+
+def test_what_reaches_files_and_processes_is_not_copied() -> None:
+    body = "".join(f"    {line}\n" for line in ("shutil.rmtree(a)", "a.unlink()", "print(a)", "b.clear()"))
+    source = f"import shutil\n\n\ndef clean(a, b):\n{body}\n\ndef keep(a, b):\n    return a\n"
+    added = {mutation.after for mutation in mutations(source, 12) if not mutation.before}
+    assert "b.clear()" in added
+    assert not added & {"shutil.rmtree(a)", "a.unlink()", "print(a)"}

@@ -59,7 +59,7 @@ class MutateSettings(Data):
 
     trials: int = Field(300, ge=1)
     """How many changes to try."""
-    suspects: int = Field(12, ge=1)
+    suspects: int = Field(20, ge=1)
     """How many lines to change, the most suspect first."""
     slow: float = Field(3.0, ge=0)
     """Try nothing where the check takes longer, in seconds."""

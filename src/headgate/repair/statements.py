@@ -5,13 +5,17 @@ What is missing in one function often stands in another: programs repeat themsel
 
 import ast
 import builtins
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeGuard
 
 MOST_COPIED = 8
 """How many statements from elsewhere are tried at one place."""
+_FILES = "unlink rmdir rename replace touch mkdir chmod symlink_to write_text write_bytes write truncate"
+_OTHERS = "kill terminate send_signal send sendall execute executemany executescript commit system run"
+_BEYOND_MEMORY = frozenset([*_FILES.split(), *_OTHERS.split()])
+"""Methods that change more than the program's own objects."""
 MOST_MOVED = 4
 """How many statements of its block a statement is moved over."""
 COUNTED: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
@@ -147,9 +151,14 @@ class StatementChanges:
             if function is self.function or function.name == "__init__":
                 continue
             for node in ast.walk(function):
-                if _is_effect(node):
+                if _is_effect(node, self._modules):
                     found.setdefault(ast.dump(node), node)
         return list(found.values())
+
+    @cached_property
+    def _modules(self) -> set[str]:
+        imports = [each for each in ast.walk(self.module) if isinstance(each, ast.Import | ast.ImportFrom)]
+        return {name for each in imports for name in _bound(each)}
 
     @cached_property
     def _global_names(self) -> set[str]:
@@ -274,11 +283,15 @@ def _is_docstring(node: ast.stmt) -> bool:
     )
 
 
-def _is_effect(node: ast.AST) -> TypeGuard[ast.stmt]:
-    """Whether a statement does something that another function may have to do, too."""
+def _is_effect(node: ast.AST, modules: Container[str]) -> TypeGuard[ast.stmt]:
+    """Whether a statement does something that another function may have to do, too.
+
+    Only calls of methods count, and none that may reach files or processes: a trial runs them elsewhere than
+    they were written for.
+    """
     match node:
-        case ast.Expr(ast.Call()):
-            return True
+        case ast.Expr(ast.Call(func=ast.Attribute() as called)):
+            return _root(called) not in modules and called.attr not in _BEYOND_MEMORY
         case ast.Assign([ast.Attribute() | ast.Subscript()]) | ast.AugAssign(
             ast.Attribute() | ast.Subscript()
         ):
@@ -287,6 +300,13 @@ def _is_effect(node: ast.AST) -> TypeGuard[ast.stmt]:
             return True
         case _:
             return False
+
+
+def _root(node: ast.expr) -> str:
+    """The name that an expression begins with."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _names_used(node: ast.stmt) -> set[str]:
