@@ -1,28 +1,12 @@
 """A task's diff and the files that it is said to have changed are its own, and not a person's."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from undo_cases import LINES, Bench, edit, make_bench, shell, steps, write
 
 from headgate.core.events import TaskEnded
 from headgate.store.folder import Folder
-
-
-@pytest.fixture(params=[False, True], ids=["sha1", "sha256"])
-def any_bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
-    made = make_bench(tmp_path, sha256=request.param)
-    yield made
-    made.engine.store.close()
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = make_bench(tmp_path)
-    yield made
-    made.engine.store.close()
 
 
 def changed_lines(diff: bytes) -> list[str]:

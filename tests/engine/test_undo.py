@@ -1,6 +1,5 @@
 """`Engine.undo` takes back what a task changed, and nothing that anybody else did."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,20 +27,6 @@ from headgate.engine.rewriting import Overlap
 from headgate.engine.undo import Undone
 from headgate.errors import ConfigError
 from headgate.store.changes import Draft
-
-
-@pytest.fixture(params=[False, True], ids=["sha1", "sha256"])
-def any_bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
-    made = make_bench(tmp_path, sha256=request.param)
-    yield made
-    made.engine.store.close()
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = make_bench(tmp_path)
-    yield made
-    made.engine.store.close()
 
 
 async def undo(bench: Bench, task: str = "t1") -> Undone:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from json import dumps
 from pathlib import Path
 
@@ -24,20 +23,6 @@ from headgate.engine.undo import Undone
 from headgate.errors import ConfigError
 from headgate.store.changes import Draft
 from headgate.workspace.overlay import decode_changes
-
-
-@pytest.fixture(params=[False, True], ids=["sha1", "sha256"])
-def any_bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
-    made = make_bench(tmp_path, sha256=request.param)
-    yield made
-    made.engine.store.close()
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = make_bench(tmp_path)
-    yield made
-    made.engine.store.close()
 
 
 def git(repo: Path, *args: str) -> str:

@@ -74,7 +74,7 @@ def check_undoable(row: TaskRow, state: State) -> None:
 
 
 async def undo_task(folder: Folder, store: Store, task_id: str, now: Clock) -> Undone | Overlap:
-    """Takes a task's changes back, also again if they were brought back since.
+    """Takes a task's changes back. It may be repeated if the same changes were applied again.
 
     ConfigError if there is nothing to undo, or somebody works here.
     """
