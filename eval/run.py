@@ -57,8 +57,16 @@ RUNS: dict[str, dict[str, object]] = {
         "tools_visibility": "stable",
     },
     "repair": {"task_flow_mode": "repair"},
+    "no-scouts": {"scouts": "off"},
+    "staged-schema-no-scouts": {
+        "task_flow_mode": "staged",
+        "tool_transport": "schema",
+        "scouts": "off",
+    },
 }
 """What is compared, and how its configuration differs. The first is Headgate as it comes."""
+LOOKING_AROUND = ("ls", "search", "find_files")
+"""Tools that a model calls when it does not know where something is."""
 
 
 def run_headgate(task: Task, server: Server, run: str, args: argparse.Namespace) -> Result:
@@ -142,6 +150,7 @@ def told(events: Iterable[dict[str, Any]]) -> Counter[str]:
                 counts["unusable_reply"] += 1
             case "tool_finished":
                 counts["carried_out" if body["ok"] else "not_carried_out"] += 1
+                counts["looked_around"] += body["name"] in LOOKING_AROUND
                 if body["changed"]:
                     counts["changes"] += 1
     return counts

@@ -8,12 +8,13 @@ taken, or the model chooses if the stage has a prompt.
 
 import asyncio
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations, islice
 
 from pydantic import Field
 
-from headgate.checks import Verification
 from headgate.config import fill_text
 from headgate.core import (
     CandidateTried,
@@ -26,11 +27,12 @@ from headgate.core import (
     ReplyReceived,
     Request,
     Stage,
+    VerifyStep,
     clean_text,
     show_path,
 )
 from headgate.errors import ToolError
-from headgate.repair.answers import Partial, code_identity, code_mark
+from headgate.repair.answers import Partial, code_identity, code_mark, partners
 from headgate.repair.keeping import (
     OUTRUN,
     Judged,
@@ -43,15 +45,20 @@ from headgate.repair.keeping import (
 )
 from headgate.repair.mutations import Mutation, mutations
 from headgate.repair.questions import known_facts
-from headgate.repair.suspects import memory_of, places
+from headgate.repair.quick_trials import Outcome, QuickTrials
+from headgate.repair.suspects import Evidence, memory_of, places
 from headgate.run import Job, Kind, StageEnd, StageRun, Trials, ask_model, reply_content
 from headgate.scouts import Suspect
 from headgate.workspace import CopyImpossible, FileChange
 
+AT_ONCE = 60
+"""So many changes are tried with one start of pytest, where that works."""
 AT_A_TIME = 6
 """So many changes of a line are tried before the first ones of the next line get their turn."""
 MORE = 12
 """So many more changes are tried once one passes: what else passes shows what the tests leave open."""
+MOST_PAIRS = 200
+"""So many pairs of changes are tried where no single one passes."""
 
 
 class MutateSettings(Data):
@@ -74,18 +81,22 @@ class MutateSettings(Data):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A change that passed."""
+class _Candidate:
+    """A change to try: one mutation, or two that fix a part each."""
 
     suspect: Suspect
-    mutation: Mutation
-    change: FileChange
+    mutations: tuple[Mutation, ...]
+    changes: tuple[FileChange, ...]
     mark: str
 
     @property
+    def rank(self) -> tuple[int, int]:
+        """What is more plausible comes first."""
+        return len(self.mutations), max(each.rank for each in self.mutations)
+
+    @property
     def words(self) -> str:
-        before, after = (" ".join(text.split())[:200] for text in (self.mutation.before, self.mutation.after))
-        return f"`{before}` became `{after}`" if before else f"`{after}` was added"
+        return ", and ".join(each.words for each in self.mutations)
 
 
 async def mutate(run: StageRun) -> StageEnd:
@@ -107,53 +118,139 @@ async def _find(run: StageRun) -> Decision | None:
     except CopyImpossible as error:
         return Decision("skip", "no_copy", job.redact(clean_text(str(error))))
     run.turn += 1
-    found.sort(key=lambda each: each.mutation.rank)
+    found.sort(key=lambda each: each.rank)
     chosen = found[0] if found else None
     if len(found) > 1 and run.stage.prompt:
         chosen = await _choose(run, found)
     if chosen:
         async with memory_of(job).trying:
-            if await keep(run, Judged(_tried(run, chosen), (chosen.change,))):
+            if await keep(run, Judged(_tried(run, chosen), chosen.changes)):
                 return None
     await job.log.commit()
     return OUTRUN if is_outrun(run) else Decision("skip", "no_mutation", "no small change passes all tests")
 
 
-async def _search(run: StageRun) -> list[_Found]:
+async def _search(run: StageRun) -> list[_Candidate]:
     """The changes that pass, up to as many as the model is to choose from."""
     job, settings = run.job, MutateSettings.model_validate(run.stage.settings)
-    memory, trials = memory_of(job), Trials(job, settings.longest, quiet=True)
-    assert memory.evidence is not None
-    selecting = frozenset(sorted(memory.evidence.failing)[::2])
-    passed: list[_Found] = []
-    doubts, tried, most, waited = 0, 0, settings.trials, 0.0
-    for candidate in await asyncio.to_thread(lambda: list(_candidates(job, settings))):
-        is_enough = tried == most or doubts == settings.doubts or len(passed) == settings.choices
-        if is_enough or is_late(run, waited) or is_outrun(run):
+    memory, search = memory_of(job), _Search(job, settings)
+    waiting = deque(await asyncio.to_thread(lambda: list(_candidates(job, settings))))
+    waited, is_alone = 0.0, True
+    while not (search.is_over or is_late(run, waited) or is_outrun(run)):
+        if not waiting and is_alone and not search.passed:
+            waiting, is_alone = deque(islice(search.pairs(), MOST_PAIRS)), False
+        if not waiting:
             break
         since = job.now()
         async with memory.trying:
             waited += job.now() - since
-            if candidate.mark in memory.tried:
-                continue
-            result = await trials.verify([candidate.change])
-        tried += 1
-        if isinstance(result.verdict, Pass):
-            passed.append(candidate)
-            most = min(most, tried + MORE) if len(passed) == 1 else most
-        else:
-            if not is_cut_short(result):  # an answer that says the same gets more time
-                memory.tried.add(candidate.mark)
-            doubts += _is_doubtful(result, selecting)
-            _keep_partial(job, candidate.change, result)
-    return [] if doubts == settings.doubts else passed
+            await search.try_next(waiting)
+    return [] if search.doubts >= settings.doubts else search.passed
 
 
-def _candidates(job: Job, settings: MutateSettings) -> Iterator[_Found]:
+@dataclass
+class _Search:
+    """What was tried so far, and what came of it."""
+
+    job: Job
+    settings: MutateSettings
+    passed: list[_Candidate] = field(default_factory=list)
+    doubts: int = 0
+    tried: int = 0
+    most: int = field(init=False)
+    trials: Trials = field(init=False)
+    quick: QuickTrials | None = None
+    """None before the first trial, and where it does not work."""
+    partials: list[tuple[_Candidate, Partial]] = field(default_factory=list)
+    """Changes that fix a part: two tests or more."""
+    evidence: Evidence = field(init=False)
+
+    def __post_init__(self) -> None:
+        evidence = memory_of(self.job).evidence
+        assert evidence is not None
+        self.evidence, self.most = evidence, self.settings.trials
+        self.trials = Trials(self.job, self.settings.longest, quiet=True)
+
+    @property
+    def is_over(self) -> bool:
+        enough = len(self.passed) >= self.settings.choices or self.doubts >= self.settings.doubts
+        return enough or self.tried >= self.most
+
+    async def try_next(self, waiting: deque[_Candidate]) -> None:
+        """Tries one change, or several at once. The caller holds the lock `trying`."""
+        if not self.tried:
+            self.quick = await QuickTrials.begin(self.trials, self._failing_step(), self.settings.longest)
+            if not self.quick and len(self.evidence.failing) < self.settings.failing:
+                self.most = 0  # more tests fail than the check gets to, and nothing could be confirmed
+                return
+        batch: list[_Candidate] = []
+        while waiting and len(batch) < (AT_ONCE if self.quick else 1):
+            if (candidate := waiting.popleft()).mark not in memory_of(self.job).tried:
+                batch.append(candidate)
+        outcomes = await self._screen(batch)
+        waiting.extendleft(reversed(batch[len(outcomes) :]))
+        for candidate, outcome in zip(batch, outcomes, strict=False):
+            if not self.is_over:
+                await self._judge(candidate, outcome)
+
+    async def _screen(self, batch: list[_Candidate]) -> list[Outcome]:
+        """What a quick trial says to the first of these; where there is none, the first may pass."""
+        if self.quick and batch:
+            if outcomes := await self.quick.run([each.changes for each in batch]):
+                return outcomes
+            self.quick = None  # it worked before, and does not any more
+        return [Outcome(passed=True)] if batch else []
+
+    async def _judge(self, candidate: _Candidate, outcome: Outcome) -> None:
+        """Tries a change in the ordinary way if it may pass, and keeps in mind what was found."""
+        self.tried += 1
+        failing, is_known = outcome.failing, outcome.failing is not None
+        if outcome.passed:
+            result = await self.trials.verify(candidate.changes)
+            if isinstance(result.verdict, Pass):
+                self.passed.append(candidate)
+                self.most = min(self.most, self.tried + MORE) if len(self.passed) == 1 else self.most
+                return
+            failing = frozenset(failure.name for failure in result.failures)
+            is_known = not any(step.timed_out for step in result.steps)
+        if not is_known:  # on a busy machine, that says nothing: an answer that says the same gets more time
+            return
+        memory = memory_of(self.job)
+        memory.tried.add(candidate.mark)
+        if failing:
+            seen = self.quick.failing if self.quick and not outcome.passed else self.evidence.failing
+            self.doubts += not failing & set(sorted(seen)[::2])  # the other half has to confirm a change
+            if failing < set(seen) and len(candidate.changes) == 1:
+                self._keep_partial(candidate, failing, seen)
+
+    def _keep_partial(self, candidate: _Candidate, failing: frozenset[str], seen: Collection[str]) -> None:
+        """What fixes a part may be what another small change lacks, or an answer, if both see all tests."""
+        partial = Partial(candidate.changes[0], failing)
+        if len(seen) - len(failing) > 1:
+            self.partials.append((candidate, partial))
+        if set(seen) == set(self.evidence.failing):
+            memory_of(self.job).partials.append(partial)
+
+    def pairs(self) -> Iterator[_Candidate]:
+        """Two changes that fix all tests between them, and at least two each: one proves little."""
+        for (one, first), (other, second) in combinations(self.partials, 2):
+            for changes in partners([first], second):
+                mark = f"{one.mark} {other.mark}"
+                yield _Candidate(one.suspect, one.mutations + other.mutations, changes, mark)
+
+    def _failing_step(self) -> VerifyStep:
+        opening, verifier = self.job.state.answers.opening, self.job.verifier
+        assert opening is not None
+        assert verifier is not None
+        failed = {step.name for step in opening.steps if not step.passed}
+        return next((step for step in verifier.steps if step.name in failed), verifier.steps[-1])
+
+
+def _candidates(job: Job, settings: MutateSettings) -> Iterator[_Candidate]:
     """Every change to every suspect line: the most suspect lines first, but none before all others."""
     evidence = memory_of(job).evidence
     assert evidence is not None
-    found: list[tuple[int, int, _Found]] = []
+    found: list[tuple[int, int, _Candidate]] = []
     for rank, suspect in enumerate(places("line", evidence)[: settings.suspects]):
         try:
             file = job.context.workspace.read(show_path(suspect.path))
@@ -164,32 +261,14 @@ def _candidates(job: Job, settings: MutateSettings) -> Iterator[_Found]:
             source = mutation.source.replace("\n", "\r\n") if has_returns else mutation.source
             mark = code_mark(suspect.path, code_identity(source, is_python=True))
             change = FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
-            found.append((rank + number // AT_A_TIME, rank, _Found(suspect, mutation, change, mark)))
+            found.append(
+                (rank + number // AT_A_TIME, rank, _Candidate(suspect, (mutation,), (change,), mark))
+            )
     found.sort(key=lambda each: each[:2])
     yield from (each for _, _, each in found)
 
 
-def _is_doubtful(result: Verification, selecting: frozenset[str]) -> bool:
-    """Whether the tests that select would have let this through."""
-    left = {failure.name for failure in result.failures}
-    return bool(left) and not left & selecting and not is_cut_short(result)
-
-
-def is_cut_short(result: Verification) -> bool:
-    """Whether a trial took too long: on a busy machine, that says nothing about the change."""
-    return any(step.timed_out for step in result.steps)
-
-
-def _keep_partial(job: Job, change: FileChange, result: Verification) -> None:
-    """What fixes a part may be what an answer lacks."""
-    memory = memory_of(job)
-    assert memory.evidence is not None
-    left = frozenset(failure.name for failure in result.failures)
-    if left and left < set(memory.evidence.failing):
-        memory.partials.append(Partial(change, left))
-
-
-async def _choose(run: StageRun, found: list[_Found]) -> _Found | None:
+async def _choose(run: StageRun, found: list[_Candidate]) -> _Candidate | None:
     """Shows the model what passed; the first one where it makes no choice."""
     job = run.job
     if job.is_pressed:
@@ -218,7 +297,7 @@ async def _choose(run: StageRun, found: list[_Found]) -> _Found | None:
     return found[chosen - 1] if 0 < chosen <= len(found) else None if chosen == 0 else found[0]
 
 
-def _tried(run: StageRun, found: _Found) -> CandidateTried:
+def _tried(run: StageRun, found: _Candidate) -> CandidateTried:
     place, words = (run.job.redact(clean_text(text)) for text in (found.suspect.place, found.words))
     return CandidateTried(
         place=place, verdict="passed", reason=words, fingerprint=found.mark, origin="mutation"
@@ -234,7 +313,8 @@ def _adapt(job: Job, stage: Stage) -> Stage | None:
     if evidence is None or answers.opening is None or answers.repaired:
         return None
     took = sum(step.seconds for step in answers.opening.steps)
-    fits = took <= settings.slow and len(evidence.failing) >= settings.failing and places("line", evidence)
+    failing = max(len(evidence.failing), len(evidence.cases))
+    fits = took <= settings.slow and failing >= settings.failing and places("line", evidence)
     return stage if fits else None
 
 

@@ -51,6 +51,12 @@ class Mutation:
     rank: int = 0
     """How far down its kind is in the order of what is plausible, with 0 at the top."""
 
+    @property
+    def words(self) -> str:
+        """What people are told."""
+        before, after = (" ".join(text.split())[:200] for text in (self.before, self.after))
+        return f"`{before}` became `{after}`" if before else f"`{after}` was added"
+
 
 def mutations(source: str, line: int) -> Iterator[Mutation]:
     """What one small change to a line can make of a file, the most plausible first; only what compiles."""

@@ -8,7 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -66,6 +66,8 @@ class Evidence:
     """The names of all tests that fail, where the runner's format is known."""
     suspects: tuple[Suspect, ...]
     """The most suspect place first; whole files where functions are not known."""
+    cases: tuple[str, ...] = ()
+    """All cases that fail, by pytest's names, also those that the check does not get to (`-x`)."""
 
 
 _EVIDENCE = TypeAdapter(Evidence)
@@ -143,8 +145,12 @@ async def gather(job: Job) -> Evidence:
     failures = find_failures(output, str(job.verifier.directory))
     trace = await asyncio.to_thread(_trace, job, output)
     took = sum(step.seconds for step in opening.steps)
-    scores = await _scores(job, failures) if failures and took < MOST_SECONDS else {}
-    return await asyncio.to_thread(_weigh, job, output, failures, trace, scores)
+    scores: Mapping[tuple[str, int], float] = {}
+    cases: tuple[str, ...] = ()
+    if failures and took < MOST_SECONDS:
+        scores, cases = await _measure(job, failures)
+    evidence = await asyncio.to_thread(_weigh, job, output, failures, trace, scores)
+    return replace(evidence, cases=cases)
 
 
 def _read_log(job: Job, run_id: str) -> str:
@@ -179,8 +185,10 @@ def _weigh(
     )
 
 
-async def _scores(job: Job, failures: Sequence[FailedTest]) -> dict[tuple[str, int], float]:
-    """How suspect each line is; nothing where that cannot be measured.
+async def _measure(
+    job: Job, failures: Sequence[FailedTest]
+) -> tuple[dict[tuple[str, int], float], tuple[str, ...]]:
+    """How suspect each line is, and which cases fail; nothing where that cannot be measured.
 
     CopyImpossible if the check does not fail in a copy as it does in the tree.
     """
@@ -197,7 +205,8 @@ async def _scores(job: Job, failures: Sequence[FailedTest]) -> dict[tuple[str, i
     failed, passed = spectrum.split(tuple(names))
     scores = await asyncio.to_thread(score_lines, failed, passed) if failed else {}
     readable = {path: _readable(job, path) for path in {path for path, _ in scores} if not is_test(path)}
-    return {key: score for key, score in scores.items() if readable.get(key[0])}
+    cases = tuple(sorted(map(clean_text, spectrum.failed)))
+    return {key: score for key, score in scores.items() if readable.get(key[0])}, cases
 
 
 def _trace(job: Job, output: str) -> list[tuple[str, int]]:
