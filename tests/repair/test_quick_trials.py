@@ -213,3 +213,33 @@ def test_two_changes_that_one_test_each_speaks_for_are_not_kept(tmp_path: Path) 
     decision, source, _ = kept(tmp_path, case_of({"cart.py": PAIR, "test_cart.py": few}))
     assert decision.action == "stuck"
     assert source == PAIR
+
+
+def test_what_a_change_leaves_in_the_copy_does_not_reach_the_next_one(tmp_path: Path) -> None:
+    spoils = body("open('left.txt', 'w'); return False")
+    test = TEST + "\ndef test_clean():\n    from pathlib import Path\n    assert not Path('left.txt').exists()\n"
+    found = outcomes(tmp_path, [spoils, body("return total >= limit")], {"test_cart.py": test})
+    assert found is not None
+    assert len(found) == 1
+
+
+def test_tests_that_write_beside_the_program_are_tried_in_copies_of_their_own(tmp_path: Path) -> None:
+    test = TEST + "\ndef test_note():\n    open('note.txt', 'w')\n"
+    assert outcomes(tmp_path, [body("return total >= limit")], {"test_cart.py": test}) is None
+
+
+def test_a_change_that_skips_tests_does_not_pass(tmp_path: Path) -> None:
+    test = """\
+import pytest
+from cart import is_free
+
+@pytest.mark.parametrize("total", [5, 7])
+def test_equal(total):
+    if is_free(total, total) is None:
+        pytest.skip("nothing is known")
+    assert is_free(total, total) == "free"
+"""
+    source = "def is_free(total, limit):\n    if total == limit:\n        return False\n    return None\n"
+    decision, left, tried = kept(tmp_path, case_of({"cart.py": source, "test_cart.py": test}))
+    assert decision.action == "stuck"
+    assert (left, tried) == (source, [])

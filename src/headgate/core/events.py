@@ -480,6 +480,8 @@ class StepResult(Body):
     exit_code: int | None
     timed_out: bool
     seconds: float
+    left_out: int = 0
+    """Tests that its runner says were skipped, or expected to fail."""
 
 
 class VerifyStarted(Body):

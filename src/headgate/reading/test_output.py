@@ -263,3 +263,27 @@ _RUNNERS = {
         _read_cargo, re.compile(r"--no-run|--list|--format.*|-Z.*|--help|-h|--message-format.*|--bench(es)?")
     ),
 }
+
+
+# Tests that were found and did not run to their end: a change that makes them so corrects nothing.
+
+
+_LEFT_OUT = re.compile(
+    r"""
+    ^[=\s]*\d+\ [a-z][a-z0-9, ]*\ in\ \d[\d.]*s\b.*$        # pytest
+    | ^(?:OK|FAILED)\ \(.*\)$                               # unittest
+    | ^\s*Tests:?\s+\d+\ .*$                               # jest, vitest
+    | ^test\ result:\ .*$                                   # cargo
+    | ^\s*\d+\ pending$                                     # mocha
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+_LEFT_OUT_COUNT = re.compile(
+    r"(\d+) (?:skipped|xfailed|deselected|todo|ignored|pending)\b|(?:skipped|expected failures)=(\d+)"
+)
+
+
+def count_left_out(output: str) -> int:
+    """How many tests known runners say that they skipped, or expected to fail."""
+    closing = "\n".join(found[0] for found in _LEFT_OUT.finditer("\n".join(plain_lines(output))))
+    return sum(int(found[1] or found[2]) for found in _LEFT_OUT_COUNT.finditer(closing))

@@ -13,12 +13,15 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 _FOLDER = "HEADGATE_CHANGES"
 """Names the folder with `work.json`. Each child leaves its result there; `count` says how many have ended."""
+
+_CACHES = ("__pycache__", ".pytest_cache", ".hypothesis", "node_modules")
+_MOST_FILES = 5_000
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -34,15 +37,13 @@ def _try_all(config: Any, folder: Path) -> None:
     """Forks for one change after the other; returns in the children, and ends the process that forks."""
     work = json.loads((folder / "work.json").read_bytes())
     loaded = {os.path.realpath(getattr(each, "__file__", None) or "") for each in list(sys.modules.values())}
-    ends = time.monotonic() + work["seconds"]
+    ends, clean = time.monotonic() + work["seconds"], _look(work["tree"], work["paths"])
     try:
         (folder / "begun").touch(exist_ok=False)
     except FileExistsError:  # the command starts pytest more than once
-        (folder / "unfit").touch()
-        os._exit(1)
+        _give_up(folder)
     if threading.active_count() > 1 or loaded & set(work["paths"]):  # what is loaded would not be changed
-        (folder / "unfit").touch()
-        os._exit(1)
+        _give_up(folder)
     for number, files in enumerate(work["changes"]):
         if number and time.monotonic() > ends:
             break
@@ -60,7 +61,29 @@ def _try_all(config: Any, folder: Path) -> None:
         for path, old in before.items():
             Path(path).write_bytes(old)
         (folder / "count").write_text(str(number + 1), encoding="utf-8")
+        if _look(work["tree"], work["paths"]) != clean:  # the next one would find what this one left
+            if not files:
+                _give_up(folder)
+            break
     os._exit(0)
+
+
+def _give_up(folder: Path) -> NoReturn:
+    """Ends the process: nothing can be tried in this way."""
+    (folder / "unfit").touch()
+    os._exit(1)
+
+
+def _look(tree: str, changing: list[str]) -> dict[str, tuple[int, int]]:
+    """When each file was changed and how long it is, those that are changed for a trial left out."""
+    found: dict[str, tuple[int, int]] = {}
+    for folder, inner, files in os.walk(tree):
+        inner[:] = [name for name in inner if name not in _CACHES]
+        for name in files:
+            if (path := f"{folder}/{name}") not in changing and len(found) < _MOST_FILES:
+                state = os.lstat(path)
+                found[path] = state.st_mtime_ns, state.st_size
+    return found
 
 
 def _wait_for(child: int, seconds: float) -> None:

@@ -1,17 +1,17 @@
 """The kind `mutate`: small changes to suspect lines, tried out in copies of the tree without asking anybody.
 
-A change is selected by half of the tests that fail. It counts only if all others pass, too: the other half of
-those that fail, and those that passed before. If the tests that select let several changes through that the
-others refuse, they say too little, and no change counts. If several changes pass, the most plausible one is
-taken, or the model chooses if the stage has a prompt.
+A change counts if all tests pass, and at least two that failed before are among them. Many changes that pass
+half of those and not the rest show that the tests say too little: then no change counts. If several changes
+pass, the most plausible one is taken, or the model chooses if the stage has a prompt.
 """
 
 import asyncio
 import re
+import time
 from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from itertools import combinations, islice
+from itertools import combinations, count, islice
 
 from pydantic import Field
 
@@ -32,7 +32,8 @@ from headgate.core import (
     show_path,
 )
 from headgate.errors import ToolError
-from headgate.repair.answers import Partial, code_identity, code_mark, partners
+from headgate.reading import parse_python
+from headgate.repair.answers import Partial, code_identity, code_mark, count_leftovers, partners
 from headgate.repair.keeping import (
     OUTRUN,
     Judged,
@@ -44,6 +45,7 @@ from headgate.repair.keeping import (
     settle,
 )
 from headgate.repair.mutations import Mutation, mutations
+from headgate.repair.outside_effects import outside_modules, reaches_out
 from headgate.repair.questions import known_facts
 from headgate.repair.quick_trials import Outcome, QuickTrials
 from headgate.repair.suspects import Evidence, memory_of, places
@@ -90,9 +92,15 @@ class _Candidate:
     mark: str
 
     @property
-    def rank(self) -> tuple[int, int]:
-        """What is more plausible comes first."""
-        return len(self.mutations), max(each.rank for each in self.mutations)
+    def rank(self) -> tuple[int, int, int]:
+        """What is more plausible comes first, and what leaves no code behind that nothing reaches."""
+        texts = ((each.before or b"", each.after or b"") for each in self.changes)
+        left = sum(
+            count_leftovers(after.decode("utf-8", "replace"))
+            - count_leftovers(before.decode("utf-8", "replace"))
+            for before, after in texts
+        )
+        return len(self.mutations), max(left, 0), max(each.rank for each in self.mutations)
 
     @property
     def words(self) -> str:
@@ -134,11 +142,14 @@ async def _search(run: StageRun) -> list[_Candidate]:
     """The changes that pass, up to as many as the model is to choose from."""
     job, settings = run.job, MutateSettings.model_validate(run.stage.settings)
     memory, search = memory_of(job), _Search(job, settings)
-    waiting = deque(await asyncio.to_thread(lambda: list(_candidates(job, settings))))
+    source, waiting = _candidates(job, settings), deque[_Candidate]()
     waited, is_alone = 0.0, True
     while not (search.is_over or is_late(run, waited) or is_outrun(run)):
+        if not waiting:
+            waiting.extend(await asyncio.to_thread(_take, source))
         if not waiting and is_alone and not search.passed:
-            waiting, is_alone = deque(islice(search.pairs(), MOST_PAIRS)), False
+            source, is_alone = islice(search.pairs(), MOST_PAIRS), False
+            continue
         if not waiting:
             break
         since = job.now()
@@ -146,6 +157,18 @@ async def _search(run: StageRun) -> list[_Candidate]:
             waited += job.now() - since
             await search.try_next(waiting)
     return [] if search.doubts >= settings.doubts else search.passed
+
+
+def _take(source: Iterator[_Candidate]) -> list[_Candidate]:
+    """The next changes: as many as are tried at once, or as are found in a second. In long files, each takes
+    a while to find."""
+    taken: list[_Candidate] = []
+    ends = time.monotonic() + 1.0
+    while len(taken) < AT_ONCE and (not taken or time.monotonic() < ends):
+        if (candidate := next(source, None)) is None:
+            break
+        taken.append(candidate)
+    return taken
 
 
 @dataclass
@@ -215,8 +238,8 @@ class _Search:
             is_known = not any(step.timed_out for step in result.steps)
         if not is_known:  # on a busy machine, that says nothing: an answer that says the same gets more time
             return
-        memory = memory_of(self.job)
-        memory.tried.add(candidate.mark)
+        if outcome.passed:
+            memory_of(self.job).tried.add(candidate.mark)
         if failing:
             seen = self.quick.failing if self.quick and not outcome.passed else self.evidence.failing
             self.doubts += not failing & set(sorted(seen)[::2])  # the other half has to confirm a change
@@ -250,22 +273,42 @@ def _candidates(job: Job, settings: MutateSettings) -> Iterator[_Candidate]:
     """Every change to every suspect line: the most suspect lines first, but none before all others."""
     evidence = memory_of(job).evidence
     assert evidence is not None
-    found: list[tuple[int, int, _Candidate]] = []
-    for rank, suspect in enumerate(places("line", evidence)[: settings.suspects]):
-        try:
-            file = job.context.workspace.read(show_path(suspect.path))
-        except ToolError:
-            continue  # it is gone
-        has_returns = "\r\n" in file.text
-        for number, mutation in enumerate(mutations(file.text.replace("\r\n", "\n"), suspect.line)):
-            source = mutation.source.replace("\n", "\r\n") if has_returns else mutation.source
-            mark = code_mark(suspect.path, code_identity(source, is_python=True))
-            change = FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
-            found.append(
-                (rank + number // AT_A_TIME, rank, _Candidate(suspect, (mutation,), (change,), mark))
-            )
-    found.sort(key=lambda each: each[:2])
-    yield from (each for _, _, each in found)
+    suspects = places("line", evidence)[: settings.suspects]
+    lines = dict(enumerate(_changes_of(job, suspect) for suspect in suspects))
+    for level in count():
+        for rank in [rank for rank in lines if rank <= level]:
+            found = list(islice(lines[rank], AT_A_TIME))
+            yield from found
+            if len(found) < AT_A_TIME:
+                del lines[rank]
+        if not lines:
+            return
+
+
+def _changes_of(job: Job, suspect: Suspect) -> Iterator[_Candidate]:
+    """Every change to one line."""
+    try:
+        file = job.context.workspace.read(show_path(suspect.path))
+    except ToolError:
+        return  # it is gone
+    for mutation in mutations(file.text.replace("\r\n", "\n"), suspect.line):
+        source = with_line_ends(file.text, mutation.source)
+        mark = code_mark(suspect.path, code_identity(source, is_python=True))
+        change = FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
+        yield _Candidate(suspect, (mutation,), (change,), mark)
+
+
+def with_line_ends(before: str, after: str) -> str:
+    """A changed text without carriage returns, with those that its lines had; new lines as their neighbour."""
+    old, new = before.split("\n"), after.split("\n")
+    plain, least = [line.removesuffix("\r") for line in old], min(len(old), len(new))
+    same = next((at for at, (one, other) in enumerate(zip(plain, new, strict=False)) if one != other), least)
+    shorter = least - same
+    behind = zip(reversed(plain), reversed(new), strict=False)
+    tail = min(shorter, next((at for at, (one, other) in enumerate(behind) if one != other), shorter))
+    end = "\r" if old[min(same, len(old) - 1)].endswith("\r") else ""
+    between = [line + end for line in new[same : len(new) - tail]]
+    return "\n".join([*old[:same], *between, *old[len(old) - tail :]])
 
 
 async def _choose(run: StageRun, found: list[_Candidate]) -> _Candidate | None:
@@ -315,7 +358,20 @@ def _adapt(job: Job, stage: Stage) -> Stage | None:
     took = sum(step.seconds for step in answers.opening.steps)
     failing = max(len(evidence.failing), len(evidence.cases))
     fits = took <= settings.slow and failing >= settings.failing and places("line", evidence)
-    return stage if fits else None
+    return stage if fits and (job.verifier is None or job.verifier.sandbox or not _is_risky(job)) else None
+
+
+def _is_risky(job: Job) -> bool:
+    """Whether code that failing tests run may reach files, processes or the network."""
+    evidence = memory_of(job).evidence
+    for path in {suspect.path for suspect in evidence.suspects} if evidence else ():
+        try:
+            module = parse_python(job.context.workspace.read(show_path(path)).text)
+        except ToolError:
+            continue  # it is gone
+        if module and reaches_out(module, outside_modules(module)):
+            return True
+    return False
 
 
 MUTATE = Kind("mutate", mutate, settings=MutateSettings, adapt=_adapt, runs_beside=True)

@@ -100,6 +100,7 @@ def _prepared(
                 (folder / name).write_bytes(change.after or b"")
             laid.append(files)
         work = {
+            "tree": str(top),
             "changes": laid,
             "paths": sorted({path for files in laid for path in files}),
             "failing": sorted(quick.failing),

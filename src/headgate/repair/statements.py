@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeGuard
 
+from headgate.repair.outside_effects import reaches_out, root_name
+
 MOST_COPIED = 8
 """How many statements from elsewhere are tried at one place."""
-_FILES = "unlink rmdir rename replace touch mkdir chmod symlink_to write_text write_bytes write truncate"
-_OTHERS = "kill terminate send_signal send sendall execute executemany executescript commit system run"
-_BEYOND_MEMORY = frozenset([*_FILES.split(), *_OTHERS.split()])
-"""Methods that change more than the program's own objects."""
 MOST_MOVED = 4
 """How many statements of its block a statement is moved over."""
 COUNTED: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
@@ -286,27 +284,21 @@ def _is_docstring(node: ast.stmt) -> bool:
 def _is_effect(node: ast.AST, modules: Container[str]) -> TypeGuard[ast.stmt]:
     """Whether a statement does something that another function may have to do, too.
 
-    Only calls of methods count, and none that may reach files or processes: a trial runs them elsewhere than
-    they were written for.
+    Only calls of methods count, and nothing that may reach files or processes: a trial runs it elsewhere than
+    it was written for.
     """
     match node:
-        case ast.Expr(ast.Call(func=ast.Attribute() as called)):
-            return _root(called) not in modules and called.attr not in _BEYOND_MEMORY
+        case ast.Expr(ast.Call(func=ast.Attribute() as called)) if root_name(called) not in modules:
+            pass
         case ast.Assign([ast.Attribute() | ast.Subscript()]) | ast.AugAssign(
             ast.Attribute() | ast.Subscript()
         ):
-            return True
+            pass
         case ast.If(_, [ast.Raise() | ast.Return() | ast.Continue()], []):
-            return True
+            pass
         case _:
             return False
-
-
-def _root(node: ast.expr) -> str:
-    """The name that an expression begins with."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    return not reaches_out(node, modules)
 
 
 def _names_used(node: ast.stmt) -> set[str]:

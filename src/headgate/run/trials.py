@@ -113,13 +113,26 @@ class Trials:
                 verifier = replace(verifier, on_step=lambda step: None, on_line=lambda line: None)
             found = await verifier.run("trial")
             if isinstance(found.verdict, Pass):
-                return await asyncio.to_thread(unless_cut_short, found, Path(runs) / "trial")
-            return found
+                found = await asyncio.to_thread(unless_cut_short, found, Path(runs) / "trial")
+            return unless_left_out(self.job, found)
 
     def _impatient(self, step: VerifyStep) -> VerifyStep:
         opening = self.job.state.answers.opening
         took = sum(ran.seconds for ran in opening.steps if ran.name == step.name) if opening else 0.0
         return step.model_copy(update={"timeout": min(step.timeout, max(self.least, PATIENCE * took))})
+
+
+def unless_left_out(job: Job, found: Verification) -> Verification:
+    """A run that passed does not count if it skips tests that the task's first run did not."""
+    opening = job.state.answers.opening
+    before = {step.name: step.left_out for step in opening.steps} if opening else {}
+    for step in found.steps:
+        more = step.left_out - before.get(step.name, step.left_out)
+        if more > 0 and isinstance(found.verdict, Pass):
+            tests = "1 test is" if more == 1 else f"{more} tests are"
+            reason = f'step "{step.name}" passes, but {tests} skipped that ran before'
+            return replace(found, verdict=Fail("verify_failed", reason))
+    return found
 
 
 LEAST_SECONDS = 30.0

@@ -23,7 +23,7 @@ from headgate.run.failure_clues import FailedRun, find_clues, new_failures
 from headgate.run.job import Job
 from headgate.run.protected_run import ProtectedRun, list_some
 from headgate.run.step_changes import StepChanges
-from headgate.run.trials import RedBefore
+from headgate.run.trials import RedBefore, unless_left_out
 
 MOST_REWRITES = 2
 """How often the steps are run again because they changed source."""
@@ -98,6 +98,7 @@ async def _run_once(job: Job, path: str, turn: int, *, asked: bool, opening: boo
     protects = job.task.protect_tests or job.state.config.get("protect_tests")
     if protects == "all" and isinstance(found.verdict, Pass):
         found = await asyncio.to_thread(unless_cut_short, found, job.verifier.runs / run_id)
+    found = unless_left_out(job, found)
     reason = "" if isinstance(found.verdict, Pass) else job.redact(found.verdict.reason)
     if isinstance(found.verdict, Broken) and (opening or not asked):
         job.log.record(path, turn, CheckFinished(check="verify", verdict="broken", reason=reason))
