@@ -217,7 +217,7 @@ def test_two_changes_that_one_test_each_speaks_for_are_not_kept(tmp_path: Path) 
 
 def test_what_a_change_leaves_in_the_copy_does_not_reach_the_next_one(tmp_path: Path) -> None:
     spoils = body("open('left.txt', 'w'); return False")
-    test = TEST + "\ndef test_clean():\n    from pathlib import Path\n    assert not Path('left.txt').exists()\n"
+    test = TEST + "\ndef test_clean():\n    import os\n    assert not os.path.exists('left.txt')\n"
     found = outcomes(tmp_path, [spoils, body("return total >= limit")], {"test_cart.py": test})
     assert found is not None
     assert len(found) == 1
@@ -240,6 +240,7 @@ def test_equal(total):
     assert is_free(total, total) == "free"
 """
     source = "def is_free(total, limit):\n    if total == limit:\n        return False\n    return None\n"
-    decision, left, tried = kept(tmp_path, case_of({"cart.py": source, "test_cart.py": test}))
+    files = {"cart.py": source, "test_cart.py": test}
+    decision, left, tried = kept(tmp_path, case_of(files, PYTEST.replace(" -x", "")))
     assert decision.action == "stuck"
     assert (left, tried) == (source, [])

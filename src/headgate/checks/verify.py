@@ -18,7 +18,7 @@ import orjson
 from headgate.core import Broken, Fail, Pass, StepResult, Verdict, VerifyStep
 from headgate.errors import HeadgateError
 from headgate.process import MAX_LOG, CommandResult, Sandbox, run_command
-from headgate.reading import FailedTest, count_left_out, explain_doubtful_success, find_failures, plain_lines
+from headgate.reading import FailedTest, count_tests, explain_doubtful_success, find_failures, plain_lines
 from headgate.regular_files import make_own_folder, open_own, open_own_folder, read_own, write_own
 from headgate.workspace import WriteBatch
 
@@ -176,7 +176,8 @@ class Verifier:
             exit_code=done.exit_code,
             timed_out=done.timed_out,
             seconds=round(done.seconds, 3),
-            left_out=count_left_out(done.output),
+            tests=(counted := count_tests(done.output)).tests,
+            left_out=counted.left_out,
         )
         ran = StepRun(step, log.name, started, self.now(), result, verdict)
         if isinstance(verdict, Fail):

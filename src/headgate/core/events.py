@@ -480,8 +480,10 @@ class StepResult(Body):
     exit_code: int | None
     timed_out: bool
     seconds: float
+    tests: int = 0
+    """How many there were, by what known runners say at their ends."""
     left_out: int = 0
-    """Tests that its runner says were skipped, or expected to fail."""
+    """Of these, the ones that were skipped, or expected to fail."""
 
 
 class VerifyStarted(Body):

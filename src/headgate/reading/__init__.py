@@ -68,7 +68,7 @@ from headgate.reading.test_files import (
 )
 from headgate.reading.test_output import (
     MAX_FAILURES,
-    count_left_out,
+    count_tests,
     describe,
     explain_doubtful_success,
     find_failures,

@@ -268,22 +268,36 @@ _RUNNERS = {
 # Tests that were found and did not run to their end: a change that makes them so corrects nothing.
 
 
-_LEFT_OUT = re.compile(
+_CLOSING = re.compile(
     r"""
     ^[=\s]*\d+\ [a-z][a-z0-9, ]*\ in\ \d[\d.]*s\b.*$        # pytest
-    | ^(?:OK|FAILED)\ \(.*\)$                               # unittest
+    | ^Ran\ \d+\ tests?\ in\ .*$ | ^(?:OK|FAILED)\ \(.*\)$  # unittest
     | ^\s*Tests:?\s+\d+\ .*$                               # jest, vitest
     | ^test\ result:\ .*$                                   # cargo
-    | ^\s*\d+\ pending$                                     # mocha
+    | ^\s*\d+\ (?:passing|failing|pending)\b.*$              # mocha
     """,
     re.MULTILINE | re.VERBOSE,
 )
-_LEFT_OUT_COUNT = re.compile(
-    r"(\d+) (?:skipped|xfailed|deselected|todo|ignored|pending)\b|(?:skipped|expected failures)=(\d+)"
+_COUNTED = re.compile(
+    r"(?P<run>\d+) (?:passed|failed|errors?|xpassed|passing|failing)\b|Ran (?P<ran>\d+) tests?"
+    r"|(?P<out>\d+) (?:skipped|xfailed|deselected|todo|ignored|pending)\b"
 )
+_OF_THESE = re.compile(r"(?:skipped|expected failures)=(\d+)")
 
 
-def count_left_out(output: str) -> int:
-    """How many tests known runners say that they skipped, or expected to fail."""
-    closing = "\n".join(found[0] for found in _LEFT_OUT.finditer("\n".join(plain_lines(output))))
-    return sum(int(found[1] or found[2]) for found in _LEFT_OUT_COUNT.finditer(closing))
+@dataclass(frozen=True, slots=True)
+class CountedTests:
+    """What known runners say at their ends."""
+
+    tests: int
+    left_out: int
+    """Of these, the ones that were skipped, or expected to fail."""
+
+
+def count_tests(output: str) -> CountedTests:
+    """How many tests there were, and how many were left out."""
+    closing = "\n".join(found[0] for found in _CLOSING.finditer("\n".join(plain_lines(output))))
+    counted = list(_COUNTED.finditer(closing))
+    tests = sum(int(found["run"] or found["ran"] or found["out"]) for found in counted)
+    left_out = sum(int(found["out"] or 0) for found in counted)
+    return CountedTests(tests, left_out + sum(map(int, _OF_THESE.findall(closing))))

@@ -299,7 +299,7 @@ def _changes_of(job: Job, suspect: Suspect) -> Iterator[_Candidate]:
 
 
 def with_line_ends(before: str, after: str) -> str:
-    """A changed text without carriage returns, with those that its lines had; new lines as their neighbour."""
+    """A changed text without carriage returns, with those that its lines had, and new ones likewise."""
     old, new = before.split("\n"), after.split("\n")
     plain, least = [line.removesuffix("\r") for line in old], min(len(old), len(new))
     same = next((at for at, (one, other) in enumerate(zip(plain, new, strict=False)) if one != other), least)

@@ -123,11 +123,14 @@ class Trials:
 
 
 def unless_left_out(job: Job, found: Verification) -> Verification:
-    """A run that passed does not count if it skips tests that the task's first run did not."""
+    """A run that passed does not count if it skips tests that the task's first run did not.
+
+    Only if both had as many tests: with `-x`, the first one ended before it came to all of them.
+    """
     opening = job.state.answers.opening
-    before = {step.name: step.left_out for step in opening.steps} if opening else {}
+    before = {(step.name, step.tests): step.left_out for step in opening.steps} if opening else {}
     for step in found.steps:
-        more = step.left_out - before.get(step.name, step.left_out)
+        more = step.left_out - before.get((step.name, step.tests), step.left_out)
         if more > 0 and isinstance(found.verdict, Pass):
             tests = "1 test is" if more == 1 else f"{more} tests are"
             reason = f'step "{step.name}" passes, but {tests} skipped that ran before'

@@ -1,0 +1,26 @@
+"""How many tests ran, and how many were left out, by what runners say at their ends."""
+
+import pytest
+
+from headgate.reading.test_output import CountedTests, count_tests
+
+
+@pytest.mark.parametrize(
+    ("output", "tests", "left_out"),
+    [
+        ("..s [100%]\n2 passed, 1 skipped in 0.01s\n", 3, 1),
+        ("===== 1 failed, 2 passed, 1 xfailed, 3 deselected, 1 warning in 0.10s =====\n", 7, 4),
+        ("1 skipped in 0.01s\n", 1, 1),
+        ("Ran 4 tests in 0.001s\n\nOK (skipped=2, expected failures=1)\n", 4, 3),
+        ("Ran 4 tests in 0.001s\n\nFAILED (failures=1)\n", 4, 0),
+        ("Ran 4 tests in 0.001s\n\nOK\n", 4, 0),
+        ("Tests:       1 skipped, 2 passed, 3 total\n", 3, 1),
+        ("      Tests  2 passed | 1 skipped (3)\n", 3, 1),
+        ("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out\n", 4, 1),
+        ("  5 passing (10ms)\n  1 pending\n", 6, 1),
+        ("I skipped 3 skipped lines, 2 passed by\n", 0, 0),
+        ("", 0, 0),
+    ],
+)
+def test_what_runners_say(output: str, tests: int, left_out: int) -> None:
+    assert count_tests(output) == CountedTests(tests, left_out)
