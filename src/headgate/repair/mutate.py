@@ -7,33 +7,24 @@ pass, the most plausible one is taken, or the model chooses if the stage has a p
 
 import asyncio
 import re
-import time
 from collections import deque
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
-from itertools import combinations, count, islice
-
-from pydantic import Field
+from itertools import islice
 
 from headgate.config import fill_text
 from headgate.core import (
     CandidateTried,
-    Data,
     Decision,
     Message,
     MessageAdded,
     Note,
-    Pass,
     ReplyReceived,
     Request,
     Stage,
-    VerifyStep,
     clean_text,
     show_path,
 )
 from headgate.errors import ToolError
 from headgate.reading import parse_python
-from headgate.repair.answers import Partial, code_identity, code_mark, count_leftovers, partners
 from headgate.repair.keeping import (
     OUTRUN,
     Judged,
@@ -44,67 +35,19 @@ from headgate.repair.keeping import (
     open_write,
     settle,
 )
-from headgate.repair.mutations import Mutation, mutations
+from headgate.repair.mutation_search import (
+    MOST_PAIRS,
+    Candidate,
+    MutateSettings,
+    Search,
+    candidates,
+    take_some,
+)
 from headgate.repair.outside_effects import outside_modules, reaches_out
 from headgate.repair.questions import known_facts
-from headgate.repair.quick_trials import Outcome, QuickTrials
-from headgate.repair.suspects import Evidence, memory_of, places
-from headgate.run import Job, Kind, StageEnd, StageRun, Trials, ask_model, reply_content
-from headgate.scouts import Suspect
-from headgate.workspace import CopyImpossible, FileChange
-
-AT_ONCE = 60
-"""So many changes are tried with one start of pytest, where that works."""
-AT_A_TIME = 6
-"""So many changes of a line are tried before the first ones of the next line get their turn."""
-MORE = 12
-"""So many more changes are tried once one passes: what else passes shows what the tests leave open."""
-MOST_PAIRS = 200
-"""So many pairs of changes are tried where no single one passes."""
-
-
-class MutateSettings(Data):
-    """The settings of a stage of the kind `mutate`."""
-
-    trials: int = Field(300, ge=1)
-    """How many changes to try."""
-    suspects: int = Field(20, ge=1)
-    """How many lines to change, the most suspect first."""
-    slow: float = Field(3.0, ge=0)
-    """Try nothing where the check takes longer, in seconds."""
-    failing: int = Field(2, ge=1)
-    """Try nothing where fewer tests fail: one selects a change, and another one has to confirm it."""
-    longest: float = Field(3.0, gt=0)
-    """Give a trial up that takes longer, in seconds, unless the check is slow: a changed loop may not end."""
-    doubts: int = Field(10, ge=1)
-    """Give up after so many changes that the tests which select let through and the others refuse."""
-    choices: int = Field(4, ge=1)
-    """How many changes that pass are looked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A change to try: one mutation, or two that fix a part each."""
-
-    suspect: Suspect
-    mutations: tuple[Mutation, ...]
-    changes: tuple[FileChange, ...]
-    mark: str
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """What is more plausible comes first, and what leaves no code behind that nothing reaches."""
-        texts = ((each.before or b"", each.after or b"") for each in self.changes)
-        left = sum(
-            count_leftovers(after.decode("utf-8", "replace"))
-            - count_leftovers(before.decode("utf-8", "replace"))
-            for before, after in texts
-        )
-        return len(self.mutations), max(left, 0), max(each.rank for each in self.mutations)
-
-    @property
-    def words(self) -> str:
-        return ", and ".join(each.words for each in self.mutations)
+from headgate.repair.suspects import memory_of, places
+from headgate.run import Job, Kind, StageEnd, StageRun, ask_model, reply_content
+from headgate.workspace import CopyImpossible
 
 
 async def mutate(run: StageRun) -> StageEnd:
@@ -138,15 +81,15 @@ async def _find(run: StageRun) -> Decision | None:
     return OUTRUN if is_outrun(run) else Decision("skip", "no_mutation", "no small change passes all tests")
 
 
-async def _search(run: StageRun) -> list[_Candidate]:
+async def _search(run: StageRun) -> list[Candidate]:
     """The changes that pass, up to as many as the model is to choose from."""
     job, settings = run.job, MutateSettings.model_validate(run.stage.settings)
-    memory, search = memory_of(job), _Search(job, settings)
-    source, waiting = _candidates(job, settings), deque[_Candidate]()
+    memory, search = memory_of(job), Search(job, settings)
+    source, waiting = candidates(job, settings), deque[Candidate]()
     waited, is_alone = 0.0, True
     while not (search.is_over or is_late(run, waited) or is_outrun(run)):
         if not waiting:
-            waiting.extend(await asyncio.to_thread(_take, source))
+            waiting.extend(await asyncio.to_thread(take_some, source))
         if not waiting and is_alone and not search.passed:
             source, is_alone = islice(search.pairs(), MOST_PAIRS), False
             continue
@@ -159,159 +102,7 @@ async def _search(run: StageRun) -> list[_Candidate]:
     return [] if search.doubts >= settings.doubts else search.passed
 
 
-def _take(source: Iterator[_Candidate]) -> list[_Candidate]:
-    """The next changes: as many as are tried at once, or as are found in a second. In long files, each takes
-    a while to find."""
-    taken: list[_Candidate] = []
-    ends = time.monotonic() + 1.0
-    while len(taken) < AT_ONCE and (not taken or time.monotonic() < ends):
-        if (candidate := next(source, None)) is None:
-            break
-        taken.append(candidate)
-    return taken
-
-
-@dataclass
-class _Search:
-    """What was tried so far, and what came of it."""
-
-    job: Job
-    settings: MutateSettings
-    passed: list[_Candidate] = field(default_factory=list)
-    doubts: int = 0
-    tried: int = 0
-    most: int = field(init=False)
-    trials: Trials = field(init=False)
-    quick: QuickTrials | None = None
-    """None before the first trial, and where it does not work."""
-    partials: list[tuple[_Candidate, Partial]] = field(default_factory=list)
-    """Changes that fix a part: two tests or more."""
-    evidence: Evidence = field(init=False)
-
-    def __post_init__(self) -> None:
-        evidence = memory_of(self.job).evidence
-        assert evidence is not None
-        self.evidence, self.most = evidence, self.settings.trials
-        self.trials = Trials(self.job, self.settings.longest, quiet=True)
-
-    @property
-    def is_over(self) -> bool:
-        enough = len(self.passed) >= self.settings.choices or self.doubts >= self.settings.doubts
-        return enough or self.tried >= self.most
-
-    async def try_next(self, waiting: deque[_Candidate]) -> None:
-        """Tries one change, or several at once. The caller holds the lock `trying`."""
-        if not self.tried:
-            self.quick = await QuickTrials.begin(self.trials, self._failing_step(), self.settings.longest)
-            if not self.quick and len(self.evidence.failing) < self.settings.failing:
-                self.most = 0  # more tests fail than the check gets to, and nothing could be confirmed
-                return
-        batch: list[_Candidate] = []
-        while waiting and len(batch) < (AT_ONCE if self.quick else 1):
-            if (candidate := waiting.popleft()).mark not in memory_of(self.job).tried:
-                batch.append(candidate)
-        outcomes = await self._screen(batch)
-        waiting.extendleft(reversed(batch[len(outcomes) :]))
-        for candidate, outcome in zip(batch, outcomes, strict=False):
-            if not self.is_over:
-                await self._judge(candidate, outcome)
-
-    async def _screen(self, batch: list[_Candidate]) -> list[Outcome]:
-        """What a quick trial says to the first of these; where there is none, the first may pass."""
-        if self.quick and batch:
-            if outcomes := await self.quick.run([each.changes for each in batch]):
-                return outcomes
-            self.quick = None  # it worked before, and does not any more
-        return [Outcome(passed=True)] if batch else []
-
-    async def _judge(self, candidate: _Candidate, outcome: Outcome) -> None:
-        """Tries a change in the ordinary way if it may pass, and keeps in mind what was found."""
-        self.tried += 1
-        failing, is_known = outcome.failing, outcome.failing is not None
-        if outcome.passed:
-            result = await self.trials.verify(candidate.changes)
-            if isinstance(result.verdict, Pass):
-                self.passed.append(candidate)
-                self.most = min(self.most, self.tried + MORE) if len(self.passed) == 1 else self.most
-                return
-            failing = frozenset(failure.name for failure in result.failures)
-            is_known = not any(step.timed_out for step in result.steps)
-        if not is_known:  # on a busy machine, that says nothing: an answer that says the same gets more time
-            return
-        if outcome.passed:
-            memory_of(self.job).tried.add(candidate.mark)
-        if failing:
-            seen = self.quick.failing if self.quick and not outcome.passed else self.evidence.failing
-            self.doubts += not failing & set(sorted(seen)[::2])  # the other half has to confirm a change
-            if failing < set(seen) and len(candidate.changes) == 1:
-                self._keep_partial(candidate, failing, seen)
-
-    def _keep_partial(self, candidate: _Candidate, failing: frozenset[str], seen: Collection[str]) -> None:
-        """What fixes a part may be what another small change lacks, or an answer, if both see all tests."""
-        partial = Partial(candidate.changes[0], failing)
-        if len(seen) - len(failing) > 1:
-            self.partials.append((candidate, partial))
-        if set(seen) == set(self.evidence.failing):
-            memory_of(self.job).partials.append(partial)
-
-    def pairs(self) -> Iterator[_Candidate]:
-        """Two changes that fix all tests between them, and at least two each: one proves little."""
-        for (one, first), (other, second) in combinations(self.partials, 2):
-            for changes in partners([first], second):
-                mark = f"{one.mark} {other.mark}"
-                yield _Candidate(one.suspect, one.mutations + other.mutations, changes, mark)
-
-    def _failing_step(self) -> VerifyStep:
-        opening, verifier = self.job.state.answers.opening, self.job.verifier
-        assert opening is not None
-        assert verifier is not None
-        failed = {step.name for step in opening.steps if not step.passed}
-        return next((step for step in verifier.steps if step.name in failed), verifier.steps[-1])
-
-
-def _candidates(job: Job, settings: MutateSettings) -> Iterator[_Candidate]:
-    """Every change to every suspect line: the most suspect lines first, but none before all others."""
-    evidence = memory_of(job).evidence
-    assert evidence is not None
-    suspects = places("line", evidence)[: settings.suspects]
-    lines = dict(enumerate(_changes_of(job, suspect) for suspect in suspects))
-    for level in count():
-        for rank in [rank for rank in lines if rank <= level]:
-            found = list(islice(lines[rank], AT_A_TIME))
-            yield from found
-            if len(found) < AT_A_TIME:
-                del lines[rank]
-        if not lines:
-            return
-
-
-def _changes_of(job: Job, suspect: Suspect) -> Iterator[_Candidate]:
-    """Every change to one line."""
-    try:
-        file = job.context.workspace.read(show_path(suspect.path))
-    except ToolError:
-        return  # it is gone
-    for mutation in mutations(file.text.replace("\r\n", "\n"), suspect.line):
-        source = with_line_ends(file.text, mutation.source)
-        mark = code_mark(suspect.path, code_identity(source, is_python=True))
-        change = FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
-        yield _Candidate(suspect, (mutation,), (change,), mark)
-
-
-def with_line_ends(before: str, after: str) -> str:
-    """A changed text without carriage returns, with those that its lines had, and new ones likewise."""
-    old, new = before.split("\n"), after.split("\n")
-    plain, least = [line.removesuffix("\r") for line in old], min(len(old), len(new))
-    same = next((at for at, (one, other) in enumerate(zip(plain, new, strict=False)) if one != other), least)
-    shorter = least - same
-    behind = zip(reversed(plain), reversed(new), strict=False)
-    tail = min(shorter, next((at for at, (one, other) in enumerate(behind) if one != other), shorter))
-    end = "\r" if old[min(same, len(old) - 1)].endswith("\r") else ""
-    between = [line + end for line in new[same : len(new) - tail]]
-    return "\n".join([*old[:same], *between, *old[len(old) - tail :]])
-
-
-async def _choose(run: StageRun, found: list[_Candidate]) -> _Candidate | None:
+async def _choose(run: StageRun, found: list[Candidate]) -> Candidate | None:
     """Shows the model what passed; the first one where it makes no choice."""
     job = run.job
     if job.is_pressed:
@@ -340,7 +131,7 @@ async def _choose(run: StageRun, found: list[_Candidate]) -> _Candidate | None:
     return found[chosen - 1] if 0 < chosen <= len(found) else None if chosen == 0 else found[0]
 
 
-def _tried(run: StageRun, found: _Candidate) -> CandidateTried:
+def _tried(run: StageRun, found: Candidate) -> CandidateTried:
     place, words = (run.job.redact(clean_text(text)) for text in (found.suspect.place, found.words))
     return CandidateTried(
         place=place, verdict="passed", reason=words, fingerprint=found.mark, origin="mutation"
