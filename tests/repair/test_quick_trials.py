@@ -244,3 +244,12 @@ def test_equal(total):
     decision, left, tried = kept(tmp_path, case_of(files, PYTEST.replace(" -x", "")))
     assert decision.action == "stuck"
     assert (left, tried) == (source, [])
+
+
+@pytest.mark.parametrize("is_risky", [False, True])
+def test_without_a_sandbox_nothing_is_tried_where_code_reaches_files(tmp_path: Path, is_risky: bool) -> None:
+    source = "import os\n\n\n" + SOURCE + "\n\ndef forget(path):\n    os.remove(path)\n"
+    source = source if is_risky else source.replace("os.remove", "os.path.basename")
+    decision, left, tried = kept(tmp_path, case_of({"cart.py": source, "test_cart.py": TEST}))
+    assert decision.action == ("stuck" if is_risky else "advance")
+    assert (left == source, len(tried)) == (is_risky, 0 if is_risky else 1)

@@ -34,10 +34,7 @@ _UNTIL = r"[A-Za-z0-9][\w.-]{0,39}\.passed"
 
 
 class Candidates(Data):
-    """Answers to one question, each tried in a copy of the tree; the first that passes is kept.
-
-    A turn is one answer, so `budget: {turns}` says how many there are. They never see each other.
-    """
+    """Answers, each tried in a copy of the tree. A turn is one answer, and no answer sees another."""
 
     ask: Literal["line", "missing", "function", "file"] = "function"
     """What to ask for: a line that replaces another, a line that is missing in a function, a function, or a
@@ -50,6 +47,8 @@ class Candidates(Data):
     """Of these, leave out functions with more lines; 0: none."""
     cut_off: int = Field(0, ge=0)
     """Leave the stage after so many answers that were cut off at `max_tokens`; 0: never."""
+    stale: int = Field(0, ge=0)
+    """Leave the stage after so many answers in a row that change nothing, or repeat another; 0: never."""
     temperature: float | None = Field(None, ge=0)
     """Sampling temperature for the answers; absent: the model's own setting."""
     max_tokens: int = Field(1000, ge=16)

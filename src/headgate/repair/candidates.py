@@ -96,11 +96,19 @@ async def _try(run: StageRun, question: Question, reply: Reply) -> None:
             judged = await _judge(run, question, reply)
         except CopyImpossible as error:
             judged = Judged(_tried(run, question, "refused", str(error)))
-        memory.asked.setdefault(question_key(run.stage, judged.tried.place), run.stage.id)
+        _keep_in_mind(run, judged.tried)
         if not judged.changes:
             run.record(judged.tried)
         else:
             await keep(run, judged)
+
+
+def _keep_in_mind(run: StageRun, tried: CandidateTried) -> None:
+    """That a question was asked, and whether its answer brought something new."""
+    memory = memory_of(run.job)
+    memory.asked.setdefault(question_key(run.stage, tried.place), run.stage.id)
+    is_stale = tried.verdict in ("unchanged", "repeated")
+    memory.stale[run.path] = memory.stale[run.path] + 1 if is_stale else 0
 
 
 async def _judge(run: StageRun, question: Question, reply: Reply) -> Judged:
@@ -200,16 +208,21 @@ async def answer(run: StageRun) -> StageEnd:
         await _settle(run, run.interrupted.cut_off)
     else:
         await run.job.log.commit()
-    most = Candidates.model_validate(run.stage.settings).cut_off
+    settings, memory = Candidates.model_validate(run.stage.settings), memory_of(run.job)
     ends: Literal["skip", "fail"] = "skip" if run.stage.budget.exhausted == "skip" else "fail"
     if not askable(run.job, run.stage):
         return StageEnd(Decision(ends, "nothing_to_ask", "nothing new is left to ask"))
-    while not most or memory_of(run.job).cut_off[run.path] < most:
-        if is_outrun(run):
-            return StageEnd(OUTRUN)
+    while not is_outrun(run):
+        if settings.cut_off and memory.cut_off[run.path] >= settings.cut_off:
+            told = f"{settings.cut_off} replies cut off at the length limit"
+            return StageEnd(Decision(ends, "retry_exhaustion", told))
+        if settings.stale and memory.stale[run.path] >= settings.stale:
+            return StageEnd(
+                Decision(ends, "retry_exhaustion", f"{settings.stale} answers brought nothing new")
+            )
         if end := await take_step(run, take_candidate):
             return end
-    return StageEnd(Decision(ends, "retry_exhaustion", f"{most} replies cut off at the length limit"))
+    return StageEnd(OUTRUN)
 
 
 def _adapt(job: Job, stage: Stage) -> Stage | None:
@@ -244,7 +257,7 @@ def _replay(run: StageRun, body: AnyBody, content: str) -> None:
             unjudged[run.path] = read_reply(content)
             memory.cut_off[run.path] += body.finish == "length"
         case CandidateTried():
-            memory.asked.setdefault(question_key(run.stage, body.place), run.stage.id)
+            _keep_in_mind(run, body)
             unjudged.pop(run.path, None)
         case ReplyFailed() | StageEnded():
             unjudged.pop(run.path, None)

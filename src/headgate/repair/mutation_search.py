@@ -8,7 +8,7 @@ from itertools import combinations, count, islice
 
 from pydantic import Field
 
-from headgate.core import Data, Pass, VerifyStep, show_path
+from headgate.core import Data, Pass, show_path
 from headgate.errors import ToolError
 from headgate.repair.answers import Partial, code_identity, code_mark, count_leftovers, partners
 from headgate.repair.mutations import Mutation, mutations
@@ -24,6 +24,8 @@ AT_A_TIME = 6
 """So many changes of a line are tried before the first ones of the next line get their turn."""
 MORE = 12
 """So many more changes are tried once one passes: what else passes shows what the tests leave open."""
+PATIENCE = 3.0
+"""The tests may take so many times as long as the check did before: what takes longer does not end."""
 MOST_PAIRS = 200
 """So many pairs of changes are tried where no single one passes."""
 
@@ -103,7 +105,7 @@ class Search:
     async def try_next(self, waiting: deque[Candidate]) -> None:
         """Tries one change, or several at once. The caller holds the lock `trying`."""
         if not self.tried:
-            self.quick = await QuickTrials.begin(self.trials, self._failing_step(), self.settings.longest)
+            self.quick = await self._begin()
             if not self.quick and len(self.evidence.failing) < self.settings.failing:
                 self.most = 0  # more tests fail than the check gets to, and nothing could be confirmed
                 return
@@ -162,12 +164,15 @@ class Search:
                 mark = f"{one.mark} {other.mark}"
                 yield Candidate(one.suspect, one.mutations + other.mutations, changes, mark)
 
-    def _failing_step(self) -> VerifyStep:
+    async def _begin(self) -> QuickTrials | None:
+        """Quick trials of the step that failed, if they work here."""
         opening, verifier = self.job.state.answers.opening, self.job.verifier
         assert opening is not None
         assert verifier is not None
-        failed = {step.name for step in opening.steps if not step.passed}
-        return next((step for step in verifier.steps if step.name in failed), verifier.steps[-1])
+        took = {step.name: step.seconds for step in opening.steps if not step.passed}
+        step = next((step for step in verifier.steps if step.name in took), verifier.steps[-1])
+        longest = max(self.settings.longest, PATIENCE * took.get(step.name, 0.0))
+        return await QuickTrials.begin(self.trials, step, longest)
 
 
 def candidates(job: Job, settings: MutateSettings) -> Iterator[Candidate]:
