@@ -198,5 +198,5 @@ def test_a_plan_mode_leaves_the_questions_of_repair_alone(
     )
     flow = flow_from_config(config, None, tmp_path)
     assert [stage.id for stage in flow.stages] == ["fixes", *(stages or ["explore", "plan", "implement"])]
-    questions = ["mutate", "short", "line", "missing", "rewrite", "again", "function"]
+    questions = ["mutate", "short", "line", "missing", "rewrite", "sampled", "again", "function"]
     assert [stage.id for stage in flow.stages[0].stages] == questions
