@@ -146,6 +146,30 @@ def test_when_a_stage_is_left_or_not_entered(
     assert next((body.reason for body in ended if body.stage == "a"), "") == reason
 
 
+@pytest.mark.parametrize(
+    ("answers", "verdicts"),
+    [
+        ([LONG], ["unchanged", "unchanged"]),
+        ([LONG, LONG.replace("1:", "2:"), LONG], ["unchanged", "failed", "unchanged", "unchanged"]),
+        ([LONG.replace("1:", "2:")], ["failed", "repeated", "repeated"]),
+    ],
+)
+def test_a_stage_is_left_when_answers_bring_nothing_new(
+    tmp_path: Path, answers: list[str], verdicts: list[str]
+) -> None:
+    flow = (
+        "begin: verify\nstages:\n- id: a\n  prompt: Write it.\n  candidates: {ask: function, stale: 2}\n"
+        "  budget: {turns: 9, retries: 0, exhausted: skip}\nchecks: [verify]\n"
+    )
+    files = {"cart.py": LONG, "test_cart.py": TEST, "flow.yaml": flow}
+    answering = Answering([*answers, *answers[-1:] * 9])
+    _, events = work(tmp_path, answering, f"flow: flow.yaml\n{STEPS}", files)
+    tried = [event.body.verdict for event in events if isinstance(event.body, CandidateTried)]
+    ended = [event.body for event in events if isinstance(event.body, StageEnded)]
+    assert tried == verdicts
+    assert next(body.reason for body in ended if body.stage == "a") == "retry_exhaustion"
+
+
 CASES = """\
 import pytest
 from cart import total
