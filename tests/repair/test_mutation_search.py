@@ -42,7 +42,7 @@ def test_one_line_of_a_file_with_mixed_ends() -> None:
 def test_what_leaves_dead_code_behind_comes_last() -> None:
     def candidate(after: str, rank: int) -> Candidate:
         change = FileChange("a.py", b"def f():\n    return 1\n", after.encode())
-        return Candidate(Suspect("a.py"), (Mutation(after, "", "", rank),), (change,), after)
+        return Candidate((Suspect("a.py"),), (Mutation(after, "", "", rank),), (change,), after)
 
     dead = candidate("def f():\n    return 2\n    return 1\n", 0)
     clean = candidate("def f():\n    return 2\n", 5)

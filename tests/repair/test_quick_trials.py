@@ -206,6 +206,7 @@ def test_two_changes_that_fix_a_part_each(tmp_path: Path) -> None:
     assert "one if one < other else other\n\n\ndef larger" in source.replace("<=", "<")
     assert [each.origin for each in tried] == ["mutation"]
     assert ", and " in tried[0].reason
+    assert tried[0].place == "cart.py:2 and cart.py:6"
 
 
 def test_two_changes_that_one_test_each_speaks_for_are_not_kept(tmp_path: Path) -> None:

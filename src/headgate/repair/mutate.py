@@ -107,9 +107,9 @@ async def _choose(run: StageRun, found: list[Candidate]) -> Candidate | None:
     job = run.job
     if job.is_pressed:
         return found[0]
-    shown = "\n".join(f"{number}. {each.suspect.place}: {each.words}" for number, each in enumerate(found, 1))
+    shown = "\n".join(f"{number}. {each.place}: {each.words}" for number, each in enumerate(found, 1))
     wanted = fill_text(run.stage.prompt, changes=shown)
-    system, known = known_facts(job, run.stage, found[0].suspect)
+    system, known = known_facts(job, run.stage, found[0].suspects[0])
     text = job.redact(clean_text(f"{known}\n\n{wanted.strip()}"))
     run.record(MessageAdded(role="user", slug="question"), text)
     request = Request(
@@ -132,7 +132,7 @@ async def _choose(run: StageRun, found: list[Candidate]) -> Candidate | None:
 
 
 def _tried(run: StageRun, found: Candidate) -> CandidateTried:
-    place, words = (run.job.redact(clean_text(text)) for text in (found.suspect.place, found.words))
+    place, words = (run.job.redact(clean_text(text)) for text in (found.place, found.words))
     return CandidateTried(
         place=place, verdict="passed", reason=words, fingerprint=found.mark, origin="mutation"
     )

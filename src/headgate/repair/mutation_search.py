@@ -53,7 +53,7 @@ class MutateSettings(Data):
 class Candidate:
     """A change to try: one mutation, or two that fix a part each."""
 
-    suspect: Suspect
+    suspects: tuple[Suspect, ...]
     mutations: tuple[Mutation, ...]
     changes: tuple[FileChange, ...]
     mark: str
@@ -68,6 +68,11 @@ class Candidate:
             for before, after in texts
         )
         return len(self.mutations), max(left, 0), max(each.rank for each in self.mutations)
+
+    @property
+    def place(self) -> str:
+        """What people are told: `cart.py:2`, or two of these."""
+        return " and ".join(dict.fromkeys(each.place for each in self.suspects))
 
     @property
     def words(self) -> str:
@@ -162,7 +167,7 @@ class Search:
         for (one, first), (other, second) in combinations(self.partials, 2):
             for changes in partners([first], second):
                 mark = f"{one.mark} {other.mark}"
-                yield Candidate(one.suspect, one.mutations + other.mutations, changes, mark)
+                yield Candidate(one.suspects + other.suspects, one.mutations + other.mutations, changes, mark)
 
     async def _begin(self) -> QuickTrials | None:
         """Quick trials of the step that failed, if they work here."""
@@ -201,7 +206,7 @@ def _changes_of(job: Job, suspect: Suspect) -> Iterator[Candidate]:
         source = with_line_ends(file.text, mutation.source)
         mark = code_mark(suspect.path, code_identity(source, is_python=True))
         change = FileChange(file.path, file.data, source.encode("utf-8", "surrogateescape"))
-        yield Candidate(suspect, (mutation,), (change,), mark)
+        yield Candidate((suspect,), (mutation,), (change,), mark)
 
 
 def with_line_ends(before: str, after: str) -> str:
